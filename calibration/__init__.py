@@ -1,0 +1,1 @@
+"""Calibrations: one file each. Empty until the cameras arrive; see README.md."""

@@ -1,0 +1,1 @@
+"""A robot without physics that does what a script tells it, faults included."""

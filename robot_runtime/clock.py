@@ -1,0 +1,109 @@
+"""Time, injected. No other module reads or waits for it.
+
+Stamps are integer nanoseconds on the robot's own monotonic time line; they order events and say ages, and are not
+wall-clock time. The simulated clock makes physics happen: whoever waits, advances the world.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+NS_PER_S = 1_000_000_000
+
+
+def seconds_to_ns(seconds: float) -> int:
+    """Seconds as integer nanoseconds, rounded to the nearest."""
+    return round(seconds * NS_PER_S)
+
+
+def ns_to_seconds(ns: int) -> float:
+    """Integer nanoseconds as seconds."""
+    return ns / NS_PER_S
+
+
+class Clock(ABC):
+    """The robot's monotonic time."""
+
+    @abstractmethod
+    def now_ns(self) -> int:
+        """Nanoseconds since the clock's own epoch; never decreases."""
+
+    @abstractmethod
+    def sleep_until(self, deadline_ns: int) -> None:
+        """Return once ``now_ns() >= deadline_ns``; at once if that is already so."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait for a duration in seconds."""
+        self.sleep_until(self.now_ns() + seconds_to_ns(seconds))
+
+
+class SystemClock(Clock):
+    """The host's monotonic clock."""
+
+    def now_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def sleep_until(self, deadline_ns: int) -> None:
+        while (remaining_ns := deadline_ns - time.monotonic_ns()) > 0:
+            time.sleep(remaining_ns / NS_PER_S)
+
+
+class SimulatedClock(Clock):
+    """A clock whose time passes only while somebody sleeps on it, in steps of fixed length.
+
+    Args:
+        step_ns: length of one step; a sleep ends on the first step boundary at or after its deadline.
+        on_step: called after each step with the new time in nanoseconds; physics, sensors and tests hook in here,
+            in the order in which they were added.
+        pacer: when given, simulated time never runs ahead of this clock (real-time mode).
+    """
+
+    def __init__(self, step_ns: int, pacer: Clock | None = None) -> None:
+        if step_ns <= 0:
+            raise ValueError(f"step_ns must be positive, got {step_ns}")
+        self.step_ns = step_ns
+        self._now_ns = 0
+        self._on_step: list[Callable[[int], None]] = []
+        self._pacer = pacer
+        self._pacer_epoch_ns = pacer.now_ns() if pacer is not None else 0
+
+    def add_listener(self, on_step: Callable[[int], None]) -> None:
+        """Have ``on_step(now_ns)`` called after every step."""
+        self._on_step.append(on_step)
+
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    def sleep_until(self, deadline_ns: int) -> None:
+        while self._now_ns < deadline_ns:
+            self._now_ns += self.step_ns
+            for listener in self._on_step:
+                listener(self._now_ns)
+            if self._pacer is not None:
+                self._pacer.sleep_until(self._pacer_epoch_ns + self._now_ns)
+
+
+class Stopwatch:
+    """Elapsed host time, for measuring how long our own code takes (never for controlling a robot)."""
+
+    def __init__(self) -> None:
+        self._start_ns = time.perf_counter_ns()
+
+    def elapsed_s(self) -> float:
+        """Seconds since construction or the last :meth:`restart`."""
+        return (time.perf_counter_ns() - self._start_ns) / NS_PER_S
+
+    def restart(self) -> float:
+        """Return the elapsed seconds and start again from zero."""
+        now_ns = time.perf_counter_ns()
+        elapsed_s = (now_ns - self._start_ns) / NS_PER_S
+        self._start_ns = now_ns
+        return elapsed_s
+
+
+def utc_now_iso() -> str:
+    """The wall-clock time as ISO 8601 in UTC, for headers and file names."""
+    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")

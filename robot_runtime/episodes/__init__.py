@@ -1,0 +1,1 @@
+"""Datasets: one file per format, all read into the same Episode."""

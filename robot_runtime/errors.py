@@ -1,0 +1,106 @@
+"""The errors that a user can meet, each with the thing that is wrong and the remedy.
+
+Every error the runtime raises on purpose derives from :class:`RuntimeFault`. The command line prints
+``message`` and ``remedy`` and exits with ``exit_code``; it shows a traceback only under ``--debug``.
+An exception of any other type is a bug.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RuntimeFault(Exception):
+    """Base of all deliberate errors.
+
+    Args:
+        message: what is wrong, naming the file, field, device or topic.
+        remedy: what the reader can do about it, one imperative sentence.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  remedy: {self.remedy}"
+
+    def __reduce__(self) -> tuple[type[RuntimeFault], tuple[str, str]]:
+        return type(self), (self.message, self.remedy)
+
+
+class ConfigError(RuntimeFault):
+    """A YAML file or command-line value is malformed or names something that does not exist."""
+
+    exit_code = 2
+
+
+class DriverMissing(ConfigError):
+    """The YAML names a driver whose module or optional dependency cannot be imported."""
+
+
+class RenderingUnavailable(RuntimeFault):
+    """Neither EGL nor OSMesa can make an OpenGL context."""
+
+    exit_code = 3
+
+
+class SceneError(RuntimeFault):
+    """A scene folder is incomplete or inconsistent, or a mesh cannot be imported."""
+
+    exit_code = 4
+
+
+class EpisodeError(RuntimeFault):
+    """An episode file is truncated, of an unknown schema, or an episode in it cannot be run."""
+
+    exit_code = 5
+
+
+class InvalidStart(EpisodeError):
+    """The start pose is not in free space for the robot's radius."""
+
+
+class UnreachableGoal(EpisodeError):
+    """No collision-free path leads from the start to any goal."""
+
+
+class UnknownAction(RuntimeFault):
+    """A policy asked for an action that the task does not have."""
+
+    exit_code = 6
+
+
+class InvalidCommand(RuntimeFault):
+    """A velocity or joint command is not a finite number."""
+
+    exit_code = 6
+
+
+class DeviceFault(RuntimeFault):
+    """A device reports a fault, or cannot do what was asked."""
+
+    exit_code = 7
+
+
+class NotConnected(DeviceFault):
+    """A device was used before ``connect()`` or after ``close()``."""
+
+
+class StaleData(DeviceFault):
+    """A stream has delivered nothing new within the age that the reader allows."""
+
+
+class RecordingError(RuntimeFault):
+    """A log cannot be written (disk full, no permission) or read."""
+
+    exit_code = 8
+
+
+class PolicyError(RuntimeFault):
+    """A policy or agent cannot be loaded, lacks an observation, or raised."""
+
+    exit_code = 9

@@ -1,0 +1,1 @@
+"""From camera frames to the image that a policy was trained on."""

@@ -1,0 +1,1 @@
+"""From pose measurements to the pose at an instant."""

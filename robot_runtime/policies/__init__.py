@@ -1,0 +1,1 @@
+"""Policies and agents: what turns observations into actions."""

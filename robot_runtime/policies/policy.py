@@ -1,0 +1,68 @@
+"""The interface of everything that decides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions import Action
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.geometry import SE2
+from robot_runtime.scene import Scene
+from robot_runtime.tasks.task import Task
+
+Observation = dict[str, NDArray[Any]]
+"""Sensor name -> array; keys, shapes, dtypes and frames are documented in ``robot_runtime.sensors``."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What only a privileged agent (an oracle) may see.
+
+    Attributes:
+        pose: returns the robot's present pose in ``map``. tilt_rad: returns its camera tilt, up positive.
+    """
+
+    scene: Scene
+    episode: Episode
+    pose: Callable[[], SE2]
+    tilt_rad: Callable[[], float]
+
+
+class Policy(ABC):
+    """Observations in, actions out.
+
+    Attributes:
+        name: for logs and tables.
+        needs: sensors without which it cannot decide; checked before the robot moves.
+        privileged: whether it needs the :class:`World`.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    privileged: ClassVar[bool] = False
+
+    @abstractmethod
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Start an episode. ``world`` is given to privileged policies only."""
+
+    @abstractmethod
+    def act(self, observation: Observation) -> Action:
+        """Decide. Called once per step, first with the observation at the start."""
+
+    def info(self) -> dict[str, Any]:
+        """What the last decision was based on, JSON-serialisable; logged with the step."""
+        return {}
+
+    def close(self) -> None:
+        """Release what was loaded."""
+
+
+def random_generator(seed: int) -> np.random.Generator:
+    """The one way in which agents draw random numbers."""
+    return np.random.default_rng(seed)

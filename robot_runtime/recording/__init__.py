@@ -1,0 +1,1 @@
+"""The log of an episode: MCAP writer, reader, recovery."""

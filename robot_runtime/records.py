@@ -1,0 +1,141 @@
+"""What one episode leaves behind: header, steps, end. Subscribers receive these; the recorder writes them."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from robot_runtime.actions import Action, Displacement
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
+from robot_runtime.policies.policy import Observation
+from robot_runtime.scene import Scene
+from robot_runtime.tasks.task import Task
+
+
+class Outcome(str, Enum):
+    """How an action ended."""
+
+    REACHED = "reached"
+    CONTACT = "contact"
+    TIMED_OUT = "timed_out"
+    STOPPED = "stopped"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionResult:
+    """What happened to one action.
+
+    Attributes:
+        commanded: what the action asked for; measured: what the robot's own odometry and head say was done.
+        contact: zones that stopped this action; ``NONE`` unless the outcome is ``contact``.
+        detail: for ``timed_out`` and ``fault``, what and why.
+    """
+
+    outcome: Outcome
+    commanded: Displacement
+    measured: Displacement
+    contact: Zone
+    duration_s: float
+    detail: str = ""
+
+    @property
+    def collided(self) -> bool:
+        """The simulator's ``previous_step_collided`` for this step."""
+        return self.outcome is Outcome.CONTACT
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Stamps of one step on the robot's clock, nanoseconds. ``action_*`` equal ``observed_ns`` in step 0."""
+
+    action_start_ns: int
+    action_end_ns: int
+    exposed_ns: int
+    observed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step: an action, how it ended, and what was observed afterwards. Step 0 is the reset: no action.
+
+    Attributes:
+        observation: as fed to the policy. frame: as the camera delivered it.
+        pose: policy's localizer at exposure; referee: scoring pose after the action, standing still.
+        policy_info: what the policy said about the decision that led to ``action``.
+        phase_s: host seconds by phase: decide, act, observe.
+    """
+
+    index: int
+    action: Action | None
+    result: ActionResult | None
+    observation: Observation
+    frame: RgbdFrame
+    pose: PoseEstimate
+    referee: PoseEstimate
+    base: BaseState
+    head: HeadState
+    times: StepTimes
+    policy_info: dict[str, Any] = field(default_factory=dict)
+    phase_s: dict[str, float] = field(default_factory=dict)
+
+
+class EndReason(str, Enum):
+    """Why an episode ended."""
+
+    STOP = "stop"
+    MAX_STEPS = "max_steps"
+    FAULT = "fault"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeEnd:
+    """The last record."""
+
+    reason: EndReason
+    steps: int
+    stamp_ns: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class EpisodeHeader:
+    """The first record: everything needed to score and to replay the episode.
+
+    Attributes:
+        intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical centre at rest.
+        provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
+    """
+
+    episode: Episode
+    task: Task
+    scene: Scene
+    robot: str
+    robot_config: dict[str, Any]
+    agent: str
+    seed: int
+    intrinsics: Intrinsics
+    depth_unit_m: float
+    mount: tuple[float, float, float]
+    start_ns: int
+    provenance: dict[str, Any]
+
+
+class Subscriber(ABC):
+    """Gets every record, in order, in the loop's thread; must return quickly and may raise ``RuntimeFault``."""
+
+    def on_episode_start(self, header: EpisodeHeader) -> None:
+        """The robot stands at the start; nothing has been observed yet."""
+
+    def on_step(self, record: StepRecord) -> None:
+        """A step is complete."""
+
+    def on_base_state(self, state: BaseState) -> None:
+        """A base state seen by the motion loop, at its own rate."""
+
+    def on_episode_end(self, end: EpisodeEnd) -> None:
+        """The episode is over and the wheels are at zero. Always called once after ``on_episode_start``."""

@@ -1,0 +1,180 @@
+"""The Guard: the last thing between any command and the wheels.
+
+It runs in the driver, next to the wire, at the base's own rate, and outlives the policy. It is pure (no I/O, no clock
+of its own, no threads) and denies by default: without a fresh command *and* fresh feedback the wheels are at zero.
+
+Order of precedence, first match wins: e-stop, no feedback, wheel drop, cliff, contact, expired command, limits.
+
+* A refusal is immediate: it bypasses every ramp. Slowing down is never limited either; only speeding up is.
+* Contact refuses every command with a forward component, whole (an arc into a wall would slide along it);
+  turning on the spot and reversing stay allowed.
+* Cliff allows only straight reverse; wheel drop and e-stop allow nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from robot_runtime.clock import seconds_to_ns
+from robot_runtime.errors import InvalidCommand
+from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
+
+STILL = Velocity(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class GuardLimits:
+    """What the Guard enforces. All positive."""
+
+    max_linear_m_s: float
+    max_angular_rad_s: float
+    max_linear_accel_m_s2: float
+    max_angular_accel_rad_s2: float
+    command_timeout_s: float = 0.2
+    feedback_timeout_s: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be a positive number, got {value}")
+
+    @classmethod
+    def of(cls, info: BaseInfo) -> GuardLimits:
+        """The limits of a base."""
+        return cls(
+            info.max_linear_m_s, info.max_angular_rad_s, info.max_linear_accel_m_s2, info.max_angular_accel_rad_s2
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What the base's safety sensors say, as levels, and when they said it."""
+
+    stamp_ns: int
+    bumper: Zone = Zone.NONE
+    cliff: Zone = Zone.NONE
+    wheel_drop: Zone = Zone.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class GuardState:
+    """Everything the Guard remembers."""
+
+    command: Velocity = STILL
+    command_ns: int | None = None
+    feedback: Feedback | None = None
+    e_stop: bool = False
+    output: Velocity = STILL
+    tick_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What goes to the wheels, and what it was held for (``Halt.NONE`` if nothing was refused)."""
+
+    velocity: Velocity
+    halt: Halt
+
+
+def refusal(limits: GuardLimits, state: GuardState, now_ns: int) -> Halt:
+    """Why the present command may not reach the wheels at ``now_ns``, or ``Halt.NONE``."""
+    if state.e_stop:
+        return Halt.E_STOP
+    command, feedback = state.command, state.feedback
+    if feedback is None or not _is_fresh(feedback.stamp_ns, now_ns, limits.feedback_timeout_s):
+        return Halt.NO_FEEDBACK
+    if feedback.wheel_drop:
+        return Halt.WHEEL_DROP
+    moves = command != STILL
+    if feedback.cliff and moves and not (command.linear_m_s < 0 and command.angular_rad_s == 0):
+        return Halt.CLIFF
+    if feedback.bumper and command.linear_m_s > 0:
+        return Halt.CONTACT
+    if moves and (state.command_ns is None or not _is_fresh(state.command_ns, now_ns, limits.command_timeout_s)):
+        return Halt.EXPIRED
+    return Halt.NONE
+
+
+def step(limits: GuardLimits, state: GuardState, now_ns: int) -> tuple[GuardState, Decision]:
+    """Decide the wheels' velocity at ``now_ns``; the returned state goes into the next step."""
+    halt = refusal(limits, state, now_ns)
+    if halt is not Halt.NONE:
+        velocity = STILL
+    else:
+        elapsed_s = 0.0 if state.tick_ns is None else max(0, now_ns - state.tick_ns) / 1e9
+        velocity = Velocity(
+            _approach(
+                state.output.linear_m_s,
+                state.command.linear_m_s,
+                limits.max_linear_m_s,
+                limits.max_linear_accel_m_s2 * elapsed_s,
+            ),
+            _approach(
+                state.output.angular_rad_s,
+                state.command.angular_rad_s,
+                limits.max_angular_rad_s,
+                limits.max_angular_accel_rad_s2 * elapsed_s,
+            ),
+        )
+    return replace(state, output=velocity, tick_ns=now_ns), Decision(velocity, halt)
+
+
+class Guard:
+    """:func:`step` with its memory. Not thread-safe: a driver calls it under its own lock."""
+
+    def __init__(self, limits: GuardLimits) -> None:
+        self.limits = limits
+        self.state = GuardState()
+
+    def command(self, velocity: Velocity, now_ns: int) -> None:
+        """Accept a wish; it reaches the wheels at the next :meth:`tick`, if at all, and expires.
+
+        Raises:
+            InvalidCommand: for NaN or infinity; the wish becomes "stand still".
+        """
+        if not (math.isfinite(velocity.linear_m_s) and math.isfinite(velocity.angular_rad_s)):
+            self.stop()
+            raise InvalidCommand(
+                f"velocity ({velocity.linear_m_s} m/s, {velocity.angular_rad_s} rad/s) is not finite",
+                "check the controller or policy that computed it; the wheels were stopped",
+            )
+        self.state = replace(self.state, command=velocity, command_ns=now_ns)
+
+    def feedback(self, feedback: Feedback) -> None:
+        """Accept the newest sensor levels."""
+        self.state = replace(self.state, feedback=feedback)
+
+    def stop(self) -> None:
+        """Forget the command: zero at once, past every ramp."""
+        self.state = replace(self.state, command=STILL, command_ns=None, output=STILL)
+
+    def emergency_stop(self) -> None:
+        """Zero and refuse everything until released."""
+        self.stop()
+        self.state = replace(self.state, e_stop=True)
+
+    def release_emergency_stop(self) -> None:
+        """Allow commands again; the one that was active is forgotten."""
+        self.stop()
+        self.state = replace(self.state, e_stop=False)
+
+    def tick(self, now_ns: int) -> Decision:
+        """Decide; call it at the base's own rate and send the result to the wheels."""
+        self.state, decision = step(self.limits, self.state, now_ns)
+        return decision
+
+
+def _is_fresh(stamp_ns: int, now_ns: int, timeout_s: float) -> bool:
+    return 0 <= now_ns - stamp_ns <= seconds_to_ns(timeout_s)
+
+
+def _approach(present: float, wish: float, limit: float, max_increase: float) -> float:
+    """Move towards ``wish``: slowing down at once, speeding up by at most ``max_increase``, never past ``limit``."""
+    wish = max(-limit, min(limit, wish))
+    if present * wish < 0:
+        present = 0.0
+    if abs(wish) <= abs(present):
+        return wish
+    return math.copysign(min(abs(wish), abs(present) + max_increase), wish)

@@ -1,0 +1,1 @@
+"""Scores, tables and reports, from logs alone."""

@@ -1,0 +1,1 @@
+"""Tasks: one file each, and the schema that their YAML presets follow."""

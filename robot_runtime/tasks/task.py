@@ -1,0 +1,127 @@
+"""What a task states: actions, sensors, camera, limits, success. One YAML preset per published setting."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from robot_runtime import config
+from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.hal import Intrinsics
+
+SensorName = Literal[
+    "rgb", "depth", "gps", "compass", "pointgoal", "pointgoal_with_gps_compass", "objectgoal", "semantic"
+]
+
+
+@dataclass(frozen=True)
+class TrainingCamera:
+    """The camera that the policy was trained with.
+
+    Attributes:
+        height_m: optical centre above the floor. tilt_deg: at the start of an episode, up positive.
+        depth_min_m, depth_max_m: the simulator's clip range.
+        depth_normalized: observation is (clip(d) - min) / (max - min) in [0, 1] (habitat-lab
+            ``habitat_simulator.py:186-196``) instead of metres.
+        depth_holes: what a pixel without measurement becomes *before* clipping: 0 m or ``depth_max_m``.
+    """
+
+    width: int
+    height: int
+    hfov_deg: float
+    height_m: float
+    depth_min_m: float
+    depth_max_m: float
+    depth_normalized: bool
+    tilt_deg: float = 0.0
+    depth_holes: Literal["zero", "max"] = "zero"
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.depth_min_m < self.depth_max_m:
+            raise ValueError(f"need 0 <= depth_min_m < depth_max_m, got {self.depth_min_m} and {self.depth_max_m}")
+        if not 0 < self.hfov_deg < 180:
+            raise ValueError(f"hfov_deg must lie in (0, 180), got {self.hfov_deg}")
+
+    @property
+    def intrinsics(self) -> Intrinsics:
+        """The ideal pinhole."""
+        return Intrinsics.from_hfov(self.width, self.height, self.hfov_deg)
+
+    @property
+    def tilt_rad(self) -> float:
+        return math.radians(self.tilt_deg)
+
+
+@dataclass(frozen=True)
+class Success:
+    """When a stopped episode has succeeded.
+
+    Attributes:
+        rule: ``distance``: geodesic distance from the stop pose to the nearest target is below ``distance_m``;
+            ``visible``: the target is in view, unoccluded, within ``distance_m`` of the robot's axis (RoboTHOR).
+        target: what distance is measured to: the goal position, or the object's view points.
+        inclusive: whether exactly ``distance_m`` counts (papers write <=, habitat-lab's code <).
+        min_visible_pixels: for ``visible``, pixels of the target in the stop frame.
+    """
+
+    rule: Literal["distance", "visible"]
+    distance_m: float
+    target: Literal["goal", "view_points"] = "goal"
+    inclusive: bool = False
+    min_visible_pixels: int = 1
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Category:
+    """A goal category: its id in the observation, and the scene categories that count as it."""
+
+    id: int
+    matches: tuple[str, ...]
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Task:
+    """One published setting.
+
+    Attributes:
+        actions: in the order of the policy's ids.
+        sensors: the observation's keys, in order.
+        robot_radius_m: for navigability and distances.
+        source: paper, repository and file that the constants come from.
+    """
+
+    name: str
+    kind: Literal["pointnav", "objectnav"]
+    source: str
+    actions: tuple[Action, ...]
+    magnitudes: Magnitudes
+    sensors: tuple[SensorName, ...]
+    camera: TrainingCamera
+    robot_radius_m: float
+    max_steps: int
+    success: Success
+    categories: dict[str, Category] = field(default_factory=dict)
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if Action.STOP not in self.actions:
+            raise ValueError("a task needs the action stop: it is how an episode succeeds")
+        if self.kind == "objectnav" and not self.categories:
+            raise ValueError("an objectnav task needs 'categories'")
+        if self.max_steps <= 0:
+            raise ValueError(f"max_steps must be positive, got {self.max_steps}")
+
+
+def load_task(name: str) -> Task:
+    """The task preset of that name (``launch/tasks/NAME.yaml``) or at that path. Raises ``ConfigError``."""
+    path: Path = config.find_preset("tasks", name)
+    return config.load(path, Task)

@@ -1,0 +1,1 @@
+"""The simulated LoCoBot, its scenes and its sensors."""

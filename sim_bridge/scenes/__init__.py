@@ -1,0 +1,1 @@
+"""Scenes: made, imported and built into physics."""
