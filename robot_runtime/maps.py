@@ -128,7 +128,8 @@ class OccupancyMap:
     def contains(self, x_m: float, y_m: float) -> bool:
         """Whether the point lies on the grid."""
         row, column = self.to_cell(x_m, y_m)
-        return 0 <= row < self.cells.shape[0] and 0 <= column < self.cells.shape[1]
+        rows, columns = self.cells.shape
+        return bool(0 <= row < rows and 0 <= column < columns)
 
     def clearance_m(self) -> NDArray[np.float64]:
         """Metres from each cell's centre to the nearest cell that is not free, or the grid's edge; (rows, columns)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -125,7 +124,7 @@ class EpisodeHeader:
     provenance: dict[str, Any]
 
 
-class Subscriber(ABC):
+class Subscriber:
     """Gets every record, in order, in the loop's thread; must return quickly and may raise ``RuntimeFault``."""
 
     def on_episode_start(self, header: EpisodeHeader) -> None:
