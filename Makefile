@@ -1,0 +1,38 @@
+# Two commands for a newcomer: `make demo` and `make test`. One for CI: `make check`.
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := logs/demo
+
+.PHONY: help demo test check format clean
+
+help: ## List the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.sim: pyproject.toml .ci/setup
+	bash .ci/setup sim
+
+$(VENV)/.dev: pyproject.toml .ci/setup
+	bash .ci/setup dev
+
+demo: $(VENV)/.sim ## Install, run three PointNav episodes in the bundled apartment, score them, write a report
+	$(BIN)/robot-runtime run --count 3 --seed 7 --out $(DEMO) --overwrite
+	$(BIN)/robot-runtime score $(DEMO)
+	$(BIN)/robot-runtime report $(DEMO) --out $(DEMO)/report.html --picture $(DEMO)/demo.png
+
+test: $(VENV)/.dev ## Install with development tools and run the tests
+	$(BIN)/pytest
+
+check: $(VENV)/.dev ## What CI runs: format, lint, types, import table, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+format: $(VENV)/.dev ## Rewrite the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build dist

@@ -1,0 +1,5 @@
+"""``python -m robot_runtime`` is ``robot-runtime``."""
+
+from robot_runtime.cli.main import main
+
+main()

@@ -1,0 +1,96 @@
+"""The ``robot-runtime`` command: collects the commands, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib import metadata
+from typing import Annotated
+
+import click
+import typer
+
+from robot_runtime import __version__
+from robot_runtime.cli import episodes, info, recover, report, run, scene, score
+from robot_runtime.cli.console import error_console
+from robot_runtime.errors import RuntimeFault
+
+COMMAND_ENTRY_POINTS = "robot_runtime.commands"
+INTERRUPTED_EXIT_CODE = 130
+
+_HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
+
+Start here:
+
+    robot-runtime run                         three PointNav episodes in the bundled apartment
+    robot-runtime score logs/                 success, SPL, ... with intervals, from the logs alone
+    robot-runtime report logs/                one HTML page
+
+Exit codes: 0 done; 1 failure; 2 configuration or usage; 3 no OpenGL; 4 scene; 5 episode; 6 action or command;
+7 device; 8 log; 9 policy; 130 interrupted.
+"""
+
+
+def build_app() -> typer.Typer:
+    """The application with every command, those of other packages included."""
+    app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+    groups = {
+        "root": app,
+        "scene": typer.Typer(help="Make, import and inspect scenes.", no_args_is_help=True, rich_markup_mode=None),
+        "episodes": typer.Typer(help="Generate and inspect episodes.", no_args_is_help=True, rich_markup_mode=None),
+        "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
+    }
+    app.callback()(_global_options)
+    for module in (run, score, report, recover, info, scene, episodes):
+        module.register(groups)
+    for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
+        entry_point.load()(groups)
+    for name in ("scene", "episodes", "bench"):
+        app.add_typer(groups[name], name=name)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"robot-runtime {__version__}")
+        raise typer.Exit
+
+
+def _global_options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with every error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Options of every command; ``--debug`` is read from the arguments by :func:`main`."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with the code that says what happened."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run_command(arguments))
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command and return its exit code; the only place where errors become text."""
+    try:
+        code = build_app()(arguments, standalone_mode=False, prog_name="robot-runtime")
+        return code if isinstance(code, int) else 0
+    except RuntimeFault as error:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        error_console.print(f"[bold red]error:[/] {_escape(error.message)}", soft_wrap=True)
+        error_console.print(f"[bold]remedy:[/] {_escape(error.remedy)}", soft_wrap=True)
+        return error.exit_code
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        error_console.print("interrupted")
+        return INTERRUPTED_EXIT_CODE
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", "\\[")
