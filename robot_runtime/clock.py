@@ -10,6 +10,9 @@ import datetime as dt
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 NS_PER_S = 1_000_000_000
 
@@ -84,6 +87,28 @@ class SimulatedClock(Clock):
                 listener(self._now_ns)
             if self._pacer is not None:
                 self._pacer.sleep_until(self._pacer_epoch_ns + self._now_ns)
+
+
+def wait_for(clock: Clock, probe: Callable[[], T | None], timeout_s: float, poll_s: float) -> T | None:
+    """The first result of ``probe`` that is not None, or None once ``timeout_s`` has passed without one.
+
+    ``probe`` is called at once, then every ``poll_s`` and a last time at the deadline. Whatever it raises ends the wait.
+
+    Raises:
+        ValueError: if ``timeout_s`` is negative, infinite or NaN, or ``poll_s`` is not positive: no wait is endless.
+    """
+    if not 0 <= timeout_s < float("inf"):
+        raise ValueError(f"timeout_s must be finite and not negative, got {timeout_s}")
+    if not poll_s > 0:
+        raise ValueError(f"poll_s must be positive, got {poll_s}")
+    deadline_ns = clock.now_ns() + seconds_to_ns(timeout_s)
+    poll_ns = max(1, seconds_to_ns(poll_s))
+    while True:
+        now_ns = clock.now_ns()
+        result = probe()
+        if result is not None or now_ns >= deadline_ns:
+            return result
+        clock.sleep_until(min(deadline_ns, now_ns + poll_ns))
 
 
 class Stopwatch:

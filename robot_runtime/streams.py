@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from robot_runtime.clock import ns_to_seconds
+from robot_runtime.errors import StaleData
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +47,39 @@ STREAMS: dict[str, Stream] = {
         Stream("tf", "/tf", 0, _NO_AGE),
     )
 }
+
+
+class Stamped(Protocol):
+    """Any reading that says when it was measured."""
+
+    @property
+    def stamp_ns(self) -> int: ...
+
+
+S = TypeVar("S", bound=Stamped)
+
+
+def fresh(stream: str, reading: S | None, now_ns: int, max_age_s: float) -> S:
+    """``reading``, if it is at most ``max_age_s`` old; every ``state`` and ``latest`` goes through here.
+
+    Args:
+        stream: what is read, for the message: a name of :data:`STREAMS`, or the device's own.
+        reading: the newest one; None if nothing has arrived yet.
+
+    Raises:
+        StaleData: nothing there, too old, or stamped later than ``now_ns`` (two clocks that disagree).
+    """
+    if reading is None:
+        raise StaleData(f"stream {stream!r} has delivered nothing yet", "check that the device is on and connected")
+    age_s = ns_to_seconds(now_ns - reading.stamp_ns)
+    if age_s < 0:
+        raise StaleData(
+            f"stream {stream!r} is stamped {-age_s:.3f} s in the future",
+            "stamp measurements with the robot's own clock",
+        )
+    if not age_s <= max_age_s:
+        raise StaleData(
+            f"stream {stream!r} is {age_s:.3f} s old, {max_age_s:g} s is allowed",
+            "check the device's power, cable and driver: it has stopped delivering",
+        )
+    return reading

@@ -1,1 +1,1 @@
-"""From pose measurements to the pose at an instant."""
+"""What every source of poses shares."""
