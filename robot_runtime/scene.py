@@ -19,6 +19,7 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -195,6 +196,28 @@ class Scene:
     def instances(self, category: str) -> tuple[SceneObject, ...]:
         """All objects of a category."""
         return tuple(item for item in self.objects if item.category == category)
+
+
+SCENE_ENTRY_POINTS = "robot_runtime.scenes"
+
+
+def find_scene(name_or_path: str) -> Path:
+    """The folder of a scene, given its path or the name of a bundled one.
+
+    Raises:
+        SceneError: naming the bundled scenes.
+    """
+    path = Path(name_or_path)
+    if path.is_dir():
+        return path
+    bundled = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=SCENE_ENTRY_POINTS)}
+    if name_or_path in bundled:
+        return Path(bundled[name_or_path].load()())
+    raise SceneError(
+        f"{name_or_path}: no such scene folder",
+        f"give a folder, or one of the bundled scenes: {', '.join(sorted(bundled))}; "
+        "`robot-runtime scene generate` and `scene import` make new ones",
+    )
 
 
 def load_scene(folder: Path) -> Scene:

@@ -62,7 +62,7 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Options of every command; ``--debug`` is read from the arguments by :func:`main`."""
+    """Options of every command. ``--debug`` may stand anywhere: :func:`run_command` takes it out beforehand."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -73,11 +73,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit code; the only place where errors become text."""
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
     try:
         code = build_app()(arguments, standalone_mode=False, prog_name="robot-runtime")
         return code if isinstance(code, int) else 0
     except RuntimeFault as error:
-        if "--debug" in arguments:
+        if debug:
             traceback.print_exc()
         error_console.print(f"[bold red]error:[/] {_escape(error.message)}", soft_wrap=True)
         error_console.print(f"[bold]remedy:[/] {_escape(error.remedy)}", soft_wrap=True)

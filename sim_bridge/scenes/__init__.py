@@ -1,1 +1,10 @@
 """Scenes: made, imported and built into physics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def apartment() -> Path:
+    """The folder of the bundled default scene."""
+    return Path(__file__).parent / "apartment"

@@ -1,0 +1,82 @@
+"""What every ``robot-runtime bench NAME`` prints and saves: one table, the same rows as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from robot_runtime import __version__
+from robot_runtime.clock import utc_now_iso
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured figure.
+
+    Attributes:
+        id: stable key in the JSON. label: for people.
+        value: measured; None where it was not run, with the reason in ``note``.
+        target, sense: what it must reach, and whether larger (``>=``) or smaller (``<=``) is better.
+        rival: who was measured beside it in the same run; rival_value: their figure.
+        low, high: spread or 95 % interval of ``value``, where it has one.
+    """
+
+    id: str
+    label: str
+    value: float | None
+    unit: str
+    target: float | None = None
+    sense: Literal[">=", "<="] = ">="
+    rival: str = ""
+    rival_value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the target is met; None where there is none or nothing was measured."""
+        if self.target is None or self.value is None:
+            return None
+        return self.value >= self.target if self.sense == ">=" else self.value <= self.target
+
+
+def print_rows(title: str, rows: Sequence[Row], console: Console) -> None:
+    """The table."""
+    table = Table(title=title, title_justify="left")
+    for heading in ("row", "value", "unit", "target", "", "rival in the same run", "note"):
+        table.add_column(heading, justify="right" if heading in ("value", "target") else "left")
+    for row in rows:
+        mark = {True: "[green]reached[/]", False: "[red]missed[/]", None: ""}[row.reached]
+        rival = f"{row.rival}: {_number(row.rival_value)}" if row.rival else ""
+        spread = f" [{_number(row.low)}, {_number(row.high)}]" if row.low is not None else ""
+        value = "not run" if row.value is None else _number(row.value) + spread
+        target = "" if row.target is None else f"{row.sense} {_number(row.target)}"
+        table.add_row(row.label, value, row.unit, target, mark, rival, row.note)
+    console.print(table)
+
+
+def write_rows(path: Path, name: str, rows: Sequence[Row]) -> None:
+    """The same rows as JSON, with what they were measured on."""
+    document = {
+        "bench": name,
+        "robot_runtime": __version__,
+        "created": utc_now_iso(),
+        "machine": {"platform": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count()},
+        "rows": [asdict(row) | {"reached": row.reached} for row in rows],
+    }
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}" if abs(value) < 10 else f"{value:.1f}"

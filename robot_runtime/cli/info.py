@@ -1,0 +1,61 @@
+"""``robot-runtime info``: what is installed and what can be named, for users and for bug reports."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from importlib import metadata
+
+import typer
+
+_LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-fmm",
+    "opencv-python-headless",
+    "mcap",
+    "gymnasium",
+    "mujoco",
+    "coacd",
+    "trimesh",
+)
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("info")(info)
+
+
+def info() -> None:
+    """List versions, robots, tasks, scenes and agents.
+
+    Example:
+
+        robot-runtime info
+    """
+    from rich.table import Table
+
+    from robot_runtime import __version__, config
+    from robot_runtime.cli.console import console
+    from robot_runtime.policies import AGENTS
+    from robot_runtime.provenance import git_commit
+    from robot_runtime.scene import SCENE_ENTRY_POINTS
+
+    table = Table(show_header=False, box=None)
+    table.add_row("robot-runtime", f"{__version__} {git_commit() or ''}")
+    table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
+    table.add_row("libraries", ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES))
+    table.add_row("robots", ", ".join(name for name, _ in config.presets("robots")))
+    table.add_row("tasks", ", ".join(name for name, _ in config.presets("tasks")))
+    table.add_row("scenes", ", ".join(sorted(ep.name for ep in metadata.entry_points(group=SCENE_ENTRY_POINTS))))
+    table.add_row("agents", ", ".join(AGENTS) + ", module:Class")
+    table.add_row("presets from", ", ".join(str(root) for root in config.preset_roots()))
+    table.add_row("ROS 1", "rospy found" if importlib.util.find_spec("rospy") else "rospy not installed")
+    console.print(table, soft_wrap=True)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,29 @@
+"""``robot-runtime recover``: mend a torn log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("recover")(recover)
+
+
+def recover(
+    log: Annotated[Path, typer.Argument(help="A log whose writer was killed.")],
+    out: Annotated[Path, typer.Argument(help="Where to write the mended copy.")],
+) -> None:
+    """Copy every intact message of a torn log into a whole one that any MCAP tool opens.
+
+    Example:
+
+        robot-runtime recover logs/run/0003_apartment_3.mcap mended.mcap
+    """
+    from robot_runtime.cli.console import console
+    from robot_runtime.recording.recover import recover as mend
+
+    console.print(f"{mend(log, out)} messages recovered into {out}", soft_wrap=True)

@@ -1,0 +1,140 @@
+"""``robot-runtime run``: episodes on a robot, logged and scored."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.clock import utc_now_iso
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.records import StepRecord, Subscriber
+from robot_runtime.scene import Scene
+from robot_runtime.tasks.task import Task
+
+_EXAMPLES = """Run episodes and print their scores; every episode becomes one log in --out.
+
+Examples:
+
+    robot-runtime run
+
+    robot-runtime run --agent goal-follower --count 20
+
+    robot-runtime run --task objectnav_habitat2020 --agent oracle --scene scenes/house
+
+    robot-runtime run --episodes val.json.gz --agent my_package.agents:MyAgent --agent-arg checkpoint=policy.onnx
+
+    robot-runtime run --robot my_robot.yaml --real-time
+"""
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("run", help=_EXAMPLES)(run)
+
+
+def run(
+    robot: Annotated[str, typer.Option(help="Robot preset (launch/robots) or YAML file.")] = "sim",
+    scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
+    task: Annotated[str, typer.Option(help="Task preset (launch/tasks) or YAML file.")] = "pointnav_gps_compass",
+    agent: Annotated[
+        str, typer.Option(help="random, forward-only, goal-follower, oracle, classical, or module:Class.")
+    ] = "classical",
+    agent_arg: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the agent; repeatable.")] = None,
+    episodes: Annotated[
+        Path | None, typer.Option(help="Episode file (Habitat or RoboTHOR). Without it, episodes are generated.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of episodes, agent and simulated noise.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
+    real_time: Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="After an episode that cannot be run, go on with the next.")
+    ] = False,
+) -> None:
+    from robot_runtime.cli.console import console, error_console, progress_bar
+    from robot_runtime.cli.score import print_scores
+    from robot_runtime.env import Env
+    from robot_runtime.policies import load_policy
+    from robot_runtime.recording.writer import Recorder
+    from robot_runtime.robots import RobotContext, load_robot
+    from robot_runtime.runtime import run_episode
+    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+
+    chosen_task = load_task(task)
+    chosen_scene = load_scene(find_scene(scene))
+    chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene)
+    policy = load_policy(agent, **_agent_arguments(agent_arg or []))
+    folder = _log_folder(out, overwrite, agent, chosen_task.name)
+    context = RobotContext(scene=chosen_scene, camera=chosen_task.camera, seed=seed, real_time=real_time)
+
+    failures: list[RuntimeFault] = []
+    with ExitStack() as stack:
+        stack.callback(policy.close)
+        connected = stack.enter_context(load_robot(robot, context))
+        recorder = Recorder(folder)
+        stack.callback(recorder.close)
+        # Last in, first out: whatever happens, the user learns where the logs are after they were closed.
+        stack.callback(error_console.print, f"logs: {folder}", soft_wrap=True)
+        progress = stack.enter_context(progress_bar())
+        bar = progress.add_task("episodes", total=len(chosen_episodes), note="")
+
+        class StepNote(Subscriber):
+            def on_step(self, record: StepRecord) -> None:
+                progress.update(bar, note=f"step {record.index}")
+
+        env = stack.enter_context(Env(connected, chosen_task, chosen_scene, (recorder, StepNote()), seed=seed))
+        for index, episode in enumerate(chosen_episodes):
+            try:
+                run_episode(env, policy, episode, seed + index)
+            except RuntimeFault as error:
+                if not keep_going:
+                    raise
+                failures.append(error)
+            progress.advance(bar)
+
+    print_scores([folder], console)
+    for error in failures:
+        error_console.print(f"[yellow]not run:[/] {error.message}", soft_wrap=True)
+    if failures:
+        raise failures[0]
+
+
+def _episodes(path: Path | None, count: int | None, seed: int, task: Task, scene: Scene) -> list[Episode]:
+    from robot_runtime.episodes import load_episodes
+    from robot_runtime.episodes.generate import generate_episodes
+
+    if path is None:
+        return generate_episodes(scene, task, count or 3, seed)
+    loaded = load_episodes(path)
+    return loaded if count is None else loaded[:count]
+
+
+def _agent_arguments(pairs: list[str]) -> dict[str, str]:
+    arguments = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (equals and key.isidentifier()):
+            raise ConfigError(f"--agent-arg {pair!r} is not KEY=VALUE", "write it like --agent-arg radius=0.2")
+        arguments[key] = value
+    return arguments
+
+
+def _log_folder(out: Path | None, overwrite: bool, agent: str, task: str) -> Path:
+    if out is None:
+        stamp = utc_now_iso().split("+")[0].replace(":", "").replace("-", "")
+        out = Path("logs") / f"{stamp}-{agent.replace(':', '.')}-{task}"
+    present = sorted(out.glob("*.mcap")) if out.is_dir() else []
+    if present and not overwrite:
+        raise ConfigError(f"{out}: already holds {len(present)} logs", "choose another --out, or add --overwrite")
+    if present:
+        shutil.rmtree(out)
+    return out
