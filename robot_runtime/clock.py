@@ -92,7 +92,7 @@ class SimulatedClock(Clock):
 def wait_for(clock: Clock, probe: Callable[[], T | None], timeout_s: float, poll_s: float) -> T | None:
     """The first result of ``probe`` that is not None, or None once ``timeout_s`` has passed without one.
 
-    ``probe`` is called at once, then every ``poll_s`` and a last time at the deadline. Whatever it raises ends the wait.
+    ``probe`` is called at once, then every ``poll_s`` and a last time at the deadline. What it raises ends the wait.
 
     Raises:
         ValueError: if ``timeout_s`` is negative, infinite or NaN, or ``poll_s`` is not positive: no wait is endless.

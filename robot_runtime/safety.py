@@ -9,6 +9,8 @@ Order of precedence, first match wins: e-stop, no feedback, wheel drop, cliff, c
 * Contact refuses every command with a forward component, whole (an arc into a wall would slide along it);
   turning on the spot and reversing stay allowed.
 * Cliff allows only straight reverse; wheel drop and e-stop allow nothing.
+* What has been found stale once, or stamped in the future, is dropped: no later jump of the clock revives it.
+* A clock that runs backwards, or a pause between ticks, gains nobody speed.
 """
 
 from __future__ import annotations
@@ -16,16 +18,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from robot_runtime.clock import seconds_to_ns
+from robot_runtime.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
 
 STILL = Velocity(0.0, 0.0)
 
+MAX_TIMEOUT_S = 1.0
+"""A robot at walking speed covers a metre in this time: a longer timeout would protect nobody."""
+
 
 @dataclass(frozen=True, slots=True)
 class GuardLimits:
-    """What the Guard enforces. All positive."""
+    """What the Guard enforces. All positive; the timeouts at most ``MAX_TIMEOUT_S``.
+
+    Attributes:
+        command_timeout_s: age at which a command expires.
+        feedback_timeout_s: age at which sensor levels no longer count; also the longest pause between two ticks
+            for which acceleration is granted.
+    """
 
     max_linear_m_s: float
     max_angular_rad_s: float
@@ -39,6 +50,8 @@ class GuardLimits:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a positive number, got {value}")
+            if name.endswith("timeout_s") and value > MAX_TIMEOUT_S:
+                raise ValueError(f"{name} must be at most {MAX_TIMEOUT_S} s, got {value}")
 
     @classmethod
     def of(cls, info: BaseInfo) -> GuardLimits:
@@ -60,7 +73,13 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class GuardState:
-    """Everything the Guard remembers."""
+    """Everything the Guard remembers.
+
+    Attributes:
+        command: what was wished last; command_ns: when, None once it has expired.
+        feedback: the newest sensor levels, None once they are stale.
+        output: what went to the wheels last; tick_ns: the latest time at which that was decided.
+    """
 
     command: Velocity = STILL
     command_ns: int | None = None
@@ -78,12 +97,22 @@ class Decision:
     halt: Halt
 
 
-def refusal(limits: GuardLimits, state: GuardState, now_ns: int) -> Halt:
-    """Why the present command may not reach the wheels at ``now_ns``, or ``Halt.NONE``."""
+def aged(limits: GuardLimits, state: GuardState, now_ns: int) -> GuardState:
+    """The state without whatever is stale at ``now_ns``."""
+    command_ns, feedback = state.command_ns, state.feedback
+    if command_ns is not None and not _is_fresh(command_ns, now_ns, limits.command_timeout_s):
+        command_ns = None
+    if feedback is not None and not _is_fresh(feedback.stamp_ns, now_ns, limits.feedback_timeout_s):
+        feedback = None
+    return replace(state, command_ns=command_ns, feedback=feedback)
+
+
+def refusal(state: GuardState) -> Halt:
+    """Why the command of an :func:`aged` state may not reach the wheels, or ``Halt.NONE``."""
     if state.e_stop:
         return Halt.E_STOP
     command, feedback = state.command, state.feedback
-    if feedback is None or not _is_fresh(feedback.stamp_ns, now_ns, limits.feedback_timeout_s):
+    if feedback is None:
         return Halt.NO_FEEDBACK
     if feedback.wheel_drop:
         return Halt.WHEEL_DROP
@@ -92,37 +121,44 @@ def refusal(limits: GuardLimits, state: GuardState, now_ns: int) -> Halt:
         return Halt.CLIFF
     if feedback.bumper and command.linear_m_s > 0:
         return Halt.CONTACT
-    if moves and (state.command_ns is None or not _is_fresh(state.command_ns, now_ns, limits.command_timeout_s)):
+    if moves and state.command_ns is None:
         return Halt.EXPIRED
     return Halt.NONE
 
 
 def step(limits: GuardLimits, state: GuardState, now_ns: int) -> tuple[GuardState, Decision]:
     """Decide the wheels' velocity at ``now_ns``; the returned state goes into the next step."""
-    halt = refusal(limits, state, now_ns)
+    state = aged(limits, state, now_ns)
+    halt = refusal(state)
+    last_ns = now_ns if state.tick_ns is None else state.tick_ns
     if halt is not Halt.NONE:
         velocity = STILL
     else:
-        elapsed_s = 0.0 if state.tick_ns is None else max(0, now_ns - state.tick_ns) / 1e9
+        # Bounded on both sides as an integer: a backward step grants nothing, nor does a pause or an absurd stamp.
+        granted_s = ns_to_seconds(min(max(0, now_ns - last_ns), seconds_to_ns(limits.feedback_timeout_s)))
         velocity = Velocity(
             _approach(
                 state.output.linear_m_s,
                 state.command.linear_m_s,
                 limits.max_linear_m_s,
-                limits.max_linear_accel_m_s2 * elapsed_s,
+                limits.max_linear_accel_m_s2 * granted_s,
             ),
             _approach(
                 state.output.angular_rad_s,
                 state.command.angular_rad_s,
                 limits.max_angular_rad_s,
-                limits.max_angular_accel_rad_s2 * elapsed_s,
+                limits.max_angular_accel_rad_s2 * granted_s,
             ),
         )
-    return replace(state, output=velocity, tick_ns=now_ns), Decision(velocity, halt)
+    return replace(state, output=velocity, tick_ns=max(last_ns, now_ns)), Decision(velocity, halt)
 
 
 class Guard:
-    """:func:`step` with its memory. Not thread-safe: a driver calls it under its own lock."""
+    """:func:`step` with its memory.
+
+    Not thread-safe: a driver calls it under its own lock and reads the clock inside that lock, because a command or
+    feedback stamped after the ``now_ns`` of a tick counts as one from the future.
+    """
 
     def __init__(self, limits: GuardLimits) -> None:
         self.limits = limits
@@ -132,19 +168,22 @@ class Guard:
         """Accept a wish; it reaches the wheels at the next :meth:`tick`, if at all, and expires.
 
         Raises:
-            InvalidCommand: for NaN or infinity; the wish becomes "stand still".
+            InvalidCommand: unless both numbers are finite; the wish becomes "stand still".
         """
-        if not (math.isfinite(velocity.linear_m_s) and math.isfinite(velocity.angular_rad_s)):
+        if not (_is_finite(velocity.linear_m_s) and _is_finite(velocity.angular_rad_s)):
             self.stop()
             raise InvalidCommand(
-                f"velocity ({velocity.linear_m_s} m/s, {velocity.angular_rad_s} rad/s) is not finite",
+                f"velocity ({velocity.linear_m_s!s:.40} m/s, {velocity.angular_rad_s!s:.40} rad/s) is not finite",
                 "check the controller or policy that computed it; the wheels were stopped",
             )
-        self.state = replace(self.state, command=velocity, command_ns=now_ns)
+        wish = Velocity(float(velocity.linear_m_s), float(velocity.angular_rad_s))
+        self.state = replace(self.state, command=wish, command_ns=now_ns)
 
     def feedback(self, feedback: Feedback) -> None:
-        """Accept the newest sensor levels."""
-        self.state = replace(self.state, feedback=feedback)
+        """Accept sensor levels, unless newer ones are already there."""
+        present = self.state.feedback
+        if present is None or feedback.stamp_ns >= present.stamp_ns:
+            self.state = replace(self.state, feedback=feedback)
 
     def stop(self) -> None:
         """Forget the command: zero at once, past every ramp."""
@@ -170,11 +209,16 @@ def _is_fresh(stamp_ns: int, now_ns: int, timeout_s: float) -> bool:
     return 0 <= now_ns - stamp_ns <= seconds_to_ns(timeout_s)
 
 
+def _is_finite(value: object) -> bool:
+    try:
+        return math.isfinite(value)  # type: ignore[arg-type]
+    except (TypeError, OverflowError):  # not a number at all, or an integer beyond every float
+        return False
+
+
 def _approach(present: float, wish: float, limit: float, max_increase: float) -> float:
     """Move towards ``wish``: slowing down at once, speeding up by at most ``max_increase``, never past ``limit``."""
     wish = max(-limit, min(limit, wish))
-    if present * wish < 0:
+    if (present > 0) != (wish > 0):
         present = 0.0
-    if abs(wish) <= abs(present):
-        return wish
     return math.copysign(min(abs(wish), abs(present) + max_increase), wish)
