@@ -166,3 +166,15 @@ def polar_goal(pose: SE2, goal_x_m: float, goal_y_m: float) -> Vector:
     """
     local = pose.inverse() @ SE2(goal_x_m, goal_y_m, 0.0)
     return np.array([math.hypot(local.x_m, local.y_m), math.atan2(local.y_m, local.x_m)])
+
+
+# --- camera ---------------------------------------------------------------------------------------------------------
+
+
+def optical_axes(pan_rad: float, tilt_rad: float) -> Vector:
+    """The camera's optical axes in base_link: float64 (3, 3) with columns x right, y down, z forward in the image.
+
+    It takes a vector of the optical frame to base_link. Pan is left positive, tilt is up positive.
+    """
+    cp, sp, ct, st = math.cos(pan_rad), math.sin(pan_rad), math.cos(tilt_rad), math.sin(tilt_rad)
+    return np.array([[sp, cp * st, cp * ct], [-cp, sp * st, sp * ct], [0.0, -ct, st]])
