@@ -58,7 +58,7 @@ class GoalSeeker(Policy):
 
 
 class Random(GoalSeeker):
-    """ "Chooses an action randomly among turn_left, turn_right, and move_forward with uniform distribution"."""
+    """Takes turn_left, turn_right and move_forward with equal probability."""
 
     name = "random"
     choices = (Action.TURN_LEFT, Action.TURN_RIGHT, Action.MOVE_FORWARD)
@@ -72,7 +72,7 @@ class Random(GoalSeeker):
 
 
 class ForwardOnly(GoalSeeker):
-    """ "Always calls the move_forward action"."""
+    """Always moves forward."""
 
     name = "forward-only"
 
@@ -81,7 +81,7 @@ class ForwardOnly(GoalSeeker):
 
 
 class GoalFollower(GoalSeeker):
-    """ "Moves towards the goal direction": turns while more than 15 degrees off-axis, else goes forward.
+    """Turns towards the goal while it is more than 15 degrees off-axis, else moves forward.
 
     The paper's agents have no compass, yet this one must know which way it faces; as habitat-lab's implementation
     (``habitat_baselines/agents/simple_agents.py``) it therefore uses one.
@@ -113,7 +113,7 @@ class GoalFollower(GoalSeeker):
 def offset_to_goal(observation: Observation) -> tuple[float, float]:
     """From the robot to the goal, metres along the **start** frame's forward and left axes.
 
-    ``pointgoal`` is static and polar [rho, azimuth left positive], ``gps`` [forward, right] (``robot_runtime.sensors``).
+    ``pointgoal`` is static, polar [rho, azimuth left positive]; ``gps`` is [forward, right]: ``robot_runtime.sensors``.
     """
     rho_m, azimuth_rad = (float(value) for value in observation["pointgoal"][:2])
     forward_m, right_m = (float(value) for value in observation["gps"][:2])
