@@ -1,0 +1,230 @@
+"""From a frame and a pose to the observation that a policy was trained on: Habitat's keys, shapes, types and frames.
+
+:data:`SENSORS` is the table. The *start frame* has its origin at the pose in which the robot stood when the episode
+began (x forward, y left); ``gps`` and ``compass`` are the present pose in it, in Habitat's axes.
+Worked numbers are in ``tests/robot_runtime/test_sensors.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.geometry import SE2, compass, gps, polar_goal
+from robot_runtime.hal import CameraInfo, RgbdFrame
+from robot_runtime.imaging.depth import training_depth
+from robot_runtime.policies.policy import Observation
+from robot_runtime.tasks.task import SensorName, Task
+
+HFOV_TOLERANCE_DEG = 0.5
+"""Half a degree of field of view moves a pixel at the image's edge by 2 of 320."""
+
+HEIGHT_TOLERANCE_M = 0.02
+
+_UNBOUNDED = float(np.finfo(np.float32).max)
+_PI = float(np.float32(math.pi))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Everything that an observation is made of.
+
+    Attributes:
+        frame: exposed while the robot stood at ``pose``.
+        start: origin of the start frame; pose: of the robot; both in the localizer's frame.
+        goal: (x, y) of the point goal in the start frame, metres. category_id: of the object goal.
+    """
+
+    task: Task
+    frame: RgbdFrame
+    pose: SE2
+    start: SE2
+    goal: tuple[float, float] | None
+    category_id: int | None
+
+
+Bound = float | tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """One row of :data:`SENSORS`.
+
+    Attributes:
+        doc: what the values mean, with unit and frame.
+        dtype, shape: exactly. bounds: (low, high), inclusive, of every element or of each one.
+        value: a new array of that dtype and shape.
+    """
+
+    doc: str
+    dtype: type[np.generic]
+    shape: Callable[[Task], tuple[int, ...]]
+    bounds: Callable[[Task], tuple[Bound, Bound]]
+    value: Callable[[Moment], NDArray[Any]]
+
+
+def _image_shape(channels: int) -> Callable[[Task], tuple[int, ...]]:
+    return lambda task: (task.camera.height, task.camera.width, channels)
+
+
+def _depth_bounds(task: Task) -> tuple[Bound, Bound]:
+    camera = task.camera
+    return (0.0, 1.0) if camera.depth_normalized else (camera.depth_min_m, camera.depth_max_m)
+
+
+def _category_bounds(task: Task) -> tuple[Bound, Bound]:
+    return 0, max((category.id for category in task.categories.values()), default=0)
+
+
+def _polar(seen_from: SE2, goal: tuple[float, float] | None) -> NDArray[np.float32]:
+    if goal is None:
+        raise ConfigError("the episode has no point goal", "use episodes of this task's kind")
+    return polar_goal(seen_from, *goal).astype(np.float32)
+
+
+def _semantic(moment: Moment) -> NDArray[np.int32]:
+    if moment.frame.semantic is None:
+        raise DeviceFault("camera: a frame has no object ids", "check the camera's driver")
+    return moment.frame.semantic.astype(np.int32)[:, :, np.newaxis]
+
+
+SENSORS: dict[SensorName, Sensor] = {
+    "rgb": Sensor(
+        doc="colour, 0..255",
+        dtype=np.uint8,
+        shape=_image_shape(3),
+        bounds=lambda _: (0, 255),
+        value=lambda moment: moment.frame.rgb.copy(),
+    ),
+    "depth": Sensor(
+        doc="distance along the optical axis, clipped to the training range: metres, or normalised to 0..1",
+        dtype=np.float32,
+        shape=_image_shape(1),
+        bounds=_depth_bounds,
+        value=lambda moment: training_depth(moment.frame.depth_m, moment.task.camera),
+    ),
+    "gps": Sensor(
+        doc="[forward, right] in the start frame, m",
+        dtype=np.float32,
+        shape=lambda _: (2,),
+        bounds=lambda _: (-_UNBOUNDED, _UNBOUNDED),
+        value=lambda moment: gps(moment.start, moment.pose).astype(np.float32),
+    ),
+    "compass": Sensor(
+        doc="heading relative to the start's, rad, counter-clockwise positive, in (-pi, pi]",
+        dtype=np.float32,
+        shape=lambda _: (1,),
+        bounds=lambda _: (-_PI, _PI),
+        value=lambda moment: np.array([compass(moment.start, moment.pose)], np.float32),
+    ),
+    "pointgoal": Sensor(
+        doc="the goal seen from the start pose, constant over the episode: [rho m, azimuth rad], left positive",
+        dtype=np.float32,
+        shape=lambda _: (2,),
+        bounds=lambda _: ((0.0, -_PI), (_UNBOUNDED, _PI)),
+        value=lambda moment: _polar(SE2(), moment.goal),
+    ),
+    "pointgoal_with_gps_compass": Sensor(
+        doc="the goal seen from the present pose: [rho m, azimuth rad], left positive",
+        dtype=np.float32,
+        shape=lambda _: (2,),
+        bounds=lambda _: ((0.0, -_PI), (_UNBOUNDED, _PI)),
+        value=lambda moment: _polar(moment.pose.relative_to(moment.start), moment.goal),
+    ),
+    "objectgoal": Sensor(
+        doc="the goal category's id in the task",
+        dtype=np.int64,
+        shape=lambda _: (1,),
+        bounds=_category_bounds,
+        value=lambda moment: np.array([moment.category_id], np.int64),
+    ),
+    "semantic": Sensor(
+        doc="index into the scene's objects, -1 for none",
+        dtype=np.int32,
+        shape=_image_shape(1),
+        bounds=lambda _: (-1, float(np.iinfo(np.int32).max)),
+        value=_semantic,
+    ),
+}
+
+
+def check_camera(task: Task, info: CameraInfo) -> None:
+    """Whether a camera delivers what the task's policies were trained on.
+
+    Raises:
+        ConfigError: naming both values, for another size, field of view or height, or a sensor that it lacks.
+    """
+    wanted, found = task.camera, info.intrinsics
+    if (found.width, found.height) != (wanted.width, wanted.height):
+        raise ConfigError(
+            f"the camera delivers {found.width}x{found.height} pixels, task {task.name!r} was trained on "
+            f"{wanted.width}x{wanted.height}",
+            "choose that mode in the robot's YAML, or a task preset with the camera's size",
+        )
+    if abs(found.hfov_deg - wanted.hfov_deg) > HFOV_TOLERANCE_DEG:
+        raise ConfigError(
+            f"the camera's horizontal field of view is {found.hfov_deg:.2f}°, task {task.name!r} was trained on "
+            f"{wanted.hfov_deg:.2f}°",
+            "correct 'hfov_deg' in the robot's YAML or choose a task preset with the camera's field of view",
+        )
+    if abs(info.mount.z_m - wanted.height_m) > HEIGHT_TOLERANCE_M:
+        raise ConfigError(
+            f"the camera sits {info.mount.z_m:.3f} m above the floor, task {task.name!r} was trained at "
+            f"{wanted.height_m:.3f} m",
+            "mount the camera at that height and correct the robot's YAML, or choose another task preset",
+        )
+    if "semantic" in task.sensors and not info.has_semantic:
+        raise ConfigError(
+            f"task {task.name!r} needs the sensor 'semantic', which this camera does not have",
+            "use a simulated robot, or a task without it",
+        )
+
+
+class ObservationBuilder:
+    """Makes the observations of one episode.
+
+    Args:
+        task: says which sensors.
+        start: origin of the start frame, in the localizer's frame.
+        goal: (x, y) of the point goal in the start frame, metres; None where no sensor shows it.
+        category_id: of the object goal; None where no sensor shows it.
+
+    Raises:
+        ConfigError: if a sensor of the task shows a goal that the episode does not have.
+    """
+
+    def __init__(
+        self, task: Task, start: SE2, goal: tuple[float, float] | None = None, category_id: int | None = None
+    ) -> None:
+        needs = {"pointgoal": goal, "pointgoal_with_gps_compass": goal, "objectgoal": category_id}
+        for name in task.sensors:
+            if needs.get(name, ()) is None:
+                raise ConfigError(
+                    f"task {task.name!r}: sensor {name!r} shows a goal that the episode does not have",
+                    "use episodes of this task's kind, or remove the sensor from the task",
+                )
+        self._task = task
+        self._start = start
+        self._goal = goal
+        self._category_id = category_id
+
+    def build(self, frame: RgbdFrame, pose: SE2) -> Observation:
+        """The observation of a frame taken at ``pose`` (localizer's frame); all arrays are new.
+
+        Raises:
+            DeviceFault: if the frame has another size than the camera announced, or lacks the asked-for object ids.
+        """
+        size = (self._task.camera.height, self._task.camera.width)
+        if frame.rgb.shape != (*size, 3) or frame.depth_m.shape != size:
+            raise DeviceFault(
+                f"camera: a frame is {frame.rgb.shape} in colour and {frame.depth_m.shape} in depth, not {size}",
+                "check the camera's driver: it announced another size",
+            )
+        moment = Moment(self._task, frame, pose, self._start, self._goal, self._category_id)
+        return {name: SENSORS[name].value(moment) for name in self._task.sensors}
