@@ -1,0 +1,101 @@
+"""The fake base: exact kinematics behind the real Guard."""
+
+from __future__ import annotations
+
+from drivers.fake.device import FakeDevice
+from drivers.fake.faults import Cliff, Script, SilentBase, StuckBumper, WheelDrop, zones
+from drivers.fake.truth import Truth
+from robot_runtime.clock import SimulatedClock, ns_to_seconds
+from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
+from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
+from robot_runtime.streams import fresh
+
+BATTERY_V = 16.5
+
+
+class FakeBase(FakeDevice, Base):
+    """Moves once per clock step by what the Guard let through in the step before, then senses, then decides."""
+
+    def __init__(self, clock: SimulatedClock, truth: Truth, script: Script, info: BaseInfo) -> None:
+        super().__init__("base", clock, script)
+        self._truth = truth
+        self._info = info
+        self._guard = Guard(GuardLimits.of(info))
+        self._wheels = STILL
+        self._state: BaseState | None = None
+        self._stepped_ns = clock.now_ns()
+
+    @property
+    def info(self) -> BaseInfo:
+        return self._info
+
+    def state(self, max_age_s: float) -> BaseState:
+        self._require_connected()
+        return fresh("base", self._state, self._clock.now_ns(), max_age_s)
+
+    def command(self, velocity: Velocity) -> Velocity:
+        self._require_connected()
+        try:
+            self._guard.command(velocity, self._clock.now_ns())
+        finally:
+            self._decide()
+        return self._wheels
+
+    def stop(self) -> None:
+        self._require_connected()
+        self._guard.stop()
+        self._decide()
+
+    def emergency_stop(self) -> None:
+        self._require_connected()
+        self._guard.emergency_stop()
+        self._decide()
+
+    def release_emergency_stop(self) -> None:
+        self._require_connected()
+        self._guard.release_emergency_stop()
+        self._decide()
+
+    def _opened(self) -> None:
+        self._sense(moved=STILL)
+
+    def _forget(self) -> None:
+        self._guard.stop()
+        self._decide()
+        self._state = None
+
+    def _on_step(self, now_ns: int) -> None:
+        moved = self._truth.drive(self._wheels, ns_to_seconds(now_ns - self._stepped_ns))
+        self._stepped_ns = now_ns
+        if self._connected:
+            self._sense(moved)
+
+    def _sense(self, moved: Velocity) -> None:
+        """Feed the Guard and make the new state, or neither while the script has the base silent."""
+        now_ns = self._clock.now_ns()
+        if self._script.active(SilentBase, now_ns):
+            self._decide()
+            return
+        feedback = Feedback(
+            now_ns,
+            bumper=self._truth.touched() | zones(f.zone for f in self._script.active(StuckBumper, now_ns)),
+            cliff=zones(f.zone for f in self._script.active(Cliff, now_ns)),
+            wheel_drop=zones(f.zone for f in self._script.active(WheelDrop, now_ns)),
+        )
+        self._guard.feedback(feedback)
+        self._state = BaseState(
+            stamp_ns=now_ns,
+            odom=self._truth.odom,
+            velocity=moved,
+            bumper=feedback.bumper,
+            cliff=feedback.cliff,
+            wheel_drop=feedback.wheel_drop,
+            halt=self._decide(),
+            battery_v=BATTERY_V,
+            battery_fraction=1.0,
+        )
+
+    def _decide(self) -> Halt:
+        decision = self._guard.tick(self._clock.now_ns())
+        self._wheels = decision.velocity
+        return decision.halt

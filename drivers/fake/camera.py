@@ -1,0 +1,115 @@
+"""The fake camera: a checkered floor and, if there is one, the wall, seen by exact ray casting."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drivers.fake.device import FakeDevice
+from drivers.fake.faults import LostFrames, Script
+from drivers.fake.truth import Truth
+from robot_runtime.clock import SimulatedClock, seconds_to_ns, wait_for
+from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Camera, CameraInfo, RgbdFrame
+
+KEPT_S = 1.0
+"""How long an exposure can still be asked for."""
+
+CHECKER_M = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Exposure:
+    stamp_ns: int
+    pose: SE2
+    pan_rad: float
+    tilt_rad: float
+
+
+class FakeCamera(FakeDevice, Camera):
+    """Exposes at its rate, delivers ``latency_s`` later, and renders only what is asked for."""
+
+    def __init__(self, clock: SimulatedClock, truth: Truth, script: Script, info: CameraInfo, latency_s: float) -> None:
+        super().__init__("camera", clock, script)
+        self._truth = truth
+        self._info = info
+        self._latency_ns = seconds_to_ns(latency_s)
+        self._period_ns = seconds_to_ns(1 / info.rate_hz)
+        self._due_ns = clock.now_ns()
+        self._kept: deque[_Exposure] = deque(maxlen=max(2, math.ceil(KEPT_S * info.rate_hz)))
+
+    @property
+    def info(self) -> CameraInfo:
+        return self._info
+
+    def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
+        self._require_connected()
+        if semantic:
+            raise DeviceFault("fake camera: has no segmentation", "ask for it on a simulated robot only")
+        exposure = wait_for(self._clock, lambda: self._delivered(exposed_after_ns), timeout_s, poll_s=1 / 1000)
+        if exposure is None:
+            raise StaleData(
+                f"fake camera: no frame exposed after the instant asked for came within {timeout_s:g} s",
+                "check the script for 'lost_frames', or allow more time",
+            )
+        rgb, depth_m = render(self._info, exposure.pose, exposure.pan_rad, exposure.tilt_rad, self._truth.wall_x_m)
+        return RgbdFrame(exposure.stamp_ns, rgb, depth_m)
+
+    def forget(self) -> None:
+        """Drop the exposures of the place where the robot was."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._kept.clear()
+
+    def _delivered(self, exposed_after_ns: int) -> _Exposure | None:
+        for exposure in self._kept:
+            if exposure.stamp_ns >= exposed_after_ns:
+                return exposure if exposure.stamp_ns + self._latency_ns <= self._clock.now_ns() else None
+        return None
+
+    def _on_step(self, now_ns: int) -> None:
+        if now_ns < self._due_ns:
+            return
+        self._due_ns += self._period_ns
+        if self._connected and not self._script.active(LostFrames, now_ns):
+            truth = self._truth
+            self._kept.append(_Exposure(now_ns, truth.pose, truth.pan_rad, truth.tilt_rad))
+
+
+def render(
+    info: CameraInfo, pose: SE2, pan_rad: float, tilt_rad: float, wall_x_m: float | None
+) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Colour (H, W, 3) and depth (H, W), metres along the optical axis, 0 beyond the sensor's range.
+
+    Pan turns about the vertical axis, tilt about the panned camera's own left axis.
+    """
+    k, mount = info.intrinsics, info.mount
+    across_image, down_image = np.arange(k.width, dtype=np.float32), np.arange(k.height, dtype=np.float32)
+    right, down = np.meshgrid((across_image - k.cx) / k.fx, (down_image - k.cy) / k.fy)
+    # One unit of depth along each ray, in map axes: forward and up after the tilt, x and y after the heading.
+    forward = math.cos(tilt_rad) + down * math.sin(tilt_rad)
+    up = math.sin(tilt_rad) - down * math.cos(tilt_rad)
+    heading = pose.yaw_rad + pan_rad
+    ray_x = forward * math.cos(heading) + right * math.sin(heading)
+    ray_y = forward * math.sin(heading) - right * math.cos(heading)
+    eye_x, eye_y = pose.apply(mount.x_m, mount.y_m)
+    with np.errstate(divide="ignore"):
+        floor = np.where(up < 0, -mount.z_m / up, np.inf)
+        wall = np.where(ray_x > 0, (wall_x_m - eye_x) / ray_x, np.inf) if wall_x_m is not None else np.inf
+    depth = np.minimum(floor, wall)
+    on_floor = floor <= wall
+    measured = (depth >= info.depth_min_m) & (depth <= info.depth_max_m)
+    depth = np.where(measured, np.round(depth / info.depth_unit_m) * info.depth_unit_m, 0.0)
+    along = np.where(on_floor, eye_x + depth * ray_x, mount.z_m + depth * up)
+    across = eye_y + depth * ray_y
+    dark = (np.floor(along / CHECKER_M) + np.floor(across / CHECKER_M)) % 2 == 1
+    shade = np.where(dark, 90, 190)
+    rgb = np.stack([np.where(on_floor, shade, 220), shade, np.where(on_floor, 120, shade)], axis=-1)
+    rgb[~measured] = (150, 180, 210)
+    return rgb.astype(np.uint8), depth.astype(np.float32)

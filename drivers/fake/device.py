@@ -1,0 +1,48 @@
+"""What the fake robot's devices have in common: being connected or not, and refusing to be."""
+
+from __future__ import annotations
+
+from drivers.fake.faults import RefusedConnection, Script
+from robot_runtime.clock import SimulatedClock
+from robot_runtime.errors import DeviceFault, NotConnected
+from robot_runtime.hal import Device
+
+
+class FakeDevice(Device):
+    """A device that ticks with the simulated clock, connected or not."""
+
+    def __init__(self, name: str, clock: SimulatedClock, script: Script) -> None:
+        self._name = name
+        self._clock = clock
+        self._script = script
+        self._connected = False
+        clock.add_listener(self._on_step)
+
+    def connect(self) -> None:
+        if self._connected:
+            return
+        for fault in self._script.active(RefusedConnection, self._clock.now_ns()):
+            if fault.device == self._name:
+                raise DeviceFault(
+                    f"fake {self._name}: refuses to connect, as its script says",
+                    "remove the fault 'refused_connection' from the robot's YAML",
+                )
+        self._connected = True
+        self._opened()
+
+    def close(self) -> None:
+        self._connected = False
+        self._forget()
+
+    def _opened(self) -> None:
+        """Take the first reading."""
+
+    def _forget(self) -> None:
+        """Drop everything that belongs to this connection or this place."""
+
+    def _on_step(self, now_ns: int) -> None:
+        """One clock step has passed."""
+
+    def _require_connected(self) -> None:
+        if not self._connected:
+            raise NotConnected(f"fake {self._name}: is not connected", "call connect() before using it")

@@ -1,0 +1,119 @@
+"""A robot without physics: exact kinematics, a synthetic camera, and faults by script. See README.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drivers.fake.base import FakeBase
+from drivers.fake.camera import FakeCamera
+from drivers.fake.faults import Fault, Script
+from drivers.fake.head import FakeHead
+from drivers.fake.localizer import FakeLocalizer
+from drivers.fake.placer import FakePlacer
+from drivers.fake.truth import Truth
+from robot_runtime import config
+from robot_runtime.clock import SimulatedClock, SystemClock, seconds_to_ns
+from robot_runtime.hal import BaseInfo, CameraInfo, HeadLimits, Intrinsics, Mount, Robot
+from robot_runtime.robots import RobotContext
+
+
+@dataclass(frozen=True)
+class FakeOptions:
+    """The YAML's ``options``. Limits and speeds default to a Kobuki's and a LoCoBot's pan-tilt.
+
+    Attributes:
+        rate_hz: of the clock, the base and the head.
+        wall_x_m: a wall along x = ``wall_x_m`` in ``map``, the robot on its lower side; None for open space.
+        width, height, hfov_deg, camera_height_m: of the camera; None means the policy's training camera's,
+            or 640 x 480, 79 degrees and 0.88 m if that is unknown.
+        camera_latency_s, pose_latency_s: from exposure or measurement to delivery.
+        faults: see ``drivers/fake/faults.py``.
+    """
+
+    rate_hz: float = 100.0
+    radius_m: float = 0.18
+    max_linear_m_s: float = 0.7
+    max_angular_rad_s: float = math.pi
+    max_linear_accel_m_s2: float = 0.5
+    max_angular_accel_rad_s2: float = 3.5
+    head_speed_rad_s: float = 2.0
+    head_settle_s: float = 0.1
+    wall_x_m: float | None = None
+    width: int | None = None
+    height: int | None = None
+    hfov_deg: float | None = None
+    camera_height_m: float | None = None
+    camera_rate_hz: float = 30.0
+    camera_latency_s: float = 0.03
+    pose_rate_hz: float = 30.0
+    pose_latency_s: float = 0.05
+    faults: tuple[Fault, ...] = ()
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name in ("wall_x_m", "faults") or value is None:
+                continue
+            may_be_zero = name.endswith(("latency_s", "settle_s"))
+            if not (math.isfinite(value) and (value > 0 or (may_be_zero and value == 0))):
+                raise ValueError(f"{name} must be a positive number, got {value}")
+
+
+def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
+    """The fake robot, disconnected, at the origin of ``map``. Raises ``ConfigError`` for a bad option."""
+    chosen = config.parse(dict(options), FakeOptions, where)
+    clock = SimulatedClock(seconds_to_ns(1 / chosen.rate_hz), pacer=SystemClock() if context.real_time else None)
+    script = Script(chosen.faults)
+    truth = Truth(chosen.radius_m, chosen.wall_x_m)
+    # The clock moves them in this order: first the base, so that everything else measures where it is now.
+    base = FakeBase(clock, truth, script, _base_info(name, chosen))
+    head = FakeHead(clock, truth, script, _head_limits(chosen))
+    camera = FakeCamera(clock, truth, script, _camera_info(chosen, context), chosen.camera_latency_s)
+    localizer = FakeLocalizer("localizer", clock, truth, script, chosen.pose_rate_hz, chosen.pose_latency_s)
+    referee = FakeLocalizer("referee", clock, truth, Script(), chosen.rate_hz, latency_s=0.0)
+    placer = FakePlacer(clock, truth, base, head, camera, (localizer, referee))
+    return Robot(name, clock, base, head, camera, localizer, referee, placer)
+
+
+def _base_info(name: str, options: FakeOptions) -> BaseInfo:
+    return BaseInfo(
+        name=name,
+        radius_m=options.radius_m,
+        max_linear_m_s=options.max_linear_m_s,
+        max_angular_rad_s=options.max_angular_rad_s,
+        max_linear_accel_m_s2=options.max_linear_accel_m_s2,
+        max_angular_accel_rad_s2=options.max_angular_accel_rad_s2,
+        rate_hz=options.rate_hz,
+    )
+
+
+def _head_limits(options: FakeOptions) -> HeadLimits:
+    return HeadLimits(
+        min_pan_rad=math.radians(-90),
+        max_pan_rad=math.radians(90),
+        min_tilt_rad=math.radians(-75),
+        max_tilt_rad=math.radians(90),
+        max_speed_rad_s=options.head_speed_rad_s,
+        settle_s=options.head_settle_s,
+    )
+
+
+def _camera_info(options: FakeOptions, context: RobotContext) -> CameraInfo:
+    training = context.camera
+    width = options.width or (training.width if training else 640)
+    height = options.height or (training.height if training else 480)
+    hfov_deg = options.hfov_deg or (training.hfov_deg if training else 79.0)
+    height_m = options.camera_height_m or (training.height_m if training else 0.88)
+    return CameraInfo(
+        intrinsics=Intrinsics.from_hfov(width, height, hfov_deg),
+        mount=Mount(0.0, 0.0, height_m),
+        rate_hz=options.camera_rate_hz,
+        depth_min_m=0.1,
+        depth_max_m=10.0,
+        depth_unit_m=0.001,
+        has_semantic=False,
+    )

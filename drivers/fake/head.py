@@ -1,0 +1,81 @@
+"""The fake pan-tilt: constant speed to the goal, then a time to settle."""
+
+from __future__ import annotations
+
+import math
+
+from drivers.fake.device import FakeDevice
+from drivers.fake.faults import Script, StuckHead
+from drivers.fake.truth import Truth
+from robot_runtime.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import InvalidCommand
+from robot_runtime.hal import Head, HeadLimits, HeadState
+from robot_runtime.streams import fresh
+
+
+class FakeHead(FakeDevice, Head):
+    """Turns both joints at full speed; ``moving`` until they have been at the goal for ``settle_s``."""
+
+    def __init__(self, clock: SimulatedClock, truth: Truth, script: Script, limits: HeadLimits) -> None:
+        super().__init__("head", clock, script)
+        self._truth = truth
+        self._limits = limits
+        self._goal = (truth.pan_rad, truth.tilt_rad)
+        self._arrived_ns: int | None = clock.now_ns()
+        self._state: HeadState | None = None
+        self._stepped_ns = clock.now_ns()
+
+    @property
+    def limits(self) -> HeadLimits:
+        return self._limits
+
+    def state(self, max_age_s: float) -> HeadState:
+        self._require_connected()
+        return fresh("head", self._state, self._clock.now_ns(), max_age_s)
+
+    def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
+        self._require_connected()
+        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
+            raise InvalidCommand(
+                f"head angles ({pan_rad}, {tilt_rad}) rad are not finite",
+                "check the controller or policy that computed them; the head was left as it is",
+            )
+        limits = self._limits
+        goal = (
+            min(max(pan_rad, limits.min_pan_rad), limits.max_pan_rad),
+            min(max(tilt_rad, limits.min_tilt_rad), limits.max_tilt_rad),
+        )
+        if goal != self._goal:
+            self._goal = goal
+            self._arrived_ns = None
+            self._sense()
+        return goal
+
+    def _opened(self) -> None:
+        self._sense()
+
+    def _forget(self) -> None:
+        self._goal = (self._truth.pan_rad, self._truth.tilt_rad)
+        self._state = None
+
+    def _on_step(self, now_ns: int) -> None:
+        reach_rad = self._limits.max_speed_rad_s * ns_to_seconds(now_ns - self._stepped_ns)
+        self._stepped_ns = now_ns
+        if not self._script.active(StuckHead, now_ns):
+            self._truth.pan_rad = _towards(self._truth.pan_rad, self._goal[0], reach_rad)
+            self._truth.tilt_rad = _towards(self._truth.tilt_rad, self._goal[1], reach_rad)
+        if self._arrived_ns is None and (self._truth.pan_rad, self._truth.tilt_rad) == self._goal:
+            self._arrived_ns = now_ns
+        if self._connected:
+            self._sense()
+
+    def _sense(self) -> None:
+        now_ns = self._clock.now_ns()
+        settled = self._arrived_ns is not None and now_ns - self._arrived_ns >= seconds_to_ns(self._limits.settle_s)
+        self._state = HeadState(now_ns, self._truth.pan_rad, self._truth.tilt_rad, moving=not settled)
+
+
+def _towards(present_rad: float, goal_rad: float, reach_rad: float) -> float:
+    if abs(goal_rad - present_rad) <= reach_rad:
+        return goal_rad
+    return present_rad + math.copysign(reach_rad, goal_rad - present_rad)

@@ -1,0 +1,64 @@
+"""The fake robot's sources of poses: exact, but as late and as patchy as the script says."""
+
+from __future__ import annotations
+
+from drivers.fake.device import FakeDevice
+from drivers.fake.faults import DroppedPoses, LatePoses, LostTracking, Script
+from drivers.fake.truth import Truth
+from robot_runtime.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, PoseStatus
+from robot_runtime.localization.history import PoseHistory, pose_at
+
+
+class FakeLocalizer(FakeDevice, Localizer):
+    """Measures at its rate and delivers ``latency_s`` later."""
+
+    def __init__(
+        self, name: str, clock: SimulatedClock, truth: Truth, script: Script, rate_hz: float, latency_s: float
+    ) -> None:
+        super().__init__(name, clock, script)
+        self._truth = truth
+        self._info = LocalizerInfo(f"fake {name}", "map", rate_hz)
+        self._latency_s = latency_s
+        self._period_ns = seconds_to_ns(1 / rate_hz)
+        self._due_ns = clock.now_ns()
+        self._history = PoseHistory(self._info.name, self._info.frame)
+        self._on_the_way: list[tuple[int, PoseEstimate]] = []
+
+    @property
+    def info(self) -> LocalizerInfo:
+        return self._info
+
+    def latest(self, max_age_s: float) -> PoseEstimate:
+        self._require_connected()
+        return self._history.latest(self._clock.now_ns(), max_age_s)
+
+    def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
+        self._require_connected()
+        return pose_at(self._history, self._clock, stamp_ns, timeout_s, poll_s=1 / 1000)
+
+    def forget(self) -> None:
+        """Drop the poses of the place where the robot was."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._history.clear()
+        self._on_the_way.clear()
+
+    def _on_step(self, now_ns: int) -> None:
+        if now_ns >= self._due_ns:
+            self._due_ns += self._period_ns
+            if self._connected and not self._script.active(DroppedPoses, now_ns):
+                self._measure(now_ns)
+        for arrival_ns, estimate in self._on_the_way:
+            if arrival_ns <= now_ns:
+                self._history.add(estimate)
+        self._on_the_way = [late for late in self._on_the_way if late[0] > now_ns]
+
+    def _measure(self, now_ns: int) -> None:
+        late_s = sum(fault.latency_s for fault in self._script.active(LatePoses, now_ns))
+        lost = self._script.active(LostTracking, now_ns)
+        estimate = PoseEstimate(
+            now_ns, self._truth.pose, self._info.frame, status=PoseStatus.LOST if lost else PoseStatus.OK
+        )
+        self._on_the_way.append((now_ns + seconds_to_ns(self._latency_s + late_s), estimate))

@@ -1,0 +1,68 @@
+"""Puts the fake robot somewhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drivers.fake.base import FakeBase
+from drivers.fake.camera import FakeCamera
+from drivers.fake.head import FakeHead
+from drivers.fake.localizer import FakeLocalizer
+from drivers.fake.truth import Truth
+from robot_runtime.clock import SimulatedClock, wait_for
+from robot_runtime.errors import DeviceFault, InvalidStart
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Placer
+
+HEAD_TIMEOUT_S = 10.0
+PAUSE_S = 0.2
+"""Until every sensor has seen the new place."""
+
+
+class FakePlacer(Placer):
+    """Teleports: odometry does not notice, poses and frames of the old place are gone."""
+
+    def __init__(
+        self,
+        clock: SimulatedClock,
+        truth: Truth,
+        base: FakeBase,
+        head: FakeHead,
+        camera: FakeCamera,
+        localizers: Sequence[FakeLocalizer],
+    ) -> None:
+        self._clock = clock
+        self._truth = truth
+        self._base = base
+        self._head = head
+        self._camera = camera
+        self._localizers = tuple(localizers)
+
+    def place(self, pose: SE2, tilt_rad: float) -> None:
+        if not pose.x_m <= self._truth.max_x_m:
+            raise InvalidStart(
+                f"the robot does not fit at x = {pose.x_m:.3f} m: the wall allows up to {self._truth.max_x_m:.3f} m",
+                "start elsewhere, or move 'wall_x_m' in the robot's YAML",
+            )
+        limits = self._head.limits
+        if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:
+            raise InvalidStart(
+                f"the head cannot tilt to {tilt_rad:.3f} rad",
+                f"start between {limits.min_tilt_rad:.3f} and {limits.max_tilt_rad:.3f} rad",
+            )
+        self._base.stop()
+        self._head.command(0.0, tilt_rad)
+        self._truth.pose = pose
+        self._camera.forget()
+        for localizer in self._localizers:
+            localizer.forget()
+        settled = wait_for(self._clock, self._settled, HEAD_TIMEOUT_S, poll_s=1 / 1000)
+        if settled is None:
+            raise DeviceFault(
+                f"fake head: has not reached tilt {tilt_rad:.3f} rad in {HEAD_TIMEOUT_S:g} s",
+                "check the script for 'stuck_head'",
+            )
+        self._clock.sleep(PAUSE_S)
+
+    def _settled(self) -> bool | None:
+        return None if self._head.state(max_age_s=1.0).moving else True

@@ -1,0 +1,98 @@
+"""Which robot: one YAML file in ``launch/robots/`` names a driver and its options, and this makes the robot of it.
+
+::
+
+    name: fake
+    driver: drivers.fake.driver.make_robot   # package.module.factory, a RobotFactory
+    options: {wall_x_m: 2.0}                 # what the driver's README lists
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from robot_runtime import config
+from robot_runtime.errors import ConfigError
+from robot_runtime.hal import Robot
+from robot_runtime.scene import Scene
+from robot_runtime.tasks.task import TrainingCamera
+
+
+@dataclass(frozen=True)
+class RobotContext:
+    """What a robot may need to know of the run that it is made for.
+
+    Attributes:
+        scene: where it drives; None if unknown. Simulators need it, real robots have a place already.
+        camera: the policy's training camera, so that a simulator can render it; None if unknown.
+        seed: of everything random that the robot does.
+        real_time: whether simulated time must keep pace with the wall clock.
+    """
+
+    scene: Scene | None
+    camera: TrainingCamera | None
+    seed: int
+    real_time: bool = False
+
+
+@dataclass(frozen=True)
+class RobotFile:
+    """The content of a robot's YAML file.
+
+    Attributes:
+        name: of the robot, for logs.
+        driver: dotted name of its :class:`RobotFactory`.
+        options: the driver's own.
+    """
+
+    name: str
+    driver: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    __pydantic_config__ = config.STRICT
+
+
+class RobotFactory(Protocol):
+    """What ``driver`` names."""
+
+    def __call__(self, context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
+        """The robot, disconnected.
+
+        Args:
+            where: file and field that ``options`` come from, to begin error messages with;
+                ``config.parse(options, SomeOptions, where)`` does so.
+
+        Raises:
+            ConfigError: for a bad option. RuntimeFault: if the robot cannot be made.
+        """
+        ...
+
+
+def read_robot_file(name_or_path: str) -> tuple[Path, RobotFile]:
+    """A robot's YAML file, by preset name or by path ending in ``.yaml``, and its content. Raises ``ConfigError``."""
+    path = config.find_preset("robots", name_or_path)
+    return path, config.load(path, RobotFile)
+
+
+def load_robot(name_or_path: str, context: RobotContext) -> Robot:
+    """The robot of a preset name or YAML file, disconnected.
+
+    Raises:
+        ConfigError: no such preset, malformed YAML, a bad option, or a driver that makes no robot.
+        DriverMissing: naming the file, the driver and what to install.
+    """
+    path, file = read_robot_file(name_or_path)
+    where = f"{path}: field 'driver'"
+    factory: RobotFactory = config.resolve(file.driver, where)
+    if not callable(factory):
+        raise ConfigError(f"{where}: {file.driver!r} cannot be called", "name the driver's factory function")
+    robot = factory(context, file.name, file.options, f"{path}: options")
+    if not isinstance(robot, Robot):
+        raise ConfigError(
+            f"{where}: {file.driver!r} made a {type(robot).__name__}, not a Robot",
+            "name the driver's factory function, not one of its parts",
+        )
+    return robot
