@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -70,18 +70,27 @@ class OccupancyMap:
             ConfigError: malformed YAML. SceneError: image missing or unreadable, or a rotated origin.
         """
         file = config.load(path, MapFile)
+        image_path = path.parent / file.image
+        return cls.decode(file, image_path.read_bytes() if image_path.is_file() else b"", str(path))
+
+    @classmethod
+    def decode(cls, file: MapFile, image: bytes, where: str) -> OccupancyMap:
+        """The map that ``file`` and the bytes of its image (PGM or PNG) describe.
+
+        Raises:
+            SceneError: image undecodable, a rotated origin or no resolution; names ``where``.
+        """
         if file.resolution <= 0:
-            raise SceneError(f"{path}: field 'resolution' must be positive, got {file.resolution}", "correct it")
+            raise SceneError(f"{where}: field 'resolution' must be positive, got {file.resolution}", "correct it")
         if file.origin[2] != 0:
             raise SceneError(
-                f"{path}: field 'origin' has yaw {file.origin[2]}", "turn the image instead: only yaw 0 is supported"
+                f"{where}: field 'origin' has yaw {file.origin[2]}", "turn the image instead: only yaw 0 is supported"
             )
-        image_path = path.parent / file.image
-        image = cv2.imread(str(image_path), cv2.IMREAD_GRAYSCALE) if image_path.is_file() else None
-        if image is None:
-            raise SceneError(f"{path}: field 'image': cannot read {image_path}", "put the map's PGM or PNG there")
-        occupancy = image / 255.0 if file.negate else 1.0 - image / 255.0
-        cells = np.full(image.shape, Cell.UNKNOWN, np.uint8)
+        pixels = cv2.imdecode(np.frombuffer(image, np.uint8), cv2.IMREAD_GRAYSCALE) if image else None
+        if pixels is None:
+            raise SceneError(f"{where}: field 'image': cannot read {file.image}", "put the map's PGM or PNG there")
+        occupancy = pixels / 255.0 if file.negate else 1.0 - pixels / 255.0
+        cells = np.full(pixels.shape, Cell.UNKNOWN, np.uint8)
         cells[occupancy > file.occupied_thresh] = Cell.OCCUPIED
         cells[occupancy < file.free_thresh] = Cell.FREE
         return cls(np.ascontiguousarray(cells[::-1]), file.resolution, file.origin[0], file.origin[1])
@@ -90,15 +99,18 @@ class OccupancyMap:
         """Write ``path`` (``….yaml``) and the image beside it (``….pgm``)."""
         image_path = path.with_suffix(".pgm")
         image_path.write_bytes(self.to_pgm())
-        document = {
-            "image": image_path.name,
+        path.write_text(yaml.safe_dump(self.to_document(image_path.name), sort_keys=False), encoding="utf-8")
+
+    def to_document(self, image: str) -> dict[str, Any]:
+        """The content of ``map.yaml`` beside an image of that name."""
+        return {
+            "image": image,
             "resolution": self.resolution_m,
             "origin": [self.origin_x_m, self.origin_y_m, 0.0],
             "negate": 0,
             "occupied_thresh": 0.65,
             "free_thresh": 0.196,
         }
-        path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
     def to_pgm(self) -> bytes:
         """The map as a binary PGM (P5)."""

@@ -35,9 +35,11 @@ STREAMS: dict[str, Stream] = {
     for s in (
         Stream("episode", "/episode", 0, _NO_AGE),
         Stream("step", "/step", 0, _NO_AGE),
+        Stream("host", "/step/host", 0, _NO_AGE),
         Stream("end", "/end", 0, _NO_AGE),
         Stream("rgb", "/camera/rgb", 30, 0.5),
         Stream("depth", "/camera/depth", 30, 0.5),
+        Stream("semantic", "/camera/semantic", 30, 0.5),
         Stream("camera_info", "/camera/camera_info", 0, _NO_AGE),
         Stream("base", "/base/state", 50, 0.1, log_rate_hz=20),
         Stream("head", "/head/state", 50, 0.2),
@@ -45,6 +47,7 @@ STREAMS: dict[str, Stream] = {
         Stream("referee", "/referee/pose", 30, 0.5),
         Stream("map", "/map", 0, _NO_AGE),
         Stream("tf", "/tf", 0, _NO_AGE),
+        Stream("scene", "/scene", 0, _NO_AGE),
     )
 }
 
