@@ -1,0 +1,181 @@
+"""The layout of one log file.
+
+::
+
+    Header
+    Metadata "provenance"        who, where, when, which commit: all that differs between identical runs, first
+    Attachments                  scene.yaml, map.yaml, map.pgm, view_points.json: scores come from the log alone
+    Chunk                        schemas, channels, /episode, /map, /scene, /camera/camera_info
+    per step:
+      Chunk                      images
+      Chunk                      /step, /pose, /referee/pose, /tf, /scene, /step/host
+    in between: Chunk            /base/state, at least every 0.25 s of the robot's time
+    Chunk                        /end
+    DataEnd, summary, Footer
+
+Every chunk is handed to the operating system as soon as it is whole. Images stand before the step that they belong to,
+so a step that is there has its images; they stand apart, so a reader that needs none steps over them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mcap.writer import CompressionType, Writer
+
+from robot_runtime.clock import seconds_to_ns
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import BaseState
+from robot_runtime.recording import messages, serial
+from robot_runtime.recording.channels import CHANNELS, LOG_FORMAT
+from robot_runtime.recording.durable import DurableFile
+from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic
+from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
+from robot_runtime.streams import STREAMS
+
+SYNC_S = 1.0
+"""fsync at least so often while there is something to sync."""
+
+BASE_CHUNK_S = 0.25
+"""Base states are written after so much of the robot's time."""
+
+_ONE_CHUNK = 1 << 30  # chunks end where we say, never by size
+
+
+class LogWriter:
+    """One log file. Not thread-safe.
+
+    Args:
+        path: created; must not exist.
+
+    Raises:
+        OSError: from every method: disk full, no permission.
+        TypeError, ValueError: for a record that has no place in a log, naming what.
+    """
+
+    def __init__(self, path: Path, header: EpisodeHeader) -> None:
+        self._file = DurableFile(path, SYNC_S)
+        # The library types its sink as IO[Any] but calls write, tell and flush only.
+        sink: Any = self._file
+        self._mcap: Any = Writer(sink, chunk_size=_ONE_CHUNK, compression=CompressionType.ZSTD)
+        self._channels: dict[str, int] = {}
+        self._header = header
+        self._last_pose: SE2 = header.episode.start
+        self._chunk_start_ns: int | None = None
+
+    def write_header(self) -> None:
+        """Everything up to the first step."""
+        header, start_ns = self._header, self._header.start_ns
+        self._mcap.start()
+        provenance = {**header.provenance, "scene_folder": str(header.scene.folder)}
+        self._mcap.add_metadata("provenance", {key: _text(value) for key, value in provenance.items()})
+        for name, media_type, data in _scene_files(header):
+            self._mcap.add_attachment(create_time=0, log_time=start_ns, name=name, media_type=media_type, data=data)
+        for channel in CHANNELS:
+            schema = self._mcap.register_schema(channel.schema_name, channel.schema_encoding, channel.schema)
+            self._channels[channel.topic] = self._mcap.register_channel(channel.topic, channel.message_encoding, schema)
+        self._json("episode", start_ns, 0, header_to_json(header))
+        self._protobuf("map", start_ns, 0, messages.occupancy_grid(header.scene.map, start_ns))
+        self._protobuf("scene", start_ns, 0, messages.scene(header))
+        self._protobuf("camera_info", start_ns, 0, messages.calibration(header))
+        self._end_chunk()
+        self._file.sync()
+
+    def write_step(self, record: StepRecord) -> None:
+        """One step: its images, then the rest."""
+        self._end_chunk()
+        frame, index = record.frame, record.index
+        self._protobuf("rgb", frame.stamp_ns, index, encode_rgb(frame))
+        self._protobuf("depth", frame.stamp_ns, index, encode_depth(frame, self._header.depth_unit_m))
+        if frame.semantic is not None:
+            self._protobuf("semantic", frame.stamp_ns, index, encode_semantic(frame.stamp_ns, frame.semantic))
+        self._end_chunk()
+        stamp_ns = record.times.observed_ns
+        self._protobuf("pose", record.pose.stamp_ns, index, messages.pose_in_frame(record.pose))
+        self._protobuf("referee", record.referee.stamp_ns, index, messages.pose_in_frame(record.referee))
+        self._protobuf("tf", frame.stamp_ns, index, messages.transforms(self._header, record))
+        self._protobuf("scene", stamp_ns, index, messages.track(self._last_pose, record))
+        self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
+        self._json("step", stamp_ns, index, serial.step_to_json(record))
+        self._last_pose = record.referee.pose
+        self._end_chunk()
+
+    def write_base_state(self, state: BaseState) -> None:
+        """One base state; its chunk ends ``BASE_CHUNK_S`` after it began."""
+        self._json("base", state.stamp_ns, 0, state)
+        if self._chunk_start_ns is None:
+            self._chunk_start_ns = state.stamp_ns
+        if state.stamp_ns - self._chunk_start_ns >= seconds_to_ns(BASE_CHUNK_S):
+            self._end_chunk()
+
+    def write_end(self, end: EpisodeEnd) -> None:
+        """The last record."""
+        self._json("end", end.stamp_ns, end.steps, end)
+        self._end_chunk()
+
+    def idle(self) -> None:
+        """Nothing came for a while: write what is held back, and sync."""
+        self._end_chunk()
+
+    def finish(self) -> None:
+        """The summary by which other tools find their way in the file; then everything is on the disk."""
+        self._mcap.finish()
+        self._file.sync()
+
+    def close(self) -> None:
+        """Release the file, finished or not."""
+        self._file.close()
+
+    def _end_chunk(self) -> None:
+        self._mcap.flush()
+        self._chunk_start_ns = None
+        self._file.sync_if_due()
+
+    def _json(self, stream: str, stamp_ns: int, sequence: int, value: Any) -> None:
+        self._add(stream, stamp_ns, sequence, serial.dumps(value))
+
+    def _protobuf(self, stream: str, stamp_ns: int, sequence: int, message: Any) -> None:
+        self._add(stream, stamp_ns, sequence, message.SerializeToString())
+
+    def _add(self, stream: str, stamp_ns: int, sequence: int, data: bytes) -> None:
+        channel = self._channels[STREAMS[stream].topic]
+        self._mcap.add_message(channel, log_time=stamp_ns, publish_time=stamp_ns, sequence=sequence, data=data)
+
+
+def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
+    """The header without provenance and without the scene, of which name and digest remain."""
+    return {
+        "format": LOG_FORMAT,
+        "episode": serial.plain(header.episode),
+        "task": serial.plain(header.task),
+        "scene": {"name": header.scene.name, "digest": header.scene.digest},
+        "robot": header.robot,
+        "robot_config": serial.plain(header.robot_config),
+        "agent": header.agent,
+        "seed": header.seed,
+        "intrinsics": serial.plain(header.intrinsics),
+        "depth_unit_m": header.depth_unit_m,
+        "mount": list(header.mount),
+        "start_ns": header.start_ns,
+    }
+
+
+def _scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
+    """The scene folder without its meshes: (name, media type, content)."""
+    scene = header.scene
+    view_points = {
+        name: [[pose.x_m, pose.y_m, pose.yaw_rad] for pose in poses] for name, poses in scene.view_points.items()
+    }
+    return [
+        # JSON is YAML too, and is read a hundred times as fast.
+        ("scene.yaml", "application/yaml", json.dumps(serial.plain(scene.file), indent=1).encode()),
+        (scene.file.map, "application/yaml", json.dumps(scene.map.to_document("map.pgm"), indent=1).encode()),
+        ("map.pgm", "image/x-portable-graymap", scene.map.to_pgm()),
+        ("view_points.json", "application/json", json.dumps(view_points).encode()),
+    ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else serial.dumps(value).decode()

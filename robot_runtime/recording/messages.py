@@ -1,0 +1,196 @@
+"""Poses, transforms, calibration, map and scene as Foxglove messages, for people to look at.
+
+Nothing reads these back: the runtime's own records (``serial``) hold the same facts without loss.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from foxglove_schemas_protobuf.CameraCalibration_pb2 import CameraCalibration
+from foxglove_schemas_protobuf.Color_pb2 import Color
+from foxglove_schemas_protobuf.CubePrimitive_pb2 import CubePrimitive
+from foxglove_schemas_protobuf.FrameTransform_pb2 import FrameTransform
+from foxglove_schemas_protobuf.FrameTransforms_pb2 import FrameTransforms
+from foxglove_schemas_protobuf.Grid_pb2 import Grid
+from foxglove_schemas_protobuf.LinePrimitive_pb2 import LinePrimitive
+from foxglove_schemas_protobuf.PackedElementField_pb2 import PackedElementField
+from foxglove_schemas_protobuf.Point3_pb2 import Point3
+from foxglove_schemas_protobuf.Pose_pb2 import Pose
+from foxglove_schemas_protobuf.PoseInFrame_pb2 import PoseInFrame
+from foxglove_schemas_protobuf.Quaternion_pb2 import Quaternion
+from foxglove_schemas_protobuf.SceneEntity_pb2 import SceneEntity
+from foxglove_schemas_protobuf.SceneUpdate_pb2 import SceneUpdate
+from foxglove_schemas_protobuf.SpherePrimitive_pb2 import SpherePrimitive
+from foxglove_schemas_protobuf.TextPrimitive_pb2 import TextPrimitive
+from foxglove_schemas_protobuf.Vector2_pb2 import Vector2
+from foxglove_schemas_protobuf.Vector3_pb2 import Vector3
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.hal import PoseEstimate
+from robot_runtime.maps import Cell, OccupancyMap
+from robot_runtime.recording.images import CAMERA_FRAME
+from robot_runtime.recording.stamps import timestamp
+from robot_runtime.records import EpisodeHeader, StepRecord
+
+MAP_FRAME = "map"
+BASE_FRAME = "base_link"
+
+_LINE_Z_M = 0.02
+_RGBA = {
+    Cell.FREE: (245, 245, 245, 255),
+    Cell.OCCUPIED: (60, 60, 70, 255),
+    Cell.UNKNOWN: (0, 0, 0, 0),
+}
+_TRACK = Color(r=0.16, g=0.47, b=0.84, a=1.0)
+_CONTACT = Color(r=0.84, g=0.15, b=0.16, a=1.0)
+_GOAL = Color(r=0.13, g=0.65, b=0.35, a=1.0)
+_OBJECT = Color(r=0.55, g=0.55, b=0.6, a=0.35)
+
+
+def calibration(header: EpisodeHeader) -> CameraCalibration:
+    """The ideal pinhole of the frames that follow."""
+    i = header.intrinsics
+    return CameraCalibration(
+        timestamp=timestamp(header.start_ns),
+        frame_id=CAMERA_FRAME,
+        width=i.width,
+        height=i.height,
+        distortion_model="plumb_bob",
+        D=[0.0] * 5,
+        K=[i.fx, 0, i.cx, 0, i.fy, i.cy, 0, 0, 1],
+        R=[1, 0, 0, 0, 1, 0, 0, 0, 1],
+        P=[i.fx, 0, i.cx, 0, 0, i.fy, i.cy, 0, 0, 0, 1, 0],
+    )
+
+
+def occupancy_grid(occupancy: OccupancyMap, stamp_ns: int) -> Grid:
+    """The map as coloured cells; unknown ones are transparent."""
+    lookup = np.array([_RGBA[Cell(i)] for i in range(len(Cell))], np.uint8)
+    columns = occupancy.cells.shape[1]
+    return Grid(
+        timestamp=timestamp(stamp_ns),
+        frame_id=MAP_FRAME,
+        pose=planar(SE2(occupancy.origin_x_m, occupancy.origin_y_m, 0.0)),
+        column_count=columns,
+        cell_size=Vector2(x=occupancy.resolution_m, y=occupancy.resolution_m),
+        row_stride=columns * 4,
+        cell_stride=4,
+        fields=[
+            PackedElementField(name=name, offset=offset, type=PackedElementField.UINT8)
+            for offset, name in enumerate(("red", "green", "blue", "alpha"))
+        ],
+        data=lookup[occupancy.cells].tobytes(),
+    )
+
+
+def pose_in_frame(estimate: PoseEstimate) -> PoseInFrame:
+    """A pose estimate without its covariance."""
+    return PoseInFrame(timestamp=timestamp(estimate.stamp_ns), frame_id=estimate.frame, pose=planar(estimate.pose))
+
+
+def transforms(header: EpisodeHeader, record: StepRecord) -> FrameTransforms:
+    """Where robot and camera are (by the referee), and, if the policy's poses are in another frame, where that is."""
+    camera = Rotation.from_matrix(optical_axes(record.head.pan_rad, record.head.tilt_rad))
+    x, y, z = header.mount
+    result = [
+        _transform(record.frame.stamp_ns, record.referee.frame, BASE_FRAME, planar(record.referee.pose)),
+        _transform(
+            record.frame.stamp_ns,
+            BASE_FRAME,
+            CAMERA_FRAME,
+            Pose(position=Vector3(x=x, y=y, z=z), orientation=_quaternion(camera)),
+        ),
+    ]
+    if record.pose.frame != record.referee.frame:
+        origin = record.referee.pose @ record.pose.pose.inverse()
+        result.append(_transform(record.frame.stamp_ns, record.referee.frame, record.pose.frame, planar(origin)))
+    return FrameTransforms(transforms=result)
+
+
+def scene(header: EpisodeHeader) -> SceneUpdate:
+    """The scene's objects as boxes, the goals as spheres with a label."""
+    stamp = timestamp(header.start_ns)
+    boxes = [
+        CubePrimitive(
+            pose=planar(SE2(item.center[0], item.center[1], math.radians(item.yaw_deg)), item.center[2]),
+            size=Vector3(x=item.size[0], y=item.size[1], z=item.size[2]),
+            color=_OBJECT,
+        )
+        for item in header.scene.objects
+    ]
+    goals = header.episode.goals
+    spheres = [_sphere(goal.x_m, goal.y_m, goal.z_m, 0.2, _GOAL) for goal in goals]
+    labels = [
+        TextPrimitive(
+            pose=planar(SE2(goal.x_m, goal.y_m, 0.0), goal.z_m + 0.3),
+            billboard=True,
+            font_size=0.15,
+            color=_GOAL,
+            text=goal.object_id or "goal",
+        )
+        for goal in goals
+    ]
+    return SceneUpdate(
+        entities=[
+            SceneEntity(timestamp=stamp, frame_id=MAP_FRAME, id="objects", cubes=boxes),
+            SceneEntity(timestamp=stamp, frame_id=MAP_FRAME, id="goals", spheres=spheres, texts=labels),
+        ]
+    )
+
+
+def track(previous: SE2, record: StepRecord) -> SceneUpdate:
+    """The piece of trajectory that one step added, and a red sphere where the robot touched something."""
+    here = record.referee.pose
+    line = LinePrimitive(
+        type=LinePrimitive.LINE_STRIP,
+        pose=planar(SE2()),
+        thickness=0.03,
+        points=[Point3(x=p.x_m, y=p.y_m, z=_LINE_Z_M) for p in (previous, here)],
+        color=_TRACK,
+    )
+    touched = record.result is not None and record.result.collided
+    entity = SceneEntity(
+        timestamp=timestamp(record.referee.stamp_ns),
+        frame_id=record.referee.frame,
+        id=f"track {record.index}",
+        lines=[line],
+        spheres=[_sphere(here.x_m, here.y_m, _LINE_Z_M, 0.12, _CONTACT)] if touched else [],
+    )
+    return SceneUpdate(entities=[entity])
+
+
+def planar(pose: SE2, z_m: float = 0.0) -> Pose:
+    """A planar pose at a height."""
+    half = pose.yaw_rad / 2
+    return Pose(
+        position=Vector3(x=pose.x_m, y=pose.y_m, z=z_m), orientation=Quaternion(z=math.sin(half), w=math.cos(half))
+    )
+
+
+def _transform(stamp_ns: int, parent: str, child: str, pose: Pose) -> FrameTransform:
+    return FrameTransform(
+        timestamp=timestamp(stamp_ns),
+        parent_frame_id=parent,
+        child_frame_id=child,
+        translation=pose.position,
+        rotation=pose.orientation,
+    )
+
+
+def _sphere(x_m: float, y_m: float, z_m: float, diameter_m: float, color: Any) -> SpherePrimitive:
+    return SpherePrimitive(
+        pose=planar(SE2(x_m, y_m, 0.0), z_m),
+        size=Vector3(x=diameter_m, y=diameter_m, z=diameter_m),
+        color=color,
+    )
+
+
+def _quaternion(rotation: Rotation) -> Quaternion:
+    values: NDArray[np.float64] = rotation.as_quat()
+    x, y, z, w = (float(v) for v in values)
+    return Quaternion(x=x, y=y, z=z, w=w)

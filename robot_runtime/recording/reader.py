@@ -1,0 +1,283 @@
+"""Reading a log back: the header with its scene, the steps, the end, from whatever part of the file is whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from mcap.opcode import Opcode
+from mcap.records import Attachment, Channel, McapRecord, Message, MessageIndex, Metadata
+from typing_extensions import Self
+
+from robot_runtime import config
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.errors import ConfigError, RecordingError, SceneError
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import BaseState, Intrinsics, RgbdFrame
+from robot_runtime.maps import MapFile, OccupancyMap
+from robot_runtime.recording import images, serial
+from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
+from robot_runtime.recording.scan import DamagedChunk, LogFile, Span
+from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
+from robot_runtime.scene import Scene, SceneFile
+from robot_runtime.streams import STREAMS
+from robot_runtime.tasks.task import Task
+
+_TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk and the channels in it; None where the file ends before it says so."""
+
+    span: Span
+    channels: frozenset[int] | None
+
+
+class LogReader:
+    """One log, whole or torn.
+
+    Args:
+        path: a file that ``Recorder`` wrote, or what is left of it.
+
+    Attributes:
+        header: the scene in it is the one in the log; ``scene.folder`` is where the meshes were when it was written.
+        complete: the episode's end is recorded and nothing is torn off.
+
+    Raises:
+        RecordingError: no such file; not a log; torn before the header was written; damaged in the middle.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = LogFile(path)
+        try:
+            self._chunks = list(_index_chunks(self._file))
+            self._topics: dict[int, str] = {}
+            self._image_chunks: dict[int, _Chunk] = {}
+            self.header = self._read_header()
+            self._end = self._read_end()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    @property
+    def end(self) -> EpisodeEnd | None:
+        """The last record; None if the writer was killed before it."""
+        return self._end
+
+    @property
+    def complete(self) -> bool:
+        return self._file.whole and self._end is not None
+
+    def steps(self, images: bool = True) -> Iterator[StepRecord]:
+        """The steps in order, read as they are asked for.
+
+        Args:
+            images: without them, ``frame`` holds arrays of no pixels and ``observation`` holds no images, and nothing
+                of their size is read; see :meth:`with_images`.
+
+        Raises:
+            RecordingError: if the middle of the file is damaged.
+        """
+        image_chunk: _Chunk | None = None
+        phase_s: dict[int, dict[str, float]] = {}
+        for chunk in self._chunks:
+            if self._holds_images_only(chunk):
+                image_chunk = chunk
+                continue
+            for topic, message in self._messages(chunk):
+                if topic in IMAGE_TOPICS:
+                    image_chunk = chunk
+                elif topic == _TOPICS["host"]:
+                    phase_s = {message.sequence: _loads(message)["phase_s"]}
+                elif topic == _TOPICS["step"]:
+                    record = _step(_loads(message), phase_s.get(message.sequence, {}))
+                    if image_chunk is not None:
+                        self._image_chunks[record.index] = image_chunk
+                    yield self.with_images(record) if images else record
+
+    def with_images(self, record: StepRecord) -> StepRecord:
+        """A step of ``steps(images=False)`` with its frame.
+
+        Raises:
+            RecordingError: if the log holds no images of that step.
+        """
+        chunk = self._image_chunks.get(record.index)
+        found: dict[str, Any] = {}
+        try:
+            for topic, message in self._messages(chunk) if chunk is not None else ():
+                if topic in _DECODERS and message.sequence == record.index:
+                    name, decode = _DECODERS[topic]
+                    found[name] = decode(message.data)
+        except (DecodeError, ValueError) as error:
+            raise RecordingError(
+                f"{self.path}: step {record.index}: an image cannot be decoded: {error}", "check the disk"
+            ) from error
+        if not {"rgb", "depth_m"} <= found.keys():
+            raise RecordingError(
+                f"{self.path}: step {record.index} has no images", "read it with images=False, or record it again"
+            )
+        return replace(record, frame=RgbdFrame(record.frame.stamp_ns, **found))
+
+    def base_states(self) -> Iterator[BaseState]:
+        """What the base reported between the steps, at the logged rate. Raises ``RecordingError``."""
+        for chunk in self._chunks:
+            if not self._holds_images_only(chunk):
+                for topic, message in self._messages(chunk):
+                    if topic == _TOPICS["base"]:
+                        yield serial.base_from_json(_loads(message))
+
+    def _holds_images_only(self, chunk: _Chunk) -> bool:
+        return bool(chunk.channels) and all(
+            self._topics.get(channel) in IMAGE_TOPICS for channel in chunk.channels or ()
+        )
+
+    def _messages(self, chunk: _Chunk) -> Iterator[tuple[str, Message]]:
+        """(topic, message) of a chunk; nothing if it is what power loss left of the last one."""
+        try:
+            records: list[McapRecord] = self._file.chunk(chunk.span)
+        except DamagedChunk:
+            if self._file.whole or chunk is not self._chunks[-1]:
+                raise
+            return
+        for record in records:
+            if isinstance(record, Channel):
+                self._topics[record.id] = record.topic
+            elif isinstance(record, Message) and record.channel_id in self._topics:
+                yield self._topics[record.channel_id], record
+
+    # --- header and end ---
+
+    def _read_header(self) -> EpisodeHeader:
+        data: dict[str, Any] | None = None
+        for topic, message in self._messages(self._chunks[0]) if self._chunks else ():
+            if topic == _TOPICS["episode"]:
+                data = _loads(message)
+        if data is None:
+            raise RecordingError(
+                f"{self.path}: holds no episode header",
+                "it was torn before its first record, or another program wrote it; record the episode again",
+            )
+        if data["format"] != LOG_FORMAT:
+            raise RecordingError(
+                f"{self.path}: has log format {data['format']}, this version reads {LOG_FORMAT}",
+                "read it with the version that its provenance names",
+            )
+        provenance: dict[str, Any] = {}
+        attachments: dict[str, bytes] = {}
+        for span in self._file.spans:
+            if span.opcode == Opcode.METADATA:
+                record = Metadata.read(self._file.stream(span))
+                if record.name == "provenance":
+                    provenance = {key: _value(text) for key, text in record.metadata.items()}
+            elif span.opcode == Opcode.ATTACHMENT:
+                attachment = Attachment.read(self._file.stream(span))
+                attachments[attachment.name] = attachment.data
+        try:
+            return _header(self.path, data, attachments, provenance)
+        except (KeyError, ValueError, TypeError, ConfigError, SceneError) as error:
+            raise RecordingError(
+                f"{self.path}: its header cannot be understood: {error!r}", "read it with the version that wrote it"
+            ) from error
+
+    def _read_end(self) -> EpisodeEnd | None:
+        for chunk in reversed(self._chunks):
+            if not self._holds_images_only(chunk):
+                ends = [_loads(m) for topic, m in self._messages(chunk) if topic == _TOPICS["end"]]
+                return serial.end_from_json(ends[-1]) if ends else None
+        return None
+
+
+def _index_chunks(file: LogFile) -> Iterator[_Chunk]:
+    """The chunks; a chunk's message indexes follow it, and are all there if anything else follows them."""
+    span: Span | None = None
+    channels: set[int] = set()
+    for record in file.spans:
+        if record.opcode == Opcode.MESSAGE_INDEX:
+            channels.add(MessageIndex.read(file.stream(record)).channel_id)
+            continue
+        if span is not None:
+            yield _Chunk(span, frozenset(channels))
+        span, channels = (record if record.opcode == Opcode.CHUNK else None), set()
+    if span is not None:
+        yield _Chunk(span, None)
+
+
+def _header(
+    path: Path, data: dict[str, Any], attachments: dict[str, bytes], provenance: dict[str, Any]
+) -> EpisodeHeader:
+    where = f"{path}: /episode"
+    x, y, z = data["mount"]
+    return EpisodeHeader(
+        episode=config.parse(data["episode"], Episode, f"{where}: episode"),
+        task=config.parse(data["task"], Task, f"{where}: task"),
+        scene=_scene(path, data["scene"]["digest"], attachments, Path(provenance.get("scene_folder", path.parent))),
+        robot=data["robot"],
+        robot_config=data["robot_config"],
+        agent=data["agent"],
+        seed=data["seed"],
+        intrinsics=Intrinsics(**data["intrinsics"]),
+        depth_unit_m=float(data["depth_unit_m"]),
+        mount=(float(x), float(y), float(z)),
+        start_ns=data["start_ns"],
+        provenance=provenance,
+    )
+
+
+def _scene(path: Path, digest: str, attachments: dict[str, bytes], folder: Path) -> Scene:
+    file = config.parse(json.loads(attachments["scene.yaml"]), SceneFile, f"{path}: scene.yaml")
+    map_file = config.parse(json.loads(attachments[file.map]), MapFile, f"{path}: {file.map}")
+    occupancy = OccupancyMap.decode(map_file, attachments[map_file.image], f"{path}: {file.map}")
+    view_points = {
+        name: tuple(SE2(*pose) for pose in poses) for name, poses in json.loads(attachments["view_points.json"]).items()
+    }
+    return Scene(folder, file, occupancy, view_points, digest)
+
+
+def _step(data: dict[str, Any], phase_s: dict[str, float]) -> StepRecord:
+    observation = {
+        name: serial.array_from_json(array) for name, array in data["observation"].items() if "data" in array
+    }
+    frame = RgbdFrame(data["frame"]["stamp_ns"], np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32))
+    return serial.step_from_json(data, observation, frame, phase_s)
+
+
+def _loads(message: Message) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(message.data)
+    return result
+
+
+def _value(text: str) -> Any:
+    """Metadata are strings; lists and dictionaries were written as JSON."""
+    if not text.startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+_DECODERS: dict[str, tuple[str, Any]] = {
+    _TOPICS["rgb"]: ("rgb", images.decode_rgb),
+    _TOPICS["depth"]: ("depth_m", images.decode_depth),
+    _TOPICS["semantic"]: ("semantic", images.decode_semantic),
+}

@@ -1,0 +1,105 @@
+"""Mend a torn log: every intact message into a whole file that any MCAP tool opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mcap.opcode import Opcode
+from mcap.records import Attachment, Channel, Header, Message, Metadata, Schema
+from mcap.writer import CompressionType, Writer
+
+from robot_runtime.errors import RecordingError
+from robot_runtime.recording.durable import DurableFile
+from robot_runtime.recording.scan import DamagedChunk, LogFile, Span
+
+_ONE_CHUNK = 1 << 30
+
+
+def recover(source: Path, destination: Path) -> int:
+    """Copy what is intact, chunk by chunk, in order; chunks that fail their checksum are left out.
+
+    Args:
+        destination: created; must not exist.
+
+    Returns:
+        The number of messages in ``destination``.
+
+    Raises:
+        RecordingError: ``source`` is not a log; ``destination`` exists or cannot be written.
+    """
+    log = LogFile(source)
+    try:
+        sink = DurableFile(destination, sync_s=1.0)
+        try:
+            messages = _Copy(log, sink).run()
+            sink.sync()
+        finally:
+            sink.close()
+    except OSError as error:
+        raise RecordingError(
+            f"{destination}: cannot be written: {error.strerror}", "give a new file on a disk with room"
+        ) from error
+    finally:
+        log.close()
+    return messages
+
+
+class _Copy:
+    """One file's way into another. Schemas and channels get the numbers that the new file gives them."""
+
+    def __init__(self, log: LogFile, sink: Any) -> None:
+        self._log = log
+        self._out: Any = Writer(sink, chunk_size=_ONE_CHUNK, compression=CompressionType.ZSTD)
+        self._schemas: dict[int, int] = {0: 0}
+        self._channels: dict[int, int] = {}
+        self._messages = 0
+
+    def run(self) -> int:
+        """Copy everything; the number of messages."""
+        spans = self._log.spans
+        header = Header("", "")
+        if spans and spans[0].opcode == Opcode.HEADER:
+            header = Header.read(self._log.stream(spans[0]))
+        self._out.start(header.profile, header.library)
+        for span in spans:
+            self._record(span)
+        self._out.finish()
+        return self._messages
+
+    def _record(self, span: Span) -> None:
+        if span.opcode == Opcode.METADATA:
+            metadata = Metadata.read(self._log.stream(span))
+            self._out.add_metadata(metadata.name, metadata.metadata)
+        elif span.opcode == Opcode.ATTACHMENT:
+            a = Attachment.read(self._log.stream(span))
+            self._out.add_attachment(
+                create_time=a.create_time, log_time=a.log_time, name=a.name, media_type=a.media_type, data=a.data
+            )
+        elif span.opcode == Opcode.CHUNK:
+            self._chunk(span)
+
+    def _chunk(self, span: Span) -> None:
+        try:
+            records = self._log.chunk(span)
+        except DamagedChunk:
+            return
+        for record in records:
+            if isinstance(record, Schema):
+                if record.id not in self._schemas:
+                    self._schemas[record.id] = self._out.register_schema(record.name, record.encoding, record.data)
+            elif isinstance(record, Channel):
+                if record.id not in self._channels:
+                    self._channels[record.id] = self._out.register_channel(
+                        record.topic, record.message_encoding, self._schemas[record.schema_id], record.metadata
+                    )
+            elif isinstance(record, Message) and record.channel_id in self._channels:
+                self._messages += 1
+                self._out.add_message(
+                    self._channels[record.channel_id],
+                    log_time=record.log_time,
+                    publish_time=record.publish_time,
+                    sequence=record.sequence,
+                    data=record.data,
+                )
+        self._out.flush()

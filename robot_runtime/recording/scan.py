@@ -1,0 +1,115 @@
+"""A log file record by record, as far as it goes.
+
+An MCAP file is a magic number, records of (opcode, length, content), and the magic number again
+(https://mcap.dev/spec). The library's readers raise at the first thing that is not whole; a log whose writer was
+killed ends somewhere, and everything before that is good.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+from mcap.data_stream import ReadDataStream
+from mcap.exceptions import McapError
+from mcap.opcode import Opcode
+from mcap.records import Chunk, McapRecord
+from mcap.stream_reader import CRCValidationError, breakup_chunk
+from mcap.writer import MCAP0_MAGIC
+
+from robot_runtime.errors import RecordingError
+
+_RECORD_HEADER = struct.Struct("<BQ")
+_OPCODES = frozenset(int(code) for code in Opcode)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where one whole record stands: its opcode, and offset and length of its content."""
+
+    opcode: int
+    offset: int
+    length: int
+
+
+class LogFile:
+    """A log opened for reading.
+
+    Attributes:
+        spans: every whole record in file order.
+        whole: whether the file ends as its writer ends it; false for a torn one.
+        intact_bytes: length of the part that holds whole records.
+
+    Raises:
+        RecordingError: if there is no such file, or it is not an MCAP file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file: BinaryIO = path.open("rb")
+        except OSError as error:
+            raise RecordingError(
+                f"{path}: cannot be read: {error.strerror}", "check the path and its permissions"
+            ) from error
+        if self._file.read(len(MCAP0_MAGIC)) != MCAP0_MAGIC:
+            self._file.close()
+            raise RecordingError(
+                f"{path}: is not a log (it does not begin like an MCAP file)", "give a .mcap file that a run wrote"
+            )
+        self.spans = list(self._scan(path.stat().st_size))
+        last = self.spans[-1] if self.spans else None
+        self.intact_bytes = last.offset + last.length if last else len(MCAP0_MAGIC)
+        self._file.seek(self.intact_bytes)
+        closed = last is not None and last.opcode == Opcode.FOOTER
+        self.whole = closed and self._file.read(len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    def content(self, span: Span) -> bytes:
+        """The content of a record."""
+        self._file.seek(span.offset)
+        return self._file.read(span.length)
+
+    def stream(self, span: Span) -> ReadDataStream:
+        """The content of a record as the library's ``Record.read`` wants it."""
+        return ReadDataStream(BytesIO(self.content(span)))
+
+    def chunk(self, span: Span) -> list[McapRecord]:
+        """The records in a chunk.
+
+        Raises:
+            DamagedChunk: if it fails its checksum or cannot be decompressed.
+        """
+        try:
+            return breakup_chunk(Chunk.read(self.stream(span)), validate_crc=True)
+        except (McapError, CRCValidationError, zstandard.ZstdError, struct.error, ValueError) as error:
+            raise DamagedChunk(
+                f"{self.path}: the chunk at byte {span.offset} is damaged: {error}",
+                "run `robot-runtime recover` to keep the rest, and check the disk",
+            ) from error
+
+    def _scan(self, size: int) -> Iterator[Span]:
+        offset = len(MCAP0_MAGIC)
+        while offset + _RECORD_HEADER.size <= size:
+            self._file.seek(offset)
+            opcode, length = _RECORD_HEADER.unpack(self._file.read(_RECORD_HEADER.size))
+            offset += _RECORD_HEADER.size
+            # Zeros at the end are what a file system leaves after power loss.
+            if opcode not in _OPCODES or offset + length > size:
+                return
+            yield Span(opcode, offset, length)
+            if opcode == Opcode.FOOTER:
+                return
+            offset += length
+
+
+class DamagedChunk(RecordingError):
+    """A chunk that is there in full length but not in content."""

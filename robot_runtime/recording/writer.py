@@ -1,0 +1,257 @@
+"""The recorder: one MCAP file per episode, written while the episode runs, on a thread of its own.
+
+* Nothing is dropped: when the disk or the compressor falls behind, the loop waits (bounded).
+* Nothing is lost: an error in the thread (disk full) is raised by the next ``on_*`` call and by ``on_episode_end``.
+* Nothing is overwritten: an episode gets the next free number of the folder.
+* A killed process costs at most the step it was writing, and base states of the last half second.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from robot_runtime.clock import NS_PER_S
+from robot_runtime.errors import RecordingError
+from robot_runtime.hal import BaseState
+from robot_runtime.recording.log_writer import LogWriter
+from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.streams import STREAMS
+
+_QUEUED_STEPS = 8  # 18 MB of 640x480 frames
+_QUEUED_JOBS = 1024
+_IDLE_S = 0.5
+_POLL_S = 0.1
+
+Job = Callable[[LogWriter], None]
+
+
+class Recorder(Subscriber):
+    """Writes every episode to ``folder``; use one Recorder per loop, from one thread.
+
+    Args:
+        folder: created if missing.
+        timeout_s: how long the loop waits for the disk, and an episode's end for its last byte, before it gives up.
+        open_log: makes the file; tests put a failing disk here.
+
+    Raises:
+        RecordingError: from every ``on_*`` method; names the file. Once raised, the episode's file is closed as far as
+            it got, and still readable; the rest of that episode is refused with the same error.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        timeout_s: float = 60.0,
+        open_log: Callable[[Path, EpisodeHeader], LogWriter] = LogWriter,
+    ) -> None:
+        self.folder = folder
+        self._timeout_s = timeout_s
+        self._open_log = open_log
+        self._episode: _EpisodeThread | None = None
+        self._path: Path | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The newest episode's file; None before the first."""
+        return self._path
+
+    def on_episode_start(self, header: EpisodeHeader) -> None:
+        self.close()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._path = self.folder / _file_name(_next_index(self.folder), header)
+            log = self._open_log(self._path, header)
+        except OSError as error:
+            raise _recording_error(self._path or self.folder, error) from error
+        self._episode = _EpisodeThread(self._path, log, self._timeout_s)
+        self._episode.put(LogWriter.write_header)
+
+    def on_step(self, record: StepRecord) -> None:
+        self._current().put_step(lambda log: log.write_step(record))
+
+    def on_base_state(self, state: BaseState) -> None:
+        self._current().put_base_state(state)
+
+    def on_episode_end(self, end: EpisodeEnd) -> None:
+        episode = self._current()
+        self._episode = None
+        episode.finish(end)
+
+    def close(self) -> None:
+        """Close the file of an episode that never ended; it stays without an end record. May be called twice.
+
+        Raises:
+            RecordingError: as ``on_episode_end`` does.
+        """
+        episode, self._episode = self._episode, None
+        if episode is not None:
+            episode.finish(None)
+
+    def _current(self) -> _EpisodeThread:
+        if self._episode is None:
+            raise RecordingError("no episode is being recorded", "call on_episode_start first")
+        return self._episode
+
+
+class _EpisodeThread:
+    """One file, the thread that writes it and the queue between them."""
+
+    def __init__(self, path: Path, log: LogWriter, timeout_s: float) -> None:
+        self._path = path
+        self._log = log
+        self._timeout_s = timeout_s
+        self._jobs: queue.Queue[Job | None] = queue.Queue(_QUEUED_JOBS)
+        self._step_slots = threading.BoundedSemaphore(_QUEUED_STEPS)
+        self._error: RecordingError | None = None
+        self._done = False
+        self._base_decimator = _BaseDecimator()
+        self._thread = threading.Thread(target=self._run, name=f"recorder {path.name}")
+        self._thread.start()
+
+    # --- the loop's side ---
+
+    def put(self, job: Job | None) -> None:
+        """Queue a job; waits while the queue is full."""
+        waited_s = 0.0
+        while True:
+            self._check()
+            try:
+                self._jobs.put(job, timeout=_POLL_S)
+                return
+            except queue.Full:
+                waited_s = self._wait_on(waited_s)
+
+    def put_step(self, job: Job) -> None:
+        """Queue a step; waits while ``_QUEUED_STEPS`` of them are under way."""
+        waited_s = 0.0
+        self._check()
+        while not self._step_slots.acquire(timeout=_POLL_S):
+            self._check()
+            waited_s = self._wait_on(waited_s)
+
+        def write(log: LogWriter) -> None:
+            try:
+                job(log)
+            finally:
+                self._step_slots.release()
+
+        self.put(write)
+
+    def put_base_state(self, state: BaseState) -> None:
+        """Queue a base state if it is due."""
+        if self._base_decimator.is_due(state):
+            self.put(lambda log: log.write_base_state(state))
+        else:
+            self._check()
+
+    def finish(self, end: EpisodeEnd | None) -> None:
+        """Write what is queued, then ``end``, and close the file. Raises ``RecordingError``."""
+        if end is not None:
+            self.put(lambda log: log.write_end(end))
+        if self._thread.is_alive():
+            self.put(None)
+        self._thread.join(self._timeout_s)
+        if self._thread.is_alive():
+            raise self._too_slow()
+        if not self._done:
+            raise self._error or self._died()
+
+    def _check(self) -> None:
+        if self._error is not None:
+            self._thread.join(self._timeout_s)
+            raise self._error
+        if not self._thread.is_alive():
+            raise self._died()
+
+    def _wait_on(self, waited_s: float) -> float:
+        if waited_s >= self._timeout_s:
+            raise self._too_slow()
+        return waited_s + _POLL_S
+
+    def _died(self) -> RecordingError:
+        return RecordingError(f"{self._path}: the recorder's thread has stopped", "see the traceback that it printed")
+
+    def _too_slow(self) -> RecordingError:
+        return RecordingError(
+            f"{self._path}: the disk took nothing for {self._timeout_s:g} s",
+            "record to a faster or healthy disk (--out)",
+        )
+
+    # --- the thread's side ---
+
+    def _run(self) -> None:
+        try:
+            try:
+                self._drain()
+                self._log.finish()
+            finally:
+                self._log.close()
+            self._done = True
+        except OSError as error:
+            self._error = _recording_error(self._path, error)
+        except (TypeError, ValueError) as error:
+            self._error = RecordingError(
+                f"{self._path}: a record cannot be written: {error}",
+                "policy_info, robot_config and provenance may hold numbers, text, lists and dictionaries only",
+            )
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=_IDLE_S)
+            except queue.Empty:
+                self._log.idle()
+                # The program ended without ending the episode; nobody will queue anything any more.
+                if not threading.main_thread().is_alive():
+                    return
+                continue
+            if job is None:
+                return
+            job(self._log)
+
+
+class _BaseDecimator:
+    """Thins base states to the rate in ``STREAMS``, but lets every change of contact, cliff, drop or halt through."""
+
+    def __init__(self) -> None:
+        self._period_ns = round(NS_PER_S / STREAMS["base"].log_rate_hz)
+        self._last: BaseState | None = None
+
+    def is_due(self, state: BaseState) -> bool:
+        last = self._last
+        due = (
+            last is None
+            or state.stamp_ns - last.stamp_ns >= self._period_ns
+            or (state.bumper, state.cliff, state.wheel_drop, state.halt)
+            != (last.bumper, last.cliff, last.wheel_drop, last.halt)
+        )
+        if due:
+            self._last = state
+        return due
+
+
+def _next_index(folder: Path) -> int:
+    taken = (re.match(r"(\d+)_", path.name) for path in folder.glob("*.mcap"))
+    return max((int(match[1]) for match in taken if match), default=-1) + 1
+
+
+def _file_name(index: int, header: EpisodeHeader) -> str:
+    return f"{index:04d}_{_safe(header.scene.name)}_{_safe(header.episode.id)}.mcap"
+
+
+def _safe(text: str) -> str:
+    """``text`` as part of a file name on any system."""
+    return re.sub(r"[^A-Za-z0-9.+-]+", "-", text).strip("-.")[:60] or "unnamed"
+
+
+def _recording_error(path: Path, error: OSError) -> RecordingError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return RecordingError(
+        f"{path}: cannot be written: {reason}",
+        "free disk space or record elsewhere (--out); what was written until then is readable",
+    )
