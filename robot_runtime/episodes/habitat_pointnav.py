@@ -1,0 +1,94 @@
+"""Habitat's PointNav-v1: ``{split}/{split}.json.gz`` with one or more goal positions per episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import TypedDict
+
+from robot_runtime.episodes import habitat
+from robot_runtime.episodes.episode import Episode, Goal
+from robot_runtime.episodes.reading import Vector3, checked, write_json
+from robot_runtime.geometry import ros_to_habitat_position
+
+
+class GoalRecord(TypedDict):
+    """A goal; ``radius`` and whatever else it has is kept, and ignored as habitat-lab does."""
+
+    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
+
+    position: Vector3
+
+
+class EpisodeRecord(habitat.EpisodeRecord):
+    """One episode as the file has it."""
+
+    goals: Annotated[list[GoalRecord], Field(min_length=1)]
+
+
+class Document(TypedDict):
+    """The whole file."""
+
+    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
+
+    episodes: list[EpisodeRecord]
+
+
+_SCHEMA = TypeAdapter(Document)
+_MODELLED = frozenset({"episode_id", "scene_id", "start_position"})
+_OTHER_TASKS = habitat.OTHER_TASKS | {"object_category"}
+
+
+def matches(document: Any) -> bool:
+    """Whether a JSON document looks like this format: episodes, without the marks of other Habitat tasks."""
+    if not (isinstance(document, dict) and isinstance(document.get("episodes"), list)):
+        return False
+    first = document["episodes"][:1]
+    return "goals_by_category" not in document and all(
+        isinstance(episode, dict) and not _OTHER_TASKS & episode.keys() for episode in first
+    )
+
+
+def load(path: Path) -> list[Episode]:
+    """All episodes of a split file, and of ``content/`` beside it where the split leaves them there.
+
+    Raises:
+        EpisodeError: names file, episode, field and remedy.
+    """
+    return [episode for file, document in habitat.read_documents(path) for episode in parse(document, file)]
+
+
+def parse(document: Any, path: Path) -> list[Episode]:
+    """All episodes of one JSON document read from ``path``. Raises ``EpisodeError``."""
+    content = checked(document, _SCHEMA, path)
+    rest = habitat.left_over(content, ("episodes",))
+    return [_episode(record, rest, path, index) for index, record in enumerate(content["episodes"])]
+
+
+def save(path: Path, episodes: Sequence[Episode]) -> None:
+    """Write one split file that habitat-lab reads; gzipped if the name ends in ``.gz``. Raises ``EpisodeError``."""
+    rest = episodes[0].info.get("dataset", {}) if episodes else {}
+    write_json(path, {"episodes": [habitat.to_record(episode, _goals(episode)) for episode in episodes], **rest})
+
+
+def _episode(record: EpisodeRecord, rest: dict[str, Any], path: Path, index: int) -> Episode:
+    info = habitat.left_over(record, _MODELLED)
+    info["goals"] = [habitat.left_over(goal, ("position",)) for goal in record["goals"]]
+    if rest:
+        info["dataset"] = rest
+    return Episode(
+        **habitat.from_record(record, path, index),
+        goals=tuple(Goal(*habitat.to_ros(goal["position"])) for goal in record["goals"]),
+        info=info,
+    )
+
+
+def _goals(episode: Episode) -> list[dict[str, Any]]:
+    extras = habitat.goal_extras(episode, {"radius": None})
+    return [
+        {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **extra}
+        for goal, extra in zip(episode.goals, extras, strict=True)
+    ]
