@@ -1,0 +1,264 @@
+"""A scene folder as a MuJoCo model with the robot in it.
+
+Every asset's visual meshes become geoms that are drawn and touch nothing; its contact shapes become geoms that touch
+the robot and are not drawn. The robot is one upright cylinder on planar joints that is not drawn either: the camera
+sits inside it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime import config
+from robot_runtime.errors import SceneError
+from robot_runtime.scene import Asset, Collision, Scene, Visual
+
+
+class Group(IntEnum):
+    """MuJoCo's geom groups, used to choose what is drawn and what rays hit."""
+
+    VISUAL = 0
+    COLLISION = 1
+    ROBOT = 2
+    GROUND = 3
+    CULLED = 4
+
+
+@dataclass(frozen=True)
+class Body:
+    """The robot's shape and mass, as physics sees them.
+
+    The shape is a rigid cylinder of ``radius_m - bumper_travel_m`` inside a bumper ring of ``radius_m``. It spans
+    ``bottom_m`` to ``top_m``, the heights at which a scene's map counts an obstacle, so contact at any height of the
+    body presses the bumper: the simulators that policies are trained in collide an upright cylinder, and a base that
+    felt only what is 10 cm above the floor would drive its camera into every table.
+
+    Attributes:
+        bumper_travel_m: more than the way of one physics step, so that the base stops before the rigid part touches.
+        mass_kg: LoCoBot (PyRobot's URDF).
+        response_s: time constant with which the wheels take up a velocity.
+    """
+
+    radius_m: float = 0.18
+    bumper_travel_m: float = 0.002
+    bottom_m: float = 0.03
+    top_m: float = 0.90
+    mass_kg: float = 7.5
+    response_s: float = 0.001
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class SceneModel:
+    """A compiled scene.
+
+    Attributes:
+        model: planar joints x, y, yaw are qpos 0, 1, 2 in the scene's frame ``map``; actuators 0, 1, 2 set their
+            velocities; camera 0 is placed by whoever draws.
+        geom_object: int32 (ngeom,), index into ``scene.objects`` of the object that a geom belongs to, -1 for none.
+        geom_owner: per geom, the name of its asset, for messages.
+    """
+
+    scene: Scene
+    body: Body
+    model: mujoco.MjModel
+    geom_object: NDArray[np.int32]
+    geom_owner: tuple[str, ...]
+
+
+def build_model(scene: Scene, step_s: float = 0.005, body: Body | None = None) -> SceneModel:
+    """Compile a scene.
+
+    Args:
+        step_s: length of one physics step.
+
+    Raises:
+        SceneError: the scene has no meshes, or MuJoCo refuses one of them; names the file.
+    """
+    if not scene.file.assets:
+        raise SceneError(
+            f"{scene.folder / 'scene.yaml'}: has no 'assets', so this scene cannot be simulated",
+            "make one with `robot-runtime scene generate`, or import the site's mesh with `robot-runtime scene import`",
+        )
+    body = body or Body()
+    builder = _Builder(scene)
+    for asset in scene.file.assets:
+        builder.add_asset(asset)
+    builder.add_surroundings()
+    builder.add_robot(body)
+    model = builder.compile(step_s)
+    index = {item.id: i for i, item in enumerate(scene.objects)}
+    geom_object = np.full(model.ngeom, -1, np.int32)
+    for geom, asset in enumerate(builder.owners):
+        if asset.object is not None:
+            geom_object[geom] = index[asset.object]
+    names = tuple(asset.name for asset in builder.owners)
+    return SceneModel(scene, body, model, geom_object, names + ("",) * (model.ngeom - len(names)))
+
+
+class _Builder:
+    """Fills one MjSpec.
+
+    Attributes:
+        owners: the asset of each geom added so far. All of them hang on the world body, so MuJoCo numbers them in the
+            order in which they were added, and before the robot's.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.owners: list[Asset] = []
+        self._scene = scene
+        self._spec = mujoco.MjSpec()
+        self._world = self._spec.worldbody
+        self._meshes: set[str] = set()
+        self._add_materials()
+
+    def add_asset(self, asset: Asset) -> None:
+        frame = self._world.add_frame(pos=asset.position, quat=asset.quaternion)
+        for visual in asset.visual:
+            self._add_visual(visual).set_frame(frame)
+            self.owners.append(asset)
+        for shape in asset.collision:
+            self._add_collision(asset, shape).set_frame(frame)
+            self.owners.append(asset)
+
+    def add_surroundings(self) -> None:
+        """Sky, light from two sides so that walls at right angles differ, and a ground that is off until needed."""
+        self._spec.add_texture(
+            name="sky",
+            type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+            builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+            rgb1=(0.75, 0.85, 0.95),
+            rgb2=(0.95, 0.95, 0.95),
+            width=64,
+            height=384,
+        )
+        for direction, brightness in (((0.45, 0.25, -0.85), 0.38), ((-0.6, -0.75, -0.3), 0.22)):
+            light = self._world.add_light(
+                type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, dir=direction, castshadow=False, pos=(0, 0, 10)
+            )
+            light.diffuse, light.ambient, light.specular = (brightness,) * 3, (0.0,) * 3, (0.1,) * 3
+        self._world.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_PLANE,
+            size=(0, 0, 1),
+            rgba=(0.6, 0.58, 0.55, 1),
+            contype=0,
+            conaffinity=0,
+            group=Group.GROUND,
+        )
+        self._world.add_camera(name="robot")
+
+    def add_robot(self, body: Body) -> None:
+        robot = self._spec.worldbody.add_body(name="robot")
+        inertia = 0.5 * body.mass_kg * body.radius_m**2
+        robot.mass, robot.inertia, robot.ipos, robot.explicitinertial = (
+            body.mass_kg,
+            (inertia, inertia, inertia),
+            (0, 0, 0),
+            True,
+        )
+        slide, hinge = mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE
+        for name, kind, axis, moved in (
+            ("x", slide, (1, 0, 0), body.mass_kg),
+            ("y", slide, (0, 1, 0), body.mass_kg),
+            ("yaw", hinge, (0, 0, 1), inertia),
+        ):
+            robot.add_joint(name=name, type=kind, axis=axis)
+            wheel = self._spec.add_actuator(name=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, target=name)
+            wheel.set_to_velocity(kv=moved / body.response_s)
+        robot.add_geom(
+            name="robot",
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=(body.radius_m - body.bumper_travel_m, (body.top_m - body.bottom_m) / 2, 0),
+            pos=(0, 0, (body.top_m + body.bottom_m) / 2),
+            # Within the gap a contact is reported and exerts no force: that is the bumper's travel.
+            gap=body.bumper_travel_m,
+            condim=1,
+            priority=1,
+            solref=(0.01, 1.0),
+            solimp=(0.99, 0.99, 0.001, 0.5, 2.0),
+            group=Group.ROBOT,
+        )
+
+    def compile(self, step_s: float) -> mujoco.MjModel:
+        spec, scene = self._spec, self._scene
+        spec.option.timestep = step_s
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        spec.option.gravity = (0, 0, 0)
+        spec.visual.headlight.ambient = (0.42,) * 3
+        spec.visual.headlight.diffuse = (0.2,) * 3
+        spec.visual.headlight.specular = (0.0,) * 3
+        spec.visual.quality.offsamples = 0
+        # MuJoCo draws its sky at a fraction of zfar and hides what lies behind.
+        spec.stat.extent = 1.0
+        spec.visual.map.znear = NEAR_M
+        spec.visual.map.zfar = max(FAR_M, 4 * math.hypot(*scene.map.size_m))
+        try:
+            return spec.compile()
+        except ValueError as error:
+            raise SceneError(
+                f"{scene.folder}: MuJoCo cannot use this scene: {error}",
+                "repair that mesh or texture, or import the scene again",
+            ) from error
+
+    def _add_materials(self) -> None:
+        for name, material in self._scene.file.materials.items():
+            made = self._spec.add_material(
+                name=name, rgba=material.rgba, specular=material.specular, shininess=0.3, reflectance=0.0
+            )
+            if material.texture is not None:
+                if self._spec.texture(material.texture) is None:
+                    path = self._scene.folder / material.texture
+                    self._spec.add_texture(
+                        name=material.texture, type=mujoco.mjtTexture.mjTEXTURE_2D, file=str(path.resolve())
+                    )
+                made.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = material.texture
+
+    def _add_visual(self, visual: Visual) -> mujoco.MjsGeom:
+        return self._world.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_MESH,
+            meshname=self._mesh(visual.mesh),
+            material=visual.material,
+            contype=0,
+            conaffinity=0,
+            group=Group.VISUAL,
+        )
+
+    def _add_collision(self, asset: Asset, shape: Collision) -> mujoco.MjsGeom:
+        half = math.radians(shape.yaw_deg) / 2
+        common = {"pos": shape.center, "quat": (math.cos(half), 0, 0, math.sin(half)), "group": Group.COLLISION}
+        x, y, z = shape.size
+        if shape.shape == "box":
+            return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=(x / 2, y / 2, z / 2), **common)
+        if shape.shape == "cylinder":
+            return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=(x / 2, z / 2, 0), **common)
+        if shape.mesh is None:
+            raise SceneError(
+                f"{self._scene.folder / 'scene.yaml'}: asset {asset.name!r}: a collision of shape 'mesh' has no 'mesh'",
+                "name its OBJ file there",
+            )
+        return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=self._mesh(shape.mesh), **common)
+
+    def _mesh(self, file: str) -> str:
+        if file not in self._meshes:
+            self._meshes.add(file)
+            # Shell inertia is the only kind that open and flat meshes have.
+            self._spec.add_mesh(
+                name=file,
+                file=str((self._scene.folder / file).resolve()),
+                inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL,
+            )
+        return file
+
+
+NEAR_M = 0.04
+"""Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
+
+FAR_M = 60.0
+"""Farthest depth that is drawn, in scenes that are not larger."""

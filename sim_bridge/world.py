@@ -1,0 +1,161 @@
+"""The simulated world: where the robot is, what it touches, what it stands on. Physics is MuJoCo's.
+
+Poses are in the scene's frame ``map``. Nothing here knows clocks, commands or noise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+
+from robot_runtime.clock import Stopwatch
+from robot_runtime.errors import InvalidStart
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.hal import Zone
+from robot_runtime.maps import Cell
+from sim_bridge.model import Group, SceneModel
+
+ZONES = tuple(Zone(bits) for bits in range(8))
+"""Every combination of bumper zones by its bits; composing flags anew costs more than a physics step."""
+
+CENTER_HALF_ANGLE_RAD = math.radians(30)
+SIDE_END_RAD = math.radians(90)
+
+FLOOR_TOLERANCE_M = 0.03
+"""How far below z = 0 a floor may lie and still carry a wheel."""
+
+SUPPORT_CELL_M = 0.01
+"""Whether there is floor is found once per cell of this size."""
+
+
+class World:
+    """The robot in its scene.
+
+    Attributes:
+        scene_model: what was compiled.
+        physics_s: host seconds spent inside MuJoCo's physics.
+        touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
+    """
+
+    def __init__(self, scene_model: SceneModel) -> None:
+        self.scene_model = scene_model
+        self.physics_s = 0.0
+        self.touching = 0
+        self._model = scene_model.model
+        self._data = mujoco.MjData(self._model)
+        self._position = self._data.qpos
+        self._velocity = self._data.qvel
+        self._control = self._data.ctrl
+        self._step_s: float = self._model.opt.timestep
+        self._stopwatch = Stopwatch()
+        self._floor: dict[tuple[int, int], bool] = {}
+        mujoco.mj_step1(self._model, self._data)
+
+    @property
+    def step_s(self) -> float:
+        """Length of one physics step."""
+        return self._step_s
+
+    @property
+    def pose(self) -> SE2:
+        """base_link in ``map``; the yaw is wrapped."""
+        x_m, y_m, yaw_rad = self._position.tolist()
+        return SE2(x_m, y_m, wrap_angle(yaw_rad))
+
+    @property
+    def velocity(self) -> tuple[float, float]:
+        """Forward m/s and counter-clockwise rad/s."""
+        vx_m_s, vy_m_s, yaw_rad_s = self._velocity.tolist()
+        yaw_rad = self._position.item(2)
+        return vx_m_s * math.cos(yaw_rad) + vy_m_s * math.sin(yaw_rad), yaw_rad_s
+
+    def advance(self, linear_m_s: float, angular_rad_s: float) -> None:
+        """One physics step with the wheels asked for this velocity; then :attr:`touching` is of its end."""
+        # The heading in the middle of the step makes an arc exact to second order.
+        yaw_rad = self._position.item(2) + angular_rad_s * self._step_s / 2
+        control = self._control
+        control[0] = linear_m_s * math.cos(yaw_rad)
+        control[1] = linear_m_s * math.sin(yaw_rad)
+        control[2] = angular_rad_s
+        self._stopwatch.restart()
+        # Split and swapped: contacts are found after the motion, so that a stop on contact loses no step.
+        mujoco.mj_step2(self._model, self._data)
+        mujoco.mj_step1(self._model, self._data)
+        self.physics_s += self._stopwatch.elapsed_s()
+        self.touching = self._zones() if self._data.ncon else 0
+
+    def place(self, pose: SE2) -> None:
+        """Put the robot there, standing still.
+
+        Raises:
+            InvalidStart: where the map is not free or the body would touch something; the robot stays where it was.
+        """
+        scene = self.scene_model.scene
+        row, column = scene.map.to_cell(pose.x_m, pose.y_m)
+        inside = scene.map.contains(pose.x_m, pose.y_m)
+        here = f"pose ({pose.x_m:.3f}, {pose.y_m:.3f}) in scene {scene.name!r}"
+        if not inside or scene.map.cells[row, column] != Cell.FREE:
+            what = Cell(scene.map.cells[row, column]).name.lower() if inside else "outside the map"
+            raise InvalidStart(f"{here} is not on free floor: the map says {what}", "choose a start on free floor")
+        before = self._position.copy()
+        touched = self._touched_at((pose.x_m, pose.y_m, pose.yaw_rad))
+        if touched:
+            self._touched_at(before)
+            raise InvalidStart(
+                f"{here}: a robot of radius {self.scene_model.body.radius_m} m touches {', '.join(touched)}",
+                "choose a start with more room around it",
+            )
+        self.touching = 0
+
+    def has_floor(self, x_m: float, y_m: float) -> bool:
+        """Whether something at floor height carries what stands there."""
+        cell = (math.floor(x_m / SUPPORT_CELL_M), math.floor(y_m / SUPPORT_CELL_M))
+        known = self._floor.get(cell)
+        if known is None:
+            x_m, y_m = (cell[0] + 0.5) * SUPPORT_CELL_M, (cell[1] + 0.5) * SUPPORT_CELL_M
+            self._stopwatch.restart()
+            known = has_floor(self._model, self._data, x_m, y_m)
+            self.physics_s += self._stopwatch.elapsed_s()
+            self._floor[cell] = known
+        return known
+
+    def _touched_at(self, position: tuple[float, float, float] | np.ndarray) -> list[str]:
+        """Move without any check, at rest, and name the assets that are touched there."""
+        self._position[:] = position
+        self._velocity[:] = 0
+        self._control[:] = 0
+        mujoco.mj_step1(self._model, self._data)
+        owners = self.scene_model.geom_owner
+        touched = {owners[geom] for pair in self._data.contact.geom for geom in pair.tolist()}
+        return sorted(touched - {""})
+
+    def _zones(self) -> int:
+        x_m, y_m, yaw_rad = self._position.tolist()
+        bits = 0
+        for contact_x_m, contact_y_m, _ in self._data.contact.pos.tolist():
+            bearing_rad = wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad)
+            bits |= bumper_bits(bearing_rad)
+        return bits
+
+
+def bumper_bits(bearing_rad: float) -> int:
+    """Bits of the :class:`Zone` pressed by a contact at that bearing (left positive); 0 behind the bumper."""
+    if abs(bearing_rad) <= CENTER_HALF_ANGLE_RAD:
+        return 2
+    if abs(bearing_rad) <= SIDE_END_RAD:
+        return 1 if bearing_rad > 0 else 4
+    return 0
+
+
+_SOLID = np.zeros(6, np.uint8)
+_SOLID[[Group.VISUAL, Group.COLLISION]] = 1
+
+
+def has_floor(model: mujoco.MjModel, data: mujoco.MjData, x_m: float, y_m: float) -> bool:
+    """Whether a ray straight down from under the robot's body meets a surface near z = 0."""
+    top_m = FLOOR_TOLERANCE_M
+    hit = np.full(1, -1, np.int32)
+    distance_m = mujoco.mj_ray(model, data, (x_m, y_m, top_m), (0.0, 0.0, -1.0), _SOLID, 1, -1, hit, None)
+    return bool(0 <= distance_m <= top_m + FLOOR_TOLERANCE_M)

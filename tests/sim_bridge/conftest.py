@@ -1,0 +1,139 @@
+"""A small textured room to drive in, made by hand so that every distance in it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import yaml
+
+from robot_runtime.maps import Cell, OccupancyMap
+from robot_runtime.scene import Scene, load_scene
+
+ROOM_X_M, ROOM_Y_M, WALL_M, HEIGHT_M = 3.0, 2.0, 0.1, 2.5
+"""Inner walls stand at x = ±ROOM_X_M and y = ±ROOM_Y_M; the floor is z = 0."""
+
+CRATE = {"id": "crate", "center": (1.5, 1.2, 0.25), "size": (0.5, 0.4, 0.5)}
+VASE = {"id": "vase", "center": (-1.5, -1.2, 0.35), "size": (0.3, 0.3, 0.7)}
+
+
+def write_box(path: Path, size: tuple[float, float, float]) -> None:
+    """A box about its own origin as OBJ, outward normals, each face textured once."""
+    corner = np.array(size) / 2
+    vertices, faces = [], []
+    for axis in range(3):
+        u, v = np.roll(np.eye(3), -1 - axis, axis=0)[:2] if axis else np.eye(3)[1:]
+        for sign in (1, -1):
+            normal = sign * np.eye(3)[axis]
+            side = u if sign > 0 else -u
+            quad = [normal - side - v, normal + side - v, normal + side + v, normal - side + v]
+            if np.dot(np.cross(quad[1] - quad[0], quad[2] - quad[0]), normal) < 0:
+                quad.reverse()
+            first = len(vertices) + 1
+            vertices += [corner * q for q in quad]
+            faces.append([first + i for i in range(4)])
+    lines = [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in vertices]
+    lines += ["vt 0 0", "vt 1 0", "vt 1 1", "vt 0 1"]
+    lines += ["f " + " ".join(f"{corner_index}/{i + 1}" for i, corner_index in enumerate(face)) for face in faces]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_room(folder: Path, floor: bool = True, hole: bool = False) -> Path:
+    """A scene folder: four walls, floor, a crate and a vase.
+
+    Args:
+        floor: whether there is a floor to see. hole: whether the floor ends at x = 1.
+    """
+    assets = folder / "assets"
+    assets.mkdir(parents=True)
+    stripes = np.full((64, 64, 3), 235, np.uint8)
+    stripes[:, ::8] = (40, 90, 200)
+    cv2.imwrite(str(assets / "stripes.png"), stripes)
+    entries = []
+
+    def add(name: str, center: tuple[float, ...], size: tuple[float, ...], material: str, **extra: object) -> None:
+        write_box(assets / f"{name}.obj", size)
+        entry = {
+            "name": name,
+            "position": list(center),
+            "visual": [{"mesh": f"assets/{name}.obj", "material": material}],
+            "collision": [{"shape": "box", "size": list(size)}],
+        }
+        entries.append({**entry, **extra})
+
+    wall_x, wall_y = ROOM_X_M + WALL_M / 2, ROOM_Y_M + WALL_M / 2
+    for name, x, y, along_x in (
+        ("wall_east", wall_x, 0.0, False),
+        ("wall_west", -wall_x, 0.0, False),
+        ("wall_north", 0.0, wall_y, True),
+        ("wall_south", 0.0, -wall_y, True),
+    ):
+        size = (2 * wall_x + WALL_M, WALL_M, HEIGHT_M) if along_x else (WALL_M, 2 * wall_y + WALL_M, HEIGHT_M)
+        add(name, (x, y, HEIGHT_M / 2), size, "stripes")
+    if floor:
+        length = ROOM_X_M + 1.0 if hole else 2 * ROOM_X_M
+        add("floor", (length / 2 - ROOM_X_M, 0, -0.025), (length, 2 * ROOM_Y_M, 0.05), "floor", collision=[])
+    add("crate", CRATE["center"], CRATE["size"], "crate", object="crate")
+    round_shape = [{"shape": "cylinder", "size": list(VASE["size"])}]
+    add("vase", VASE["center"], VASE["size"], "vase", object="vase", collision=round_shape)
+    document = {
+        "schema": 1,
+        "name": folder.name,
+        "rooms": [
+            {
+                "id": "room",
+                "category": "living_room",
+                "polygon": [[x * ROOM_X_M, y * ROOM_Y_M] for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))],
+            }
+        ],
+        "objects": [{"category": item["id"], **_plain(item)} for item in (CRATE, VASE)],
+        "materials": {
+            "stripes": {"texture": "assets/stripes.png"},
+            "floor": {"rgba": [0.5, 0.4, 0.3, 1.0]},
+            "crate": {"rgba": [0.8, 0.2, 0.1, 1.0]},
+            "vase": {"rgba": [0.1, 0.6, 0.2, 1.0]},
+        },
+        "assets": entries,
+    }
+    (folder / "scene.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    _write_map(folder)
+    return folder
+
+
+def _plain(item: dict) -> dict:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in item.items()}
+
+
+def _write_map(folder: Path) -> None:
+    resolution = 0.05
+    columns, rows = round(2 * (ROOM_X_M + 0.5) / resolution), round(2 * (ROOM_Y_M + 0.5) / resolution)
+    cells = np.full((rows, columns), Cell.UNKNOWN, np.uint8)
+    x = -ROOM_X_M - 0.5 + (np.arange(columns) + 0.5) * resolution
+    y = -ROOM_Y_M - 0.5 + (np.arange(rows) + 0.5) * resolution
+    cells[np.ix_(abs(y) < ROOM_Y_M + WALL_M, abs(x) < ROOM_X_M + WALL_M)] = Cell.OCCUPIED
+    cells[np.ix_(abs(y) < ROOM_Y_M, abs(x) < ROOM_X_M)] = Cell.FREE
+    for item in (CRATE, VASE):
+        (cx, cy, _), (sx, sy, _) = item["center"], item["size"]
+        cells[np.ix_(abs(y - cy) < sy / 2, abs(x - cx) < sx / 2)] = Cell.OCCUPIED
+    OccupancyMap(cells, resolution, -ROOM_X_M - 0.5, -ROOM_Y_M - 0.5).save(folder / "map.yaml")
+
+
+@pytest.fixture(scope="session")
+def room_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The room's scene folder; do not write into it."""
+    return write_room(tmp_path_factory.mktemp("scenes") / "room")
+
+
+@pytest.fixture(scope="session")
+def room(room_folder: Path) -> Scene:
+    """The room."""
+    return load_scene(room_folder)
+
+
+@pytest.fixture
+def make_room(tmp_path: Path) -> Callable[..., Scene]:
+    """Makes rooms of a test's own; takes :func:`write_room`'s arguments."""
+    return lambda **arguments: load_scene(write_room(tmp_path / "own_room", **arguments))
