@@ -1,0 +1,50 @@
+"""Reading a grid at points between its cells, many points at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def nearest(values: NDArray[np.generic], column: Floats, row: Floats, outside: float) -> Floats:
+    """The value of the cell that contains each point.
+
+    Args:
+        values: (rows, columns). column, row: in cells from the grid's outer corner, any shape.
+        outside: for points off the grid.
+    """
+    rows, columns = values.shape
+    r, c = np.floor(row).astype(np.intp), np.floor(column).astype(np.intp)
+    inside = (r >= 0) & (r < rows) & (c >= 0) & (c < columns)
+    return np.where(inside, values[np.clip(r, 0, rows - 1), np.clip(c, 0, columns - 1)], outside)
+
+
+def bilinear(values: NDArray[np.floating], column: Floats, row: Floats) -> Floats:
+    """Interpolated between the four cell centres around each point, of which only finite ones have a say.
+
+    Args:
+        values: (rows, columns); not finite where nothing is known.
+        column, row: in cells from the grid's outer corner, any shape.
+
+    Returns:
+        inf where the cell that contains the point is not finite, or off the grid.
+    """
+    rows, columns = values.shape
+    known = np.isfinite(nearest(values, column, row, np.inf))
+    r, c = row - 0.5, column - 0.5
+    r0, c0 = np.floor(r), np.floor(c)
+    fraction_r, fraction_c = r - r0, c - c0
+    total, weights = np.zeros(np.shape(column)), np.zeros(np.shape(column))
+    for dr, weight_r in ((0, 1 - fraction_r), (1, fraction_r)):
+        for dc, weight_c in ((0, 1 - fraction_c), (1, fraction_c)):
+            # Past the border the border's own cell is repeated: its centre is the last thing known.
+            index_r = np.clip(r0 + dr, 0, rows - 1).astype(np.intp)
+            index_c = np.clip(c0 + dc, 0, columns - 1).astype(np.intp)
+            value = values[index_r, index_c]
+            weight = np.where(np.isfinite(value), weight_r * weight_c, 0.0)
+            total += weight * np.where(weight > 0, value, 0.0)
+            weights += weight
+    known &= weights > 0
+    return np.where(known, total / np.where(weights > 0, weights, 1.0), np.inf)
