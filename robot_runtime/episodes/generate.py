@@ -1,0 +1,186 @@
+"""Episodes for any scene, drawn as the published datasets were. The same seed gives the same episodes.
+
+PointNav, Savva et al. 2019 (Habitat), section 4: "We initialize the agent at a starting position and orientation that
+are sampled uniformly at random from all navigable positions [...] we restrict the GDSP [geodesic distance along the
+shortest path] to be between 1m and 30m. [...] we perform aggressive rejection sampling for episodes with the above
+ratio [GDSP / Euclidean distance] falling in the range [1, 1.1]." The paper leaves the rate open; habitat-lab
+(``datasets/pointnav/pointnav_generator.py``) keeps such an episode with probability 20 (ratio - 0.98)^2, which is
+0.008 at 1 and 0.288 at 1.1, and tries 10 starts per goal.
+
+ObjectNav, Batra et al. 2020, section 3: the distance is that to the nearest view point of any instance, and the ratio
+is at least 1.05.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from robot_runtime.episodes.episode import Episode, Goal
+from robot_runtime.errors import EpisodeError
+from robot_runtime.geodesic import DistanceField, GeodesicMap
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.scene import Scene
+from robot_runtime.tasks import objectnav
+from robot_runtime.tasks.task import Task
+
+MIN_GEODESIC_M = 1.0
+MAX_GEODESIC_M = 30.0
+POINTNAV_STRAIGHT_RATIO = 1.1
+OBJECTNAV_MIN_RATIO = 1.05
+
+_STARTS_PER_GOAL = 10
+_GOALS_PER_EPISODE = 100
+_STARTS_PER_CATEGORY = 2000
+
+
+def generate_episodes(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+    """``count`` episodes of the task's kind. Raises ``EpisodeError``."""
+    generate = generate_objectnav if task.kind == "objectnav" else generate_pointnav
+    return generate(scene, task, count, seed)
+
+
+def generate_pointnav(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+    """``count`` PointNav episodes for the task's robot radius.
+
+    Raises:
+        EpisodeError: the robot fits nowhere, or the scene is too small or too open for such episodes.
+    """
+    sampler = _Sampler(scene, task, seed)
+    return [_pointnav_episode(sampler, scene, index) for index in range(count)]
+
+
+def generate_objectnav(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+    """``count`` ObjectNav episodes, their categories drawn uniformly from those that the scene can offer.
+
+    Raises:
+        EpisodeError: the robot fits nowhere, the scene has no view points of any of the task's categories, or it is
+            too small or too open for such episodes.
+    """
+    sampler = _Sampler(scene, task, seed)
+    goals = _goals_by_category(scene, task)
+    episodes: list[Episode] = []
+    while len(episodes) < count:
+        if not goals:
+            raise sampler.too_small("an ObjectNav")
+        category = sorted(goals)[sampler.rng.integers(len(goals))]
+        episode = _objectnav_episode(sampler, scene, len(episodes), category, goals[category])
+        if episode is None:
+            del goals[category]
+        else:
+            episodes.append(episode)
+    return episodes
+
+
+def keep_probability(ratio: float) -> float:
+    """How likely a PointNav episode of that geodesic-to-Euclidean ratio is kept (habitat-lab's rule, see above)."""
+    return 1.0 if ratio >= POINTNAV_STRAIGHT_RATIO else 20 * (ratio - 0.98) ** 2
+
+
+class _Sampler:
+    """Random places and headings in a scene's navigable space."""
+
+    def __init__(self, scene: Scene, task: Task, seed: int) -> None:
+        self.scene = scene
+        self.rng = np.random.default_rng(seed)
+        self.geodesic = GeodesicMap(scene.map, task.robot_radius_m)
+        self._cells = np.argwhere(self.geodesic.navigable)
+        if not len(self._cells):
+            raise EpisodeError(
+                f"{scene.folder / scene.file.map}: nowhere fits a robot of radius {task.robot_radius_m} m",
+                "check the map, or choose a task with a smaller robot",
+            )
+
+    def place(self) -> tuple[float, float]:
+        """A point, uniform over navigable space."""
+        row, column = self._cells[self.rng.integers(len(self._cells))]
+        # Not closer to the cell's border than rounding can move it across.
+        within = 0.99 * (self.rng.random(2) - 0.5)
+        return self.scene.map.to_point(row + within[0], column + within[1])
+
+    def heading(self) -> float:
+        """A heading, uniform in (-pi, pi]."""
+        return wrap_angle(self.rng.uniform(0, 2 * math.pi))
+
+    def too_small(self, kind: str) -> EpisodeError:
+        """The error that says why no episode can be found."""
+        width_m, height_m = self.scene.map.size_m
+        area_m2 = len(self._cells) * self.scene.map.resolution_m**2
+        return EpisodeError(
+            f"{self.scene.folder}: too small or too open for {kind} episode of {MIN_GEODESIC_M:g} to "
+            f"{MAX_GEODESIC_M:g} m that is not a straight line "
+            f"(the robot has {area_m2:.1f} m² to move in, on a map of {width_m:.1f} x {height_m:.1f} m)",
+            "use a larger scene, e.g. from `robot-runtime scene generate`",
+        )
+
+
+def _pointnav_episode(sampler: _Sampler, scene: Scene, index: int) -> Episode:
+    for _ in range(_GOALS_PER_EPISODE):
+        goal = sampler.place()
+        field = sampler.geodesic.field([goal])
+        for _ in range(_STARTS_PER_GOAL):
+            start = sampler.place()
+            distance_m = field.at(*start)
+            if not MIN_GEODESIC_M <= distance_m <= MAX_GEODESIC_M:
+                continue
+            if sampler.rng.random() < keep_probability(distance_m / math.dist(start, goal)):
+                return _episode(sampler, scene, index, start, field, (Goal(*goal),))
+    raise sampler.too_small("a PointNav")
+
+
+def _objectnav_episode(
+    sampler: _Sampler, scene: Scene, index: int, category: str, goals: tuple[Goal, ...]
+) -> Episode | None:
+    """None if no start is found. A start 1 m or more from every view point has not succeeded already."""
+    field = sampler.geodesic.field([(pose.x_m, pose.y_m) for goal in goals for pose in goal.view_points])
+    for _ in range(_STARTS_PER_CATEGORY):
+        start = sampler.place()
+        distance_m = field.at(*start)
+        if not MIN_GEODESIC_M <= distance_m <= MAX_GEODESIC_M:
+            continue
+        euclidean_m = math.dist(start, field.path(*start)[-1])
+        if distance_m / euclidean_m >= OBJECTNAV_MIN_RATIO:
+            episode = _episode(sampler, scene, index, start, field, goals)
+            return replace(episode, category=category, info={"info": {"euclidean_distance": euclidean_m}})
+    return None
+
+
+def _episode(
+    sampler: _Sampler,
+    scene: Scene,
+    index: int,
+    start: tuple[float, float],
+    field: DistanceField,
+    goals: tuple[Goal, ...],
+) -> Episode:
+    return Episode(
+        id=str(index),
+        scene=scene.name,
+        start=SE2(*start, sampler.heading()),
+        goals=goals,
+        shortest_path_m=field.at(*start),
+        shortest_path=tuple((float(x), float(y)) for x, y in field.path(*start)),
+    )
+
+
+def _goals_by_category(scene: Scene, task: Task) -> dict[str, tuple[Goal, ...]]:
+    """Per category of the task, the instances that can be seen from somewhere."""
+    present = {
+        name: [objectnav.object_goal(scene, item) for match in category.matches for item in scene.instances(match)]
+        for name, category in task.categories.items()
+    }
+    seen = {name: tuple(goal for goal in goals if goal.view_points) for name, goals in present.items()}
+    seen = {name: goals for name, goals in seen.items() if goals}
+    if not any(present.values()):
+        raise EpisodeError(
+            f"{scene.folder / 'scene.yaml'}: has no object of any category of task {task.name!r}",
+            "choose another task, or add objects to 'objects'",
+        )
+    if not seen:
+        raise EpisodeError(
+            f"{scene.folder / 'view_points.json'}: has no view points of any object of task {task.name!r}",
+            "compute them with `robot-runtime scene view-points`",
+        )
+    return seen
