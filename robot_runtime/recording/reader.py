@@ -21,11 +21,13 @@ from robot_runtime.errors import ConfigError, RecordingError, SceneError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState, Intrinsics, RgbdFrame
 from robot_runtime.maps import MapFile, OccupancyMap
+from robot_runtime.policies.policy import Observation
 from robot_runtime.recording import images, serial
 from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
 from robot_runtime.recording.scan import DamagedChunk, LogFile, Span
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scene import Scene, SceneFile
+from robot_runtime.sensors import SENSORS, Moment
 from robot_runtime.streams import STREAMS
 from robot_runtime.tasks.task import Task
 
@@ -61,6 +63,7 @@ class LogReader:
             self._chunks = list(_index_chunks(self._file))
             self._topics: dict[int, str] = {}
             self._image_chunks: dict[int, _Chunk] = {}
+            self._digests: dict[int, dict[str, Any]] = {}
             self.header = self._read_header()
             self._end = self._read_end()
         except BaseException:
@@ -93,7 +96,7 @@ class LogReader:
 
         Args:
             images: without them, ``frame`` holds arrays of no pixels and ``observation`` holds no images, and nothing
-                of their size is read; see :meth:`with_images`.
+                of their size is read; see :meth:`with_images` and :meth:`frame`.
 
         Raises:
             RecordingError: if the middle of the file is damaged.
@@ -110,16 +113,42 @@ class LogReader:
                 elif topic == _TOPICS["host"]:
                     phase_s = {message.sequence: _loads(message)["phase_s"]}
                 elif topic == _TOPICS["step"]:
-                    record = _step(_loads(message), phase_s.get(message.sequence, {}))
+                    data = _loads(message)
+                    record = _step(data, phase_s.get(message.sequence, {}))
+                    self._digests[record.index] = {k: v for k, v in data["observation"].items() if "crc32" in v}
                     if image_chunk is not None:
                         self._image_chunks[record.index] = image_chunk
                     yield self.with_images(record) if images else record
 
     def with_images(self, record: StepRecord) -> StepRecord:
-        """A step of ``steps(images=False)`` with its frame.
+        """A step of ``steps(images=False)`` with its frame and the images that the policy was given.
+
+        The latter are made from the frame again, and must have the digest that was logged when the policy saw them.
 
         Raises:
-            RecordingError: if the log holds no images of that step.
+            RecordingError: if the log holds no images of that step, or the images made from them are others.
+        """
+        frame = self.frame(record)
+        moment = Moment(self.header.task, frame, SE2(), SE2(), goal=None, category_id=None)
+        observation: Observation = {}
+        for name in self.header.task.sensors:
+            if name in record.observation:
+                observation[name] = record.observation[name]
+            elif name in (digests := self._digests.get(record.index, {})):
+                observation[name] = SENSORS[name].value(moment)
+                if serial.array_to_json(observation[name]) != digests[name]:
+                    raise RecordingError(
+                        f"{self.path}: step {record.index}: observation {name!r} made from the logged frame is not "
+                        "the one that the policy saw",
+                        "read the log with the version that its provenance names, or use frame(): what the camera saw",
+                    )
+        return replace(record, frame=frame, observation=observation)
+
+    def frame(self, record: StepRecord) -> RgbdFrame:
+        """The camera's images of a step that :meth:`steps` has given.
+
+        Raises:
+            RecordingError: if the log holds none.
         """
         chunk = self._image_chunks.get(record.index)
         found: dict[str, Any] = {}
@@ -136,7 +165,7 @@ class LogReader:
             raise RecordingError(
                 f"{self.path}: step {record.index} has no images", "read it with images=False, or record it again"
             )
-        return replace(record, frame=RgbdFrame(record.frame.stamp_ns, **found))
+        return RgbdFrame(record.frame.stamp_ns, **found)
 
     def base_states(self) -> Iterator[BaseState]:
         """What the base reported between the steps, at the logged rate. Raises ``RecordingError``."""
