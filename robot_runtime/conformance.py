@@ -9,7 +9,7 @@
         def make_robot(self) -> Robot:
             return load_robot("my_robot.yaml", RobotContext(scene=None, camera=None, seed=0))
 
-**It drives the robot**: give it ``free_m`` of free floor ahead and room to turn. It waits on the robot's own clock
+**It drives the robot**: give it 0.6 m of free floor ahead and room to turn. It waits on the robot's own clock
 only, so a simulated robot needs no real time. A check that fails names the rule that was broken.
 """
 
@@ -54,14 +54,12 @@ class Harness:
     """What a subclass provides, and how the checks use it.
 
     Attributes:
-        free_m: floor that is free ahead of the robot as ``make_robot`` leaves it.
         start_s: within this time after ``connect()`` every stream must have delivered.
         drive_m_s, turn_rad_s: speeds of the checks that move.
         pose_tolerance_m, pose_tolerance_rad: how well localizer and referee know a robot that stands still.
         can_place: whether the placer works without a person.
     """
 
-    free_m: ClassVar[float] = 0.6
     start_s: ClassVar[float] = 1.0
     drive_m_s: ClassVar[float] = 0.3
     turn_rad_s: ClassVar[float] = 0.5
@@ -70,7 +68,7 @@ class Harness:
     can_place: ClassVar[bool] = True
 
     def make_robot(self) -> Robot:
-        """A new, disconnected robot that stands still on free floor."""
+        """A new, disconnected robot that stands still, with free floor ahead."""
         raise TypeError(f"{type(self).__name__} must override make_robot()")
 
     @contextmanager
@@ -95,7 +93,7 @@ class Harness:
         return Velocity(min(self.drive_m_s, robot.base.info.max_linear_m_s), 0.0)
 
     def at_speed(self, robot: Robot) -> Velocity:
-        """Drive forward until the ramp is over; at most half of ``free_m`` is used up."""
+        """Drive forward until the ramp is over."""
         wish = self.forward(robot)
         ramp_s = wish.linear_m_s / robot.base.info.max_linear_accel_m_s2
         let_through = self.drive(robot, wish, ramp_s + 0.2)
