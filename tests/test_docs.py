@@ -1,0 +1,60 @@
+"""The commands in the docs do what the docs say: every ``console`` block runs, page by page, in order.
+
+A line that starts with ``$ `` is a command; it must exit with 0. A block fenced as ``python file=NAME`` or
+``yaml file=NAME`` is written to that file first, as the reader would. Blocks of any other kind are not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+_BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\((?!https?:|#)(?P<target>[^)#]+)")
+
+
+def steps(page: Path) -> list[tuple[str, str]]:
+    """The page's actions in order: (``"run"``, command) or (file name, content)."""
+    found = []
+    for block in _BLOCK.finditer(page.read_text(encoding="utf-8")):
+        kind, body = block["kind"].strip(), block["body"]
+        if kind == "console":
+            found += [("run", line[2:]) for line in body.splitlines() if line.startswith("$ ")]
+        elif " file=" in kind:
+            found.append((kind.split(" file=")[1], body))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    environment = dict(os.environ)
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["PYTHONPATH"] = str(tmp_path)
+    environment["COLUMNS"] = "120"
+    for name, content in steps(page):
+        if name != "run":
+            (tmp_path / name).write_text(content, encoding="utf-8")
+            continue
+        done = subprocess.run(
+            ["bash", "-c", content],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        assert done.returncode == 0, f"{page.name}: $ {content}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for link in _LINK.finditer(page.read_text(encoding="utf-8")):
+        assert (page.parent / link["target"]).exists(), f"{page.name}: {link['target']}"
