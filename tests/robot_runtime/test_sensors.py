@@ -1,0 +1,199 @@
+"""Observations in Habitat's conventions, by worked numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
+from robot_runtime.sensors import SENSORS, ObservationBuilder, check_camera
+from robot_runtime.tasks.task import Category, SensorName, Success, Task, TrainingCamera
+
+CAMERA = TrainingCamera(
+    width=8, height=6, hfov_deg=79.0, height_m=0.88, depth_min_m=0.5, depth_max_m=5.0, depth_normalized=True
+)
+
+
+def make_task(*sensors: SensorName, **changes: Any) -> Task:
+    return Task(
+        name="test",
+        kind="pointnav",
+        source="",
+        actions=(Action.STOP, Action.MOVE_FORWARD),
+        magnitudes=Magnitudes(0.25, 30, 30),
+        sensors=sensors,
+        camera=changes.pop("camera", CAMERA),
+        robot_radius_m=0.18,
+        max_steps=10,
+        success=Success("distance", 0.2),
+        **changes,
+    )
+
+
+def make_frame(semantic: bool = False) -> RgbdFrame:
+    rng = np.random.default_rng(0)
+    return RgbdFrame(
+        stamp_ns=0,
+        rgb=rng.integers(0, 256, (6, 8, 3), np.uint8),
+        depth_m=rng.uniform(0.4, 6, (6, 8)).astype(np.float32),
+        semantic=rng.integers(-1, 9, (6, 8), np.int32) if semantic else None,
+    )
+
+
+def make_info(**changes: Any) -> CameraInfo:
+    return replace(
+        CameraInfo(Intrinsics.from_hfov(8, 6, 79.0), Mount(0.0, 0.0, 0.88), 30.0, 0.1, 10.0, 0.001, False), **changes
+    )
+
+
+# Start, robot and goal of the frame table: ROS start (1, 2) heading 90 degrees, robot (0, 5) heading 120, goal (-2, 6).
+START = SE2(1.0, 2.0, math.radians(90))
+ROBOT = SE2(0.0, 5.0, math.radians(120))
+GOAL_IN_START = START.inverse().apply(-2.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("sensor", "expected"),
+    [
+        ("gps", [3.0, -1.0]),  # 3 m forward, 1 m to the left: [forward, right]
+        ("compass", [0.5236]),  # 30 degrees to the left
+        ("pointgoal_with_gps_compass", [2.2361, 0.5835]),
+        ("pointgoal", [5.0, 0.6435]),  # 4 m ahead of the start, 3 m to its left
+    ],
+)
+def test_the_frame_table(sensor: SensorName, expected: list[float]):
+    observation = ObservationBuilder(make_task(sensor), START, GOAL_IN_START).build(make_frame(), ROBOT)
+    np.testing.assert_allclose(observation[sensor], expected, atol=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("pose", "gps", "compass", "rho", "azimuth_deg"),
+    [
+        (SE2(), [0, 0], 0, 2.0, 0.0),
+        (SE2(1, 0, 0), [1, 0], 0, 1.0, 0.0),
+        (SE2(0, 1, 0), [0, -1], 0, math.sqrt(5), -math.degrees(math.atan2(1, 2))),  # moved left: goal is to the right
+        (SE2(0, 0, math.pi / 2), [0, 0], 90, 2.0, -90.0),  # turned left: goal is to the right
+        (SE2(4, 0, 0), [4, 0], 0, 2.0, 180.0),  # overshot: goal is behind
+    ],
+)
+def test_signs_from_the_origin(pose: SE2, gps: list[float], compass: float, rho: float, azimuth_deg: float):
+    task = make_task("gps", "compass", "pointgoal_with_gps_compass", "pointgoal")
+    observation = ObservationBuilder(task, SE2(), (2.0, 0.0)).build(make_frame(), pose)
+    np.testing.assert_allclose(observation["gps"], gps, atol=1e-6)
+    np.testing.assert_allclose(np.degrees(observation["compass"]), [compass], atol=1e-4)
+    rho_seen, azimuth_seen = observation["pointgoal_with_gps_compass"]
+    assert rho_seen == pytest.approx(rho, abs=1e-6)
+    assert abs(math.degrees(azimuth_seen)) == pytest.approx(abs(azimuth_deg), abs=1e-4)
+    assert azimuth_seen * azimuth_deg >= 0 or abs(azimuth_deg) == 180
+    np.testing.assert_array_equal(observation["pointgoal"], np.array([2.0, 0.0], np.float32))
+
+
+@given(st.floats(-50, 50), st.floats(-50, 50), st.floats(-math.pi, math.pi), st.floats(-20, 20), st.floats(-20, 20))
+def test_gps_compass_and_static_goal_give_the_dynamic_goal(x: float, y: float, yaw: float, gx: float, gy: float):
+    task = make_task("gps", "compass", "pointgoal", "pointgoal_with_gps_compass")
+    seen = ObservationBuilder(task, START, (gx, gy)).build(make_frame(), SE2(x, y, yaw))
+    rho, azimuth = seen["pointgoal"].astype(float)
+    forward, right = seen["gps"].astype(float)
+    (heading,) = seen["compass"].astype(float)
+    ahead, left = rho * math.cos(azimuth) - forward, rho * math.sin(azimuth) + right
+    c, s = math.cos(heading), math.sin(heading)
+    rho_now, azimuth_now = seen["pointgoal_with_gps_compass"].astype(float)
+    np.testing.assert_allclose(
+        [rho_now * math.cos(azimuth_now), rho_now * math.sin(azimuth_now)],
+        [c * ahead + s * left, -s * ahead + c * left],
+        atol=1e-3,
+    )
+
+
+@pytest.mark.parametrize("name", SENSORS)
+def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: SensorName):
+    task = make_task(name, categories={"vase": Category(11, ("vase",)), "mug": Category(3, ("mug",))})
+    value = ObservationBuilder(task, START, (1.0, -1.0), 11).build(make_frame(semantic=True), ROBOT)[name]
+    sensor = SENSORS[name]
+    low, high = sensor.bounds(task)
+    assert value.dtype == sensor.dtype
+    assert value.shape == sensor.shape(task)
+    assert np.all(value >= np.asarray(low, sensor.dtype))
+    assert np.all(value <= np.asarray(high, sensor.dtype))
+
+
+def test_exact_shapes_and_types():
+    table = {name: (row.shape(make_task(name)), np.dtype(row.dtype).name) for name, row in SENSORS.items()}
+    assert table == {
+        "rgb": ((6, 8, 3), "uint8"),
+        "depth": ((6, 8, 1), "float32"),
+        "gps": ((2,), "float32"),
+        "compass": ((1,), "float32"),
+        "pointgoal": ((2,), "float32"),
+        "pointgoal_with_gps_compass": ((2,), "float32"),
+        "objectgoal": ((1,), "int64"),
+        "semantic": ((6, 8, 1), "int32"),
+    }
+
+
+def test_keys_come_in_the_tasks_order_and_images_are_the_frames():
+    frame = make_frame(semantic=True)
+    seen = ObservationBuilder(make_task("semantic", "rgb", "objectgoal"), START, category_id=4).build(frame, ROBOT)
+    assert list(seen) == ["semantic", "rgb", "objectgoal"]
+    np.testing.assert_array_equal(seen["rgb"], frame.rgb)
+    np.testing.assert_array_equal(seen["semantic"][:, :, 0], frame.semantic)
+    assert seen["objectgoal"].tolist() == [4]
+    assert not np.shares_memory(seen["rgb"], frame.rgb)
+
+
+def test_compass_stays_in_its_interval():
+    task = make_task("compass")
+    seen = ObservationBuilder(task, SE2(0, 0, math.radians(170))).build(make_frame(), SE2(0, 0, math.radians(-170)))
+    assert math.degrees(seen["compass"][0]) == pytest.approx(20.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("sensor", ["pointgoal", "pointgoal_with_gps_compass", "objectgoal"])
+def test_a_sensor_without_its_goal_is_refused_at_the_start(sensor: SensorName):
+    with pytest.raises(ConfigError, match=sensor):
+        ObservationBuilder(make_task(sensor), START)
+
+
+def test_a_frame_of_another_size_is_a_fault():
+    frame = replace(make_frame(), depth_m=np.zeros((3, 4), np.float32))
+    with pytest.raises(DeviceFault, match=r"\(3, 4\)"):
+        ObservationBuilder(make_task("rgb"), START).build(frame, ROBOT)
+
+
+def test_a_frame_without_object_ids_is_a_fault():
+    with pytest.raises(DeviceFault, match="object ids"):
+        ObservationBuilder(make_task("semantic"), START).build(make_frame(), ROBOT)
+
+
+def test_the_training_camera_is_accepted():
+    check_camera(make_task("rgb"), make_info())
+    check_camera(make_task("rgb"), make_info(intrinsics=Intrinsics.from_hfov(8, 6, 79.4)))
+
+
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        ({"intrinsics": Intrinsics.from_hfov(16, 12, 79.0)}, ("16x12", "8x6")),
+        ({"intrinsics": Intrinsics.from_hfov(8, 6, 54.6)}, ("54.60", "79.00")),
+        ({"mount": Mount(0.05, 0.0, 0.59)}, ("0.590", "0.880")),
+    ],
+)
+def test_another_camera_is_refused_naming_both_values(found: dict[str, Any], named: tuple[str, str]):
+    with pytest.raises(ConfigError) as caught:
+        check_camera(make_task("rgb"), make_info(**found))
+    assert all(value in caught.value.message for value in named)
+    assert caught.value.remedy
+
+
+def test_a_camera_without_object_ids_is_refused_where_the_task_needs_them():
+    with pytest.raises(ConfigError, match="semantic"):
+        check_camera(make_task("semantic"), make_info())
+    check_camera(make_task("semantic"), make_info(has_semantic=True))
