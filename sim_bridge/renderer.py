@@ -153,4 +153,4 @@ def look_along(yaw_rad: float, tilt_rad: float) -> Rotation:
     cy, sy, ct, st = math.cos(yaw_rad), math.sin(yaw_rad), math.cos(tilt_rad), math.sin(tilt_rad)
     right, forward = (sy, -cy, 0.0), (cy * ct, sy * ct, st)
     up = (-cy * st, -sy * st, ct)
-    return np.array([right, up, tuple(-value for value in forward)], np.float64).T.copy()
+    return np.column_stack([right, up, np.negative(forward)])

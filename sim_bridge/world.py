@@ -10,7 +10,7 @@ import math
 import mujoco
 import numpy as np
 
-from robot_runtime.clock import Stopwatch
+from robot_runtime.clock import Stopwatch, seconds_to_ns
 from robot_runtime.errors import InvalidStart
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Zone
@@ -35,6 +35,7 @@ class World:
 
     Attributes:
         scene_model: what was compiled.
+        step_s, step_ns: length of one physics step.
         physics_s: host seconds spent inside MuJoCo's physics.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
     """
@@ -48,15 +49,11 @@ class World:
         self._position = self._data.qpos
         self._velocity = self._data.qvel
         self._control = self._data.ctrl
-        self._step_s: float = self._model.opt.timestep
+        self.step_s: float = self._model.opt.timestep
+        self.step_ns = seconds_to_ns(self.step_s)
         self._stopwatch = Stopwatch()
         self._floor: dict[tuple[int, int], bool] = {}
         mujoco.mj_step1(self._model, self._data)
-
-    @property
-    def step_s(self) -> float:
-        """Length of one physics step."""
-        return self._step_s
 
     @property
     def pose(self) -> SE2:
@@ -74,7 +71,7 @@ class World:
     def advance(self, linear_m_s: float, angular_rad_s: float) -> None:
         """One physics step with the wheels asked for this velocity; then :attr:`touching` is of its end."""
         # The heading in the middle of the step makes an arc exact to second order.
-        yaw_rad = self._position.item(2) + angular_rad_s * self._step_s / 2
+        yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
         control = self._control
         control[0] = linear_m_s * math.cos(yaw_rad)
         control[1] = linear_m_s * math.sin(yaw_rad)

@@ -1,0 +1,162 @@
+"""The simulated RGB-D camera on the pan-tilt."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime import config
+from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
+from sim_bridge.device import SimDevice
+from sim_bridge.head import SimHead
+from sim_bridge.noise import NonNegative, Positive
+from sim_bridge.renderer import SceneRenderer, look_along
+from sim_bridge.world import World
+
+
+@dataclass(frozen=True)
+class CameraOptions:
+    """How the camera delivers.
+
+    Attributes:
+        latency_s: from exposure to delivery.
+        depth_min_m, depth_max_m: outside, depth is a hole (0).
+        depth_unit_m: lattice of the depth values; 0 for continuous depth.
+        forward_m: of the pan-tilt's axis, in front of the base's.
+    """
+
+    rate_hz: Positive = 30.0
+    latency_s: NonNegative = 0.0
+    depth_min_m: Positive = 0.1
+    depth_max_m: Positive = 10.0
+    depth_unit_m: NonNegative = 0.001
+    forward_m: float = 0.0
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not self.depth_min_m < self.depth_max_m:
+            raise ValueError(f"need depth_min_m < depth_max_m, got {self.depth_min_m} and {self.depth_max_m}")
+
+
+class SimCamera(SimDevice, Camera):
+    """Exposes at multiples of its period, and draws an exposure only when somebody asks for it.
+
+    Must be used in the thread that connected it: that is where its OpenGL context lives.
+
+    Args:
+        height_m: of the optical centre.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        world: World,
+        head: SimHead,
+        intrinsics: Intrinsics,
+        height_m: float,
+        options: CameraOptions,
+    ) -> None:
+        super().__init__("camera")
+        self._clock = clock
+        self._world = world
+        self._head = head
+        self._options = options
+        self._info = CameraInfo(
+            intrinsics,
+            Mount(options.forward_m, 0.0, height_m),
+            options.rate_hz,
+            options.depth_min_m,
+            options.depth_max_m,
+            options.depth_unit_m,
+            has_semantic=True,
+        )
+        self._renderer: SceneRenderer | None = None
+        self._thread = 0
+        self._render_s = 0.0
+
+    @property
+    def info(self) -> CameraInfo:
+        return self._info
+
+    @property
+    def render_s(self) -> float:
+        """Host seconds spent inside MuJoCo's rendering since the camera was made."""
+        return self._render_s + (self._renderer.render_s if self._renderer is not None else 0.0)
+
+    def connect(self) -> None:
+        if self._renderer is None:
+            self._renderer = SceneRenderer(self._world.scene_model, self._info.intrinsics)
+            self._thread = threading.get_ident()
+        super().connect()
+
+    def close(self) -> None:
+        super().close()
+        if self._renderer is not None:
+            self._render_s += self._renderer.render_s
+            self._renderer.close()
+            self._renderer = None
+
+    def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
+        """The next pair exposed at or after both ``exposed_after_ns`` and now: nothing is drawn in advance."""
+        self._require_connected()
+        renderer = self._renderer
+        assert renderer is not None
+        if threading.get_ident() != self._thread:
+            raise DeviceFault(
+                "simulated camera: used outside the thread that connected it, where its OpenGL context lives",
+                "connect and capture in one thread",
+            )
+        now_ns = self._clock.now_ns()
+        exposure_ns = self._next_exposure_ns(max(exposed_after_ns, now_ns))
+        latency_ns = seconds_to_ns(self._options.latency_s)
+        deadline_ns = now_ns + seconds_to_ns(timeout_s)
+        if exposure_ns + latency_ns > deadline_ns:
+            self._clock.sleep_until(deadline_ns)
+            raise StaleData(
+                f"simulated camera: no frame exposed at or after {ns_to_seconds(exposed_after_ns):.3f} s arrived "
+                f"within {timeout_s:g} s",
+                "wait longer, or raise the camera's rate_hz",
+            )
+        self._clock.sleep_until(exposure_ns)
+        frame = self._expose(renderer, semantic)
+        self._clock.sleep_until(frame.stamp_ns + latency_ns)
+        return frame
+
+    def _next_exposure_ns(self, after_ns: int) -> int:
+        """The first step of the world, at or after ``after_ns``, at which a multiple of the period is reached."""
+        step_ns, rate_hz = self._world.step_ns, self._options.rate_hz
+        number = math.floor((after_ns - step_ns) / 1e9 * rate_hz)
+        while True:
+            exposure_ns = math.ceil(seconds_to_ns(number / rate_hz) / step_ns) * step_ns
+            if exposure_ns >= after_ns:
+                return exposure_ns
+            number += 1
+
+    def _expose(self, renderer: SceneRenderer, semantic: bool) -> RgbdFrame:
+        stamp_ns = self._clock.now_ns()
+        base = self._world.pose
+        pan_rad, tilt_rad = self._head.angles(stamp_ns)
+        x_m, y_m = base.apply(self._info.mount.x_m, self._info.mount.y_m)
+        position = np.array([x_m, y_m, self._info.mount.z_m])
+        rotation = look_along(base.yaw_rad + pan_rad, tilt_rad)
+        rgb, depth = renderer.render(position, rotation)
+        ids = renderer.segment(position, rotation) if semantic else None
+        return RgbdFrame(stamp_ns, rgb, self._measured(depth), ids)
+
+    def _measured(self, depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Depth as the sensor delivers it, computed in place: on its lattice, 0 outside its range."""
+        options = self._options
+        outside = (depth_m < options.depth_min_m) | (depth_m > options.depth_max_m)
+        if options.depth_unit_m:
+            depth_m *= np.float32(1 / options.depth_unit_m)
+            np.rint(depth_m, out=depth_m)
+            depth_m *= np.float32(options.depth_unit_m)
+        depth_m[outside] = 0
+        return depth_m

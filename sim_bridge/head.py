@@ -1,0 +1,105 @@
+"""The simulated pan-tilt: both servos turn at constant speed to their goal and then settle."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from robot_runtime import config
+from robot_runtime.clock import NS_PER_S, Clock, seconds_to_ns
+from robot_runtime.errors import InvalidCommand, InvalidStart
+from robot_runtime.hal import Head, HeadLimits, HeadState
+from robot_runtime.streams import fresh
+from sim_bridge.device import SimDevice
+from sim_bridge.noise import NonNegative, Positive
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """LoCoBot's reach, pan left and tilt **up** positive; Interbotix states tilt as -90..+75 degrees, down positive."""
+
+    min_pan_deg: float = -90.0
+    max_pan_deg: float = 90.0
+    min_tilt_deg: float = -75.0
+    max_tilt_deg: float = 90.0
+    speed_deg_s: Positive = 90.0
+    settle_s: NonNegative = 0.1
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        for axis, low, high in (
+            ("pan", self.min_pan_deg, self.max_pan_deg),
+            ("tilt", self.min_tilt_deg, self.max_tilt_deg),
+        ):
+            if not -180 <= low <= 0 <= high <= 180:
+                raise ValueError(f"min_{axis}_deg and max_{axis}_deg must enclose 0 within ±180, got {low} and {high}")
+
+
+class SimHead(SimDevice, Head):
+    """Angles are functions of time, so nothing has to be stepped."""
+
+    def __init__(self, clock: Clock, options: HeadOptions) -> None:
+        super().__init__("head")
+        self._clock = clock
+        self._limits = HeadLimits(
+            math.radians(options.min_pan_deg),
+            math.radians(options.max_pan_deg),
+            math.radians(options.min_tilt_deg),
+            math.radians(options.max_tilt_deg),
+            math.radians(options.speed_deg_s),
+            options.settle_s,
+        )
+        self._from = self._goal = (0.0, 0.0)
+        self._commanded_ns = self._rest_ns = clock.now_ns()
+
+    @property
+    def limits(self) -> HeadLimits:
+        return self._limits
+
+    def angles(self, now_ns: int) -> tuple[float, float]:
+        """Pan and tilt at a time not before the last command."""
+        if now_ns >= self._rest_ns:
+            return self._goal
+        reach_rad = self._limits.max_speed_rad_s * (now_ns - self._commanded_ns) / NS_PER_S
+        pan_rad, tilt_rad = (
+            start + max(-reach_rad, min(reach_rad, goal - start))
+            for start, goal in zip(self._from, self._goal, strict=True)
+        )
+        return pan_rad, tilt_rad
+
+    def state(self, max_age_s: float) -> HeadState:
+        self._require_connected()
+        now_ns = self._clock.now_ns()
+        present = HeadState(now_ns, *self.angles(now_ns), moving=now_ns < self._rest_ns)
+        return fresh("head", present, now_ns, max_age_s)
+
+    def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
+        self._require_connected()
+        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
+            raise InvalidCommand(
+                f"head angles (pan {pan_rad}, tilt {tilt_rad}) are not finite", "check what computed them"
+            )
+        limits = self._limits
+        now_ns = self._clock.now_ns()
+        self._from = self.angles(now_ns)
+        self._goal = (
+            max(limits.min_pan_rad, min(limits.max_pan_rad, pan_rad)),
+            max(limits.min_tilt_rad, min(limits.max_tilt_rad, tilt_rad)),
+        )
+        way_rad = max(abs(goal - start) for start, goal in zip(self._from, self._goal, strict=True))
+        self._commanded_ns = now_ns
+        travel_s = way_rad / limits.max_speed_rad_s + limits.settle_s if way_rad else 0.0
+        self._rest_ns = now_ns + seconds_to_ns(travel_s)
+        return self._goal
+
+    def place(self, tilt_rad: float) -> None:
+        """Be at that tilt and at pan 0, at rest. Raises ``InvalidStart`` outside the limits."""
+        if not self._limits.min_tilt_rad <= tilt_rad <= self._limits.max_tilt_rad:
+            raise InvalidStart(
+                f"the head cannot start at a tilt of {math.degrees(tilt_rad):g}°: it reaches from "
+                f"{math.degrees(self._limits.min_tilt_rad):g}° to {math.degrees(self._limits.max_tilt_rad):g}°",
+                "change the start's tilt, or the robot's head limits",
+            )
+        self._from = self._goal = (0.0, tilt_rad)
+        self._commanded_ns = self._rest_ns = self._clock.now_ns()

@@ -1,0 +1,66 @@
+"""How measured or driven motion departs from the true or commanded one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from robot_runtime import config
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class DriftOptions:
+    """Errors that grow with the way; the defaults mean none. Standard deviations grow with its square root.
+
+    Attributes:
+        linear_scale, angular_scale: systematic: wheels' diameter and separation that are not as written.
+        linear_noise_m: of the distance, after 1 m. angular_noise_rad: of the angle, after turning 1 rad.
+        heading_noise_rad: of the heading, after driving 1 m.
+    """
+
+    linear_scale: Positive = 1.0
+    angular_scale: Positive = 1.0
+    linear_noise_m: NonNegative = 0.0
+    angular_noise_rad: NonNegative = 0.0
+    heading_noise_rad: NonNegative = 0.0
+
+    __pydantic_config__ = config.STRICT
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is no error at all."""
+        return self == DriftOptions()
+
+
+class Drift:
+    """Distorts small motions, one after the other; the same generator gives the same distortions."""
+
+    def __init__(self, options: DriftOptions) -> None:
+        self.exact = options.exact
+        self._options = options
+        self._random = np.random.default_rng(0)
+
+    def restart(self, random: np.random.Generator) -> None:
+        """Draw from this generator from now on."""
+        self._random = random
+
+    def distort(self, forward_m: float, turn_rad: float) -> tuple[float, float]:
+        """A motion along the heading and about the axis, as it comes out; no motion stays none."""
+        if self.exact or (forward_m == 0 and turn_rad == 0):
+            return forward_m, turn_rad
+        options = self._options
+        along, about = self._random.standard_normal(2).tolist()
+        turn_std_rad = math.sqrt(
+            options.angular_noise_rad**2 * abs(turn_rad) + options.heading_noise_rad**2 * abs(forward_m)
+        )
+        return (
+            forward_m * options.linear_scale + along * options.linear_noise_m * math.sqrt(abs(forward_m)),
+            turn_rad * options.angular_scale + about * turn_std_rad,
+        )

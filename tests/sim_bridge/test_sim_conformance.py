@@ -1,0 +1,33 @@
+"""The simulated LoCoBot keeps the robot's contract, exact or noisy."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from robot_runtime.conformance import RobotConformance
+from robot_runtime.hal import Robot
+from robot_runtime.robots import RobotContext, load_robot
+from robot_runtime.scene import Scene
+
+
+class TestSimConformance(RobotConformance):
+    """``launch/robots/sim.yaml``."""
+
+    preset = "sim"
+
+    @pytest.fixture(autouse=True)
+    def _in_room(self, room: Scene) -> None:
+        self.scene = room
+
+    def make_robot(self) -> Robot:
+        return load_robot(self.preset, RobotContext(scene=self.scene, camera=None, seed=1))
+
+
+class TestSimNoisyConformance(TestSimConformance):
+    """``launch/robots/sim-noisy.yaml``: a pose may be some standard deviations off."""
+
+    preset = "sim-noisy"
+    pose_tolerance_m = 0.1
+    pose_tolerance_rad = math.radians(5)
