@@ -1,0 +1,200 @@
+"""The score of one episode, live or from its log: the same code, fed with the same records.
+
+Positions are the referee's. One position counts per step: at the start, and at the end of each action, with the robot
+standing still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from robot_runtime.actions import Action
+from robot_runtime.errors import RecordingError, UnreachableGoal
+from robot_runtime.geodesic import DistanceField, GeodesicMap
+from robot_runtime.geometry import SE2
+from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.scoring.metrics.collisions import collisions
+from robot_runtime.scoring.metrics.path import path_length
+from robot_runtime.scoring.metrics.spl import ZeroRule, soft_spl, spl
+from robot_runtime.scoring.metrics.success import success
+from robot_runtime.scoring.visibility import BOX_MARGIN_M, points_in_map, visible_pixels
+from robot_runtime.tasks import objectnav
+from robot_runtime.tasks.rules import task_module
+
+SCORER_VERSION = 1
+"""Raised whenever the same log would get another score."""
+
+Metrics = dict[str, float | bool | int | None]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What published scorers do differently; the defaults are habitat-lab's where it has a rule.
+
+    Attributes:
+        shortest_path: where SPL's l comes from: the scene's map, from the referee's pose at the start, or the dataset.
+        zero_path: SPL of an episode that starts at its goal.
+        box_margin_m: of object boxes, for the success rule ``visible``.
+    """
+
+    shortest_path: Literal["map", "dataset"] = "map"
+    zero_path: ZeroRule = "one_if_still"
+    box_margin_m: float = BOX_MARGIN_M
+
+
+class EpisodeScorer(Subscriber):
+    """Scores one episode.
+
+    Args:
+        header: of the episode; scene and goals come from it.
+        rules: see :class:`Rules`.
+        geodesic: of the header's scene and the task's robot radius, if the caller has it already.
+
+    Raises:
+        EpisodeError: the goals cannot be resolved, or ``rules`` asks for a shortest path that the dataset lacks.
+    """
+
+    def __init__(self, header: EpisodeHeader, rules: Rules | None = None, geodesic: GeodesicMap | None = None) -> None:
+        self._header = header
+        self._rules = rules or Rules()
+        task, scene = header.task, header.scene
+        geodesic = geodesic or GeodesicMap(scene.map, task.robot_radius_m)
+        self.targets = task_module(task).targets(task, header.episode, scene)
+        self._field: DistanceField = geodesic.field(self.targets)
+        self._poses: list[SE2] = []
+        self._collided: list[bool] = []
+        self._stopped = False
+        self._sees_goal = False
+        self._end: EpisodeEnd | None = None
+        self._shortest_m: float | None = None
+
+    def on_step(self, record: StepRecord) -> None:
+        """Take one step in, in order.
+
+        Raises:
+            UnreachableGoal: at step 0, if no way leads from the start to a goal.
+            RecordingError: the rule is ``visible``, the action is stop, and the record has no depth image.
+        """
+        self._poses.append(record.referee.pose)
+        if self._shortest_m is None:
+            self._shortest_m = self._shortest(record.referee.pose)
+        if record.result is not None:
+            self._collided.append(record.result.collided)
+        if record.action is Action.STOP:
+            self._stopped = True
+            if self.needs_frame(record):
+                self._sees_goal = self._sees(record)
+
+    def on_episode_end(self, end: EpisodeEnd) -> None:
+        """Take the end in. Only an episode that ended with ``stop`` can have succeeded."""
+        self._end = end
+
+    on_end = on_episode_end
+
+    def needs_frame(self, record: StepRecord) -> bool:
+        """Whether :meth:`on_step` looks at the record's images."""
+        return record.action is Action.STOP and self._header.task.success.rule == "visible"
+
+    @property
+    def poses(self) -> tuple[SE2, ...]:
+        """The scored positions so far, the start first."""
+        return tuple(self._poses)
+
+    def distances_m(self) -> list[float]:
+        """Geodesic distance to the nearest target at every scored position; inf off the map."""
+        return [self._field.at(pose.x_m, pose.y_m) for pose in self._poses]
+
+    def metrics(self) -> Metrics:
+        """The metrics so far; final after the end.
+
+        Keys: ``success`` bool, ``spl``, ``soft_spl``, ``distance_to_goal`` (m, geodesic, inf off the map),
+        ``collisions`` and ``steps`` (actions, stop included), ``path_length_m``, ``shortest_path_m``. All None before
+        step 0.
+        """
+        if self._shortest_m is None:
+            return dict.fromkeys(METRICS)
+        here = self._poses[-1]
+        distance_m = self._field.at(here.x_m, here.y_m)
+        travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses])
+        succeeded = self._succeeded(distance_m)
+        zero = self._rules.zero_path
+        values: Metrics = {
+            "success": succeeded,
+            "spl": spl(succeeded, self._shortest_m, travelled_m, zero),
+            "soft_spl": soft_spl(self._shortest_m, distance_m, travelled_m, zero),
+            "distance_to_goal": distance_m,
+            "collisions": collisions(self._collided).count,
+            "steps": len(self._poses) - 1,
+            "path_length_m": travelled_m,
+            "shortest_path_m": self._shortest_m,
+        }
+        return values
+
+    def choices(self) -> dict[str, Any]:
+        """Every choice that the numbers depend on, to be stored beside them."""
+        task = self._header.task
+        return {
+            "scorer": SCORER_VERSION,
+            "sampling": "referee pose at the start and at the end of each action",
+            "path_length": "planar (x, y), straight between samples",
+            "distance": "geodesic on the map inflated by the robot's radius, fast marching",
+            "robot_radius_m": task.robot_radius_m,
+            "success": asdict(task.success),
+            "stop_required": True,
+            "steps": "actions, stop included",
+            "scene_digest": self._header.scene.digest,
+            **asdict(self._rules),
+        }
+
+    def _shortest(self, start: SE2) -> float:
+        stated = self._header.episode.shortest_path_m
+        if self._rules.shortest_path == "dataset":
+            if stated is None:
+                raise UnreachableGoal(
+                    f"episode {self._header.episode.id!r}: its file states no shortest path",
+                    "score it with shortest_path 'map'",
+                )
+            return stated
+        shortest_m = self._field.at(start.x_m, start.y_m)
+        if shortest_m == float("inf"):
+            raise UnreachableGoal(
+                f"episode {self._header.episode.id!r}: no way leads from the robot's start "
+                f"({start.x_m:.2f}, {start.y_m:.2f}) to a goal on the map of {self._header.scene.name!r}",
+                "compare the referee's poses with the map: they must be in one frame",
+            )
+        return shortest_m
+
+    def _succeeded(self, distance_m: float) -> bool:
+        stopped = self._stopped and (self._end is None or self._end.reason is EndReason.STOP)
+        rule = self._header.task.success
+        if rule.rule == "visible":
+            return stopped and self._sees_goal
+        return success(stopped, distance_m, rule.distance_m, rule.inclusive)
+
+    def _sees(self, record: StepRecord) -> bool:
+        header = self._header
+        if not record.frame.depth_m.size:
+            raise RecordingError(
+                f"step {record.index}: has no depth image, but success is judged from it", "read it with its images"
+            )
+        pose, rule = record.referee.pose, header.task.success
+        points = points_in_map(record.frame.depth_m, header.intrinsics, header.mount, record.head, pose)
+        seen = (
+            visible_pixels(points, item, pose, rule.distance_m, self._rules.box_margin_m)
+            for item in objectnav.instances(header.task, header.scene, header.episode)
+        )
+        return any(pixels >= rule.min_visible_pixels for pixels in seen)
+
+
+METRICS = (
+    "success",
+    "spl",
+    "soft_spl",
+    "distance_to_goal",
+    "collisions",
+    "steps",
+    "path_length_m",
+    "shortest_path_m",
+)
+"""Keys of :meth:`EpisodeScorer.metrics`, in the order of tables."""
