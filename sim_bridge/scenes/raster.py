@@ -33,7 +33,9 @@ class Grid:
         first = np.floor((low - margin_m) / resolution_m + 1e-9).astype(int)
         last = np.ceil((high + margin_m) / resolution_m - 1e-9).astype(int)
         columns, rows = (last - first).tolist()
-        return cls(first[0] * resolution_m, first[1] * resolution_m, rows, columns, resolution_m)
+        # Rounded, so that a map file says -9.775 and not -9.775000000000002.
+        x_m, y_m = (round(value * resolution_m, 9) for value in first.tolist())
+        return cls(x_m, y_m, rows, columns, resolution_m)
 
     def centres(self) -> tuple[Points, Points]:
         """x and y of every cell's centre, each (rows, columns)."""

@@ -1,0 +1,128 @@
+"""The commands that need the simulator: ``scene generate``, ``scene import``, ``scene view-points``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the commands to the groups of ``robot-runtime``."""
+    groups["scene"].command("generate")(generate)
+    groups["scene"].command("import")(import_)
+    groups["scene"].command("view-points")(view_points)
+
+
+def generate(
+    folder: Annotated[Path, typer.Argument(help="Folder to write.")],
+    seed: Annotated[int, typer.Option(help="Same seed, same flat.")] = 0,
+    size: Annotated[
+        str, typer.Option(help="robothor (8.8 x 3.9 m), medium (10 x 6.4) or large (12 x 9).")
+    ] = "robothor",
+) -> None:
+    """Make a furnished, textured apartment.
+
+    Examples:
+
+        robot-runtime scene generate scenes/flat --seed 7
+
+        robot-runtime scene generate scenes/big --seed 7 --size large
+    """
+    from robot_runtime.cli.console import console
+    from sim_bridge.scenes.generate import generate_scene
+
+    generate_scene(folder, seed, size)
+    console.print(f"{folder}: apartment of seed {seed}", soft_wrap=True)
+    _next_steps(folder)
+
+
+def import_(
+    source: Annotated[Path, typer.Argument(help="Gazebo .world or .sdf, or a .glb, .gltf, .obj, .dae, .stl, .ply.")],
+    folder: Annotated[Path, typer.Argument(help="Scene folder to write.")],
+    models: Annotated[list[Path] | None, typer.Option(help="Folder with Gazebo models; repeatable.")] = None,
+    skip_missing: Annotated[bool, typer.Option(help="Leave out models that are not there.")] = False,
+    up: Annotated[str | None, typer.Option(help="Upward axis of a mesh: y or z [default: y for glTF, else z].")] = None,
+    scale: Annotated[float, typer.Option(help="Metres per unit of a mesh.")] = 1.0,
+    tolerance_m: Annotated[float, typer.Option(help="Hollows shallower than this may be filled for contact.")] = 0.02,
+    texture_px: Annotated[int, typer.Option(min=16, help="Longest edge of a texture.")] = 512,
+    view_points: Annotated[bool, typer.Option(help="Compute the view points that ObjectNav needs.")] = True,
+) -> None:
+    """Turn a Gazebo world or a mesh into a scene: textures, contact shapes, occupancy map, rooms, objects.
+
+    Examples:
+
+        robot-runtime scene import aws_small_house/worlds/small_house.world scenes/house
+
+        robot-runtime scene import hospital.world scenes/hospital --models ~/models --skip-missing
+
+        robot-runtime scene import scan.glb scenes/office --up z
+    """
+    from robot_runtime.cli.console import console
+    from robot_runtime.errors import ConfigError
+    from sim_bridge.scenes.decompose import Quality
+    from sim_bridge.scenes.importer import ImportOptions, import_scene
+
+    if up not in (None, "y", "z"):
+        raise ConfigError(f"--up {up!r} is not an axis", "use y or z")
+    if not tolerance_m > 0:
+        raise ConfigError(f"--tolerance-m {tolerance_m} is not positive", "give metres, such as 0.02")
+    options = ImportOptions(
+        models=tuple(models or ()),
+        skip_missing=skip_missing,
+        up=up,  # type: ignore[arg-type]
+        scale=scale,
+        texture_px=texture_px,
+        quality=Quality(tolerance_m=tolerance_m),
+        view_points=view_points,
+    )
+    with _shown() as progress:
+        notes = import_scene(source, folder, options, progress)
+    for note in notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
+    console.print(f"{folder}: imported from {source}", soft_wrap=True)
+    _next_steps(folder)
+
+
+def view_points(
+    folder: Annotated[Path, typer.Argument(help="Scene folder with meshes.")],
+) -> None:
+    """Compute anew from where each object is seen within 1 m; do so after editing a scene's map or objects.
+
+    Example:
+
+        robot-runtime scene view-points scenes/house
+    """
+    from robot_runtime.cli.console import console
+    from sim_bridge.scenes.view_points import write_view_points
+
+    with _shown() as progress:
+        found = write_view_points(folder, progress)
+    points = sum(map(len, found.values()))
+    console.print(f"{folder / 'view_points.json'}: {points} view points of {len(found)} objects", soft_wrap=True)
+
+
+def _next_steps(folder: Path) -> None:
+    from robot_runtime.cli.console import console
+
+    console.print(f"look at it:  robot-runtime scene info {folder}", soft_wrap=True)
+    console.print(f"run in it:   robot-runtime run --scene {folder}", soft_wrap=True)
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar per stage, with the time that is left."""
+    from robot_runtime.cli.console import progress_bar
+
+    with progress_bar() as bar:
+        tasks = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total, note="")
+            bar.update(tasks[what], completed=done)
+
+        yield report

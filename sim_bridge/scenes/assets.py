@@ -1,0 +1,242 @@
+"""From pieces to the assets, materials and objects of a scene, and their files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
+from scipy.spatial.transform import Rotation
+
+from robot_runtime.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
+from sim_bridge.scenes.columns import columns
+from sim_bridge.scenes.decompose import Quality, convex_parts
+from sim_bridge.scenes.mesh_files import Look, MeshPart
+from sim_bridge.scenes.naming import category_of, identifier
+from sim_bridge.scenes.pieces import Piece
+from sim_bridge.scenes.scene_files import digest, save_obj, shrink
+
+Array = NDArray[np.float64]
+
+SCAN_TRIANGLES = 20_000
+SCAN_EXTENT_M = 4.0
+"""A contact mesh with more triangles than the one and wider than the other is a scan of a place, not a thing."""
+
+_COLUMN_M = 0.025
+_MIN_PART_M = 1e-3  # a thinner hull has no inside for a physics engine
+
+
+class AssetWriter:
+    """Writes ``assets/`` of one scene folder; equal meshes, textures and decompositions are made once.
+
+    Args:
+        texture_px: longest edge of a texture.
+        min_z_m, max_z_m: contact shapes outside this height band are left out: nothing the robot has is there.
+    """
+
+    def __init__(self, folder: Path, quality: Quality, texture_px: int, min_z_m: float, max_z_m: float) -> None:
+        self._folder = folder
+        self._quality = quality
+        self._texture_px = texture_px
+        self._band = (min_z_m, max_z_m)
+        self._files: dict[str, str] = {}
+        self._names: set[str] = set()
+        self._materials: dict[str, Material] = {}
+        self._material_of: dict[tuple[object, ...], str] = {}
+        self._parts: dict[str, tuple[list[Array], str]] = {}
+
+    def write(self, pieces: Sequence[Piece], report: Callable[[str, int, int], None]) -> SceneFile:
+        """The scene without rooms; ``report`` hears of every piece.
+
+        Raises:
+            SceneError: a texture that cannot be decoded.
+        """
+        assets, objects = [], []
+        asset_names: set[str] = set()
+        for done, piece in enumerate(pieces):
+            report("meshes and contact shapes", done, len(pieces))
+            name = identifier(piece.name, asset_names)
+            category = category_of(piece.kind)
+            points = piece.world_points()
+            if category is not None and len(points):
+                objects.append(oriented_object(name, category, piece, points))
+            w_last = Rotation.from_matrix(piece.matrix[:3, :3]).as_quat()
+            x, y, z, w = (float(value) for value in w_last)
+            px, py, pz = (float(value) for value in piece.matrix[:3, 3])
+            assets.append(
+                Asset(
+                    name,
+                    name if category is not None and len(points) else None,
+                    (px, py, pz),
+                    (w, x, y, z),
+                    self._visuals(piece),
+                    self._collisions(piece),
+                )
+            )
+        report("meshes and contact shapes", len(pieces), len(pieces))
+        tops = [piece.world_points()[:, 2].max() for piece in pieces if len(piece.world_points())]
+        return SceneFile(
+            schema=1,
+            name=self._folder.name,
+            rooms=(),
+            objects=tuple(objects),
+            ceiling_m=round(float(max(tops)), 2),
+            materials=self._materials,
+            assets=tuple(assets),
+        )
+
+    # --- surfaces ---------------------------------------------------------------------------------------------------
+
+    def _visuals(self, piece: Piece) -> tuple[Visual, ...]:
+        by_material: dict[str, list[MeshPart]] = {}
+        for part in piece.visuals:
+            by_material.setdefault(self._material(part.look), []).append(part)
+        visuals = []
+        for material, parts in by_material.items():
+            corners = np.concatenate([part.corners for part in parts])
+            normals = _joined([part.normals for part in parts])
+            uv = _joined([part.uv for part in parts]) if self._materials[material].texture else None
+            corners, normals, uv = _with_area(corners, normals, uv)
+            if len(corners):
+                visuals.append(Visual(self._mesh(piece.kind, corners, normals, uv), material))
+        return tuple(visuals)
+
+    def _mesh(self, name: str, corners: Array, normals: Array | None = None, uv: Array | None = None) -> str:
+        key = digest(corners, normals, uv)
+        if key not in self._files:
+            file = f"assets/{identifier(name, self._names)}.obj"
+            save_obj(self._folder / file, corners, normals, uv)
+            self._files[key] = file
+        return self._files[key]
+
+    def _material(self, look: Look) -> str:
+        image = None if look.image is None else shrink(look.image, self._texture_px)
+        pixels = None if image is None else image.tobytes()
+        key = (pixels, look.rgba)
+        if key not in self._material_of:
+            texture = None
+            name = identifier(look.image_name or "colour", set(self._materials))
+            if image is not None:
+                texture = f"assets/{identifier(look.image_name or 'texture', self._names)}.png"
+                image.save(self._folder / texture)
+            self._materials[name] = Material(texture, look.rgba)
+            self._material_of[key] = name
+        return self._material_of[key]
+
+    # --- contact ----------------------------------------------------------------------------------------------------
+
+    def _collisions(self, piece: Piece) -> tuple[Collision, ...]:
+        found: list[Collision] = []
+        for contact in piece.contacts:
+            if isinstance(contact, Collision):
+                found.append(contact)
+                continue
+            if len(contact) > SCAN_TRIANGLES and np.ptp(contact[..., :2].reshape(-1, 2), axis=0).max() > SCAN_EXTENT_M:
+                found.extend(self._scan(piece, contact))
+                continue
+            found.extend(
+                self._shape(piece.kind, part) for part in self._decomposed(contact) if self._touchable(piece, part)
+            )
+        return tuple(found)
+
+    def _decomposed(self, contact: Array) -> list[Array]:
+        key = digest(contact)
+        if key not in self._parts:
+            parts = convex_parts(contact, self._quality)
+            self._parts[key] = ([part for part in parts if _has_volume(part)], key)
+        return self._parts[key][0]
+
+    def _touchable(self, piece: Piece, part: Array) -> bool:
+        z = part @ piece.matrix[2, :3] + piece.matrix[2, 3]
+        return bool(z.max() >= self._band[0] and z.min() <= self._band[1])
+
+    def _scan(self, piece: Piece, contact: Array) -> list[Collision]:
+        low, high = (level - piece.matrix[2, 3] for level in self._band)
+        return columns(contact, low, high, _COLUMN_M)
+
+    def _shape(self, name: str, part: Array) -> Collision:
+        box = as_box(part)
+        if box is not None:
+            return box
+        hull = ConvexHull(part)
+        return Collision("mesh", mesh=self._mesh(f"{name}_hull", part[hull.simplices]))
+
+
+def as_box(points: Array, slack: float = 0.005) -> Collision | None:
+    """The upright box that a convex part is, or None; ``slack``: share of the box's volume that may be missing."""
+    outline = shapely.MultiPoint(points[:, :2]).minimum_rotated_rectangle
+    if outline.geom_type != "Polygon":
+        return None
+    low, high = float(points[:, 2].min()), float(points[:, 2].max())
+    volume = outline.area * (high - low)
+    if volume <= 0 or ConvexHull(points).volume < (1 - slack) * volume:
+        return None
+    corners = np.asarray(outline.exterior.coords)
+    along, across = corners[1] - corners[0], corners[2] - corners[1]
+    yaw_deg = math.degrees(math.atan2(along[1], along[0]))
+    # Of the four ways to say it, the one turned least: an axis-parallel box gets yaw 0.
+    quarter = round(yaw_deg / 90)
+    size = (float(np.linalg.norm(along)), float(np.linalg.norm(across)))
+    if quarter % 2:
+        size = (size[1], size[0])
+    yaw_deg = round(yaw_deg - 90 * quarter, 4) + 0.0
+    x, y = outline.centroid.x, outline.centroid.y
+    return Collision("box", (x, y, (low + high) / 2), (*size, high - low), yaw_deg)
+
+
+def oriented_object(name: str, category: str, piece: Piece, points: Array) -> SceneObject:
+    """The object with the box around ``points`` (N, 3, in the world), turned as the piece is turned."""
+    if piece.upright:
+        yaw = math.atan2(piece.matrix[1, 0], piece.matrix[0, 0])
+    else:
+        box = as_box_outline(points[:, :2])
+        yaw = 0.0 if box is None else box
+    c, s = math.cos(yaw), math.sin(yaw)
+    turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    local = points @ turn.T
+    low, high = local.min(axis=0), local.max(axis=0)
+    cx, cy, cz = (float(v) for v in turn.T @ ((low + high) / 2))
+    dx, dy, dz = (float(v) for v in high - low)
+    return SceneObject(
+        name,
+        category,
+        (round(cx, 4), round(cy, 4), round(cz, 4)),
+        (round(dx, 4), round(dy, 4), round(dz, 4)),
+        round(math.degrees(yaw), 3) + 0.0,
+        movable=piece.movable,
+    )
+
+
+def as_box_outline(points: Array) -> float | None:
+    """Yaw in radians, within 45 degrees of x, of the smallest rectangle around points (N, 2); None for a line."""
+    outline = shapely.MultiPoint(points).minimum_rotated_rectangle
+    if outline.geom_type != "Polygon":
+        return None
+    corners = np.asarray(outline.exterior.coords)
+    along = corners[1] - corners[0]
+    yaw = math.atan2(along[1], along[0])
+    return yaw - math.pi / 2 * round(yaw / (math.pi / 2))
+
+
+def _joined(arrays: Sequence[Array | None]) -> Array | None:
+    found = [array for array in arrays if array is not None]
+    return np.concatenate(found) if len(found) == len(arrays) and found else None
+
+
+def _with_area(corners: Array, normals: Array | None, uv: Array | None) -> tuple[Array, Array | None, Array | None]:
+    """Without the triangles that have no area, which a physics engine refuses."""
+    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    keep = area > 1e-12
+    return corners[keep], None if normals is None else normals[keep], None if uv is None else uv[keep]
+
+
+def _has_volume(part: Array) -> bool:
+    try:
+        hull = ConvexHull(part)
+    except QhullError:
+        return False
+    return bool(hull.volume > 1e-9 and hull.volume / hull.area > _MIN_PART_M / 4)

@@ -1,0 +1,173 @@
+"""Import a Gazebo world or a mesh as a scene folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime import __version__
+from robot_runtime.errors import SceneError
+from robot_runtime.maps import OccupancyMap
+from robot_runtime.scene import SceneFile
+from sim_bridge.scenes.assets import AssetWriter
+from sim_bridge.scenes.decompose import Quality
+from sim_bridge.scenes.occupancy import occupancy_from_assets
+from sim_bridge.scenes.pieces import Piece, all_triangles, read_pieces
+from sim_bridge.scenes.raster import Grid, mark_triangles
+from sim_bridge.scenes.rooms import find_rooms, room_of
+from sim_bridge.scenes.scene_files import save_scene_file
+from sim_bridge.scenes.shapes import visual_triangles
+from sim_bridge.scenes.view_points import write_view_points
+
+Array = NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, steps done, steps in all)."""
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How to read and how closely to follow the source.
+
+    Attributes:
+        models, skip_missing, up, scale: see :func:`sim_bridge.scenes.pieces.read_pieces`.
+        min_z_m: lower obstacles are rolled over. max_z_m: what begins higher is drawn but never touched.
+        texture_px: longest edge of a texture.
+        quality: of the contact shapes.
+        view_points: whether to compute them; without, ObjectNav cannot run in the scene.
+    """
+
+    models: tuple[Path, ...] = ()
+    skip_missing: bool = False
+    up: Literal["y", "z"] | None = None
+    scale: float = 1.0
+    resolution_m: float = 0.025
+    min_z_m: float = 0.03
+    max_z_m: float = 0.9
+    texture_px: int = 512
+    quality: Quality = field(default_factory=Quality)
+    view_points: bool = True
+
+
+def import_scene(
+    source: Path, folder: Path, options: ImportOptions | None = None, progress: Progress | None = None
+) -> list[str]:
+    """Make a scene folder from a Gazebo world (.world, .sdf) or a mesh (.glb, .gltf, .obj, .dae, .stl, .ply).
+
+    Args:
+        folder: written anew; must not hold anything but an earlier scene.
+
+    Returns:
+        Lines on what was left out or changed: absent textures, a floor that had to be shifted.
+
+    Raises:
+        SceneError: names the file and the remedy.
+    """
+    options = options or ImportOptions()
+    report = progress or (lambda what, done, total: None)
+    notes: list[str] = []
+    report("reading meshes", 0, 1)
+    pieces = read_pieces(source, options.models, options.skip_missing, options.up, options.scale, notes)
+    pieces, floor_z_m = _on_the_floor(source, pieces)
+    if floor_z_m:
+        notes.append(f"{source.name}: the floor is at z = {floor_z_m:.3f} m; everything is shifted so that it is at 0")
+    report("reading meshes", 1, 1)
+    with _fresh(folder) as draft:
+        writer = AssetWriter(draft, options.quality, options.texture_px, options.min_z_m, options.max_z_m)
+        file = writer.write(pieces, report)
+        file = replace(file, name=folder.name, source=_provenance(source, floor_z_m))
+        _write_map(draft, file, options)
+        if options.view_points:
+            write_view_points(draft, report)
+    return list(dict.fromkeys(notes))
+
+
+def _write_map(folder: Path, file: SceneFile, options: ImportOptions) -> None:
+    """Write the map, and ``scene.yaml`` with the rooms that the map shows."""
+    occupancy = occupancy_from_assets(folder, file, options.resolution_m, options.min_z_m, options.max_z_m)
+    rooms = find_rooms(occupancy, _walls(folder, file, occupancy))
+    objects = tuple(replace(item, room=room_of(item.center[0], item.center[1], rooms)) for item in file.objects)
+    occupancy.save(folder / file.map)
+    save_scene_file(folder / "scene.yaml", replace(file, rooms=rooms, objects=objects))
+
+
+@contextmanager
+def _fresh(folder: Path) -> Iterator[Path]:
+    """A draft beside ``folder`` that takes its place when the block ends well, and vanishes otherwise."""
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "scene.yaml").is_file())):
+        raise SceneError(f"{folder}: exists and is not a scene", "give a folder that is new or holds a scene")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+        draft = Path(temporary) / folder.name
+        (draft / "assets").mkdir(parents=True)
+        yield draft
+        if folder.exists():
+            shutil.rmtree(folder)
+        draft.replace(folder)
+
+
+def _provenance(source: Path, floor_z_m: float) -> dict[str, str | int | float]:
+    found: dict[str, str | int | float] = {"imported": source.name, "tool": f"robot-runtime {__version__}"}
+    for parent in list(source.resolve().parents)[:3]:
+        licence = next((p for p in sorted(parent.glob("LICEN[SC]E*")) if p.is_file()), None)
+        if licence is not None:
+            text = licence.read_text(encoding="utf-8", errors="replace").strip()
+            found["licence"] = f"{licence.name}: {' '.join(text.split())[:200]}"
+            break
+    if floor_z_m:
+        found["floor_shift_m"] = round(-floor_z_m, 4)
+    return found
+
+
+# --- the floor ------------------------------------------------------------------------------------------------------
+
+
+def _on_the_floor(source: Path, pieces: list[Piece]) -> tuple[list[Piece], float]:
+    """The pieces with the floor at z = 0, and the height at which it was (0 if within 5 mm)."""
+    triangles = all_triangles(pieces)
+    if not len(triangles):
+        raise SceneError(f"{source}: has nothing to draw", "give a source with visual meshes")
+    floor_z_m = floor_height(triangles)
+    if abs(floor_z_m) <= 0.005:
+        return pieces, 0.0
+    return [piece.shifted(-floor_z_m) for piece in pieces], floor_z_m
+
+
+def floor_height(triangles: Array) -> float:
+    """z of the lowest level that has at least a third as much upward surface as the level that has most.
+
+    Levels are 5 cm thick; the result is the area-weighted median within the level. Without any upward surface it is
+    the lowest z of all.
+    """
+    normals = 0.5 * np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+    area = np.linalg.norm(normals, axis=1)
+    upward = normals[:, 2] > 0.95 * np.maximum(area, 1e-12)
+    if not upward.any():
+        return float(triangles[..., 2].min())
+    z, weight = triangles[upward, :, 2].mean(axis=1), area[upward]
+    level = np.floor(z / 0.05).astype(int)
+    # A floor on the boundary of two levels counts as one: sum each with the next.
+    sums = np.bincount(level - level.min(), weights=weight)
+    pairs = sums + np.append(sums[1:], 0.0)
+    chosen = int(np.flatnonzero(pairs >= pairs.max() / 3)[0]) + level.min()
+    near = (level == chosen) | (level == chosen + 1)
+    order = np.argsort(z[near])
+    cumulated = np.cumsum(weight[near][order])
+    return float(z[near][order][np.searchsorted(cumulated, cumulated[-1] / 2)])
+
+
+def _walls(folder: Path, file: SceneFile, occupancy: OccupancyMap) -> NDArray[np.bool_]:
+    """Cells covered above furniture and below lintels."""
+    rows, columns = occupancy.cells.shape
+    grid = Grid(occupancy.origin_x_m, occupancy.origin_y_m, rows, columns, occupancy.resolution_m)
+    cells = np.zeros((rows, columns), bool)
+    for triangles in visual_triangles(folder, file):
+        mark_triangles(cells, grid, triangles, 1.5, 1.9)
+    return cells

@@ -1,0 +1,239 @@
+"""Meshes from files: COLLADA, OBJ, STL, PLY, glTF and GLB as triangles with a look.
+
+COLLADA is read here on top of pycollada, because Gazebo's models keep their textures beside the mesh's folder
+(``../materials/textures``) where other readers do not look, and because a broken file must be an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from robot_runtime.errors import SceneError
+
+Array = NDArray[np.float64]
+
+FORMATS = (".dae", ".obj", ".stl", ".ply", ".glb", ".gltf")
+
+MAX_TRIANGLES = 2_000_000
+"""More than this neither renders at a usable rate nor fits the memory budget of a run."""
+
+_TEXTURE_FOLDERS = (".", "textures", "materials/textures", "../materials/textures", "../textures")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a surface looks: an image (any mode) tinted by rgba in [0, 1], or rgba alone."""
+
+    image: Image.Image | None = None
+    image_name: str = ""
+    rgba: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class MeshPart:
+    """Triangles of one look.
+
+    Attributes:
+        corners: (M, 3, 3) metres. normals: (M, 3, 3) unit, or None. uv: (M, 3, 2), v upwards, or None.
+    """
+
+    name: str
+    corners: Array
+    normals: Array | None
+    uv: Array | None
+    look: Look
+
+    def moved(self, matrix: Array) -> MeshPart:
+        """The part under a 4x4 affine transform; mirrored triangles keep their outside outside."""
+        linear = matrix[:3, :3]
+        corners = self.corners @ linear.T + matrix[:3, 3]
+        normals, uv = self.normals, self.uv
+        if normals is not None:
+            normals = normals @ np.linalg.inv(linear)
+            length = np.linalg.norm(normals, axis=2, keepdims=True)
+            normals = normals / np.where(length > 0, length, 1.0)
+        if np.linalg.det(linear) < 0:
+            corners = corners[:, ::-1]
+            normals = None if normals is None else normals[:, ::-1]
+            uv = None if uv is None else uv[:, ::-1]
+        return replace(self, corners=corners, normals=normals, uv=uv)
+
+
+def load_mesh(path: Path, notes: list[str]) -> list[MeshPart]:
+    """The parts of a mesh file in its own axes, metres, one per look and node.
+
+    Args:
+        notes: receives a line for everything that was left out, such as a texture that is not there.
+
+    Raises:
+        SceneError: missing, truncated or unknown format, no face, not finite, or too many triangles.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise SceneError(f"{path}: unknown mesh format {path.suffix!r}", f"use one of {', '.join(FORMATS)}")
+    if not path.is_file():
+        raise SceneError(f"{path}: no such mesh file", "restore the file, or correct the path that names it")
+    parts = _load_collada(path, notes) if path.suffix.lower() == ".dae" else _load_with_trimesh(path)
+    parts = [part for part in parts if len(part.corners)]
+    if not parts:
+        raise SceneError(f"{path}: holds no triangle", "export it again with its faces, triangulated")
+    count = sum(len(part.corners) for part in parts)
+    if count > MAX_TRIANGLES:
+        raise SceneError(
+            f"{path}: {count:,} triangles; at most {MAX_TRIANGLES:,} can be simulated",
+            "decimate the mesh first, for instance with Blender's Decimate modifier",
+        )
+    if not all(np.isfinite(part.corners).all() for part in parts):
+        raise SceneError(f"{path}: has corners that are not finite numbers", "export it again")
+    return parts
+
+
+def read_image(path: Path) -> Image.Image:
+    """An image, fully decoded. Raises ``SceneError``."""
+    try:
+        image: Image.Image = Image.open(path)
+        image.load()
+        return image
+    except (OSError, ValueError, SyntaxError) as error:
+        raise SceneError(f"{path}: is not a readable image: {error}", "replace the texture file") from error
+
+
+# --- COLLADA --------------------------------------------------------------------------------------------------------
+
+
+def _load_collada(path: Path, notes: list[str]) -> list[MeshPart]:
+    import collada
+
+    ignorable = [collada.common.DaeUnsupportedError, collada.common.DaeBrokenRefError]
+    try:
+        document = collada.Collada(str(path), ignore=ignorable)
+        geometries = list(document.scene.objects("geometry")) if document.scene is not None else []
+        looks = {id(effect): _collada_look(path, effect, notes) for effect in document.effects}
+        parts = [
+            part
+            for geometry in geometries
+            for primitive in geometry.primitives()
+            for part in _collada_part(path, primitive, geometry.original.name or geometry.original.id, looks)
+        ]
+    except (collada.common.DaeError, ValueError, IndexError, KeyError, AttributeError, SyntaxError) as error:
+        raise SceneError(
+            f"{path}: is not a complete COLLADA file: {error}", "restore the file or export it again"
+        ) from error
+    scale = document.assetInfo.unitmeter or 1.0
+    matrix = np.diag([scale, scale, scale, 1.0]) @ _UP_AXIS[document.assetInfo.upaxis or "Y_UP"]
+    return [part.moved(matrix) for part in parts]
+
+
+_UP_AXIS: dict[str, Array] = {
+    "Z_UP": np.eye(4),
+    "Y_UP": np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]),
+    "X_UP": np.array([[0.0, -1, 0, 0], [0, 0, -1, 0], [1, 0, 0, 0], [0, 0, 0, 1]]),
+}
+"""COLLADA 1.4, table 5-2: the axis that points up, turned onto z."""
+
+
+def _collada_look(path: Path, effect: Any, notes: list[str]) -> Look:
+    import collada
+
+    diffuse = effect.diffuse
+    if isinstance(diffuse, collada.material.Map):
+        name = diffuse.sampler.surface.image.path
+        found = _find_texture(path, name)
+        if found is None:
+            notes.append(f"{path.name}: texture {name!r} is not there; the surface is left grey")
+            return Look(rgba=(0.7, 0.7, 0.7, 1.0))
+        return Look(read_image(found), found.stem)
+    if diffuse is None:
+        return Look(rgba=(0.7, 0.7, 0.7, 1.0))
+    r, g, b = (float(value) for value in diffuse[:3])
+    return Look(rgba=(r, g, b, 1.0))
+
+
+def _find_texture(mesh: Path, name: str) -> Path | None:
+    """Where the file says, else the file of that name in the folders in which models keep textures."""
+    stated = mesh.parent / name
+    if stated.is_file():
+        return stated
+    base = name.replace("\\", "/").rpartition("/")[2]
+    candidates = (mesh.parent / folder / base for folder in _TEXTURE_FOLDERS)
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def _collada_part(path: Path, primitive: Any, name: str, looks: dict[int, Look]) -> list[MeshPart]:
+    import collada
+
+    if isinstance(primitive, (collada.polylist.BoundPolylist, collada.polygons.BoundPolygons)):
+        primitive = primitive.triangleset()
+    if not isinstance(primitive, collada.triangleset.BoundTriangleSet) or primitive.vertex is None:
+        return []  # lines and points
+    if not len(primitive.vertex_index):
+        return []
+    normals = None if primitive.normal is None else primitive.normal[primitive.normal_index].astype(np.float64)
+    uv = None
+    if primitive.texcoordset:
+        uv = primitive.texcoordset[0][primitive.texcoord_indexset[0]][..., :2].astype(np.float64)
+    effect = getattr(primitive.material, "effect", None)
+    look = looks.get(id(effect), Look(rgba=(0.7, 0.7, 0.7, 1.0)))
+    corners = primitive.vertex[primitive.vertex_index].astype(np.float64)
+    return [MeshPart(name, corners, normals, uv, look)]
+
+
+# --- everything else ------------------------------------------------------------------------------------------------
+
+
+def _load_with_trimesh(path: Path) -> list[MeshPart]:
+    import trimesh
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about deprecated options inside the readers: not this program's user
+            scene = trimesh.load_scene(path, process=False, maintain_order=True)
+        parts = []
+        for node in sorted(scene.graph.nodes_geometry):
+            matrix, geometry_name = scene.graph[node]
+            geometry = scene.geometry[geometry_name]
+            if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
+                name = geometry_name if path.suffix.lower() == ".obj" else node
+                parts.append(_trimesh_part(geometry, str(name)).moved(np.asarray(matrix, np.float64)))
+    except (ValueError, KeyError, IndexError, TypeError, OSError, AttributeError, NotImplementedError) as error:
+        raise SceneError(
+            f"{path}: is not a complete {path.suffix[1:].upper()} file: {error}", "restore the file or export it again"
+        ) from error
+    return parts
+
+
+def _trimesh_part(mesh: Any, name: str) -> MeshPart:
+    faces = np.asarray(mesh.faces)
+    normals = None
+    if "vertex_normals" in mesh._cache:
+        normals = np.asarray(mesh.vertex_normals, np.float64)[faces]
+    uv, look = None, Look(rgba=(0.7, 0.7, 0.7, 1.0))
+    if mesh.visual.kind == "texture":
+        material = mesh.visual.material
+        image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
+        colour = getattr(material, "baseColorFactor", None)
+        if colour is None and image is None:
+            colour = getattr(material, "diffuse", None)
+        rgba = (1.0, 1.0, 1.0, 1.0) if colour is None else _unit_rgba(colour)
+        look = Look(image, str(getattr(material, "name", None) or name), rgba)
+        if mesh.visual.uv is not None and image is not None:
+            uv = np.asarray(mesh.visual.uv, np.float64)[faces]
+        elif image is not None:
+            look = Look(rgba=rgba)
+    elif mesh.visual.kind in ("vertex", "face"):
+        look = Look(rgba=_unit_rgba(mesh.visual.main_color))
+    return MeshPart(name, np.asarray(mesh.vertices, np.float64)[faces], normals, uv, look)
+
+
+def _unit_rgba(colour: Any) -> tuple[float, float, float, float]:
+    values = np.asarray(colour, np.float64).ravel()
+    if np.asarray(colour).dtype.kind in "ui":
+        values = values / 255.0
+    r, g, b = values[:3].tolist()
+    return r, g, b, float(values[3]) if len(values) > 3 else 1.0
