@@ -44,13 +44,15 @@ class GeodesicMap:
         radius_m: the robot's.
 
     Attributes:
-        navigable: bool (rows, columns), cells on whose centre the robot fits.
+        navigable: bool (rows, columns), cells that hold room for the robot's centre: all whose centre misses it by
+            less than half a cell. Asking for the cell's centre itself would move every wall inward by half a cell on
+            average, and make every way round a corner too long. To place a robot, ask ``OccupancyMap.navigable``.
     """
 
     def __init__(self, occupancy: OccupancyMap, radius_m: float) -> None:
         self.map = occupancy
         self.radius_m = radius_m
-        self.navigable: NDArray[np.bool_] = occupancy.navigable(radius_m)
+        self.navigable: NDArray[np.bool_] = occupancy.clearance_m() >= radius_m - occupancy.resolution_m / 2
         self._fields: OrderedDict[tuple[Point, ...], DistanceField] = OrderedDict()
 
     def is_navigable(self, x_m: float, y_m: float) -> bool:
@@ -192,18 +194,19 @@ class DistanceField:
         return total / weight_sum if weight_sum > 0 else float("inf")
 
     def _descend(self, start: Point) -> list[Point]:
-        """From cell to cell down the steepest slope, until the nearest target is in sight."""
+        """From cell to cell down the steepest slope; from the bottom straight to the target, which is in sight there.
+
+        Fast marching computes a cell from a lower neighbour, and the discs it starts from lie in the targets' sight:
+        the descent cannot end anywhere else.
+        """
         points = [start]
         row, column = self.space.map.to_cell(*start)
-        while True:
-            target, _ = self._nearest_target(*points[-1])
-            if self.space.is_clear(*points[-1], *target):
-                return [*points, target]
-            step = self._steepest(row, column)
-            if step is None:
-                return [*points, target]
+        while (step := self._steepest(row, column)) is not None:
             row, column = row + step[0], column + step[1]
             points.append(self.space.map.to_point(row, column))
+        away = np.hypot(self.targets[:, 0] - points[-1][0], self.targets[:, 1] - points[-1][1])
+        nearest = ((float(x), float(y)) for x, y in self.targets[np.argsort(away)])
+        return [*points, next(target for target in nearest if self.space.is_clear(*points[-1], *target))]
 
     def _steepest(self, row: int, column: int) -> tuple[int, int] | None:
         """The neighbour that loses most distance per metre; diagonal only where both cells beside it are navigable."""

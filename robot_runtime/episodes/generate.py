@@ -86,7 +86,8 @@ class _Sampler:
         self.scene = scene
         self.rng = np.random.default_rng(seed)
         self.geodesic = GeodesicMap(scene.map, task.robot_radius_m)
-        self._cells = np.argwhere(self.geodesic.navigable)
+        # Half a cell's diagonal more than the radius, so that the robot fits anywhere in the cell.
+        self._cells = np.argwhere(scene.map.navigable(task.robot_radius_m + scene.map.resolution_m * math.sqrt(0.5)))
         if not len(self._cells):
             raise EpisodeError(
                 f"{scene.folder / scene.file.map}: nowhere fits a robot of radius {task.robot_radius_m} m",
