@@ -1,0 +1,325 @@
+"""The robot as an environment: Habitat's ``reset``, ``step``, ``episode_over`` and ``get_metrics`` on any ``Robot``.
+
+One episode::
+
+    reset ──► on_episode_start ──► on_step (index 0: what is seen at the start)
+    step  ──► wheels move and come to rest ──► frame exposed after that ──► on_step (index n)
+    stop action, step limit, interruption or fault ──► wheels at zero ──► on_episode_end, exactly once
+
+A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
+is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
+a person has to help the robot, and an episode that somebody helped in is not comparable with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TypeVar
+
+from typing_extensions import Self
+
+from robot_runtime.actions import Action, parse_action
+from robot_runtime.clock import Stopwatch
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.errors import EpisodeError, RuntimeFault
+from robot_runtime.geodesic import GeodesicMap
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import BaseState, Robot
+from robot_runtime.localization.origin import mean_pose, tracked
+from robot_runtime.motion import MotionController, MotionProfile
+from robot_runtime.policies.policy import Observation
+from robot_runtime.provenance import provenance
+from robot_runtime.records import (
+    ActionResult,
+    EndReason,
+    EpisodeEnd,
+    EpisodeHeader,
+    Outcome,
+    StepRecord,
+    StepTimes,
+    Subscriber,
+)
+from robot_runtime.scene import Scene
+from robot_runtime.scoring.scorer import EpisodeScorer, Metrics
+from robot_runtime.sensors import ObservationBuilder, check_camera
+from robot_runtime.streams import STREAMS
+from robot_runtime.tasks import objectnav, pointnav
+from robot_runtime.tasks.rules import check_episode
+from robot_runtime.tasks.task import Task
+
+MAP_FRAME = "map"
+
+T = TypeVar("T")
+
+ORIGIN_SAMPLES = 10
+"""Poses whose mean becomes the episode's origin: a third of a second of a 30 Hz localizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """What happened before the step's frame was taken; the fields are ``StepRecord``'s."""
+
+    index: int
+    action: Action | None
+    result: ActionResult | None
+    start_ns: int
+    end_ns: int
+    policy_info: dict[str, Any] = field(default_factory=dict)
+    phase_s: dict[str, float] = field(default_factory=dict)
+
+
+class Env:
+    """Episodes of one task on one robot in one scene.
+
+    Args:
+        robot: connected; stays the caller's to close.
+        subscribers: get every record in order, in the caller's thread.
+        motion_profile: how actions are carried out; None for the defaults.
+        seed: default of :meth:`reset`'s, for the header only: randomness lives in the robot and the policy.
+        robot_config: the robot's YAML, for the header.
+
+    Raises:
+        ConfigError: if the robot's camera is not the one that the task's policies were trained with.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        task: Task,
+        scene: Scene,
+        subscribers: Sequence[Subscriber] = (),
+        motion_profile: MotionProfile | None = None,
+        seed: int = 0,
+        robot_config: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_camera(task, robot.camera.info)
+        self.robot = robot
+        self.task = task
+        self.scene = scene
+        self._subscribers = tuple(subscribers)
+        self._started: list[Subscriber] = []
+        self._seed = seed
+        self._robot_config = dict(robot_config or {})
+        self._provenance = provenance()
+        self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
+        self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, self._on_base_state)
+        self._semantic = "semantic" in task.sensors
+        self._over = True
+        self._builder: ObservationBuilder | None = None
+        self._scorer: EpisodeScorer | None = None
+        self._episode: Episode | None = None
+        self._record: StepRecord | None = None
+        self._end_record: EpisodeEnd | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def episode_over(self) -> bool:
+        """True before the first :meth:`reset`, and from an episode's end to the next one."""
+        return self._over
+
+    @property
+    def episode(self) -> Episode:
+        """The present or last episode, with the goals that its file left to the scene. Raises ``EpisodeError``."""
+        return _known(self._episode)
+
+    @property
+    def record(self) -> StepRecord:
+        """The last step. Raises ``EpisodeError`` before the first :meth:`reset`."""
+        return _known(self._record)
+
+    @property
+    def end(self) -> EpisodeEnd:
+        """How the last episode ended. Raises ``EpisodeError`` while one runs and before the first."""
+        return _known(self._end_record)
+
+    def get_metrics(self) -> Metrics:
+        """The metrics of the episode so far; final once it is over. Keys are ``EpisodeScorer``'s.
+
+        Raises:
+            EpisodeError: before the first :meth:`reset`.
+        """
+        return _known(self._scorer).metrics()
+
+    def reset(self, episode: Episode, agent_name: str = "", seed: int | None = None) -> Observation:
+        """Bring the robot to the start and return what it sees there. An episode that still runs is interrupted.
+
+        Args:
+            agent_name, seed: for the header; ``seed`` is the environment's if None.
+
+        Raises:
+            InvalidStart, UnreachableGoal, EpisodeError: before the robot moves; no record is written.
+            DeviceFault: a device failed; nothing was recorded yet, or the episode was ended as ``FAULT``.
+        """
+        self.interrupt(EndReason.INTERRUPTED, "another episode was started")
+        episode = check_episode(self.task, self.scene, episode, self._geodesic)
+        with self._ends_on_error():
+            start = self._place(episode)
+            self._builder = self._observation_builder(episode, start)
+            header = self._header(episode, agent_name, self._seed if seed is None else seed)
+            self._start(header)
+            now_ns = self.robot.clock.now_ns()
+            return self._observe(_Act(0, None, None, now_ns, now_ns))
+
+    def step(
+        self, action: Action | str, policy_info: Mapping[str, Any] | None = None, decide_s: float = 0.0
+    ) -> Observation:
+        """Carry out one action and return what is seen afterwards; the arrays are the caller's own.
+
+        Args:
+            action: an :class:`Action` or its logged name.
+            policy_info: what the decision was based on; decide_s: host seconds that it took. Both for the log.
+
+        Raises:
+            EpisodeError: if no episode is running.
+            UnknownAction: not one of the task's; the wheels are at zero and the episode is over.
+            DeviceFault: a device failed, for instance ``StaleData``; likewise.
+        """
+        if self._over:
+            raise EpisodeError("no episode is running: it is over or was never started", "call reset() first")
+        index = self.record.index + 1
+        with self._ends_on_error():
+            chosen = parse_action(action, self.task.actions)
+            watch = Stopwatch()
+            start_ns = self.robot.clock.now_ns()
+            result = self._motion.execute(self.task.magnitudes.displacement(chosen))
+            if self._motion.fault is not None:
+                raise self._motion.fault
+            end_ns = self.robot.clock.now_ns()
+            phase_s = {"decide": decide_s, "act": watch.elapsed_s()}
+            observation = self._observe(_Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s))
+            if chosen is Action.STOP:
+                self._end(EndReason.STOP, "")
+            elif result.outcome is Outcome.STOPPED:
+                self._end(EndReason.INTERRUPTED, result.detail)
+            elif index >= self.task.max_steps:
+                self._end(EndReason.MAX_STEPS, "")
+            return observation
+
+    def interrupt(self, reason: EndReason, detail: str) -> None:
+        """End the running episode from outside, wheels first; nothing happens if none is running."""
+        if not self._over:
+            self._end(reason, detail)
+
+    def close(self) -> None:
+        """End the running episode, if any. The robot stays connected."""
+        self.interrupt(EndReason.INTERRUPTED, "the environment was closed")
+
+    # --- start ------------------------------------------------------------------------------------------------------
+
+    def _place(self, episode: Episode) -> SE2:
+        """Robot at the start, standing still; returns where the policy's localizer sees it."""
+        tilt_rad = self.task.camera.tilt_rad if episode.start_tilt_rad is None else episode.start_tilt_rad
+        self.robot.placer.place(episode.start, tilt_rad)
+        self._motion.forget()
+        self._motion.rest()
+        return mean_pose(self.robot.clock, self.robot.localizer, ORIGIN_SAMPLES)
+
+    def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
+        if self.task.kind == "objectnav":
+            return ObservationBuilder(self.task, start, category_id=objectnav.goal_id(self.task, episode))
+        # Odometry does not know the map: there, the robot is where it was put.
+        in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
+        return ObservationBuilder(self.task, start, goal=in_map.inverse().apply(*pointnav.goal_point(episode)))
+
+    def _header(self, episode: Episode, agent_name: str, seed: int) -> EpisodeHeader:
+        camera = self.robot.camera.info
+        return EpisodeHeader(
+            episode=episode,
+            task=self.task,
+            scene=self.scene,
+            robot=self.robot.name,
+            robot_config=self._robot_config,
+            agent=agent_name,
+            seed=seed,
+            intrinsics=camera.intrinsics,
+            depth_unit_m=camera.depth_unit_m,
+            mount=(camera.mount.x_m, camera.mount.y_m, camera.mount.z_m),
+            start_ns=self.robot.clock.now_ns(),
+            provenance=self._provenance,
+        )
+
+    # --- observing --------------------------------------------------------------------------------------------------
+
+    def _observe(self, act: _Act) -> Observation:
+        """Look, standing still since the act ended; record the step; return the caller's copy of the observation."""
+        watch = Stopwatch()
+        robot = self.robot
+        frame = robot.camera.capture(act.end_ns, STREAMS["rgb"].max_age_s, self._semantic)
+        pose = tracked(robot.localizer, robot.localizer.at(frame.stamp_ns, STREAMS["pose"].max_age_s))
+        referee = pose
+        if robot.referee is not robot.localizer:
+            referee = tracked(robot.referee, robot.referee.at(frame.stamp_ns, STREAMS["referee"].max_age_s))
+        record = StepRecord(
+            index=act.index,
+            action=act.action,
+            result=act.result,
+            observation=_known(self._builder).build(frame, pose.pose),
+            frame=frame,
+            pose=pose,
+            referee=referee,
+            base=robot.base.state(STREAMS["base"].max_age_s),
+            head=robot.head.state(STREAMS["head"].max_age_s),
+            times=StepTimes(act.start_ns, act.end_ns, frame.stamp_ns, robot.clock.now_ns()),
+            policy_info=act.policy_info,
+            phase_s={**act.phase_s, "observe": watch.elapsed_s()},
+        )
+        self._record = record
+        for subscriber in self._started:
+            subscriber.on_step(record)
+        return {name: array.copy() for name, array in record.observation.items()}
+
+    # --- records and ends -------------------------------------------------------------------------------------------
+
+    def _on_base_state(self, state: BaseState) -> None:
+        for subscriber in self._started:
+            subscriber.on_base_state(state)
+
+    def _start(self, header: EpisodeHeader) -> None:
+        self._scorer = EpisodeScorer(header, geodesic=self._geodesic)
+        self._episode = header.episode
+        self._record = None
+        self._end_record = None
+        self._over = False
+        for subscriber in (self._scorer, *self._subscribers):
+            subscriber.on_episode_start(header)
+            self._started.append(subscriber)
+
+    def _end(self, reason: EndReason, detail: str) -> None:
+        """Wheels to zero, then tell everybody who was told of the start, even if one of them or the base fails."""
+        self._over = True
+        steps = self._record.index if self._record is not None else 0
+        end = self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail)
+        started, self._started = self._started, []
+        with ExitStack() as stack:
+            for subscriber in reversed(started):
+                stack.callback(subscriber.on_episode_end, end)
+            stack.callback(self._motion.stop)
+
+    @contextmanager
+    def _ends_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if self._over:
+                self._motion.stop()
+            elif isinstance(error, KeyboardInterrupt):
+                self._end(EndReason.INTERRUPTED, "interrupted from the keyboard")
+            else:
+                self._end(EndReason.FAULT, error.message if isinstance(error, RuntimeFault) else repr(error))
+            raise
+
+
+def _known(value: T | None) -> T:
+    if value is None:
+        raise EpisodeError("there is none: no episode was started, or it still runs", "call reset() or step() first")
+    return value

@@ -1,0 +1,180 @@
+"""The environment behind Gymnasium's interface, for training and evaluation code that expects it.
+
+>>> env = gymnasium.make("robot_runtime.gym:robot_runtime/Navigation-v0", task="pointnav_habitat2019")
+
+makes robot, scene and episodes by name; :class:`NavigationEnv` wraps an :class:`~robot_runtime.env.Env` that exists.
+
+* Actions are ``Discrete``: positions in the task's list, the ids that its policies know.
+* ``terminated`` after the action stop, successful or not. ``truncated`` at the step limit, and when somebody
+  interrupted the episode. A device fault is raised: no reward would be honest.
+* The reward is habitat-lab's (``NavRLEnv``): metres come nearer to the goal, geodesically, minus a slack per step, plus
+  a bonus for success.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from robot_runtime.env import Env
+from robot_runtime.episodes import load_episodes
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.episodes.generate import generate_episodes
+from robot_runtime.errors import EpisodeError
+from robot_runtime.policies.policy import Observation
+from robot_runtime.records import EndReason
+from robot_runtime.robots import RobotContext, load_robot
+from robot_runtime.scene import find_scene, load_scene
+from robot_runtime.scoring.scorer import Metrics
+from robot_runtime.sensors import SENSORS
+from robot_runtime.tasks.task import Task, load_task
+
+
+@dataclass(frozen=True)
+class Reward:
+    """Weights of the reward; the defaults are habitat-lab's ``slack_reward`` and ``success_reward``."""
+
+    slack: float = -0.01
+    success: float = 2.5
+
+
+def observation_space(task: Task) -> spaces.Dict:
+    """One ``Box`` per sensor of the task, with the exact shape, type and bounds of ``sensors.SENSORS``."""
+    boxes: dict[str, spaces.Space[Any]] = {}
+    for name in task.sensors:
+        sensor = SENSORS[name]
+        shape = sensor.shape(task)
+        low, high = (np.broadcast_to(np.asarray(bound, sensor.dtype), shape) for bound in sensor.bounds(task))
+        boxes[name] = spaces.Box(low, high, shape, sensor.dtype)
+    return spaces.Dict(boxes)
+
+
+class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
+    """Episodes of an :class:`Env`, drawn at random or chosen.
+
+    Args:
+        env: on a connected robot; stays the caller's to close.
+        episodes: to draw from, with equal chance; ``reset(options={"episode": i})`` takes the ``i``-th instead.
+        render_mode: ``rgb_array`` or None: :meth:`render` returns the camera's last colour image.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012 (gymnasium's type)
+
+    def __init__(
+        self, env: Env, episodes: Sequence[Episode], render_mode: str | None = None, reward: Reward | None = None
+    ) -> None:
+        if not episodes:
+            raise EpisodeError("there are no episodes to draw from", "give at least one")
+        self.render_mode = render_mode
+        self.observation_space = observation_space(env.task)
+        self.action_space = spaces.Discrete(len(env.task.actions))
+        self._env = env
+        self._episodes = tuple(episodes)
+        self._reward = reward or Reward()
+        self._distance_m = 0.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode.
+
+        Raises:
+            EpisodeError: if ``options["episode"]`` is not a position in the list, or the episode cannot be run.
+        """
+        super().reset(seed=seed)
+        drawn = int(self.np_random.integers(len(self._episodes)))
+        index = (options or {}).get("episode", drawn)
+        if index not in range(len(self._episodes)):
+            raise EpisodeError(
+                f"options: episode {index!r} does not exist", f"choose one from 0 to {len(self._episodes) - 1}"
+            )
+        observation = self._env.reset(self._episodes[index], seed=self.np_random_seed)
+        metrics = self._env.get_metrics()
+        self._distance_m = _distance_m(metrics, unknown=0.0)
+        return observation, {"episode": self._env.episode.key, "metrics": metrics}
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Carry out the task's action at that position. Raises what ``Env.step`` raises."""
+        names = self._env.task.actions
+        known = self.action_space.contains(action)
+        observation = self._env.step(names[int(action)] if known else repr(action))
+        metrics = self._env.get_metrics()
+        distance_m = _distance_m(metrics, unknown=self._distance_m)
+        reward = self._reward.slack + self._distance_m - distance_m
+        self._distance_m = distance_m
+        over = self._env.episode_over
+        terminated = over and self._env.end.reason is EndReason.STOP
+        if terminated and metrics["success"]:
+            reward += self._reward.success
+        result = self._env.record.result
+        info = {
+            "episode": self._env.episode.key,
+            "metrics": metrics,
+            "outcome": result.outcome.value if result is not None else None,
+            "end": self._env.end.reason.value if over else None,
+        }
+        return observation, reward, terminated, over and not terminated, info
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """The last frame, uint8 (H, W, 3); None without ``render_mode``."""
+        return self._env.record.frame.rgb.copy() if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        """End the running episode."""
+        self._env.close()
+
+
+class NamedNavigationEnv(NavigationEnv):
+    """:class:`NavigationEnv` with everything given by name, as ``robot-runtime run`` does; owns its robot.
+
+    Args:
+        robot, task: presets or YAML files. scene: folder or name of a bundled one.
+        episodes: file in any known format; None generates ``count``.
+        seed: of generated episodes and simulated noise.
+
+    Raises:
+        RuntimeFault: what is wrong with which of them.
+    """
+
+    def __init__(
+        self,
+        robot: str = "sim",
+        scene: str = "apartment",
+        task: str = "pointnav_gps_compass",
+        episodes: str | None = None,
+        count: int = 10,
+        seed: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        chosen_task, chosen_scene = load_task(task), load_scene(find_scene(scene))
+        chosen = (
+            load_episodes(Path(episodes)) if episodes else generate_episodes(chosen_scene, chosen_task, count, seed)
+        )
+        self._robot = load_robot(robot, RobotContext(chosen_scene, chosen_task.camera, seed))
+        self._robot.connect()
+        try:
+            super().__init__(Env(self._robot, chosen_task, chosen_scene, seed=seed), chosen, render_mode)
+        except BaseException:
+            self._robot.close()
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self._robot.close()
+
+
+def _distance_m(metrics: Metrics, unknown: float) -> float:
+    """The distance to the goal; ``unknown`` where it is not defined, so that the step neither gains nor loses."""
+    distance_m = metrics["distance_to_goal"]
+    return unknown if distance_m is None or not math.isfinite(distance_m) else float(distance_m)
+
+
+gymnasium.register(id="robot_runtime/Navigation-v0", entry_point="robot_runtime.gym:NamedNavigationEnv")

@@ -1,0 +1,113 @@
+"""The loop: an environment, a policy, and whoever subscribed to the environment.
+
+Every way out of :func:`run_episode` leaves the wheels at zero and the log closed: :class:`~robot_runtime.env.Env`
+sees to it for its own errors, this module for the policy's and for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from robot_runtime.actions import Action
+from robot_runtime.clock import Stopwatch
+from robot_runtime.env import Env
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.errors import PolicyError, RuntimeFault
+from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.records import EndReason, EpisodeEnd
+from robot_runtime.scoring.scorer import Metrics
+from robot_runtime.tasks.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRun:
+    """One finished episode: its place in the list, how it ended, and its final metrics."""
+
+    index: int
+    episode: Episode
+    end: EpisodeEnd
+    metrics: Metrics
+
+
+def check_policy(policy: Policy, task: Task) -> None:
+    """Whether the task shows the policy what it needs.
+
+    Raises:
+        PolicyError: naming the sensors that are missing.
+    """
+    missing = [name for name in policy.needs if name not in task.sensors]
+    if missing:
+        raise PolicyError(
+            f"policy {policy.name!r} needs {', '.join(missing)}, which task {task.name!r} does not have",
+            f"choose a task preset with {'them' if len(missing) > 1 else 'it'}; "
+            f"this one has: {', '.join(task.sensors)}",
+        )
+
+
+def run_episode(env: Env, policy: Policy, episode: Episode, seed: int) -> EpisodeEnd:
+    """Run one episode to its end.
+
+    Args:
+        seed: of the policy; written to the log.
+
+    Raises:
+        PolicyError: the policy lacks a sensor (before the robot moves), or raised; the episode ended as ``FAULT``.
+        KeyboardInterrupt: after the episode ended as ``INTERRUPTED``.
+        RuntimeFault: whatever :class:`Env` raises.
+    """
+    check_policy(policy, env.task)
+    try:
+        observation = env.reset(episode, policy.name, seed)
+        _reset_policy(policy, env, seed)
+        while not env.episode_over:
+            watch = Stopwatch()
+            action, info = _decide(policy, observation, env.record.index + 1)
+            observation = env.step(action, info, watch.elapsed_s())
+    except KeyboardInterrupt:
+        env.interrupt(EndReason.INTERRUPTED, "interrupted from the keyboard")
+        raise
+    except BaseException as error:
+        env.interrupt(EndReason.FAULT, error.message if isinstance(error, RuntimeFault) else repr(error))
+        raise
+    return env.end
+
+
+def run_episodes(env: Env, policy: Policy, episodes: Iterable[Episode], seed: int) -> Iterator[EpisodeRun]:
+    """Run episodes one after the other, yielding each as it ends; episode ``i`` runs with seed ``seed + i``.
+
+    The first error ends the iteration. For progress within an episode, subscribe to the environment.
+    """
+    for index, episode in enumerate(episodes):
+        end = run_episode(env, policy, episode, seed + index)
+        yield EpisodeRun(index, env.episode, end, env.get_metrics())
+
+
+def _reset_policy(policy: Policy, env: Env, seed: int) -> None:
+    world = None
+    if policy.privileged:
+        # The robot stands still whenever a policy decides, so the last step's pose is the present one.
+        world = World(env.scene, env.episode, lambda: env.record.referee.pose, lambda: env.record.head.tilt_rad)
+    try:
+        policy.reset(env.task, seed, world)
+    except RuntimeFault:
+        raise
+    except Exception as error:
+        raise _policy_error(policy, "reset", error) from error
+
+
+def _decide(policy: Policy, observation: Observation, step: int) -> tuple[Action, dict[str, Any]]:
+    try:
+        return policy.act(observation), policy.info()
+    except RuntimeFault:
+        raise
+    except Exception as error:
+        raise _policy_error(policy, f"step {step}", error) from error
+
+
+def _policy_error(policy: Policy, when: str, error: Exception) -> PolicyError:
+    return PolicyError(
+        f"policy {policy.name!r} raised {type(error).__name__} at {when}: {error}",
+        "mend the policy; --debug shows where it happened",
+    )
