@@ -10,13 +10,14 @@ import numpy as np
 from robot_runtime import config
 from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault
-from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.geometry import SE2
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity, Zone
-from robot_runtime.safety import STILL, Decision, Feedback, Guard, GuardLimits
+from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 from robot_runtime.streams import fresh
 from sim_bridge.battery import Battery
 from sim_bridge.device import SimDevice
 from sim_bridge.noise import Drift, Positive
+from sim_bridge.odometry import Odometry
 from sim_bridge.world import ZONES, World
 
 
@@ -38,6 +39,11 @@ CLIFF_SENSORS_M = ((Zone.LEFT, 0.0873, 0.1360), (Zone.CENTER, 0.156, 0.0), (Zone
 
 WHEELS_M = ((Zone.LEFT, 0.0, 0.115), (Zone.RIGHT, 0.0, -0.115))
 """Where the wheels stand, in base_link (kobuki_description: 0.23 m apart)."""
+
+FLOOR_POINTS_M = tuple((zone.value, x_m, y_m) for zone, x_m, y_m in CLIFF_SENSORS_M) + tuple(
+    (zone.value << 3, x_m, y_m) for zone, x_m, y_m in WHEELS_M
+)
+"""All places that need a floor, each with its bit: cliff zones, and three bits higher the wheels."""
 
 
 class SimBase(SimDevice, Base):
@@ -64,18 +70,15 @@ class SimBase(SimDevice, Base):
             rate_hz=options.rate_hz,
         )
         self._guard = Guard(GuardLimits.of(self._info))
-        self._odometry, self._actuation, self._battery = odometry, actuation, battery
+        self._odometry, self._actuation, self._battery = Odometry(odometry, world.pose), actuation, battery
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
-        self._decide_ns = self._report_ns = 0
+        self._decided_ns = self._reported_ns = self._drained_ns = clock.now_ns()
         self._wheels = STILL
         self._halt = Halt.NONE
-        self._pressed = 0
-        self._bumper = self._cliff = self._wheel_drop = Zone.NONE
-        self._state: BaseState | None = None
-        self._drained_ns = clock.now_ns()
         self._measured_at: SE2 | None = None
-        self._start = self._odometry_from = world.pose
-        self._odom = SE2()
+        self._unsupported = 0
+        self._levels = (0, 0)
+        self._state: BaseState | None = None
 
     @property
     def info(self) -> BaseInfo:
@@ -84,15 +87,14 @@ class SimBase(SimDevice, Base):
     @property
     def odom(self) -> SE2:
         """Wheel odometry as last measured."""
-        return self._odom
+        return self._odometry.pose
 
     def connect(self) -> None:
         if self._connected:
             return
         super().connect()
-        now_ns = self._clock.now_ns()
-        self._decide_ns, self._report_ns = now_ns, now_ns + self._period_ns
-        self._report(now_ns)
+        self._reported_ns = self._clock.now_ns()
+        self._report(self._reported_ns)
 
     def close(self) -> None:
         self._guard.stop()
@@ -134,12 +136,10 @@ class SimBase(SimDevice, Base):
 
     def restart(self, random: np.random.Generator) -> None:
         """The world has placed the robot: odometry starts at zero, and errors are drawn from ``random``."""
-        self._odometry.restart(random)
+        self._odometry.restart(self._world.pose, random)
         self._actuation.restart(random)
         self._guard.stop()
         self._wheels = STILL
-        self._start = self._odometry_from = self._world.pose
-        self._odom = SE2()
         self._measured_at = None
         if self._connected:
             self._report(self._clock.now_ns())
@@ -149,9 +149,8 @@ class SimBase(SimDevice, Base):
         if not self._connected:
             self._world.advance(0.0, 0.0)
             return
-        # Decided before the step, at the time of the step's end: a command acts in the very step that follows it.
-        if now_ns > self._decide_ns:
-            self._decide_ns = now_ns + self._period_ns - self._world.step_ns
+        # Later than one period by the clock's step: a command that comes once per period decides by itself.
+        if now_ns - self._decided_ns > self._period_ns:
             self._decide(now_ns)
         linear_m_s, angular_rad_s = self._wheels.linear_m_s, self._wheels.angular_rad_s
         if not self._actuation.exact:
@@ -159,72 +158,54 @@ class SimBase(SimDevice, Base):
             forward_m, turn_rad = self._actuation.distort(linear_m_s * step_s, angular_rad_s * step_s)
             linear_m_s, angular_rad_s = forward_m / step_s, turn_rad / step_s
         self._world.advance(linear_m_s, angular_rad_s)
-        if now_ns >= self._report_ns:
-            self._report_ns = now_ns + self._period_ns
+        if now_ns - self._reported_ns >= self._period_ns:
+            self._reported_ns = now_ns
             self._report(now_ns)
-        elif self._world.touching != self._pressed:
+        elif self._world.touching != self._levels[0]:
             self._report(now_ns)
 
     def _decide(self, now_ns: int) -> None:
-        decision: Decision = self._guard.tick(now_ns)
+        decision = self._guard.tick(now_ns)
+        self._decided_ns = now_ns
         self._wheels, self._halt = decision.velocity, decision.halt
 
     def _report(self, now_ns: int) -> None:
         """Measure everything and tell the Guard, which decides at once if a level has changed."""
-        levels = self._bumper, self._cliff, self._wheel_drop
-        pose = self._world.pose
+        world = self._world
+        pose = world.pose
         if pose != self._measured_at:
             self._measured_at = pose
-            self._look_down(pose)
-            self._measure_odometry(pose)
-        linear_m_s, angular_rad_s = self._world.velocity
-        driving = linear_m_s != 0 or angular_rad_s != 0
+            self._odometry.update(pose)
+            self._unsupported = self._look_down(pose)
+        linear_m_s, angular_rad_s = world.velocity
+        driving = self._wheels.linear_m_s != 0 or self._wheels.angular_rad_s != 0
         self._battery.drain(ns_to_seconds(now_ns - self._drained_ns), driving)
         self._drained_ns = now_ns
-        self._pressed = self._world.touching
-        self._bumper = ZONES[self._pressed]
-        self._guard.feedback(Feedback(now_ns, self._bumper, self._cliff, self._wheel_drop))
-        if levels != (self._bumper, self._cliff, self._wheel_drop):
+        levels = self._levels
+        self._levels = world.touching, self._unsupported
+        bumper = ZONES[world.touching]
+        cliff, wheel_drop = ZONES[self._unsupported & 7], ZONES[self._unsupported >> 3]
+        self._guard.feedback(Feedback(now_ns, bumper, cliff, wheel_drop))
+        if levels != self._levels:
             self._decide(now_ns)
         self._state = BaseState(
             now_ns,
-            self._odom,
+            self._odometry.pose,
             Velocity(linear_m_s, angular_rad_s),
-            self._bumper,
-            self._cliff,
-            self._wheel_drop,
+            bumper,
+            cliff,
+            wheel_drop,
             self._halt,
             self._battery.voltage_v,
             self._battery.fraction,
         )
 
-    def _look_down(self, pose: SE2) -> None:
-        cliff, wheel_drop = Zone.NONE, Zone.NONE
-        for zone, x_m, y_m in CLIFF_SENSORS_M:
-            if not self._has_floor(pose, x_m, y_m):
-                cliff |= zone
-        for zone, x_m, y_m in WHEELS_M:
-            if not self._has_floor(pose, x_m, y_m):
-                wheel_drop |= zone
-        self._cliff, self._wheel_drop = cliff, wheel_drop
-
-    def _has_floor(self, pose: SE2, x_m: float, y_m: float) -> bool:
+    def _look_down(self, pose: SE2) -> int:
+        """Bits of the cliff sensors that see no floor, and, three bits higher, of the wheels that have none."""
         cos, sin = math.cos(pose.yaw_rad), math.sin(pose.yaw_rad)
-        return self._world.has_floor(pose.x_m + cos * x_m - sin * y_m, pose.y_m + sin * x_m + cos * y_m)
-
-    def _measure_odometry(self, pose: SE2) -> None:
-        if self._odometry.exact:
-            self._odom = pose.relative_to(self._start)
-            return
-        moved = pose.relative_to(self._odometry_from)
-        self._odometry_from = pose
-        half_rad = moved.yaw_rad / 2
-        # Along the mean heading of this short arc; wheels do not measure sideways.
-        forward_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
-        forward_m, turn_rad = self._odometry.distort(forward_m, moved.yaw_rad)
-        heading_rad = self._odom.yaw_rad + turn_rad / 2
-        self._odom = SE2(
-            self._odom.x_m + forward_m * math.cos(heading_rad),
-            self._odom.y_m + forward_m * math.sin(heading_rad),
-            wrap_angle(self._odom.yaw_rad + turn_rad),
-        )
+        x0_m, y0_m, has_floor = pose.x_m, pose.y_m, self._world.has_floor
+        bits = 0
+        for bit, x_m, y_m in FLOOR_POINTS_M:
+            if not has_floor(x0_m + cos * x_m - sin * y_m, y0_m + sin * x_m + cos * y_m):
+                bits |= bit
+        return bits

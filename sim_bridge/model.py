@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from robot_runtime import config
 from robot_runtime.errors import SceneError
 from robot_runtime.scene import Asset, Collision, Scene, Visual
+from sim_bridge import floor
 
 
 class Group(IntEnum):
@@ -28,6 +29,16 @@ class Group(IntEnum):
     ROBOT = 2
     GROUND = 3
     CULLED = 4
+
+
+SOLID = (Group.VISUAL, Group.COLLISION)
+"""What can carry a wheel."""
+
+NEAR_M = 0.04
+"""Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
+
+FAR_M = 60.0
+"""Farthest depth that is drawn, in scenes that are not larger."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +105,8 @@ def build_model(scene: Scene, step_s: float = 0.005, body: Body | None = None) -
     builder.add_surroundings()
     builder.add_robot(body)
     model = builder.compile(step_s)
+    if floor.is_missing(model, SOLID, scene.map):
+        model.geom_group[builder.ground] = Group.VISUAL
     index = {item.id: i for i, item in enumerate(scene.objects)}
     geom_object = np.full(model.ngeom, -1, np.int32)
     for geom, asset in enumerate(builder.owners):
@@ -109,10 +122,12 @@ class _Builder:
     Attributes:
         owners: the asset of each geom added so far. All of them hang on the world body, so MuJoCo numbers them in the
             order in which they were added, and before the robot's.
+        ground: number of the ground's geom.
     """
 
     def __init__(self, scene: Scene) -> None:
         self.owners: list[Asset] = []
+        self.ground = -1
         self._scene = scene
         self._spec = mujoco.MjSpec()
         self._world = self._spec.worldbody
@@ -152,6 +167,7 @@ class _Builder:
             conaffinity=0,
             group=Group.GROUND,
         )
+        self.ground = len(self.owners)
         self._world.add_camera(name="robot")
 
     def add_robot(self, body: Body) -> None:
@@ -255,10 +271,3 @@ class _Builder:
                 inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL,
             )
         return file
-
-
-NEAR_M = 0.04
-"""Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
-
-FAR_M = 60.0
-"""Farthest depth that is drawn, in scenes that are not larger."""

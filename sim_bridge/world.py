@@ -15,16 +15,14 @@ from robot_runtime.errors import InvalidStart
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Zone
 from robot_runtime.maps import Cell
-from sim_bridge.model import Group, SceneModel
+from sim_bridge.floor import has_floor
+from sim_bridge.model import SOLID, SceneModel
 
 ZONES = tuple(Zone(bits) for bits in range(8))
 """Every combination of bumper zones by its bits; composing flags anew costs more than a physics step."""
 
 CENTER_HALF_ANGLE_RAD = math.radians(30)
 SIDE_END_RAD = math.radians(90)
-
-FLOOR_TOLERANCE_M = 0.03
-"""How far below z = 0 a floor may lie and still carry a wheel."""
 
 SUPPORT_CELL_M = 0.01
 """Whether there is floor is found once per cell of this size."""
@@ -113,7 +111,7 @@ class World:
         if known is None:
             x_m, y_m = (cell[0] + 0.5) * SUPPORT_CELL_M, (cell[1] + 0.5) * SUPPORT_CELL_M
             self._stopwatch.restart()
-            known = has_floor(self._model, self._data, x_m, y_m)
+            known = has_floor(self._model, self._data, SOLID, x_m, y_m)
             self.physics_s += self._stopwatch.elapsed_s()
             self._floor[cell] = known
         return known
@@ -144,15 +142,3 @@ def bumper_bits(bearing_rad: float) -> int:
     if abs(bearing_rad) <= SIDE_END_RAD:
         return 1 if bearing_rad > 0 else 4
     return 0
-
-
-_SOLID = np.zeros(6, np.uint8)
-_SOLID[[Group.VISUAL, Group.COLLISION]] = 1
-
-
-def has_floor(model: mujoco.MjModel, data: mujoco.MjData, x_m: float, y_m: float) -> bool:
-    """Whether a ray straight down from under the robot's body meets a surface near z = 0."""
-    top_m = FLOOR_TOLERANCE_M
-    hit = np.full(1, -1, np.int32)
-    distance_m = mujoco.mj_ray(model, data, (x_m, y_m, top_m), (0.0, 0.0, -1.0), _SOLID, 1, -1, hit, None)
-    return bool(0 <= distance_m <= top_m + FLOOR_TOLERANCE_M)
