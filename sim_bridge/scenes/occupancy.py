@@ -23,7 +23,8 @@ from sim_bridge.scenes.raster import Grid, Points, mark_outline, mark_triangles,
 from sim_bridge.scenes.shapes import contact_shapes, visual_triangles
 
 MIN_ROOM_M2 = 1.5
-"""A smaller closed-in free area is the hollow of a cupboard, not a place: it becomes unknown."""
+MIN_ROOM_WIDTH_M = 0.6
+"""A smaller or narrower closed-in free area is the hollow of a cupboard or of a wall, not a place: it is unknown."""
 
 _MAX_CELLS = 64_000_000
 
@@ -73,7 +74,7 @@ def occupancy_from_assets(
     cells = np.full(occupied.shape, Cell.UNKNOWN, np.uint8)
     cells[inside] = Cell.FREE
     cells[occupied] = Cell.OCCUPIED
-    cells[_pockets(cells == Cell.FREE, MIN_ROOM_M2 / resolution_m**2)] = Cell.UNKNOWN
+    cells[_pockets(cells == Cell.FREE, resolution_m)] = Cell.UNKNOWN
     return OccupancyMap(cells, resolution_m, grid.origin_x_m, grid.origin_y_m)
 
 
@@ -126,9 +127,10 @@ def _closed_in(blocked: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(labels != labels[0, 0])[1:-1, 1:-1]
 
 
-def _pockets(free: NDArray[np.bool_], min_cells: float) -> NDArray[np.bool_]:
-    """Free cells in connected areas of fewer than ``min_cells``."""
+def _pockets(free: NDArray[np.bool_], resolution_m: float) -> NDArray[np.bool_]:
+    """Free cells in connected areas that are too small or too narrow to be a room."""
     labels, count = ndimage.label(free)
-    sizes = np.bincount(labels.ravel(), minlength=count + 1)
-    sizes[0] = 0
-    return np.asarray(free & (sizes < min_cells)[labels])
+    area_m2 = np.bincount(labels.ravel(), minlength=count + 1) * resolution_m**2
+    half_width = ndimage.distance_transform_edt(np.pad(free, 1))[1:-1, 1:-1]
+    width_m = 2 * resolution_m * ndimage.maximum(half_width, labels, np.arange(count + 1))
+    return np.asarray(free & ((area_m2 < MIN_ROOM_M2) | (width_m < MIN_ROOM_WIDTH_M))[labels])
