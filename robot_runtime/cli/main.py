@@ -20,14 +20,17 @@ INTERRUPTED_EXIT_CODE = 130
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
+\b
 Start here:
+  robot-runtime run            three PointNav episodes in the bundled apartment
+  robot-runtime score logs/    success, SPL, ... with intervals, from logs alone
+  robot-runtime report logs/   one HTML page
 
-    robot-runtime run                         three PointNav episodes in the bundled apartment
-    robot-runtime score logs/                 success, SPL, ... with intervals, from the logs alone
-    robot-runtime report logs/                one HTML page
-
-Exit codes: 0 done; 1 failure; 2 configuration or usage; 3 no OpenGL; 4 scene; 5 episode; 6 action or command;
-7 device; 8 log; 9 policy; 130 interrupted.
+\b
+Exit codes:
+  0 done            3 no OpenGL     6 action or command    9 policy
+  1 failure         4 scene         7 device             130 interrupted
+  2 configuration   5 episode       8 log
 """
 
 
