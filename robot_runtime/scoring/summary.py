@@ -191,6 +191,11 @@ def cell(name: str, value: float) -> str:
     return f"{value * factor:.{digits}f}" if math.isfinite(value) else "∞"
 
 
+def episode_cell(name: str, value: float | bool | int | None) -> str:
+    """As :func:`cell` for a single episode, where counts are whole."""
+    return str(value) if isinstance(value, int) else cell(name, float(value or 0))
+
+
 def table(scores: Sequence[EpisodeScore]) -> Table:
     """Summary per task, agent and scene, and below it the logs that could not be scored."""
     caption = Text(f"mean [{CONFIDENCE:.0%} interval: success Wilson, others bootstrap]")
@@ -198,14 +203,13 @@ def table(scores: Sequence[EpisodeScore]) -> Table:
         if not score.scorable:
             caption.append(f"\nnot scored: {unscored_line(score)}", style="yellow")
     result = Table(caption=caption, caption_justify="left", show_lines=True)
-    for heading in ("task", "agent", "scene"):
-        result.add_column(heading)
+    result.add_column("task\nagent, scene")
     result.add_column("episodes", justify="right")
     for heading, unit, _, _ in COLUMNS.values():
         result.add_column(f"{heading} {unit}".strip(), justify="right")
     for group in summarise(scores):
-        names = [Text(text or "?") for text in (group.task, group.agent, group.scene)]
-        result.add_row(*names, count(group), *(_cell_with_interval(group, name) for name in COLUMNS))
+        name = Text(group.task).append(f"\n{group.agent or 'no agent'}, {group.scene}", style="dim")
+        result.add_row(name, count(group), *(_cell_with_interval(group, name) for name in COLUMNS))
     return result
 
 

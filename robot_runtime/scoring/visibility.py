@@ -39,7 +39,7 @@ def points_in_map(
         [(columns - intrinsics.cx) / intrinsics.fx * z, (rows - intrinsics.cy) / intrinsics.fy * z, z], axis=-1
     )
     in_base = optical @ optical_axes(head.pan_rad, head.tilt_rad).T + mount
-    return _turned(in_base, pose.yaw_rad) + np.array([pose.x_m, pose.y_m, 0.0])
+    return np.asarray(_turned(in_base, pose.yaw_rad) + np.array([pose.x_m, pose.y_m, 0.0]))
 
 
 def visible_pixels(
