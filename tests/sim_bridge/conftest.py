@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 import yaml
 
+from robot_runtime.hal import Robot
 from robot_runtime.maps import Cell, OccupancyMap
+from robot_runtime.robots import RobotContext
 from robot_runtime.scene import Scene, load_scene
+from sim_bridge.robot import make_robot
 
 ROOM_X_M, ROOM_Y_M, WALL_M, HEIGHT_M = 3.0, 2.0, 0.1, 2.5
 """Inner walls stand at x = ±ROOM_X_M and y = ±ROOM_Y_M; the floor is z = 0."""
@@ -137,3 +140,13 @@ def room(room_folder: Path) -> Scene:
 def make_room(tmp_path: Path) -> Callable[..., Scene]:
     """Makes rooms of a test's own; takes :func:`write_room`'s arguments."""
     return lambda **arguments: load_scene(write_room(tmp_path / "own_room", **arguments))
+
+
+@pytest.fixture
+def sim(room: Scene) -> Callable[..., Robot]:
+    """Makes disconnected simulated robots in the room; takes the robot file's options, a scene and a seed."""
+
+    def make(options: dict[str, object] | None = None, scene: Scene = room, seed: int = 0) -> Robot:
+        return make_robot(RobotContext(scene=scene, camera=None, seed=seed), "test", options or {}, "test options")
+
+    return make
