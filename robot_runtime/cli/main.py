@@ -7,8 +7,8 @@ import traceback
 from importlib import metadata
 from typing import Annotated
 
-import click
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from robot_runtime import __version__
 from robot_runtime.cli import episodes, info, recover, report, run, scene, score
@@ -17,6 +17,8 @@ from robot_runtime.errors import RuntimeFault
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
+
+_GROUPS = ("scene", "episodes", "bench")
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -34,7 +36,7 @@ Exit codes:
 """
 
 
-def build_app() -> typer.Typer:
+def build_app() -> TyperGroup | TyperCommand:
     """The application with every command, those of other packages included."""
     app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     groups = {
@@ -48,9 +50,22 @@ def build_app() -> typer.Typer:
         module.register(groups)
     for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
         entry_point.load()(groups)
-    for name in ("scene", "episodes", "bench"):
+    for name in _GROUPS:
         app.add_typer(groups[name], name=name)
-    return app
+    command = typer.main.get_command(app)
+    _keep_examples(command)
+    return command
+
+
+def _keep_examples(command: TyperGroup | TyperCommand) -> None:
+    """Show example commands as they are written: a line that was wrapped cannot be copied."""
+    if command.help and "\nExample" in command.help:
+        text, _, examples = command.help.partition("\nExample")
+        heading, *lines = [line.strip() for line in examples.splitlines() if line.strip()]
+        command.help = "\n".join([f"{text}\n\b\nExample{heading}", *(f"  {line}" for line in lines)])
+    if isinstance(command, TyperGroup):
+        for child in command.commands.values():
+            _keep_examples(child)
 
 
 def _print_version(wanted: bool) -> None:
@@ -79,22 +94,29 @@ def run_command(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        code = build_app()(arguments, standalone_mode=False, prog_name="robot-runtime")
+        code = build_app().main(arguments, standalone_mode=False, prog_name="robot-runtime")
         return code if isinstance(code, int) else 0
     except RuntimeFault as error:
         if debug:
             traceback.print_exc()
-        error_console.print(f"[bold red]error:[/] {_escape(error.message)}", soft_wrap=True)
-        error_console.print(f"[bold]remedy:[/] {_escape(error.remedy)}", soft_wrap=True)
+        _print_error(error.message, error.remedy)
         return error.exit_code
-    except click.exceptions.Exit as error:
+    except typer.Exit as error:
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:
+        if not arguments or arguments[-1] in _GROUPS:  # a group alone: its message is the list of commands
+            error_console.print(_escape(error.format_message()), soft_wrap=True)
+            return error.exit_code
+        _print_error(error.format_message(), "`--help` after any command lists its options, with examples")
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         error_console.print("interrupted")
         return INTERRUPTED_EXIT_CODE
+
+
+def _print_error(message: str, remedy: str) -> None:
+    error_console.print(f"[bold red]error:[/] {_escape(message)}", soft_wrap=True)
+    error_console.print(f"[bold]remedy:[/] {_escape(remedy)}", soft_wrap=True)
 
 
 def _escape(text: str) -> str:
