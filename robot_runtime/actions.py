@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from numbers import Integral
 
 from robot_runtime.errors import UnknownAction
 
@@ -90,17 +91,21 @@ class Dialect:
     actions: tuple[Action, ...]
     spellings: tuple[str, ...]
 
-    def parse(self, value: int | str) -> Action:
+    def parse(self, value: object) -> Action:
         """The action meant by this dialect's id or word.
 
+        Args:
+            value: an integer of any kind (Python's, numpy's) or a word.
+
         Raises:
-            UnknownAction: for an id out of range, a negative id, or a word that the dialect does not have.
+            UnknownAction: for an id out of range, a negative id, a word that the dialect does not have, or anything
+                that is neither (``True`` and ``1.0`` are no ids).
         """
         if isinstance(value, str):
             if value in self.spellings:
                 return self.actions[self.spellings.index(value)]
-        elif 0 <= value < len(self.actions):
-            return self.actions[value]
+        elif isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < len(self.actions):
+            return self.actions[int(value)]
         known = ", ".join(f"{i} {word}" for i, word in enumerate(self.spellings))
         raise UnknownAction(f"action {value!r} is not one of {self.name}'s", f"use one of: {known}")
 
@@ -112,8 +117,8 @@ class Dialect:
         """
         if action not in self.actions:
             raise UnknownAction(f"{self.name} has no action {action}", "choose a dialect that has it")
-        index = self.actions.index(action)
-        return index, self.spellings[index]
+        position = self.actions.index(action)
+        return position, self.spellings[position]
 
 
 _HABITAT_ORDER = (

@@ -127,7 +127,8 @@ def thor_to_ros_position(x_m: float, y_m: float, z_m: float) -> tuple[float, flo
 
 def yaw_to_thor_rotation_deg(yaw_rad: float) -> float:
     """A heading as THOR's ``rotation.y`` in [0, 360) degrees, clockwise positive."""
-    return (-math.degrees(yaw_rad)) % 360.0
+    # Twice, because the remainder of a tiny negative angle rounds up to 360 itself.
+    return (-math.degrees(yaw_rad)) % 360.0 % 360.0
 
 
 def thor_rotation_to_yaw(rotation_deg: float) -> float:
