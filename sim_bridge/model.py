@@ -31,8 +31,8 @@ class Group(IntEnum):
     CULLED = 4
 
 
-SOLID = (Group.VISUAL, Group.COLLISION)
-"""What can carry a wheel."""
+SOLID = (Group.VISUAL, Group.CULLED, Group.COLLISION)
+"""What can carry a wheel: also what the camera happens not to see."""
 
 NEAR_M = 0.04
 """Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
@@ -140,7 +140,7 @@ class _Builder:
             self._add_visual(visual).set_frame(frame)
             self.owners.append(asset)
         for shape in asset.collision:
-            self._add_collision(asset, shape).set_frame(frame)
+            self._add_collision(shape).set_frame(frame)
             self.owners.append(asset)
 
     def add_surroundings(self) -> None:
@@ -246,7 +246,7 @@ class _Builder:
             group=Group.VISUAL,
         )
 
-    def _add_collision(self, asset: Asset, shape: Collision) -> mujoco.MjsGeom:
+    def _add_collision(self, shape: Collision) -> mujoco.MjsGeom:
         half = math.radians(shape.yaw_deg) / 2
         common = {"pos": shape.center, "quat": (math.cos(half), 0, 0, math.sin(half)), "group": Group.COLLISION}
         x, y, z = shape.size
@@ -254,11 +254,7 @@ class _Builder:
             return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=(x / 2, y / 2, z / 2), **common)
         if shape.shape == "cylinder":
             return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=(x / 2, z / 2, 0), **common)
-        if shape.mesh is None:
-            raise SceneError(
-                f"{self._scene.folder / 'scene.yaml'}: asset {asset.name!r}: a collision of shape 'mesh' has no 'mesh'",
-                "name its OBJ file there",
-            )
+        assert shape.mesh is not None, "Collision checks it"
         return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=self._mesh(shape.mesh), **common)
 
     def _mesh(self, file: str) -> str:
