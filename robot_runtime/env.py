@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from typing_extensions import Self
 
 from robot_runtime.actions import Action, parse_action
-from robot_runtime.clock import Stopwatch
+from robot_runtime.clock import Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError, RuntimeFault
 from robot_runtime.geodesic import GeodesicMap
@@ -107,6 +107,8 @@ class Env:
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, self._on_base_state)
         self._semantic = "semantic" in task.sensors
+        slowest_hz = min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz)
+        self._stand_ns = seconds_to_ns(1 / slowest_hz)
         self._over = True
         self._builder: ObservationBuilder | None = None
         self._scorer: EpisodeScorer | None = None
@@ -254,7 +256,11 @@ class Env:
         """Look, standing still since the act ended; record the step; return the caller's copy of the observation."""
         watch = Stopwatch()
         robot = self.robot
-        frame = robot.camera.capture(act.end_ns, STREAMS["rgb"].max_age_s, self._semantic)
+        # One pose later than the end of the motion: a pose at the exposure is interpolated between two measurements,
+        # and the earlier one must not be from a robot that still moved.
+        look_ns = act.end_ns + self._stand_ns
+        timeout_s = ns_to_seconds(self._stand_ns) + STREAMS["rgb"].max_age_s
+        frame = robot.camera.capture(look_ns, timeout_s, self._semantic)
         pose = tracked(robot.localizer, robot.localizer.at(frame.stamp_ns, STREAMS["pose"].max_age_s))
         referee = pose
         if robot.referee is not robot.localizer:

@@ -154,6 +154,16 @@ def test_every_frame_is_exposed_after_the_motion_and_poses_belong_to_it():
     assert len(witness.states) > 100
 
 
+def test_poses_are_not_blended_with_the_motion_before_them():
+    witness = Witness()
+    with fake_robot(TASK, pose_rate_hz=8.0, wall_x_m=0.18 + 0.15) as robot:
+        env = make_env(robot, witness)
+        env.reset(make_episode(goal=(-1.0, 0.0)))
+        env.step(Action.MOVE_FORWARD)  # hits the wall at full speed
+        robot.clock.sleep(0.5)
+        assert witness.steps[1].pose.pose.distance_to(robot.referee.latest(1.0).pose) < 1e-9
+
+
 def test_the_head_starts_at_the_tasks_tilt_or_the_episodes():
     witness = Witness()
     task = make_task("objectnav", camera=replace(CAMERA, tilt_deg=-20.0))

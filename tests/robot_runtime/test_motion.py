@@ -101,8 +101,8 @@ def test_a_step_takes_hardly_longer_than_its_profile():
     with fake_robot(rate_hz=50.0) as robot:
         motion = controller(robot)
         forward, turn = motion.execute(FORWARD), motion.execute(LEFT)
-    assert forward.duration_s <= 1.433 + 0.1  # 0.25 m at 0.3 m/s and 0.5 m/s²
-    assert turn.duration_s <= 0.836 + 0.1  # 30 degrees at 3 rad/s²
+    assert forward.duration_s <= 1.465 + 0.06  # 0.25 m at 0.3 m/s and 95 % of the fake base's 0.5 m/s²
+    assert turn.duration_s <= 0.794 + 0.06  # 30 degrees at 95 % of its 3.5 rad/s²
 
 
 def test_a_full_turn_is_not_mistaken_for_none():
@@ -378,7 +378,7 @@ def test_a_base_that_does_not_move_times_out():
     result = motion.execute(FORWARD)
     assert result.outcome is Outcome.TIMED_OUT
     assert result.detail.startswith("moved 0.000 of 0.250 m")
-    assert result.duration_s == pytest.approx(motion.profile.timeout_s(1.433), abs=0.1)
+    assert result.duration_s == pytest.approx(motion.profile.timeout_s(1.465), abs=0.1)
     assert "turned 0.0 of 30.0" in motion.execute(LEFT).detail
 
 
