@@ -73,6 +73,7 @@ class SimBase(SimDevice, Base):
         self._odometry, self._actuation, self._battery = Odometry(odometry, world.pose), actuation, battery
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
         self._decided_ns = self._reported_ns = self._drained_ns = clock.now_ns()
+        self._held_back = False
         self._wheels = STILL
         self._halt = Halt.NONE
         self._measured_at: SE2 | None = None
@@ -83,6 +84,11 @@ class SimBase(SimDevice, Base):
     @property
     def info(self) -> BaseInfo:
         return self._info
+
+    @property
+    def world(self) -> World:
+        """The world that it drives in."""
+        return self._world
 
     @property
     def odom(self) -> SE2:
@@ -108,6 +114,8 @@ class SimBase(SimDevice, Base):
     def command(self, velocity: Velocity) -> Velocity:
         self._require_connected()
         now_ns = self._clock.now_ns()
+        # A second decision at one instant grants no acceleration; the next step must not wait a period for it.
+        self._held_back = self._decided_ns == now_ns
         try:
             self._guard.command(velocity, now_ns)
         finally:
@@ -150,7 +158,8 @@ class SimBase(SimDevice, Base):
             self._world.advance(0.0, 0.0)
             return
         # Later than one period by the clock's step: a command that comes once per period decides by itself.
-        if now_ns - self._decided_ns > self._period_ns:
+        if self._held_back or now_ns - self._decided_ns > self._period_ns:
+            self._held_back = False
             self._decide(now_ns)
         linear_m_s, angular_rad_s = self._wheels.linear_m_s, self._wheels.angular_rad_s
         if not self._actuation.exact:

@@ -24,16 +24,15 @@ class Odometry:
     def restart(self, pose: SE2, random: np.random.Generator) -> None:
         """Begin anew at a pose in ``map``, with errors drawn from ``random``."""
         self._drift.restart(random)
-        self._seen = pose
-        self._to_odom = pose.inverse()
+        self._start = self._seen = pose
         self.pose = SE2()
 
     def update(self, pose: SE2) -> None:
         """The robot is now at ``pose`` in ``map``."""
         if self._drift.exact:
-            self.pose = self._to_odom @ pose
+            self.pose = moved_between(self._start, pose)
             return
-        moved = pose.relative_to(self._seen)
+        moved = moved_between(self._seen, pose)
         self._seen = pose
         half_rad = moved.yaw_rad / 2
         # Along the mean heading of this short arc; wheels do not measure sideways.
@@ -45,3 +44,10 @@ class Odometry:
             self.pose.y_m + forward_m * math.sin(heading_rad),
             wrap_angle(self.pose.yaw_rad + turn_rad),
         )
+
+
+def moved_between(start: SE2, end: SE2) -> SE2:
+    """``end`` seen from ``start``, exactly zero where they are equal (``SE2.relative_to`` rounds)."""
+    dx_m, dy_m = end.x_m - start.x_m, end.y_m - start.y_m
+    cos, sin = math.cos(start.yaw_rad), math.sin(start.yaw_rad)
+    return SE2(cos * dx_m + sin * dy_m, cos * dy_m - sin * dx_m, wrap_angle(end.yaw_rad - start.yaw_rad))

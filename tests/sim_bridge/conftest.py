@@ -77,8 +77,10 @@ def write_room(folder: Path, floor: bool = True, hole: bool = False) -> Path:
         size = (2 * wall_x + WALL_M, WALL_M, HEIGHT_M) if along_x else (WALL_M, 2 * wall_y + WALL_M, HEIGHT_M)
         add(name, (x, y, HEIGHT_M / 2), size, "stripes")
     if floor:
-        length = ROOM_X_M + 1.0 if hole else 2 * ROOM_X_M
-        add("floor", (length / 2 - ROOM_X_M, 0, -0.025), (length, 2 * ROOM_Y_M, 0.05), "floor", collision=[])
+        # Under the walls too: surfaces that only meet at an edge show the sky through single pixels.
+        west, east = -ROOM_X_M - WALL_M, 1.0 if hole else ROOM_X_M + WALL_M
+        size = (east - west, 2 * (ROOM_Y_M + WALL_M), 0.05)
+        add("floor", ((west + east) / 2, 0, -0.025), size, "floor", collision=[])
     add("crate", CRATE["center"], CRATE["size"], "crate", object="crate")
     round_shape = [{"shape": "cylinder", "size": list(VASE["size"])}]
     add("vase", VASE["center"], VASE["size"], "vase", object="vase", collision=round_shape)

@@ -100,9 +100,9 @@ def test_a_wall_stops_the_base_without_sliding_or_turning(drive: Drive, heading_
     heading = math.radians(heading_deg)
     for pose in drive.path:
         assert abs(wrap_angle(pose.yaw_rad - heading)) < 1e-6
-        off_line_m = (pose.y_m - drive.path[0].y_m) * math.cos(heading) - (
-            pose.x_m - drive.path[0].x_m
-        ) * math.sin(heading)
+        off_line_m = (pose.y_m - drive.path[0].y_m) * math.cos(heading) - (pose.x_m - drive.path[0].x_m) * math.sin(
+            heading
+        )
         assert abs(off_line_m) < 1e-5
     assert drive.pose.x_m + RADIUS_M - Body().bumper_travel_m <= EAST_WALL_X_M
 

@@ -67,7 +67,7 @@ def test_a_wish_that_cannot_be_met_is_not_replaced_silently(backends: dict[str, 
     ids=["needs-a-screen", "disabled", "contradiction"],
 )
 def test_unusable_wishes_are_named(backends: dict[str, str | None], environ: dict[str, str]) -> None:
-    with pytest.raises(RenderingUnavailable, match="environment variable.*MUJOCO_GL=") as raised:
+    with pytest.raises(RenderingUnavailable, match=r"environment variable.*MUJOCO_GL=") as raised:
         gl.choose_backend(environ)
     assert "unset" in raised.value.remedy
 

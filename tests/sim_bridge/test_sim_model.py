@@ -9,7 +9,7 @@ import pytest
 
 from robot_runtime.errors import ConfigError, SceneError
 from robot_runtime.hal import Robot
-from robot_runtime.scene import Collision, Scene
+from robot_runtime.scene import Scene
 from sim_bridge.model import Body, Group, build_model
 
 
@@ -58,13 +58,6 @@ def test_a_broken_mesh_is_named(make_room: Callable[..., Scene]) -> None:
     scene = make_room()
     (scene.folder / "assets" / "crate.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     with pytest.raises(SceneError, match=r"crate\.obj"):
-        build_model(scene)
-
-
-def test_a_mesh_shape_without_a_mesh_is_named(room: Scene) -> None:
-    broken = replace(room.file.assets[0], collision=(Collision(shape="mesh"),))
-    scene = replace(room, file=replace(room.file, assets=(broken,)))
-    with pytest.raises(SceneError, match=r"wall_east.*has no 'mesh'"):
         build_model(scene)
 
 
