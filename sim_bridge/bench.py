@@ -49,7 +49,9 @@ def sim(
         robot-runtime bench sim --house scenes/house --json bench_sim.json
     """
     from robot_runtime.cli.console import console
+    from sim_bridge import gl
 
+    gl.choose_backend()  # before the first import of mujoco, whose own renderer settles on a backend then
     rows = _speed_rows(seed)
     rows += _agent_rows("apartment", "", "the bundled apartment", episodes, seed)
     if house is None:
@@ -173,17 +175,14 @@ def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
     """Median milliseconds per RGB-D frame in the bundled apartment: MuJoCo's own renderer in two passes, and ours."""
     import math
 
+    import mujoco
     import numpy as np
 
     from robot_runtime.hal import Intrinsics
     from robot_runtime.policies.policy import random_generator
     from robot_runtime.scene import find_scene, load_scene
-    from sim_bridge import gl
     from sim_bridge.model import Body, build_model
     from sim_bridge.renderer import SceneRenderer, look_along
-
-    gl.choose_backend()
-    import mujoco
 
     scene = load_scene(find_scene("apartment"))
     intrinsics = Intrinsics.from_hfov(640, 480, 79.0)
@@ -193,14 +192,6 @@ def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
     for row, column in cells[random.integers(len(cells), size=views)]:
         x_m, y_m = scene.map.to_point(row, column)
         poses.append((np.array([x_m, y_m, 0.88]), float(random.uniform(-math.pi, math.pi))))
-
-    ours = SceneRenderer(build_model(scene, 0.005, Body()), intrinsics)
-    one_pass_s = []
-    for position, yaw_rad in poses:
-        watch = Stopwatch()
-        ours.render(position, look_along(yaw_rad, 0.0))
-        one_pass_s.append(watch.elapsed_s())
-    ours.close()
 
     model = build_model(scene, 0.005, Body()).model
     model.vis.quality.offsamples = 0
@@ -221,6 +212,14 @@ def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
         stock.disable_depth_rendering()
         two_pass_s.append(watch.elapsed_s())
     stock.close()
+    ours = SceneRenderer(build_model(scene, 0.005, Body()), intrinsics)
+    one_pass_s = []
+    for position, yaw_rad in poses:
+        watch = Stopwatch()
+        ours.render(position, look_along(yaw_rad, 0.0))
+        one_pass_s.append(watch.elapsed_s())
+    ours.close()
+
     return 1000 * statistics.median(two_pass_s), 1000 * statistics.median(one_pass_s)
 
 
