@@ -80,7 +80,7 @@ class OccupancyMap:
         Raises:
             SceneError: image undecodable, a rotated origin or no resolution; names ``where``.
         """
-        if file.resolution <= 0:
+        if not file.resolution > 0:
             raise SceneError(f"{where}: field 'resolution' must be positive, got {file.resolution}", "correct it")
         if file.origin[2] != 0:
             raise SceneError(

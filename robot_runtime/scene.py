@@ -15,6 +15,7 @@ The same folder scores the real run and builds the simulation. All coordinates a
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
@@ -42,6 +43,10 @@ class Room:
 
     __pydantic_config__ = config.STRICT
 
+    def __post_init__(self) -> None:
+        if len(self.polygon) < 3:
+            raise ValueError(f"room {self.id!r}: a polygon needs at least 3 corners, got {len(self.polygon)}")
+
 
 @dataclass(frozen=True)
 class SceneObject:
@@ -61,6 +66,10 @@ class SceneObject:
     movable: bool = False
 
     __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if min(self.size) < 0:
+            raise ValueError(f"object {self.id!r}: sizes cannot be negative, got {list(self.size)}")
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,12 @@ class Collision:
 
     __pydantic_config__ = config.STRICT
 
+    def __post_init__(self) -> None:
+        if (self.shape == "mesh") != (self.mesh is not None):
+            raise ValueError(f"'mesh' names the file of a shape 'mesh' and of no other, got {self.mesh!r}")
+        if self.shape != "mesh" and min(self.size) <= 0:
+            raise ValueError(f"a {self.shape} needs a positive size, got {list(self.size)}")
+
 
 @dataclass(frozen=True)
 class Asset:
@@ -128,7 +143,10 @@ class Frames:
     __pydantic_config__ = config.STRICT
 
     def pose(self, name: str) -> SE2:
-        """The origin of a named frame in ``map``."""
+        """The origin of a named frame in ``map``. Raises ``SceneError`` naming the frames that there are."""
+        if name not in self.named:
+            known = ", ".join(sorted(self.named)) or "none"
+            raise SceneError(f"the scene has no frame {name!r}", f"add it to 'frames' in scene.yaml; it has: {known}")
         x_m, y_m, yaw_deg = self.named[name]
         return SE2(x_m, y_m, math.radians(yaw_deg))
 
@@ -189,8 +207,10 @@ class Scene:
         for item in self.objects:
             if item.id == object_id:
                 return item
+        close = difflib.get_close_matches(object_id, [item.id for item in self.objects], n=3)
         raise SceneError(
-            f"{self.folder}: there is no object {object_id!r}", "list them with `robot-runtime scene info`"
+            f"{self.folder}: there is no object {object_id!r}",
+            f"did you mean one of: {', '.join(close)}?" if close else "list them with `robot-runtime scene info`",
         )
 
     def instances(self, category: str) -> tuple[SceneObject, ...]:
@@ -260,8 +280,10 @@ def _check_references(path: Path, folder: Path, file: SceneFile) -> None:
     for item in file.objects:
         if item.room is not None and item.room not in rooms:
             raise SceneError(f"{path}: object {item.id!r}: room {item.room!r} is not in 'rooms'", "correct its 'room'")
-    if len(objects) != len(file.objects):
-        raise SceneError(f"{path}: two objects share one id", "give every object an id of its own")
+    for kind, ids in (("room", [r.id for r in file.rooms]), ("object", [o.id for o in file.objects])):
+        repeated = sorted({i for i in ids if ids.count(i) > 1})
+        if repeated:
+            raise SceneError(f"{path}: two {kind}s share the id {repeated[0]!r}", f"give every {kind} an id of its own")
     files: set[str] = {m.texture for m in file.materials.values() if m.texture}
     for asset in file.assets:
         if asset.object is not None and asset.object not in objects:
@@ -287,6 +309,8 @@ def _load_view_points(path: Path, file: SceneFile) -> dict[str, tuple[SE2, ...]]
             str(object_id): tuple(SE2(float(x), float(y), float(yaw)) for x, y, yaw in poses)
             for object_id, poses in raw.items()
         }
+        if not all(math.isfinite(n) for poses in points.values() for p in poses for n in (p.x_m, p.y_m, p.yaw_rad)):
+            raise ValueError("not every number is finite")
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise SceneError(
             f"{path}: is not {{object id: [[x, y, yaw], ...]}}: {error}",

@@ -14,7 +14,7 @@ from drivers.fake.faults import LostFrames, Script
 from drivers.fake.truth import Truth
 from robot_runtime.clock import SimulatedClock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, StaleData
-from robot_runtime.geometry import SE2
+from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import Camera, CameraInfo, RgbdFrame
 
 KEPT_S = 1.0
@@ -85,19 +85,12 @@ class FakeCamera(FakeDevice, Camera):
 def render(
     info: CameraInfo, pose: SE2, pan_rad: float, tilt_rad: float, wall_x_m: float | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Colour (H, W, 3) and depth (H, W), metres along the optical axis, 0 beyond the sensor's range.
-
-    Pan turns about the vertical axis, tilt about the panned camera's own left axis.
-    """
+    """Colour (H, W, 3) and depth (H, W), metres along the optical axis, 0 beyond the sensor's range."""
     k, mount = info.intrinsics, info.mount
     across_image, down_image = np.arange(k.width, dtype=np.float32), np.arange(k.height, dtype=np.float32)
     right, down = np.meshgrid((across_image - k.cx) / k.fx, (down_image - k.cy) / k.fy)
-    # One unit of depth along each ray, in map axes: forward and up after the tilt, x and y after the heading.
-    forward = math.cos(tilt_rad) + down * math.sin(tilt_rad)
-    up = math.sin(tilt_rad) - down * math.cos(tilt_rad)
-    heading = pose.yaw_rad + pan_rad
-    ray_x = forward * math.cos(heading) + right * math.sin(heading)
-    ray_y = forward * math.sin(heading) - right * math.cos(heading)
+    axes = optical_axes(pose.yaw_rad + pan_rad, tilt_rad).astype(np.float32)
+    ray_x, ray_y, up = (a * right + b * down + c for a, b, c in axes)  # per metre of depth, in map
     eye_x, eye_y = pose.apply(mount.x_m, mount.y_m)
     with np.errstate(divide="ignore"):
         floor = np.where(up < 0, -mount.z_m / up, np.inf)

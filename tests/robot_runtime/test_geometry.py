@@ -180,3 +180,21 @@ def test_a_pinhole_keeps_its_field_of_view(width: int, height: int, hfov_deg: fl
 
 def test_worked_number_of_the_robothor_camera() -> None:
     assert Intrinsics.from_hfov(640, 480, 79).fx == pytest.approx(388.19, abs=0.01)
+
+
+def test_the_camera_looks_along_its_z_axis_with_y_down() -> None:
+    right, down, forward = g.optical_axes(0.0, 0.0).T
+    assert right == pytest.approx([0, -1, 0])
+    assert down == pytest.approx([0, 0, -1])
+    assert forward == pytest.approx([1, 0, 0])
+    assert g.optical_axes(math.radians(90), 0.0)[:, 2] == pytest.approx([0, 1, 0]), "pan is left positive"
+    assert g.optical_axes(0.0, math.radians(30))[:, 2] == pytest.approx([math.sqrt(3) / 2, 0, 0.5]), (
+        "tilt is up positive"
+    )
+
+
+@given(ANGLE, ANGLE)
+def test_optical_axes_are_a_rotation(pan_rad: float, tilt_rad: float) -> None:
+    axes = g.optical_axes(pan_rad, tilt_rad)
+    assert axes @ axes.T == pytest.approx(np.eye(3), abs=1e-12)
+    assert np.linalg.det(axes) == pytest.approx(1)
