@@ -70,8 +70,8 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         raise SceneError(
             f"robot {name!r} is simulated and was given no scene", "name a scene folder, e.g. with `--scene`"
         )
-    clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     world = World(build_model(context.scene, parsed.step_s, parsed.body))
+    clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
     base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery))
     head = SimHead(clock, parsed.head)
