@@ -22,7 +22,7 @@ import skfmm
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from robot_runtime.maps import OccupancyMap
+from robot_runtime.maps import Cell, OccupancyMap
 
 Point = tuple[float, float]
 
@@ -52,7 +52,8 @@ class GeodesicMap:
     def __init__(self, occupancy: OccupancyMap, radius_m: float) -> None:
         self.map = occupancy
         self.radius_m = radius_m
-        self.navigable: NDArray[np.bool_] = occupancy.clearance_m() >= radius_m - occupancy.resolution_m / 2
+        roomy = occupancy.clearance_m() >= radius_m - occupancy.resolution_m / 2
+        self.navigable: NDArray[np.bool_] = roomy & (occupancy.cells == Cell.FREE)
         self._fields: OrderedDict[tuple[Point, ...], DistanceField] = OrderedDict()
 
     def is_navigable(self, x_m: float, y_m: float) -> bool:
@@ -266,7 +267,7 @@ def _march(space: GeodesicMap, targets: list[Point]) -> DistanceField:
         level = np.where(seen, straight - disc_m, np.clip(straight - disc_m, _CELL_MARGIN * resolution_m, 1.0))
         marched = skfmm.distance(np.ma.MaskedArray(level, ~space.navigable), dx=resolution_m)
         reached = outside & ~np.ma.getmaskarray(marched)
-        values[reached] = marched.data[reached] + disc_m
+        values[reached] = np.ma.getdata(marched)[reached] + disc_m
     return DistanceField(space, points, values)
 
 

@@ -176,6 +176,25 @@ def test_a_segment_is_clear_only_if_no_cell_on_it_is_blocked() -> None:
     assert not space.is_clear(*at(2, 1), *at(2, -1))
 
 
+def test_a_point_may_move_along_the_very_edge_of_the_map() -> None:
+    cells = np.full((40, 40), Cell.FREE, np.uint8)
+    cells[8:32, 0:39] = Cell.OCCUPIED
+    space = GeodesicMap(OccupancyMap(cells, CELL_M, 0, 0), 0.0)
+    start, goal = (0.01, 0.01), (0.01, 0.99)
+    path = space.field([goal]).path(*start)
+    assert_in_navigable_space(space, path)
+    # There and back to the one free column at the right: its inner edge is at 39 cells.
+    exact = 2 * math.hypot(39 * CELL_M - 0.01, 8 * CELL_M - 0.01) + 24 * CELL_M
+    assert space.distance(*start, [goal]) == pytest.approx(exact, rel=0.03)
+
+
+def test_a_map_without_any_obstacle_will_do() -> None:
+    space = GeodesicMap(OccupancyMap(np.full((50, 60), Cell.FREE, np.uint8), CELL_M, 0, 0), 0.0)
+    field = space.field([(0.2, 0.3)])
+    assert np.isfinite(field.values).all()
+    assert field.values[40, 50] == pytest.approx(math.dist(space.map.to_point(40, 50), (0.2, 0.3)), rel=0.01)
+
+
 @settings(max_examples=40)
 @given(space=rooms(), start=PLACES, goals=st.lists(PLACES, min_size=1, max_size=3))
 def test_no_way_is_shorter_than_the_straight_line_nor_leaves_navigable_space(

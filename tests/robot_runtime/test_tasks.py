@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from small_flat import flat, objectnav_task, occupancy, pointnav_task
@@ -11,7 +13,7 @@ from small_flat import flat, objectnav_task, occupancy, pointnav_task
 from robot_runtime import config
 from robot_runtime.actions import HABITAT, HABITAT_2019, ROBOTHOR, Action
 from robot_runtime.episodes.episode import Episode, Goal
-from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
+from robot_runtime.errors import ConfigError, EpisodeError, InvalidStart, UnreachableGoal
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
 from robot_runtime.scene import Scene
@@ -123,6 +125,31 @@ def test_the_robothor_categories_count_alphabetically_and_look_down_at_the_start
 def test_only_objectnav_tilts_the_camera() -> None:
     for name in PRESETS:
         assert (Action.LOOK_UP in load_task(name).actions) == name.startswith("objectnav")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[stop, move_forward,", "[move_forward,", "needs the action stop"),
+        ("[stop, move_forward,", "[stop, fly,", "'actions.1'"),
+        ("forward_m: 0.25", "forward_m: -1", "forward_m must be a positive number"),
+        ("turn_deg: 30", "turn_deg: thirty", "'magnitudes.turn_deg'"),
+        ("hfov_deg: 79", "hfov_deg: 180", "hfov_deg must lie in"),
+        ("depth_min_m: 0.1", "depth_min_m: 11", "need 0 <= depth_min_m < depth_max_m"),
+        ("max_steps: 500", "max_steps: 0", "max_steps must be positive"),
+        ("max_steps: 500", "max_stepz: 500", "'max_stepz'"),
+        ("kind: pointnav", "kind: objectnav", "needs 'categories'"),
+        ("rule: distance", "rule: luck", "'success.rule'"),
+    ],
+)
+def test_a_malformed_task_file_names_file_and_field(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = config.find_preset("tasks", "pointnav_gps_compass").read_text(encoding="utf-8")
+    assert old in text
+    path = tmp_path / "mine.yaml"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        load_task(str(path))
+    assert caught.value.message.startswith(str(path))
 
 
 # --- goals ----------------------------------------------------------------------------------------------------------
