@@ -21,7 +21,7 @@ INK, MUTED, TRACK, GOAL, LOST, CONTACT = "#1c2430", "#667085", "#2563eb", "#1580
 _FLOOR, _WALL, _LINE = "#f0f2f5", "#56606e", "#dfe3ea"
 _SIZE_IN = (12.8, 6.4)
 _DPI = 125
-_FRAMES = 4
+_FRAMES = 6
 
 
 def write_picture(path: Path, out: Path) -> None:
@@ -36,7 +36,15 @@ def write_picture(path: Path, out: Path) -> None:
     figure = Figure(figsize=_SIZE_IN, dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(
-        3, _FRAMES, height_ratios=(1.15, 3.2, 0.01), left=0.03, right=0.98, top=0.89, bottom=0.03, hspace=0.12
+        3,
+        _FRAMES,
+        height_ratios=(1.15, 3.2, 0.01),
+        left=0.03,
+        right=0.98,
+        top=0.89,
+        bottom=0.03,
+        hspace=0.12,
+        wspace=0.05,
     )
     figure.text(0.03, 0.945, _title(view), fontsize=15, color=INK, weight="bold", va="center")
     figure.text(0.98, 0.945, _numbers(view), fontsize=12, color=MUTED, va="center", ha="right")

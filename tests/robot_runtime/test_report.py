@@ -1,0 +1,197 @@
+"""The report: one page that needs nothing else, shows every log, and trusts no text in it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import synthetic
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+from synthetic import FORWARD, LEFT, STOP
+
+from robot_runtime.errors import RecordingError
+from robot_runtime.records import EndReason, EpisodeEnd
+from robot_runtime.scoring.drawing import rectangles
+from robot_runtime.scoring.picture import write_picture
+from robot_runtime.scoring.report import write_report
+from robot_runtime.scoring.view import keyframe_indices, load_view
+
+VOID = {"meta", "img", "br"}
+BUMP = [LEFT] * 3 + [FORWARD] * 4
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+class Page(HTMLParser):
+    """Checks that elements nest, and gathers them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(path.read_text(encoding="utf-8"))
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def count(self, tag: str, css_class: str) -> int:
+        return sum(name == tag and css_class in (attrs.get("class") or "").split() for name, attrs in self.tags)
+
+
+@pytest.fixture
+def page(record, tmp_path: Path) -> Page:
+    """A success, a failure with contacts, an interrupted episode with a hostile name, and a broken log."""
+    header = synthetic.header()
+    evil = synthetic.header(
+        synthetic.objectnav_task("distance"), synthetic.objectnav_episode(id=EVIL), agent=EVIL, robot=EVIL
+    )
+    broken = tmp_path / "broken.mcap"
+    broken.write_bytes(b"x")
+    paths = [
+        record(header, [FORWARD] * 12 + [STOP]),
+        record(header, BUMP, EpisodeEnd(EndReason.MAX_STEPS, 7, 99)),
+        record(evil, [FORWARD], EpisodeEnd(EndReason.INTERRUPTED, 1, 9, EVIL)),
+        broken,
+    ]
+    drawn: list[Path] = []
+    write_report(paths, tmp_path / "report.html", on_drawn=drawn.append)
+    assert drawn == paths
+    return Page(tmp_path / "report.html")
+
+
+def test_nothing_is_loaded_from_elsewhere_and_nothing_runs(page: Page) -> None:
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "iframe", "object", "embed", "form"}
+    for _, attributes in page.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "href", "xlink:href"):
+                assert value is not None
+                assert value.startswith(("data:image/jpeg;base64,", "#"))
+
+
+def test_hostile_text_is_text(page: Page) -> None:
+    assert EVIL in page.text
+
+
+def test_every_log_is_there(page: Page) -> None:
+    assert page.count("details", "card") == 3
+    for expected in ("success", "failed: step limit", "not scored", "broken.mcap: is not a log", "[9.5, 90.5]"):
+        assert expected in page.text, expected
+
+
+def test_map_is_drawn_once_and_each_episode_on_it(page: Page) -> None:
+    assert page.count("path", "wall") == 1
+    assert page.count("svg", "map") == 3
+    assert page.count("polyline", "track") == 3
+    assert page.count("path", "contact") == 2
+    assert page.count("circle", "won") == page.count("circle", "lost") == 1
+    assert page.count("circle", "viewpoint") == 2
+    assert page.count("polyline", "curve") == 3
+
+
+def test_images_are_small_jpegs(page: Page) -> None:
+    images = [attributes["src"] or "" for tag, attributes in page.tags if tag == "img"]
+    assert len(images) == 8 + 8 + 2
+    jpeg = base64.b64decode(images[0].partition(",")[2])
+    decoded = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    assert decoded is not None
+    assert decoded.shape == (48, 64, 3)
+
+
+def test_colours_follow_the_readers_system(tmp_path: Path) -> None:
+    write_report([], tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    style = re.sub(r"/\*.*?\*/", "", html[html.index("<style>") : html.index("</style>")], flags=re.S)
+    assert "prefers-color-scheme: dark" in style
+    light, dark = (set(re.findall(r"(--[a-z-]+):", block)) for block in re.findall(r":root \{(.*?)\}", style, re.S))
+    assert light == dark
+    used = set(re.findall(r"var\((--[a-z-]+)", html)) - {"--c"}
+    assert used <= light
+
+
+def test_positions_off_the_map_leave_a_gap(record, tmp_path: Path) -> None:
+    header = synthetic.header()
+    steps = synthetic.drive(header, [FORWARD] * 4 + [STOP])
+    away = replace(steps[2].referee, pose=replace(steps[2].referee.pose, x_m=-3.0))
+    steps[2] = replace(steps[2], referee=away)
+    recorded = record(header, [STOP])
+    from robot_runtime.recording.writer import Recorder
+
+    recorder = Recorder(recorded.parent)
+    synthetic.play(recorder, header, steps)
+    assert recorder.path is not None
+    write_report([recorder.path], tmp_path / "report.html")
+    assert Page(tmp_path / "report.html").count("polyline", "curve") == 2
+
+
+def test_page_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="cannot be written"):
+        write_report([], tmp_path / "no" / "report.html")
+
+
+class TestKeyframes:
+    def test_first_last_and_the_first_step_of_a_contact(self) -> None:
+        records = synthetic.drive(synthetic.header(), [FORWARD] * 8 + BUMP + [FORWARD] * 20 + [STOP])
+        touched = [i for i, r in enumerate(records) if r.result is not None and r.result.collided]
+        chosen = keyframe_indices(records)
+        assert len(chosen) == 8
+        assert chosen == sorted(set(chosen))
+        assert (chosen[0], chosen[-1]) == (0, len(records) - 1)
+        assert touched[0] in chosen
+
+    def test_short_episodes(self) -> None:
+        assert keyframe_indices(synthetic.drive(synthetic.header(), [])) == [0]
+        assert keyframe_indices(synthetic.drive(synthetic.header(), [STOP])) == [0, 1]
+
+
+@given(st_numpy.arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 12))))
+def test_rectangles_cover_each_true_cell_once(mask: np.ndarray) -> None:
+    covered = np.zeros(mask.shape, int)
+    for row0, row1, column0, column1 in rectangles(mask):
+        covered[row0:row1, column0:column1] += 1
+    assert np.array_equal(covered, mask.astype(int))
+
+
+class TestPicture:
+    def test_one_png(self, record, tmp_path: Path) -> None:
+        write_picture(record(synthetic.header(), [*BUMP, STOP]), tmp_path / "x.png")
+        image = cv2.imread(str(tmp_path / "x.png"))
+        assert image is not None
+        assert image.shape == (800, 1600, 3)
+
+    def test_nothing_to_draw(self, tmp_path: Path) -> None:
+        (tmp_path / "x.mcap").touch()
+        with pytest.raises(RecordingError, match="there is nothing to draw"):
+            write_picture(tmp_path / "x.mcap", tmp_path / "x.png")
+
+    def test_no_place_for_it(self, record, tmp_path: Path) -> None:
+        with pytest.raises(RecordingError, match="cannot be written"):
+            write_picture(record(synthetic.header(), [STOP]), tmp_path / "no" / "x.png")
+
+
+def test_an_interrupted_episode_is_shown_without_a_score(record) -> None:
+    score, view = load_view(record(synthetic.header(), [FORWARD], EpisodeEnd(EndReason.INTERRUPTED, 1, 9)))
+    assert not score.scorable
+    assert view is not None
+    assert view.succeeded is None
+    assert len(view.poses) == 2
