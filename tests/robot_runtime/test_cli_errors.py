@@ -165,11 +165,11 @@ def test_agent_that_fails_leaves_a_log_that_opens(
     agent = f"failing_agents_{name.lower()}:{name}"
     fails(capsys, run_fake(empty_room, out, "--episodes", str(file), "--agent", agent), code, part)
     (log,) = out.glob("*.mcap")
-    reader = LogReader(log)
-    assert reader.complete
-    assert reader.end is not None
-    assert reader.end.reason.value == "fault"
-    assert len(list(reader.steps(images=False))) == 1
+    with LogReader(log) as reader:
+        assert reader.complete
+        assert reader.end is not None
+        assert reader.end.reason.value == "fault"
+        assert len(list(reader.steps(images=False))) == 1
 
 
 def test_logs_are_not_overwritten_by_accident(
