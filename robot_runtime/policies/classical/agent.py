@@ -1,0 +1,111 @@
+"""The classical agent: the Habitat paper's SLAM row with GPS and compass in place of SLAM."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from robot_runtime.actions import Action
+from robot_runtime.errors import PolicyError
+from robot_runtime.geometry import SE2
+from robot_runtime.policies.classical.grid import Grid
+from robot_runtime.policies.classical.mapping import Mapper
+from robot_runtime.policies.classical.navigation import Navigator
+from robot_runtime.policies.classical.objectgoal import ObjectGoal
+from robot_runtime.policies.classical.pointgoal import PointGoal
+from robot_runtime.policies.contact import ContactMemory
+from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.tasks.task import Task
+
+RESOLUTION_M = 0.05
+_HALF_M = 8.0
+
+
+class Classical(Policy):
+    """Maps what it sees, plans on it, goes there; looks for the goal where it is not told.
+
+    PointNav: goes to the ``pointgoal`` through what it knows, taking the unknown for passable until it sees better.
+    ObjectNav: drives to frontiers of the known. If the task has the sensor ``semantic`` it goes to the goal category
+    once that is in view, faces it and stops. Without that sensor it cannot recognise anything: it explores, and stops
+    when there is nothing left to explore.
+    """
+
+    name = "classical"
+    needs: ClassVar[tuple[str, ...]] = ("depth", "gps", "compass")
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Forget everything.
+
+        Raises:
+            PolicyError: if the task tells neither a point goal nor an object goal.
+        """
+        goal_sensor = {"pointnav": "pointgoal", "objectnav": "objectgoal"}[task.kind]
+        if goal_sensor not in task.sensors:
+            raise PolicyError(
+                f"agent 'classical' needs sensor {goal_sensor!r}, which task {task.name!r} does not have",
+                f"add {goal_sensor!r} to the task's 'sensors', or choose another task",
+            )
+        self._task = task
+        self._tilt_rad = task.camera.tilt_rad
+        self._grid = Grid(RESOLUTION_M, _HALF_M)
+        self._mapper = Mapper(task.camera, self._grid)
+        self._contacts = ContactMemory(task.magnitudes.forward_m)
+        navigator = Navigator(task, self._grid, self._contacts)
+        self._mission: PointGoal | ObjectGoal = (
+            PointGoal(task, navigator) if task.kind == "pointnav" else ObjectGoal(task, self._grid, navigator)
+        )
+
+    def act(self, observation: Observation) -> Action:
+        pose = pose_in_start_frame(observation)
+        blocked = self._contacts.observe(pose)
+        self._mapper.integrate(pose, self._tilt_rad, observation["depth"], self._wanted(observation))
+        self._grid.stand(pose.x_m, pose.y_m, self._task.robot_radius_m)
+        if blocked:
+            self._bumped(pose)
+        action = self._mission.decide(pose, observation)
+        self._contacts.acted(action)
+        self._tilt_rad += self._task.magnitudes.displacement(action).tilt_rad
+        return action
+
+    def info(self) -> dict[str, Any]:
+        return self._mission.info()
+
+    def _wanted(self, observation: Observation) -> Any:
+        if self._task.kind == "pointnav" or "semantic" not in observation:
+            return None
+        return observation["semantic"][..., 0] == observation["objectgoal"][0]
+
+    def _bumped(self, pose: SE2) -> None:
+        """Blame the contact on the nearest known obstacle ahead; failing that, on something unseen straight ahead."""
+        direction_rad = nearest_obstacle_ahead(self._grid, pose, self._task.robot_radius_m + 2 * RESOLUTION_M)
+        if direction_rad is None:
+            reach_m = self._task.robot_radius_m + RESOLUTION_M / 2
+            self._grid.touch(*pose.apply(reach_m, 0.0))
+        else:
+            self._contacts.touching(direction_rad)
+
+
+def pose_in_start_frame(observation: Observation) -> SE2:
+    """GPS [forward, right] and compass (left positive) as a pose: x forward, y left, yaw counter-clockwise."""
+    forward_m, right_m = (float(value) for value in observation["gps"][:2])
+    return SE2(forward_m, -right_m, float(observation["compass"][0]))
+
+
+def nearest_obstacle_ahead(grid: Grid, pose: SE2, reach_m: float) -> float | None:
+    """Direction of the nearest occupied cell within ``reach_m``, 90 degrees to either side; None if there is none."""
+    columns, rows = grid.cells(pose.x_m, pose.y_m)
+    reach = math.ceil(reach_m / grid.resolution_m)
+    row0, column0 = int(rows) - reach, int(columns) - reach
+    window = (slice(row0, row0 + 2 * reach + 1), slice(column0, column0 + 2 * reach + 1))
+    r, c = np.nonzero(grid.occupied(window))
+    x_m, y_m = grid.points(r + row0, c + column0)
+    dx, dy = x_m - pose.x_m, y_m - pose.y_m
+    distance_m = np.hypot(dx, dy)
+    ahead = dx * math.cos(pose.yaw_rad) + dy * math.sin(pose.yaw_rad) > 0
+    distance_m = np.where(ahead, distance_m, np.inf)
+    if not distance_m.size or distance_m.min() > reach_m:
+        return None
+    nearest = int(np.argmin(distance_m))
+    return math.atan2(dy[nearest], dx[nearest])
