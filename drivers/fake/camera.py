@@ -98,7 +98,7 @@ def render(
     depth = np.minimum(floor, wall)
     on_floor = floor <= wall
     measured = (depth >= info.depth_min_m) & (depth <= info.depth_max_m)
-    depth = np.where(measured, np.round(depth / info.depth_unit_m) * info.depth_unit_m, 0.0)
+    depth = np.where(measured, np.round(depth / info.depth_unit_m).astype(np.float64) * info.depth_unit_m, 0.0)
     along = np.where(on_floor, eye_x + depth * ray_x, mount.z_m + depth * up)
     across = eye_y + depth * ray_y
     dark = (np.floor(along / CHECKER_M) + np.floor(across / CHECKER_M)) % 2 == 1

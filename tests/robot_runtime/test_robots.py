@@ -1,0 +1,119 @@
+"""A robot's YAML file becomes a robot, or one message that names file, field and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robot_runtime import config
+from robot_runtime.errors import ConfigError, DriverMissing
+from robot_runtime.hal import Robot
+from robot_runtime.robots import RobotContext, load_robot, read_robot_file
+
+CONTEXT = RobotContext(scene=None, camera=None, seed=7)
+
+
+def robot_file(folder: Path, text: str) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def no_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> object:
+    """A factory that says what it was given and makes the wrong thing."""
+    return [context, name, dict(options), where]
+
+
+def test_a_preset_becomes_a_robot() -> None:
+    robot = load_robot("fake", CONTEXT)
+    assert isinstance(robot, Robot)
+    assert robot.name == "fake"
+    assert robot.base.info.name == "fake"
+
+
+def test_a_path_becomes_a_robot_with_its_options(tmp_path: Path) -> None:
+    text = "name: slow\ndriver: drivers.fake.driver:make_robot\noptions: {max_linear_m_s: 0.1}\n"
+    robot = load_robot(robot_file(tmp_path, text), CONTEXT)
+    assert (robot.name, robot.base.info.max_linear_m_s) == ("slow", 0.1)
+
+
+def test_a_robot_file_can_be_read_without_its_driver(tmp_path: Path) -> None:
+    name = robot_file(tmp_path, "name: r\ndriver: not.there.yet\n")
+    path, file = read_robot_file(name)
+    assert str(path) == name
+    assert (file.name, file.driver, file.options) == ("r", "not.there.yet", {})
+
+
+@pytest.mark.parametrize(
+    ("driver", "message", "remedy"),
+    [
+        ("drivers.kobuky.driver.make", "there is no module 'drivers.kobuky'", "check the spelling of the driver"),
+        ("drivers.fake.driver.make_robt", "has no 'make_robt'", "did you mean 'make_robot'?"),
+        ("make_robot", "is not of the form package.module.Name", "write the full dotted name"),
+        ("math.pi", "'math.pi' cannot be called", "name the driver's factory function"),
+    ],
+)
+def test_a_driver_that_is_not_there_is_named(tmp_path: Path, driver: str, message: str, remedy: str) -> None:
+    path = robot_file(tmp_path, f"name: r\ndriver: {driver}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_robot(path, CONTEXT)
+    assert caught.value.message.startswith(f"{path}: field 'driver': ")
+    assert message in caught.value.message
+    assert caught.value.remedy == remedy
+
+
+def test_a_missing_driver_module_is_its_own_error(tmp_path: Path) -> None:
+    with pytest.raises(DriverMissing):
+        load_robot(robot_file(tmp_path, "name: r\ndriver: drivers.kobuky.driver.make\n"), CONTEXT)
+
+
+def test_a_missing_dependency_of_a_driver_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lidar_driver.py").write_text("import a_vendor_sdk\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DriverMissing, match="there is no module 'a_vendor_sdk'") as caught:
+        load_robot(robot_file(tmp_path, "name: r\ndriver: lidar_driver.make\n"), CONTEXT)
+    assert caught.value.remedy == "install the package that provides 'a_vendor_sdk'"
+
+
+def test_a_factory_gets_everything_and_must_make_a_robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = robot_file(tmp_path, "name: r\ndriver: somewhere.no_robot\noptions: {a: 1}\n")
+    given: list[object] = []
+
+    def factory(*args: object) -> object:
+        given.append(no_robot(*args))  # type: ignore[arg-type]
+        return given
+
+    monkeypatch.setattr(config, "resolve", lambda dotted, where: factory)
+    with pytest.raises(ConfigError, match=r"'somewhere\.no_robot' made a list, not a Robot"):
+        load_robot(path, CONTEXT)
+    assert given == [[CONTEXT, "r", {"a": 1}, f"{path}: options"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "field", "message"),
+    [
+        ("{wall_x: 1}", "wall_x", "there is no such field"),
+        ("{rate_hz: fast}", "rate_hz", "found 'fast'"),
+        ("{rate_hz: 0}", "document", "rate_hz must be a positive number, got 0"),
+        ("{faults: [{kind: gremlins}]}", "faults.0", "gremlins"),
+        ("{faults: [{kind: stuck_bumper, zone: rear}]}", "faults.0.stuck_bumper.zone", "found 'rear'"),
+        ("{faults: [{kind: stuck_bumper, zne: left}]}", "faults.0.stuck_bumper.zne", "no such field"),
+    ],
+)
+def test_a_bad_option_names_file_and_field(tmp_path: Path, options: str, field: str, message: str) -> None:
+    path = robot_file(tmp_path, f"name: r\ndriver: drivers.fake.driver.make_robot\noptions: {options}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_robot(path, CONTEXT)
+    assert caught.value.message.startswith(f"{path}: options: field '{field}")
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("text", ["driver: a.b\n", "name: r\n", "name: r\ndriver: a.b\nrobot: x\n", "name: 1\n", ""])
+def test_a_malformed_robot_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = robot_file(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_robot(path, CONTEXT)
+    assert caught.value.message.startswith(f"{path}: field ")
