@@ -127,7 +127,7 @@ class ObjectGoal:
         x_m, y_m = self._grid.points(rows, columns)
 
         def sources(costs: CostMap) -> Bools:
-            seen = np.zeros(costs.slowness.shape, np.bool_)
+            seen = np.zeros_like(costs.known)
             column, row = (np.floor(value).astype(np.intp) for value in costs.cells(x_m, y_m))
             inside = (row >= 0) & (row < seen.shape[0]) & (column >= 0) & (column < seen.shape[1])
             seen[row[inside], column[inside]] = True
@@ -137,12 +137,10 @@ class ObjectGoal:
             return np.asarray(near)
 
         def arrived(x: Floats, y: Floats) -> Bools:
-            flat_x, flat_y = np.ravel(x), np.ravel(y)
-            nearest_m = np.hypot(flat_x[:, None] - x_m, flat_y[:, None] - y_m).min(axis=1)
-            there = nearest_m <= NEAR_M
+            there = np.hypot(x[..., None] - x_m, y[..., None] - y_m).min(axis=-1) <= NEAR_M
             for pose in self._tried:
-                there &= np.hypot(flat_x - pose.x_m, flat_y - pose.y_m) > _TRIED_M
-            return np.asarray(there).reshape(np.shape(x))
+                there &= np.hypot(x - pose.x_m, y - pose.y_m) > _TRIED_M
+            return np.asarray(there)
 
         return Target((float(x_m.mean()), float(y_m.mean())), sources, arrived)
 
