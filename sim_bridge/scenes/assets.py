@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import shapely
 from numpy.typing import NDArray
+from PIL import Image
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
@@ -47,7 +48,8 @@ class AssetWriter:
         self._names: set[str] = set()
         self._materials: dict[str, Material] = {}
         self._material_of: dict[tuple[object, ...], str] = {}
-        self._parts: dict[str, tuple[list[Array], str]] = {}
+        self._images: dict[int, tuple[Image.Image, Image.Image]] = {}  # by id; holding the image keeps its id its own
+        self._parts: dict[str, list[Array]] = {}
 
     def write(self, pieces: Sequence[Piece], report: Callable[[str, int, int], None]) -> SceneFile:
         """The scene without rooms; ``report`` hears of every piece.
@@ -114,9 +116,9 @@ class AssetWriter:
         return self._files[key]
 
     def _material(self, look: Look) -> str:
-        image = None if look.image is None else shrink(look.image, self._texture_px)
-        pixels = None if image is None else image.tobytes()
-        key = (pixels, look.rgba)
+        # Parts of one mesh file share the image object, so most are shrunk once; equal content is written once anyway.
+        image = None if look.image is None else self._shrunk(look.image)
+        key = (None if image is None else image.tobytes(), look.rgba)
         if key not in self._material_of:
             texture = None
             name = identifier(look.image_name or "colour", set(self._materials))
@@ -127,6 +129,12 @@ class AssetWriter:
             self._material_of[key] = name
         return self._material_of[key]
 
+    def _shrunk(self, image: Image.Image) -> Image.Image:
+        known = self._images.get(id(image))
+        if known is None:
+            known = self._images[id(image)] = (image, shrink(image, self._texture_px))
+        return known[1]
+
     # --- contact ----------------------------------------------------------------------------------------------------
 
     def _collisions(self, piece: Piece) -> tuple[Collision, ...]:
@@ -135,8 +143,9 @@ class AssetWriter:
             if isinstance(contact, Collision):
                 found.append(contact)
                 continue
-            if len(contact) > SCAN_TRIANGLES and np.ptp(contact[..., :2].reshape(-1, 2), axis=0).max() > SCAN_EXTENT_M:
-                found.extend(self._scan(piece, contact))
+            if _is_scan(piece, contact):
+                low, high = (float(level - piece.matrix[2, 3]) for level in self._band)
+                found.extend(columns(contact, low, high, _COLUMN_M))
                 continue
             found.extend(
                 self._shape(piece.kind, part) for part in self._decomposed(contact) if self._touchable(piece, part)
@@ -146,17 +155,12 @@ class AssetWriter:
     def _decomposed(self, contact: Array) -> list[Array]:
         key = digest(contact)
         if key not in self._parts:
-            parts = convex_parts(contact, self._quality)
-            self._parts[key] = ([part for part in parts if _has_volume(part)], key)
-        return self._parts[key][0]
+            self._parts[key] = [part for part in convex_parts(contact, self._quality) if _has_volume(part)]
+        return self._parts[key]
 
     def _touchable(self, piece: Piece, part: Array) -> bool:
         z = part @ piece.matrix[2, :3] + piece.matrix[2, 3]
         return bool(z.max() >= self._band[0] and z.min() <= self._band[1])
-
-    def _scan(self, piece: Piece, contact: Array) -> list[Collision]:
-        low, high = (level - piece.matrix[2, 3] for level in self._band)
-        return columns(contact, low, high, _COLUMN_M)
 
     def _shape(self, name: str, part: Array) -> Collision:
         box = as_box(part)
@@ -220,6 +224,12 @@ def as_box_outline(points: Array) -> float | None:
     along = corners[1] - corners[0]
     yaw = math.atan2(along[1], along[0])
     return yaw - math.pi / 2 * round(yaw / (math.pi / 2))
+
+
+def _is_scan(piece: Piece, contact: Array) -> bool:
+    extent_m = float(np.ptp(contact[..., :2].reshape(-1, 2), axis=0).max())
+    level = piece.matrix[2, 2] > 1 - 1e-9  # columns stand upright in the piece's own frame
+    return len(contact) > SCAN_TRIANGLES and extent_m > SCAN_EXTENT_M and level
 
 
 def _joined(arrays: Sequence[Array | None]) -> Array | None:

@@ -24,7 +24,7 @@ def columns(triangles: Array, low_z_m: float, high_z_m: float, resolution_m: flo
     if not len(band):
         return []
     points = band.reshape(-1, 3)[:, :2]
-    grid = Grid.around(points.min(axis=0), points.max(axis=0), resolution_m, 0.0)
+    grid = Grid.around(points.min(axis=0), points.max(axis=0), resolution_m, resolution_m)
     cells = np.zeros((grid.rows, grid.columns), bool)
     mark_triangles(cells, grid, band, low_z_m, high_z_m)
     middle, height = (low_z_m + high_z_m) / 2, high_z_m - low_z_m

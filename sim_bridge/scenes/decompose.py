@@ -41,6 +41,7 @@ class Quality:
 
 _WELD_M = 1e-5
 _SMALL_M = 0.12  # a closer fit of smaller things changes nothing for a robot 0.36 m wide
+_PLACE_M = 2.5  # a smaller surface that is seen from inside is a mistake, a larger one a room
 _COVERED = 0.7  # share of the hull's surface that an open shell must have to pass for a solid
 _MAX_SHEET_TRIANGLES = 2000
 
@@ -86,12 +87,23 @@ def _component_parts(vertices: Array, faces: Faces, quality: Quality) -> list[Ar
         hull = ConvexHull(points)
     except QhullError:  # flat
         return sheet_parts(vertices[faces], quality.sheet_m)
-    small = float(np.ptp(points, axis=0).max()) < _SMALL_M
-    if small or _is_solid_and_convex(vertices[faces], faces, hull, quality.tolerance_m):
+    extent_m = float(np.ptp(points, axis=0).max())
+    inside_out = _outwardness(vertices[faces]) < 0
+    if inside_out and extent_m < _PLACE_M:  # a thing with its faces the wrong way round
+        faces, inside_out = faces[:, ::-1], False
+    convex = not inside_out and _is_solid_and_convex(vertices[faces], faces, hull, quality.tolerance_m)
+    if extent_m < _SMALL_M or convex:
         return [_thin_out(points[hull.vertices], quality.max_vertices)]
-    if not is_closed(faces) and len(faces) <= _MAX_SHEET_TRIANGLES:
+    if (inside_out or not is_closed(faces)) and len(faces) <= _MAX_SHEET_TRIANGLES:
         return sheet_parts(vertices[faces], quality.sheet_m)
     return _coacd_parts(vertices, faces, quality)
+
+
+def _outwardness(triangles: Array) -> float:
+    """Positive where most of the surface faces away from its middle: six times the volume of a closed mesh."""
+    middle = triangles.reshape(-1, 3).mean(axis=0)
+    corner = triangles - middle
+    return float(np.einsum("nd,nd->", corner[:, 0], np.cross(corner[:, 1], corner[:, 2])))
 
 
 def is_closed(faces: Faces) -> bool:
@@ -102,16 +114,15 @@ def is_closed(faces: Faces) -> bool:
 
 
 def _is_solid_and_convex(triangles: Array, faces: Faces, hull: ConvexHull, tolerance_m: float) -> bool:
-    """Whether no corner or centre lies deeper in the hull than the tolerance, and the surface is seen from outside."""
+    """Whether no corner or centre lies deeper in the hull than the tolerance, and the surface covers the hull."""
     centres = triangles.mean(axis=1)
     samples = np.concatenate([triangles.reshape(-1, 3), centres])
     depth = -(samples @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)
     if depth.max() > tolerance_m:
         return False
     area_normals = 0.5 * np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-    outwards = float(np.einsum("nd,nd->", area_normals, centres - hull.points.mean(axis=0)))
     covered = float(np.linalg.norm(area_normals, axis=1).sum()) / hull.area
-    return outwards > 0 and (is_closed(faces) or covered >= _COVERED)
+    return is_closed(faces) or covered >= _COVERED
 
 
 def _thin_out(points: Array, limit: int) -> Array:

@@ -6,6 +6,7 @@ COLLADA is read here on top of pycollada, because Gazebo's models keep their tex
 
 from __future__ import annotations
 
+import io
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,7 +98,7 @@ def load_mesh(path: Path, notes: list[str]) -> list[MeshPart]:
 def read_image(path: Path) -> Image.Image:
     """An image, fully decoded. Raises ``SceneError``."""
     try:
-        image: Image.Image = Image.open(path)
+        image: Image.Image = Image.open(io.BytesIO(path.read_bytes()))
         image.load()
         return image
     except (OSError, ValueError, SyntaxError) as error:
@@ -112,15 +113,16 @@ def _load_collada(path: Path, notes: list[str]) -> list[MeshPart]:
 
     ignorable = [collada.common.DaeUnsupportedError, collada.common.DaeBrokenRefError]
     try:
-        document = collada.Collada(str(path), ignore=ignorable)
-        geometries = list(document.scene.objects("geometry")) if document.scene is not None else []
-        looks = {id(effect): _collada_look(path, effect, notes) for effect in document.effects}
-        parts = [
-            part
-            for geometry in geometries
-            for primitive in geometry.primitives()
-            for part in _collada_part(path, primitive, geometry.original.name or geometry.original.id, looks)
-        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PendingDeprecationWarning)  # pycollada uses numpy.matrix
+            document = collada.Collada(io.BytesIO(path.read_bytes()), ignore=ignorable)
+            looks = {id(effect): _collada_look(path, effect, notes) for effect in document.effects}
+            parts = [
+                part
+                for geometry in (document.scene.objects("geometry") if document.scene is not None else ())
+                for primitive in geometry.primitives()
+                for part in _collada_part(primitive, geometry.original.name or geometry.original.id, looks)
+            ]
     except (collada.common.DaeError, ValueError, IndexError, KeyError, AttributeError, SyntaxError) as error:
         raise SceneError(
             f"{path}: is not a complete COLLADA file: {error}", "restore the file or export it again"
@@ -165,7 +167,7 @@ def _find_texture(mesh: Path, name: str) -> Path | None:
     return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
-def _collada_part(path: Path, primitive: Any, name: str, looks: dict[int, Look]) -> list[MeshPart]:
+def _collada_part(primitive: Any, name: str, looks: dict[int, Look]) -> list[MeshPart]:
     import collada
 
     if isinstance(primitive, (collada.polylist.BoundPolylist, collada.polygons.BoundPolygons)):
