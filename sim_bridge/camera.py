@@ -15,6 +15,7 @@ from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
 from sim_bridge.device import SimDevice
 from sim_bridge.head import SimHead
+from sim_bridge.model import NEAR_M, SKY_M
 from sim_bridge.noise import NonNegative, Positive
 from sim_bridge.renderer import SceneRenderer, look_along
 from sim_bridge.world import World
@@ -26,23 +27,26 @@ class CameraOptions:
 
     Attributes:
         latency_s: from exposure to delivery.
-        depth_min_m, depth_max_m: outside, depth is a hole (0).
+        depth_min_m, depth_max_m: outside, depth is a hole (0). By default the range is wider than any policy's, which
+            clips depth for itself.
         depth_unit_m: lattice of the depth values; 0 for continuous depth.
         forward_m: of the pan-tilt's axis, in front of the base's.
     """
 
     rate_hz: Positive = 30.0
     latency_s: NonNegative = 0.0
-    depth_min_m: Positive = 0.1
-    depth_max_m: Positive = 10.0
+    depth_min_m: Positive = 0.05
+    depth_max_m: Positive = 25.0
     depth_unit_m: NonNegative = 0.001
     forward_m: float = 0.0
 
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        if not self.depth_min_m < self.depth_max_m:
-            raise ValueError(f"need depth_min_m < depth_max_m, got {self.depth_min_m} and {self.depth_max_m}")
+        if not NEAR_M <= self.depth_min_m < self.depth_max_m <= SKY_M:
+            raise ValueError(
+                f"need {NEAR_M} <= depth_min_m < depth_max_m <= {SKY_M}, got {self.depth_min_m} and {self.depth_max_m}"
+            )
 
 
 class SimCamera(SimDevice, Camera):

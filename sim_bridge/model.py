@@ -38,7 +38,10 @@ NEAR_M = 0.04
 """Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
 
 FAR_M = 60.0
-"""Farthest depth that is drawn, in scenes that are not larger."""
+"""The far plane, in scenes that are not larger. MuJoCo draws its sky at 0.7 of it and hides what lies behind."""
+
+SKY_M = FAR_M / 2
+"""Everything nearer than this is a surface of the scene."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,7 @@ class _Builder:
         spec.visual.headlight.diffuse = (0.2,) * 3
         spec.visual.headlight.specular = (0.0,) * 3
         spec.visual.quality.offsamples = 0
-        # MuJoCo draws its sky at a fraction of zfar and hides what lies behind.
+        # With this extent, the planes' distances are metres.
         spec.stat.extent = 1.0
         spec.visual.map.znear = NEAR_M
         spec.visual.map.zfar = max(FAR_M, 4 * math.hypot(*scene.map.size_m))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.clock import Stopwatch
+from robot_runtime.errors import RenderingUnavailable
 from robot_runtime.hal import Intrinsics
 from sim_bridge import gl
 from sim_bridge.model import Group, SceneModel
@@ -33,7 +34,7 @@ class SceneRenderer:
         render_s: host seconds spent inside MuJoCo's rendering, reading the pixels back included.
 
     Raises:
-        RenderingUnavailable: if no OpenGL context can be made.
+        RenderingUnavailable: if no OpenGL context can be made, or MuJoCo cannot use it.
     """
 
     def __init__(self, scene_model: SceneModel, intrinsics: Intrinsics) -> None:
@@ -48,7 +49,13 @@ class SceneRenderer:
         mujoco.mj_kinematics(model, self._data)
         mujoco.mj_camlight(model, self._data)
         self._gl: gl.GLContext | None = gl.create_context(width, height)
-        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        try:
+            self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        except mujoco.FatalError as error:
+            self._gl.free()
+            raise RenderingUnavailable(
+                f"MuJoCo cannot draw with this OpenGL driver: {error}", "update it, or set MUJOCO_GL=osmesa"
+            ) from error
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
         self._context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
         self._scene = mujoco.MjvScene(model, model.ngeom + 8)
@@ -69,7 +76,7 @@ class SceneRenderer:
     def render(self, position: Vector, rotation: Rotation) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Colour, uint8 (H, W, 3), and depth along the optical axis in metres, float32 (H, W), of one instant.
 
-        Where nothing is drawn, depth is that of the sky, farther than ``model.FAR_M`` / 2.
+        Where there is no surface, depth is that of the sky, farther than ``model.SKY_M``.
 
         Args:
             position: of the optical centre in ``map``.

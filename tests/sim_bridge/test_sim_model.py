@@ -70,7 +70,7 @@ def test_a_broken_mesh_is_named(make_room: Callable[..., Scene]) -> None:
         ({"odometry": {"drift": 1}}, r"odometry\.drift"),
         ({"step_s": 0.02}, "step_s"),
         ({"head": {"min_tilt_deg": 10.0}}, "min_tilt_deg"),
-        ({"camera": {"depth_min_m": 20.0}}, "depth_min_m"),
+        ({"camera": {"depth_min_m": 5.0, "depth_max_m": 2.0}}, "depth_min_m"),
     ],
 )
 def test_bad_options_name_the_field(sim: Callable[..., Robot], options: dict, field: str) -> None:

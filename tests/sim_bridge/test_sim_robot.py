@@ -15,8 +15,10 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import Halt, PoseEstimate, Robot, Velocity, Zone
 from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import Scene
+from sim_bridge.model import Group, build_model
 from sim_bridge.noise import Drift, DriftOptions
 from sim_bridge.robot import make_robot
+from sim_bridge.world import World
 
 
 def drive(robot: Robot, velocity: Velocity, seconds: float) -> None:
@@ -265,6 +267,12 @@ class TestFloor:
         assert state.cliff == zone
         drive(robot, Velocity(-0.3, 0.0), 0.5)
         assert robot.base.state(0.1).odom == SE2()
+
+    def test_a_floor_that_is_out_of_view_still_carries(self, room: Scene) -> None:
+        compiled = build_model(room)
+        world = World(compiled)
+        compiled.model.geom_group[compiled.model.geom_group == Group.VISUAL] = Group.CULLED
+        assert world.has_floor(0.0, 0.0)
 
     def test_where_there_is_floor_nothing_is_reported(self, sim: Callable[..., Robot]) -> None:
         robot = connect_without_camera(sim())
