@@ -9,8 +9,10 @@
         def make_robot(self) -> Robot:
             return load_robot("my_robot.yaml", RobotContext(scene=None, camera=None, seed=0))
 
-**It drives the robot**: give it 0.6 m of free floor ahead and room to turn. It waits on the robot's own clock
-only, so a simulated robot needs no real time. A check that fails names the rule that was broken.
+A test site with a wall adds :class:`ContactConformance`.
+
+**It drives the robot**: give it 0.6 m of free floor ahead and room to turn. It waits on the robot's own clock only, so a
+simulated robot needs no real time. A check that fails names the rule that was broken.
 """
 
 from __future__ import annotations
@@ -277,6 +279,56 @@ class BaseConformance(Harness):
             # Loose, because the pose from before may be old; still far below 1 s of driving on.
             allowed_m = wish.linear_m_s * 0.5 + 2 * self.pose_tolerance_m
             check(travelled_m <= allowed_m, "close() leaves the wheels at zero", travelled_m)
+
+
+class ContactConformance(Harness):
+    """``hal.Base`` at a wall. Inherit it as well, with a ``make_robot`` that faces a flat wall within ``wall_m``.
+
+    Attributes:
+        wall_m: no more free floor than this lies ahead of the robot's front.
+    """
+
+    wall_m: ClassVar[float] = 0.5
+
+    @contextmanager
+    def at_wall(self) -> Iterator[Robot]:
+        """A robot that has just driven into the wall, still being told to go on."""
+        with self.connected() as robot:
+            wish = self.forward(robot)
+            for _ in range(math.ceil((self.wall_m / wish.linear_m_s + 2) / 0.02)):
+                robot.base.command(wish)
+                robot.clock.sleep(0.02)
+                if self.state(robot).bumper:
+                    break
+            check(bool(self.state(robot).bumper & Zone.CENTER), "a wall ahead presses the centre bumper")
+            yield robot
+
+    def test_contact_stops_within_5_mm_and_holds(self) -> None:
+        with self.at_wall() as robot:
+            touched = self.state(robot).odom
+            let_through = self.drive(robot, self.forward(robot), 0.5)
+            check(set(let_through) == {Velocity()}, "contact refuses every forward command", let_through)
+            check(self.state(robot).halt is Halt.CONTACT, "the state says contact", self.state(robot).halt)
+            travelled_m = self.state(robot).odom.distance_to(touched)
+            check(travelled_m <= 0.005, "the robot travels at most 5 mm after first contact", travelled_m)
+
+    def test_contact_refuses_arcs_whole_and_allows_turning(self) -> None:
+        with self.at_wall() as robot:
+            arc = Velocity(self.forward(robot).linear_m_s, self.turn_rad_s)
+            self.stays(robot, 0.3, "an arc into a pressed zone is refused whole: it would slide", wish=arc)
+            for sign in (1, -1):
+                before = self.state(robot).odom
+                self.drive(robot, Velocity(0.0, sign * self.turn_rad_s), 0.5)
+                turned_rad = wrap_angle(self.state(robot).odom.yaw_rad - before.yaw_rad)
+                check(sign * turned_rad > 0.05, "turning on the spot is allowed in contact", turned_rad)
+
+    def test_contact_is_a_level_that_clears_on_backing_off(self) -> None:
+        with self.at_wall() as robot:
+            self.stays(robot, 0.3, "contact lasts while the bumper is pressed", wish=self.forward(robot))
+            check(bool(self.state(robot).bumper), "a pressed bumper stays pressed")
+            self.drive(robot, Velocity(-self.forward(robot).linear_m_s / 2, 0.0), 1.0)
+            state = self.state(robot)
+            check(not state.bumper and state.halt is Halt.NONE, "backing off clears the contact", state)
 
 
 class HeadConformance(Harness):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drivers.fake.driver import make_robot
-from robot_runtime.conformance import RobotConformance
+from robot_runtime.conformance import ContactConformance, RobotConformance
 from robot_runtime.hal import Robot
 from robot_runtime.robots import RobotContext
 
@@ -29,3 +29,8 @@ class TestSlowFakeRobot(RobotConformance):
             "head_speed_rad_s": 0.8,
         }
         return make_robot(RobotContext(None, None, seed=0), "slow", options, "test")
+
+
+class TestFakeRobotAtWall(ContactConformance):
+    def make_robot(self) -> Robot:
+        return make_robot(RobotContext(None, None, seed=0), "wall", {**SMALL, "wall_x_m": 0.5}, "test")

@@ -12,26 +12,27 @@ import pytest
 
 from drivers.fake.driver import make_robot
 from robot_runtime.clock import Clock
-from robot_runtime.conformance import RobotConformance
+from robot_runtime.conformance import ContactConformance, RobotConformance
 from robot_runtime.errors import InvalidCommand, NotConnected, StaleData
 from robot_runtime.geometry import SE2
-from robot_runtime.hal import Mount, Robot, Velocity
+from robot_runtime.hal import Mount, Robot, Velocity, Zone
 from robot_runtime.robots import RobotContext
 from robot_runtime.safety import STILL, Guard
 
 Sabotage = Callable[[Any], Any]
 
 
-def healthy() -> Robot:
-    return make_robot(RobotContext(None, None, seed=0), "fake", {"width": 16, "height": 12}, "test")
+def healthy(**options: Any) -> Robot:
+    return make_robot(RobotContext(None, None, seed=0), "fake", {"width": 16, "height": 12, **options}, "test")
 
 
-class Sabotaged(RobotConformance):
-    def __init__(self, sabotage: Sabotage) -> None:
+class Sabotaged(RobotConformance, ContactConformance):
+    def __init__(self, sabotage: Sabotage, at_a_wall: bool) -> None:
         self.sabotage = sabotage
+        self.at_a_wall = at_a_wall
 
     def make_robot(self) -> Robot:
-        robot = healthy()
+        robot = healthy(wall_x_m=0.5) if self.at_a_wall else healthy()
         changed = self.sabotage(robot)
         return changed if isinstance(changed, Robot) else robot
 
@@ -242,6 +243,35 @@ class Sleepyhead(Clock):
         self._clock.sleep_until(deadline_ns + 200_000_000)
 
 
+def feels_nothing(r: Any) -> None:
+    r.base._truth.touched = lambda: Zone.NONE
+
+
+def ignores_contact(r: Any) -> None:
+    """Says what it feels, and drives on: the wheels spin and odometry counts."""
+    wrapped(r.base._guard, "feedback", lambda original, f: original(dataclasses.replace(f, bumper=Zone.NONE)))
+
+
+def forgets_contact(r: Any) -> None:
+    """Takes contact for an event: only the first state that has it says so."""
+    seen: list[bool] = []
+
+    def fresh_contact_only(state: Any) -> Any:
+        if not state.bumper:
+            return state
+        seen.append(True)
+        return state if len(seen) <= 2 else dataclasses.replace(state, bumper=Zone.NONE)
+
+    after(r.base, "state", fresh_contact_only)
+
+
+def refuses_all_in_contact(r: Any) -> None:
+    def wrapper(original: Callable[..., Any], velocity: Velocity) -> Any:
+        return original(STILL if r.base.state(1.0).bumper else velocity)
+
+    wrapped(r.base, "command", wrapper)
+
+
 CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("base_info_is_sane", info("base", radius_m=18.0), "radius_m is in metres"),
     ("base_info_is_sane", info("base", rate_hz=5.0), "at least twice within a command's life"),
@@ -269,6 +299,11 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("base_refuses_what_is_not_finite", accepts_anything("base"), "not finite is refused"),
     ("base_refuses_what_is_not_finite", keeps_turning_for_nan, "stops at once"),
     ("base_close_leaves", drives_on_after_close, "leaves the wheels at zero"),
+    ("contact_stops", feels_nothing, "presses the centre bumper"),
+    ("contact_stops", ignores_contact, "refuses every forward command"),
+    ("contact_refuses_arcs", refuses_all_in_contact, "turning on the spot is allowed"),
+    ("contact_is_a_level", forgets_contact, "stays pressed"),
+    ("contact_is_a_level", refuses_all_in_contact, "backing off clears"),
     ("head_state_raises", ignores_age("head", "state"), "raises StaleData"),
     ("head_clips", unclipped, "clipped to the limits"),
     ("head_clips", never_settles, "reaches its goal within"),
@@ -312,14 +347,14 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
 
 @pytest.mark.parametrize(("check", "sabotage", "rule"), CASES, ids=[f"{c[0]}: {c[2]}" for c in CASES])
 def test_a_broken_robot_is_caught_by_name(check: str, sabotage: Sabotage, rule: str) -> None:
-    suite = Sabotaged(sabotage)
+    suite = Sabotaged(sabotage, at_a_wall=check.startswith("contact"))
     (name,) = [n for n in dir(suite) if n.startswith(f"test_{check}")]
     with pytest.raises(AssertionError, match=rule):
         getattr(suite, name)()
 
 
 def test_every_check_is_tried_on_a_broken_robot() -> None:
-    checks = {name for name in dir(RobotConformance) if name.startswith("test_")}
+    checks = {name for name in dir(Sabotaged) if name.startswith("test_")}
     tried = {name for name in checks for check, _, _ in CASES if name.startswith(f"test_{check}")}
     plain = {
         "test_head_limits_are_sane_while_disconnected",
