@@ -28,6 +28,65 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Instruction:
+    """A route in words (R2R, RxR).
+
+    Attributes:
+        tokens: the dataset's own, without padding; empty if it has none.
+        language: as the dataset writes it, e.g. ``en-US``; None if it does not say.
+        trajectory_id: which reference path it describes; several instructions may share one.
+    """
+
+    text: str
+    tokens: tuple[int, ...] = ()
+    language: str | None = None
+    trajectory_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about the scene and its answer (EmbodiedQA).
+
+    Attributes:
+        type: the template, e.g. ``color_room``. answer_token: the answer's index in the dataset's vocabulary.
+    """
+
+    text: str
+    answer: str
+    type: str
+    tokens: tuple[int, ...] = ()
+    answer_token: int | None = None
+
+
+@dataclass(frozen=True)
+class ObjectPose:
+    """Where an object is and in what state: position of its origin in map, rotation as quaternion w, x, y, z.
+
+    Attributes:
+        openness: 0 closed .. 1 open; None for what does not open.
+    """
+
+    position: tuple[float, float, float]
+    quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
+    openness: float | None = None
+
+
+@dataclass(frozen=True)
+class RearrangedObject:
+    """One object of a rearrangement episode, from its start to its goal pose; goal None: it must stay.
+
+    Attributes:
+        id: the scene object or the dataset's handle. template: what to make it of, where the dataset brings it along.
+    """
+
+    id: str
+    start: ObjectPose
+    goal: ObjectPose | None = None
+    category: str | None = None
+    template: str | None = None
+
+
+@dataclass(frozen=True)
 class Episode:
     """Where to start and what to find.
 
@@ -40,6 +99,9 @@ class Episode:
         shortest_path_m: the dataset's geodesic distance from start to the nearest goal; None if it states none.
         shortest_path: the dataset's path as (x, y) points in map; empty if it states none.
         info: whatever else the dataset says, kept for writing it back.
+        instruction, reference_path: instruction following; the path as (x, y, z) points in map.
+        question: EmbodiedQA.
+        objects: rearrangement.
     """
 
     id: str
@@ -52,6 +114,10 @@ class Episode:
     shortest_path_m: float | None = None
     shortest_path: tuple[tuple[float, float], ...] = ()
     info: dict[str, Any] = field(default_factory=dict)
+    instruction: Instruction | None = None
+    reference_path: tuple[tuple[float, float, float], ...] = ()
+    question: Question | None = None
+    objects: tuple[RearrangedObject, ...] = ()
 
     @property
     def key(self) -> str:
