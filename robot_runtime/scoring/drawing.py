@@ -14,6 +14,9 @@ from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.scene import Scene, SceneObject
 from robot_runtime.scoring.view import EpisodeView
 
+MIN_FOOTPRINT_M2 = 0.03
+FURNITURE_Z_M = (0.05, 0.9)
+
 Box = tuple[float, float, float, float]
 """x, y, width, height in metres of the drawing, whose y grows downwards: y = -y of the map."""
 
@@ -36,6 +39,23 @@ def map_paths(occupancy: OccupancyMap) -> Markup:
     return Markup('<path class="floor" d="{}"/><path class="wall" d="{}"/>').format(
         _cells_path(occupancy, Cell.FREE), _cells_path(occupancy, Cell.OCCUPIED)
     )
+
+
+def furniture(scene: Scene) -> tuple[SceneObject, ...]:
+    """What stands on a map: no rugs, no lamps overhead, nothing too small to be seen; the largest first."""
+    shown = [
+        item
+        for item in scene.objects
+        if item.size[0] * item.size[1] >= MIN_FOOTPRINT_M2
+        and item.center[2] + item.size[2] / 2 > FURNITURE_Z_M[0]
+        and item.center[2] - item.size[2] / 2 < FURNITURE_Z_M[1]
+    ]
+    return tuple(sorted(shown, key=lambda item: -item.size[0] * item.size[1]))
+
+
+def object_shapes(scene: Scene) -> Markup:
+    """The furniture's footprints, so that it can be told from walls."""
+    return Markup("").join(_footprint("thing", item, item.size[0], item.size[1]) for item in furniture(scene))
 
 
 def room_labels(scene: Scene, box: Box) -> Markup:
@@ -163,14 +183,18 @@ def _goals(view: EpisodeView, unit: float) -> Markup:
 
 def _object(item: SceneObject, unit: float) -> Markup:
     width, depth = max(item.size[0], unit), max(item.size[1], unit)
+    x, y, size = item.center[0], -item.center[1] - depth / 2 - unit, unit * 2.4
+    label = Markup('<text class="goal-label" x="{}" y="{}" font-size="{}">{}</text>')
+    return _footprint("object", item, width, depth) + label.format(_n(x), _n(y), _n(size), item.category)
+
+
+def _footprint(name: str, item: SceneObject, width: float, depth: float) -> Markup:
     return Markup(
-        '<rect class="object" x="{}" y="{}" width="{}" height="{}" transform="translate({} {}) rotate({})"/>'
-        '<text class="goal-label" x="{}" y="{}" font-size="{}">{}</text>'
+        '<rect class="{}" x="{}" y="{}" width="{}" height="{}" transform="translate({} {}) rotate({})"/>'
     ).format(
-        *(_n(-width / 2), _n(-depth / 2), _n(width), _n(depth)),
-        *(_n(item.center[0]), _n(-item.center[1]), _n(-item.yaw_deg)),
-        *(_n(item.center[0]), _n(-item.center[1] - depth / 2 - unit), _n(unit * 2.4)),
-        item.category,
+        name,
+        *map(_n, (-width / 2, -depth / 2, width, depth)),
+        *map(_n, (item.center[0], -item.center[1], -item.yaw_deg)),
     )
 
 

@@ -14,11 +14,11 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.geometry import SE2
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.scene import SceneObject
-from robot_runtime.scoring.drawing import map_box
+from robot_runtime.scoring.drawing import furniture, map_box
 from robot_runtime.scoring.view import EpisodeView, load_view
 
 INK, MUTED, TRACK, GOAL, LOST, CONTACT = "#1c2430", "#667085", "#2563eb", "#15803d", "#c2410c", "#dc2626"
-_FLOOR, _WALL, _LINE = "#f0f2f5", "#56606e", "#dfe3ea"
+_FLOOR, _WALL, _THING, _LINE = "#f3f5f8", "#56606e", "#c9cfd8", "#dfe3ea"
 _SIZE_IN = (12.8, 6.4)
 _DPI = 125
 _FRAMES = 6
@@ -82,6 +82,8 @@ def _draw_map(axes: Axes, view: EpisodeView) -> None:
     occupancy = view.header.scene.map
     x0, top, width, height = map_box(occupancy)
     axes.imshow(_map_image(occupancy), origin="lower", extent=_extent(occupancy), interpolation="nearest")
+    for item in furniture(view.header.scene):
+        axes.add_patch(Polygon(_footprint(item), facecolor=_THING, edgecolor=_WALL, linewidth=0.8))
     items = {item.id: item for item in view.header.scene.objects}
     for goal in view.header.episode.goals:
         if goal.object_id in items:

@@ -131,7 +131,7 @@ def _row(index: int, path: Path, maps: dict[str, _Map], rules: Rules | None) -> 
 
 def _draw_map(name: str, scene: Scene) -> _Map:
     box = drawing.map_box(scene.map)
-    return _Map(name, box, drawing.map_paths(scene.map), drawing.room_labels(scene, box))
+    return _Map(name, box, drawing.map_paths(scene.map) + drawing.object_shapes(scene), drawing.room_labels(scene, box))
 
 
 def jpeg_uri(rgb: NDArray[np.uint8], width: int = THUMBNAIL_WIDTH) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -196,21 +197,22 @@ def episode_cell(name: str, value: float | bool | int | None) -> str:
     return str(value) if isinstance(value, int) else cell(name, float(value or 0))
 
 
-def table(scores: Sequence[EpisodeScore]) -> Table:
-    """Summary per task, agent and scene, and below it the logs that could not be scored."""
-    caption = Text(f"mean [{CONFIDENCE:.0%} interval: success Wilson, others bootstrap]")
+def table(scores: Sequence[EpisodeScore]) -> Group:
+    """A column per task, agent and scene, and below them the logs that could not be scored, for a rich console."""
+    notes = Text(f"mean [{CONFIDENCE:.0%} interval: success Wilson, others bootstrap]", style="dim")
     for score in scores:
         if not score.scorable:
-            caption.append(f"\nnot scored: {unscored_line(score)}", style="yellow")
-    result = Table(caption=caption, caption_justify="left", show_lines=True)
-    result.add_column("task\nagent, scene")
-    result.add_column("episodes", justify="right")
-    for heading, unit, _, _ in COLUMNS.values():
-        result.add_column(f"{heading} {unit}".strip(), justify="right")
-    for group in summarise(scores):
-        name = Text(group.task).append(f"\n{group.agent or 'no agent'}, {group.scene}", style="dim")
-        result.add_row(name, count(group), *(_cell_with_interval(group, name) for name in COLUMNS))
-    return result
+            notes.append(f"\nnot scored: {unscored_line(score)}", style="not dim yellow")
+    result = Table()
+    result.add_column("")
+    groups = summarise(scores)
+    for group in groups:
+        heading = Text(group.task).append(f"\n{group.agent or 'no agent'}\n{group.scene}", style="not bold")
+        result.add_column(heading, justify="right", overflow="fold")
+    result.add_row("episodes", *(count(group) for group in groups), end_section=True)
+    for name, (heading_text, unit, _, _) in COLUMNS.items():
+        result.add_row(f"{heading_text} {unit}".strip(), *(_cell_with_interval(group, name) for group in groups))
+    return Group(result, notes)
 
 
 def count(group: GroupSummary) -> str:
@@ -232,7 +234,9 @@ def _cell_with_interval(group: GroupSummary, name: str) -> Text:
     interval = group.intervals.get(name)
     if interval is None:
         return Text("–")
-    return Text(cell(name, interval.mean), no_wrap=True).append(f"\n{interval_text(name, interval)}", style="dim")
+    return Text(cell(name, interval.mean), style="bold").append(
+        f" {interval_text(name, interval)}", style="not bold dim"
+    )
 
 
 def write_json(path: Path, scores: Sequence[EpisodeScore]) -> None:

@@ -18,8 +18,10 @@ from hypothesis.extra import numpy as st_numpy
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.errors import RecordingError
+from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd
-from robot_runtime.scoring.drawing import rectangles
+from robot_runtime.scene import SceneObject
+from robot_runtime.scoring.drawing import furniture, rectangles
 from robot_runtime.scoring.picture import write_picture
 from robot_runtime.scoring.report import write_report
 from robot_runtime.scoring.view import keyframe_indices, load_view
@@ -109,6 +111,14 @@ def test_map_is_drawn_once_and_each_episode_on_it(page: Page) -> None:
     assert page.count("polyline", "curve") == 3
 
 
+def test_furniture_is_what_stands_on_the_floor() -> None:
+    flat = synthetic.scene()
+    rug = SceneObject("rug", "Rug", (1.0, 1.0, 0.01), (1.0, 1.0, 0.02))
+    lamp = SceneObject("lamp", "Lamp", (1.0, 1.0, 2.2), (0.4, 0.4, 0.3))
+    scene = replace(flat, file=replace(flat.file, objects=(*flat.objects, rug, lamp)))
+    assert [item.id for item in furniture(scene)] == ["sofa_1", "table_1"]
+
+
 def test_images_are_small_jpegs(page: Page) -> None:
     images = [attributes["src"] or "" for tag, attributes in page.tags if tag == "img"]
     assert len(images) == 8 + 8 + 2
@@ -135,8 +145,6 @@ def test_positions_off_the_map_leave_a_gap(record, tmp_path: Path) -> None:
     away = replace(steps[2].referee, pose=replace(steps[2].referee.pose, x_m=-3.0))
     steps[2] = replace(steps[2], referee=away)
     recorded = record(header, [STOP])
-    from robot_runtime.recording.writer import Recorder
-
     recorder = Recorder(recorded.parent)
     synthetic.play(recorder, header, steps)
     assert recorder.path is not None
