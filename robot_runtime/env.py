@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from typing_extensions import Self
 
 from robot_runtime.actions import Action, parse_action
-from robot_runtime.clock import Stopwatch, ns_to_seconds, seconds_to_ns
+from robot_runtime.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError, RuntimeFault
 from robot_runtime.geodesic import GeodesicMap
@@ -220,11 +220,15 @@ class Env:
 
     def _place(self, episode: Episode) -> SE2:
         """Robot at the start, standing still; returns where the policy's localizer sees it."""
+        clock = self.robot.clock
+        # At every whole second, streams of whole-numbered rates are in the same phase: an episode does not depend on
+        # those before it, and a simulated one repeats bit for bit.
+        clock.sleep_until(-(-clock.now_ns() // NS_PER_S) * NS_PER_S)
         tilt_rad = self.task.camera.tilt_rad if episode.start_tilt_rad is None else episode.start_tilt_rad
         self.robot.placer.place(episode.start, tilt_rad)
         self._motion.forget()
         self._motion.rest()
-        return mean_pose(self.robot.clock, self.robot.localizer, ORIGIN_SAMPLES)
+        return mean_pose(clock, self.robot.localizer, ORIGIN_SAMPLES)
 
     def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
         if self.task.kind == "objectnav":
