@@ -11,8 +11,8 @@
 
 A test site with a wall adds :class:`ContactConformance`.
 
-**It drives the robot**: give it 0.6 m of free floor ahead and room to turn. It waits on the robot's own clock only, so a
-simulated robot needs no real time. A check that fails names the rule that was broken.
+**It drives the robot**: give it 0.6 m of free floor ahead and room to turn. It waits on the robot's own clock only,
+so a simulated robot needs no real time. A check that fails names the rule that was broken.
 """
 
 from __future__ import annotations

@@ -286,6 +286,14 @@ def test_a_base_that_is_closed_while_it_drives_stops() -> None:
     assert truth(r) == held
 
 
+def test_a_single_device_can_be_used_in_a_with_block() -> None:
+    r = make_robot(RobotContext(None, None, 0), "fake", {}, "test")
+    with r.head as head:
+        assert not head.state(0.1).moving
+    with pytest.raises(NotConnected):
+        r.head.state(0.1)
+
+
 # --- options ----------------------------------------------------------------------------------------------------------
 
 
