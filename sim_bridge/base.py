@@ -91,11 +91,6 @@ class SimBase(SimDevice, Base):
         return self._world
 
     @property
-    def world(self) -> World:
-        """Where the base drives."""
-        return self._world
-
-    @property
     def odom(self) -> SE2:
         """Wheel odometry as last measured."""
         return self._odometry.pose

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from robot_runtime.conformance import RobotConformance
+from robot_runtime.conformance import ContactConformance, RobotConformance
+from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
 from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import Scene
@@ -27,6 +28,29 @@ class TestSimConformance(RobotConformance):
 
 class TestSimNoisyConformance(TestSimConformance):
     """``launch/robots/sim-noisy.yaml``: a pose may be some standard deviations off."""
+
+    preset = "sim-noisy"
+    pose_tolerance_m = 0.1
+    pose_tolerance_rad = math.radians(5)
+
+
+class TestSimContactConformance(ContactConformance):
+    """``launch/robots/sim.yaml``, facing the room's east wall."""
+
+    preset = "sim"
+
+    @pytest.fixture(autouse=True)
+    def _in_room(self, room: Scene) -> None:
+        self.scene = room
+
+    def make_robot(self) -> Robot:
+        robot = load_robot(self.preset, RobotContext(scene=self.scene, camera=None, seed=1))
+        robot.placer.place(SE2(2.4, 0.0, 0.0), 0.0)
+        return robot
+
+
+class TestSimNoisyContactConformance(TestSimContactConformance):
+    """``launch/robots/sim-noisy.yaml``, facing the room's east wall."""
 
     preset = "sim-noisy"
     pose_tolerance_m = 0.1
