@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from robot_runtime.errors import SceneError
+from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.scene import Scene, load_scene
@@ -21,6 +22,7 @@ from sim_bridge.scenes.decompose import Quality
 from sim_bridge.scenes.importer import ImportOptions, import_scene
 from sim_bridge.scenes.mesh_files import load_mesh
 from sim_bridge.scenes.occupancy import occupancy_from_assets
+from sim_bridge.world import World
 
 LIDAR_BAND_M = (0.1, 0.25)
 """Heights around the laser of the robot that made the house's map (TurtleBot3 Waffle Pi)."""
@@ -130,6 +132,14 @@ def test_no_small_shift_or_turn_fits_better(imported: Scene, ros_map: OccupancyM
     scores = {(r, c): agreement(r, c) for r in range(-3, 4) for c in range(-3, 4)}
     best = max(scores, key=lambda shift: scores[shift])
     assert max(abs(best[0]), abs(best[1])) <= 1
+
+
+def test_where_the_map_has_room_the_simulated_robot_touches_nothing(imported: Scene) -> None:
+    world = World(build_model(imported))
+    tight = imported.map.navigable(0.18) & (imported.map.clearance_m() < 0.2)
+    cells = np.argwhere(tight)
+    for row, column in cells[np.random.default_rng(0).choice(len(cells), 500)]:
+        world.place(SE2(*imported.map.to_point(row, column)))  # raises InvalidStart on contact
 
 
 def test_its_pictures_show_the_house(imported: Scene) -> None:
