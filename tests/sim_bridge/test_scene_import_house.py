@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -42,13 +43,15 @@ def small_house(shared_data: Path) -> Path:
 @pytest.fixture(scope="session")
 def imported(small_house: Path, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     """The house imported once for all test processes, with coarser contact shapes than by default."""
-    shared = tmp_path_factory.getbasetemp().parent
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has its own folder in one that is this run's
+        shared = shared.parent
     folder = shared / "small_house_scene"
     with (shared / "small_house_scene.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "scene.yaml").is_file():
             world = small_house / "worlds" / "small_house.world"
-            import_scene(world, folder, ImportOptions(texture_px=128, quality=Quality(tolerance_m=0.05, search=20)))
+            import_scene(world, folder, ImportOptions(texture_px=128, quality=Quality(tolerance_m=0.12, search=20)))
     return load_scene(folder)
 
 
