@@ -21,7 +21,7 @@ class FakeHead(FakeDevice, Head):
         self._truth = truth
         self._limits = limits
         self._goal = (truth.pan_rad, truth.tilt_rad)
-        self._arrived_ns: int | None = clock.now_ns()
+        self._arrived_ns: int | None = clock.now_ns() - seconds_to_ns(limits.settle_s)  # it begins at rest
         self._state: HeadState | None = None
         self._stepped_ns = clock.now_ns()
 
