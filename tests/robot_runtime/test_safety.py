@@ -462,7 +462,7 @@ class AnySequence(RuleBasedStateMachine):
 
 
 TestAnySequence = AnySequence.TestCase
-TestAnySequence.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestAnySequence.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 
 
 @given(
