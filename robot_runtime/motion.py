@@ -18,7 +18,7 @@ Ends of an action:
 ``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves.
 ``timed_out``  not within tolerance after the profile's duration x ``timeout_factor`` + ``timeout_margin_s``.
 ``stopped``  the Guard holds the wheels for an e-stop, a wheel drop or a cliff: a person has to help.
-``fault``    a device failed or went silent; :attr:`MotionController.fault` is the error.
+``fault``    a device failed or went silent; :attr:`MotionController.fault` is the error, ``measured`` is zero.
 ===========  =======================================================================================================
 
 Whatever happens, an exception of any kind included, the wheels are at zero when ``execute`` is left.
@@ -38,6 +38,7 @@ from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Base, BaseState, Halt, Head, HeadState, Velocity, Zone
 from robot_runtime.records import ActionResult, Outcome
 from robot_runtime.streams import STREAMS
+from robot_runtime.trapezoid import Trapezoid
 
 ACCEL_SHARE = 0.95
 """Of what the base can do at most; the rest is for corrections, which its Guard would otherwise cut off."""
@@ -89,41 +90,6 @@ class MotionProfile:
     def timeout_s(self, nominal_s: float) -> float:
         """How long an action may take whose profile lasts ``nominal_s``."""
         return nominal_s * self.timeout_factor + self.timeout_margin_s
-
-
-@dataclass(frozen=True, slots=True)
-class Trapezoid:
-    """The quickest motion from rest to rest over a signed distance under a speed and an acceleration limit.
-
-    Attributes:
-        distance: metres or radians. accel: of both ramps. ramp_s: duration of one ramp. duration_s: of the whole.
-    """
-
-    distance: float
-    accel: float
-    ramp_s: float
-    duration_s: float
-
-    @classmethod
-    def plan(cls, distance: float, max_speed: float, max_accel: float) -> Trapezoid:
-        """``max_speed`` and ``max_accel`` are positive; short distances never reach ``max_speed`` (a triangle)."""
-        length = abs(distance)
-        ramp_s = min(max_speed / max_accel, math.sqrt(length / max_accel))
-        cruise_s = max(0.0, length - max_accel * ramp_s * ramp_s) / (max_accel * ramp_s) if ramp_s > 0 else 0.0
-        return cls(distance, math.copysign(max_accel, distance), ramp_s, 2 * ramp_s + cruise_s)
-
-    def position(self, elapsed_s: float) -> float:
-        """Distance covered at a time; 0 before the start, all of it after the end."""
-        if elapsed_s <= 0:
-            return 0.0
-        remaining_s = self.duration_s - elapsed_s
-        if remaining_s <= 0:
-            return self.distance
-        if elapsed_s < self.ramp_s:
-            return 0.5 * self.accel * elapsed_s * elapsed_s
-        if remaining_s < self.ramp_s:
-            return self.distance - 0.5 * self.accel * remaining_s * remaining_s
-        return self.accel * self.ramp_s * (elapsed_s - 0.5 * self.ramp_s)
 
 
 class _Track:

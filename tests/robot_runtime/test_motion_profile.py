@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from robot_runtime import config
 from robot_runtime.errors import ConfigError
-from robot_runtime.motion import MotionProfile, Trapezoid
+from robot_runtime.motion import MotionProfile
+from robot_runtime.trapezoid import Trapezoid
 
 distances = st.floats(-10, 10).filter(lambda d: d == 0 or abs(d) > 1e-6)
 speeds = st.floats(0.05, 3)
