@@ -1,17 +1,17 @@
 """What belongs in which room.
 
 One function per kind of room puts its furniture in, the indispensable pieces first; a piece that finds no place is left
-out. :func:`goal_objects` then sees to it that each of RoboTHOR's object categories is there at least once.
+out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from sim_bridge.scenes.furniture import decor, seating, small, storage, wet_rooms
 from sim_bridge.scenes.furniture.kit import Model, Surface
-from sim_bridge.scenes.layout import Side
 from sim_bridge.scenes.placement import Placed, RoomPlanner
+from sim_bridge.scenes.rect import SIDES, Side
 from sim_bridge.scenes.style import Style, vivid
 
 OPPOSITE: dict[Side, Side] = {"north": "south", "south": "north", "west": "east", "east": "west"}
@@ -111,6 +111,9 @@ def _dining(room: RoomPlanner, style: Style) -> None:
             chairs.append(chair)
         if len(chairs) == 4:
             break
+    if not chairs:
+        room.remove(spot)
+        return
     room.on(small.bowl(vivid(rng)), spot)
 
 
@@ -121,34 +124,27 @@ def _seat(style: Style) -> Surface:
 def kitchen(room: RoomPlanner, style: Style) -> None:
     """A run of units along the longest free wall, a fridge, wall cabinets, a table if there is room."""
     rng = room.rng
-    sides = sorted(OPPOSITE, key=lambda side: _run_length(room, side) + 0.2 * rng.random(), reverse=True)
-    side = sides[0]
-    start, end = room.free_runs(side, 0.7)[0]
-    start, end = start + 0.03, end - 0.03
-    body, top = style.kitchen, style.worktop
+    side = max(SIDES, key=lambda side: _run_length(room, side) + 0.3 * rng.random())
+    fridge = wet_rooms.refrigerator(Surface(rng.choice(("white", "silver", "gray"))))
+    start, end = _kitchen_fridge(room, side, fridge)
     units: list[Model] = [
-        wet_rooms.kitchen_sink(body, top),
-        wet_rooms.stove(rng.choice((Surface("white"), Surface("silver")))),
+        wet_rooms.kitchen_sink(style.kitchen, style.worktop),
+        wet_rooms.stove(Surface(rng.choice(("white", "silver")))),
     ]
-    spare = min(end - start, 3.8) - 1.4
-    fridge = wet_rooms.refrigerator(rng.choice((Surface("white"), Surface("silver"), Surface("gray"))))
-    in_run = spare > (0.95 if rng.random() < 0.6 else 1.4)
-    if in_run:
-        spare -= 0.6
+    spare = min(end - start, 3.2) - 1.41
     while spare >= 0.35:
         width = round(min(spare, 1.2), 2)
-        units.insert(rng.randint(0, len(units)), wet_rooms.counter(width, body, top))
-        spare -= width
-    if in_run:
-        units.insert(rng.choice((0, len(units))), fridge)
+        units.insert(rng.randint(0, len(units)), wet_rooms.counter(width, style.kitchen, style.worktop))
+        spare -= width + 0.003
     at = start
     for unit in units:
         width = unit.size[0]
         spot = room.against_wall(unit, [side], center=at + width / 2, spacing_m=0.0)
         at += width + 0.003
         if spot is not None and unit.category == "counter":
-            room.hung(_cabinet_over(width, style), 1.45, [side], center=_along(spot), margin_m=0.0)
-    if not in_run:
+            cabinet = storage.wall_cabinet(width, style.kitchen, style.kitchen)
+            room.hung(cabinet, 1.45, [side], center=_along(spot), margin_m=0.0)
+    if not any(item.model is fridge for item in room.placed):
         room.against_wall(fridge, corner=True) or room.against_wall(fridge)
     if room.room.floor.width * room.room.floor.depth > 6:
         _dining(room, style)
@@ -159,9 +155,17 @@ def kitchen(room: RoomPlanner, style: Style) -> None:
     _pictures(room, style, 1)
 
 
-def _cabinet_over(width: float, style: Style) -> Model:
-    """The wall cabinet over a counter of that width."""
-    return storage.wall_cabinet(width, style.kitchen, style.kitchen)
+def _kitchen_fridge(room: RoomPlanner, side: Side, fridge: Model) -> tuple[float, float]:
+    """Put the fridge at an end of the run if there is room beside sink and stove; the rest of the run."""
+    runs = room.free_runs(side, 0.7)
+    start, end = (runs[0][0] + 0.03, runs[0][1] - 0.03) if runs else (0.0, 0.0)
+    if end - start < 2.05:
+        return start, end
+    for first in room.rng.sample((True, False), 2):
+        center = start + 0.3 if first else end - 0.3
+        if room.against_wall(fridge, [side], center=center, spacing_m=0.0) is not None:
+            return (start + 0.605, end) if first else (start, end - 0.605)
+    return start, end
 
 
 def _run_length(room: RoomPlanner, side: Side) -> float:
@@ -189,6 +193,7 @@ def bathroom(room: RoomPlanner, style: Style) -> None:
     if rng.random() < 0.7:
         room.against_wall(wet_rooms.laundry_basket(Surface("beige", "wicker")), corner=True)
     if large:
+        room.against_wall(storage.wardrobe(0.6, style.lacquer, style.lacquer), corner=True)
         room.against_wall(storage.chest_of_drawers(style.lacquer, style.lacquer, 0.7))
         room.against_wall(seating.stool(style.wood, style.metal))
 
@@ -221,7 +226,8 @@ def bedroom(room: RoomPlanner, style: Style) -> None:
     drawers = room.against_wall(storage.chest_of_drawers(style.wood, style.lacquer), front_m=0.3)
     if drawers is not None and rng.random() < 0.6:
         room.on(small.vase(vivid(rng), rng.randrange(3)), drawers)
-    if area > 12:
+    if area > 11:
+        room.against_wall(storage.bookshelf(0.8, 1.48, style.dark_wood), front_m=0.3)
         room.against_wall(seating.armchair(style.upholstery, style.dark_wood), corner=True)
         room.against_wall(_large_plant(room), corner=True)
     _pictures(room, style, 2)
@@ -276,34 +282,30 @@ def workplace(room: RoomPlanner, style: Style) -> Placed | None:
         if rng.random() < 0.75
         else seating.chair(style.chair_style, style.dark_wood, _seat(style))
     )
-    x, y = spot.point(-0.12, -(0.31 + 0.14))
-    room.standing(
-        chair, x, y, round(spot.yaw_deg + 180 + rng.uniform(-20, 20), 1) % 360, may_touch=[spot], spacing_m=0.02
-    )
-    room.on(small.laptop(rng.choice((Surface("silver"), Surface("gray"), Surface("black")))), spot, yaw_deg=rng.uniform(-10, 10), at=(0.35, 0.35))  # fmt: skip
+    laptop = small.laptop(Surface(rng.choice(("silver", "gray", "black"))))
+    room.on(laptop, spot, yaw_deg=rng.uniform(-10, 10), at=(0.35, 0.8))
     room.on(decor.table_lamp(style.metal, vivid(rng)), spot, at=(0.98, 0.9))
+    for aside, out in ((-0.12, 0.45), (0.0, 0.45), (-0.2, 0.32), (-0.05, 0.32)):
+        x, y = spot.point(aside, -out)
+        yaw = round(spot.yaw_deg + 180 + rng.uniform(-15, 15), 1) % 360
+        if room.standing(chair, x, y, yaw, may_touch=[spot], spacing_m=0.02) is not None:
+            break
     return spot
 
 
 def hall(room: RoomPlanner, style: Style) -> None:
     """A bench, coats, a mirror, a runner."""
     rng = room.rng
-    bench = room.against_wall(seating.bench(style.wood, style.second_fabric))
-    coats = decor.coat_rack(
-        style.wood, tuple(Surface(c, "fabric") for c in rng.sample(("blue", "gray", "red", "beige"), 3))
-    )
-    sides = [bench.side] if bench is not None and bench.side is not None else None
-    room.hung(coats, 0.92, sides) or room.hung(coats, 0.92)
-    room.hung(wet_rooms.mirror(0.5, 1.1), 0.7)
     floor = room.room.floor
-    x, y = floor.center
-    short = min(floor.width, floor.depth)
-    room.rug(
-        decor.rug(min(2.2, 0.6 * max(floor.width, floor.depth)), min(1.0, 0.55 * short), "rug_two"),
-        x,
-        y,
-        0.0 if floor.width > floor.depth else 90.0,
-    )
+    short, long = sorted((floor.width, floor.depth))
+    bench = room.against_wall(seating.bench(style.wood, style.second_fabric))
+    coats = tuple(Surface(color, "fabric") for color in rng.sample(("blue", "gray", "red", "beige"), 3))
+    rack = decor.coat_rack(style.wood, coats)
+    over_bench = [bench.side] if bench is not None and bench.side is not None else []
+    room.hung(rack, 0.92, over_bench) or room.hung(rack, 0.92)
+    room.hung(wet_rooms.mirror(0.5, 1.1), 0.7)
+    runner = decor.rug(round(min(2.2, 0.6 * long), 2), round(min(1.0, 0.55 * short), 2), "rug_two")
+    room.rug(runner, *floor.center, 0.0 if floor.width > floor.depth else 90.0)
     if short > 1.9:
         room.against_wall(storage.sideboard(1.0, style.wood, style.lacquer))
         room.against_wall(_large_plant(room), corner=True)
@@ -333,76 +335,3 @@ FURNISH: dict[str, Callable[[RoomPlanner, Style], None]] = {
     "study": study,
     "hall": hall,
 }
-
-
-# --- RoboTHOR's goals -------------------------------------------------------------------------------------------------
-
-
-def goal_objects(rooms: list[RoomPlanner], style: Style) -> list[str]:
-    """Add what is missing of RoboTHOR's twelve object categories, each in its usual place, and a few more at random.
-
-    Returns:
-        The categories for which there was no place.
-    """
-    rng = rooms[0].rng
-    shuffled = rng.sample(rooms, len(rooms))
-    if not _present(rooms, "Laptop") and not any(
-        workplace(r, style) for r in _of(shuffled, "study", "bedroom", "living_room")
-    ):
-        _put(shuffled, ("table", "chest_of_drawers", "cabinet"), small.laptop(Surface("silver")), yaw_deg=0.0)
-    wood = Surface(rng.choice(("oak", "birch", "walnut")), "wood")
-    table = ("table", "counter", "desk", "cabinet", "chest_of_drawers")
-    plans: dict[str, Callable[[], bool]] = {
-        "AlarmClock": lambda: _put(shuffled, ("nightstand", "chest_of_drawers", "bookshelf", "desk"), small.alarm_clock(vivid(rng)), 0.0),
-        "Apple": lambda: _put(shuffled, table, small.apple(Surface(rng.choice(("red", "green"))))),
-        "BaseballBat": lambda: _bat(_of(shuffled, "bedroom", "study", "hall", "living_room"), wood),
-        "BasketBall": lambda: _stand(_of(shuffled, "living_room", "bedroom", "study", "hall"), small.basketball()),
-        "Bowl": lambda: _put(_of(shuffled, "kitchen", "living_room", "study", "bedroom"), table, small.bowl(vivid(rng))),
-        "GarbageCan": lambda: _stand(_of(shuffled, "kitchen", "bathroom", "study", "living_room", "hall"), small.garbage_can(rng.choice((Surface("silver"), Surface("red"), Surface("gray"), Surface("white"))), rng.random() < 0.5), corner=True),
-        "HousePlant": lambda: _put(shuffled, ("cabinet", "table", "chest_of_drawers"), small.house_plant(Surface("terracotta"), 0.34, 1)) or _stand(shuffled, small.house_plant(Surface("white"), 0.8, 2)),
-        "Mug": lambda: _put(shuffled, table, small.mug(vivid(rng))),
-        "SprayBottle": lambda: _put(_of(shuffled, "bathroom"), ("sink", "chest_of_drawers"), small.spray_bottle(vivid(rng))) or _put(_of(shuffled, "kitchen"), ("counter",), small.spray_bottle(vivid(rng))),
-        "Television": lambda: _hang_television(_of(shuffled, "living_room", "bedroom")),
-        "Vase": lambda: _put(shuffled, ("bookshelf", "fireplace", "cabinet", "chest_of_drawers", "table"), small.vase(vivid(rng), rng.randrange(3))),
-    }  # fmt: skip
-    missing = []
-    for category, plan in plans.items():
-        if not _present(rooms, category) and not plan():
-            missing.append(category)
-        elif rng.random() < 0.25 and category not in ("Television", "BaseballBat"):
-            plan()
-    if not _present(rooms, "Laptop"):
-        missing.append("Laptop")
-    return missing
-
-
-def _of(rooms: list[RoomPlanner], *categories: str) -> list[RoomPlanner]:
-    return [room for category in categories for room in rooms if room.room.category == category]
-
-
-def _present(rooms: list[RoomPlanner], category: str) -> bool:
-    return any(item.model.category == category for room in rooms for item in room.placed)
-
-
-def _put(rooms: list[RoomPlanner], bases: Iterable[str], model: Model, yaw_deg: float | None = None) -> bool:
-    """Put a model on a piece of furniture of the first category that has room for it within reach of the eye."""
-    for category in bases:
-        for room in rooms:
-            hosts = [p for p in room.placed if p.model.category == category and p.bottom < 0.5]
-            for host in hosts:
-                if room.on(model, host, yaw_deg=yaw_deg) is not None:
-                    return True
-    return False
-
-
-def _stand(rooms: list[RoomPlanner], model: Model, *, corner: bool = False) -> bool:
-    return any(room.against_wall(model, corner=corner) is not None for room in rooms)
-
-
-def _bat(rooms: list[RoomPlanner], wood: Surface) -> bool:
-    leaning, lying = small.baseball_bat(wood, True), small.baseball_bat(wood, False)
-    return _stand(rooms, leaning, corner=True) or _stand(rooms, lying)
-
-
-def _hang_television(rooms: list[RoomPlanner]) -> bool:
-    return any(room.hung(small.television(0.9, True), 1.0) is not None for room in rooms)

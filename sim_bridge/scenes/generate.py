@@ -2,7 +2,8 @@
 
 ``generate_scene(folder, seed, size)`` is the whole interface. A seed stands for one flat: plan, style, furniture,
 textures; the same seed writes the same bytes. A flat that a robot cannot drive through, in which a room lacks what
-makes it that room, or that has no place for one of RoboTHOR's object categories, is thrown away and the seed's next attempt is taken.
+makes it that room, or that has no place for one of RoboTHOR's object categories, is thrown away and the seed's next
+attempt is taken.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,22 +21,21 @@ from robot_runtime.errors import SceneError
 from robot_runtime.maps import OccupancyMap
 from robot_runtime.scene import Asset, Room, SceneFile
 from sim_bridge.scenes import shell
-from sim_bridge.scenes.furnish import FURNISH, goal_objects
+from sim_bridge.scenes.furnish import FURNISH
 from sim_bridge.scenes.furniture import decor
 from sim_bridge.scenes.furniture.kit import Surface
-from sim_bridge.scenes.layout import SIDES, FloorPlan, draw_plan
+from sim_bridge.scenes.goals import GOALS, goal_objects
+from sim_bridge.scenes.layout import FloorPlan, draw_plan
 from sim_bridge.scenes.occupancy import occupancy_from_assets
+from sim_bridge.scenes.passage import ROBOT_RADIUS_M
 from sim_bridge.scenes.placement import RoomPlanner
+from sim_bridge.scenes.rect import SIDES
 from sim_bridge.scenes.scene_files import save_scene_file
 from sim_bridge.scenes.scene_writer import AssetStore, object_asset, scene_object
 from sim_bridge.scenes.style import Style, draw_style
 from sim_bridge.scenes.view_points import write_view_points
 
 CEILING_M = 2.5
-ROBOTHOR_CATEGORIES = (
-    "AlarmClock", "Apple", "BaseballBat", "BasketBall", "Bowl", "GarbageCan", "HousePlant", "Laptop", "Mug",
-    "SprayBottle", "Television", "Vase",
-)  # fmt: skip
 _INDISPENSABLE = {
     "living_room": ("sofa",),
     "kitchen": ("sink", "stove", "refrigerator"),
@@ -42,19 +43,17 @@ _INDISPENSABLE = {
     "bathroom": ("toilet", "sink"),
     "study": ("desk", "chair"),
 }
-_ROBOT_RADIUS_M = 0.18
-_LANE_RADIUS_M = 0.22
+_DOOR_LANE_M = 0.22
 _ATTEMPTS = 60
 
 
 @dataclass(frozen=True)
-class _Flat:
-    """A furnished flat before it is written."""
+class _Furnished:
+    """A floor plan with everything in its rooms."""
 
     plan: FloorPlan
     style: Style
     rooms: list[RoomPlanner]
-    rng: random.Random
 
 
 def generate_scene(folder: Path, seed: int, size: str = "robothor") -> None:
@@ -71,35 +70,58 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor") -> None:
         raise SceneError(f"{folder}: is there already", "name a new folder, or delete this one first")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-        for attempt in range(_ATTEMPTS):
-            draft = Path(scratch) / str(attempt)
-            if _attempt(draft, seed, size, attempt):
+        for number, flat in enumerate(flats(seed, size)):
+            draft = Path(scratch) / str(number)
+            flat.write(draft)
+            view_points = write_view_points(draft)
+            if {item.category for item in flat.file.objects if item.id in view_points}.issuperset(GOALS):
                 # Only whole scenes appear under the folder's own name.
                 draft.replace(folder)
                 return
     raise SceneError(f"{folder}: seed {seed} gives no valid flat of size {size!r}", "use another seed")
 
 
-def _attempt(folder: Path, seed: int, size: str, attempt: int) -> bool:
-    """Write one attempt of a seed; False, perhaps with files left behind, if it is no good."""
-    flat = _furnish(size, random.Random(f"{size}:{seed}:{attempt}"))
-    if flat is None:
-        return False
-    store = AssetStore()
-    file = _scene_file(flat, store, name=f"{size}_{seed}", seed=seed, size=size)
-    occupancy = occupancy_from_assets(folder, file)
-    if not everywhere_reachable(occupancy, file):
-        return False
-    folder.mkdir()
-    store.write(folder, seed)
-    occupancy.save(folder / "map.yaml")
-    save_scene_file(folder / "scene.yaml", file)
-    view_points = write_view_points(folder)
-    seen = {item.category for item in file.objects if item.id in view_points}
-    return seen.issuperset(ROBOTHOR_CATEGORIES)
+@dataclass(frozen=True)
+class Flat:
+    """A flat before it is written.
+
+    Attributes:
+        store: its meshes and textures. map: its occupancy.
+    """
+
+    file: SceneFile
+    store: AssetStore
+    map: OccupancyMap
+    seed: int
+
+    def write(self, folder: Path) -> None:
+        """Write everything but the view points into a new folder."""
+        folder.mkdir()
+        self.store.write(folder, self.seed)
+        self.map.save(folder / "map.yaml")
+        save_scene_file(folder / "scene.yaml", self.file)
 
 
-def _furnish(size: str, rng: random.Random) -> _Flat | None:
+def flats(seed: int, size: str) -> Iterator[Flat]:
+    """A seed's flats that are furnished in full and that a robot can drive through, best taken the first.
+
+    Raises:
+        SceneError: unknown size.
+    """
+    for attempt in range(_ATTEMPTS):
+        rng = random.Random(f"{size}:{seed}:{attempt}")
+        furnished = _furnish(size, rng)
+        if furnished is None:
+            continue
+        store = AssetStore()
+        file = _scene_file(furnished, store, rng, seed, size)
+        # The contact shapes are boxes and cylinders: no mesh file is read.
+        occupancy = occupancy_from_assets(Path(file.name), file)
+        if everywhere_reachable(occupancy, file):
+            yield Flat(file, store, occupancy, seed)
+
+
+def _furnish(size: str, rng: random.Random) -> _Furnished | None:
     """A flat with everything in it; None when an object category found no place."""
     plan = draw_plan(size, rng)
     style = draw_style(rng)
@@ -112,7 +134,7 @@ def _furnish(size: str, rng: random.Random) -> _Flat | None:
         planner.from_ceiling(decor.ceiling_lamp(Surface(rng.choice(("white", "cream")))))
         rooms.append(planner)
     whole = all(_indispensable(planner) for planner in rooms) and not goal_objects(rooms, style)
-    return _Flat(plan, style, rooms, rng) if whole else None
+    return _Furnished(plan, style, rooms) if whole else None
 
 
 def _indispensable(planner: RoomPlanner) -> bool:
@@ -120,17 +142,15 @@ def _indispensable(planner: RoomPlanner) -> bool:
     return kinds.issuperset(_INDISPENSABLE.get(planner.room.category, ()))
 
 
-def _scene_file(flat: _Flat, store: AssetStore, *, name: str, seed: int, size: str) -> SceneFile:
-    assets = [
-        Asset("walls", visual=store.visuals("outside", shell.outside_parts(flat.plan, CEILING_M)),
-              collision=shell.wall_collision(flat.plan, CEILING_M))
-    ]  # fmt: skip
+def _scene_file(flat: _Furnished, store: AssetStore, rng: random.Random, seed: int, size: str) -> SceneFile:
+    outside = store.visuals("outside", shell.outside_parts(flat.plan, CEILING_M))
+    assets = [Asset("walls", visual=outside, collision=shell.wall_collision(flat.plan, CEILING_M))]
     objects, counts = [], Counter[str]()
     for planner in flat.rooms:
         room = planner.room
-        finish = flat.style.finish(room.category, flat.rng)
+        finish = flat.style.finish(room.category, rng)
         doors = Counter(door.side for door in room.doors)
-        accent_side = min(SIDES, key=lambda side: (doors[side], flat.rng.random()))
+        accent_side = min(SIDES, key=lambda side: (doors[side], rng.random()))
         parts = shell.room_parts(room, finish, CEILING_M, accent_side)
         assets.append(Asset(room.id, visual=store.visuals(room.id, parts)))
         for item in planner.placed:
@@ -145,7 +165,7 @@ def _scene_file(flat: _Flat, store: AssetStore, *, name: str, seed: int, size: s
     )
     return SceneFile(
         schema=1,
-        name=name,
+        name=f"{size}_{seed}",
         rooms=rooms,
         objects=tuple(objects),
         ceiling_m=CEILING_M,
@@ -157,10 +177,10 @@ def _scene_file(flat: _Flat, store: AssetStore, *, name: str, seed: int, size: s
 
 def everywhere_reachable(occupancy: OccupancyMap, file: SceneFile) -> bool:
     """Whether the robot's free space is one piece, and lanes of comfortable width lead into every room."""
-    _, pieces = ndimage.label(occupancy.navigable(_ROBOT_RADIUS_M))
+    _, pieces = ndimage.label(occupancy.navigable(ROBOT_RADIUS_M))
     if pieces != 1:
         return False
-    lanes, count = ndimage.label(occupancy.navigable(_LANE_RADIUS_M))
+    lanes, count = ndimage.label(occupancy.navigable(_DOOR_LANE_M))
     sizes = ndimage.sum_labels(lanes > 0, lanes, range(1, count + 1))
     main = lanes == 1 + int(sizes.argmax())
     for room in file.rooms:

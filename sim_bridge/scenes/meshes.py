@@ -1,4 +1,4 @@
-"""Small procedural meshes and their OBJ text.
+"""Small procedural meshes.
 
 Every primitive returns a :class:`Mesh` with outward faces, normals and texture coordinates in **metres** of surface;
 the writer divides them by the texture's tile size. z is up.
@@ -153,7 +153,10 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Mesh:
     angle = np.linspace(0.0, 2 * math.pi, segments + 1)
     cos, sin = np.cos(angle), np.sin(angle)
     widest = float(points[:, 0].max())
-    vertices, normals, uv, faces = [], [], [], []
+    vertices: list[Array] = []
+    normals: list[Array] = []
+    uv: list[Array] = []
+    faces: list[list[int]] = []
     for i in range(len(step)):
         ends = []
         for end, neighbour in ((i, i - 1), (i + 1, i + 1)):
@@ -286,25 +289,3 @@ def leaf(length: float, width: float, rise_deg: float, droop_deg: float, segment
     normals = np.repeat(up, 2, axis=0)
     uv = np.stack([vertices[:, 0], vertices[:, 1]], axis=1)
     return merge([_outward(vertices, normals, uv, faces), _outward(vertices, -normals, uv, faces)])
-
-
-def to_obj(mesh: Mesh, tile_m: float) -> str:
-    """Wavefront OBJ text: positions in metres (0.1 mm), texture coordinates in tiles of ``tile_m``."""
-    lines: list[str] = []
-    columns = []
-    for keyword, values, decimals in (
-        ("v", mesh.vertices, 4),
-        ("vt", mesh.uv_m / tile_m, 3),
-        ("vn", mesh.normals, 3),
-    ):
-        unique, inverse = np.unique(np.round(values, decimals) + 0.0, axis=0, return_inverse=True)
-        lines += [keyword + "".join(f" {_short(value, decimals)}" for value in row) for row in unique]
-        columns.append(inverse.reshape(-1) + 1)
-    corner = np.stack(columns, axis=1)
-    lines += ["f " + " ".join("/".join(map(str, corner[k])) for k in face) for face in mesh.faces]
-    return "\n".join(lines) + "\n"
-
-
-def _short(value: float, decimals: int) -> str:
-    text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text

@@ -13,25 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import shapely
-from numpy.typing import NDArray
-from scipy import ndimage
 
-from robot_runtime.maps import Cell, OccupancyMap
 from sim_bridge.scenes.furniture.kit import Model, Support
-from sim_bridge.scenes.layout import SIDES, Opening, PlanRoom, Rect, Side
-from sim_bridge.scenes.raster import Grid, mark_outline, slice_hull
-from sim_bridge.scenes.shapes import corners
+from sim_bridge.scenes.layout import PlanRoom
+from sim_bridge.scenes.passage import Passage
+from sim_bridge.scenes.rect import SIDES, Rect, Side
+from sim_bridge.scenes.shapes import Points, corners
 
 WALL_GAP_M = 0.02  # leaves room for the baseboard
 SPACING_M = 0.04
 DOOR_DEPTH_M = 0.75
-ROBOT_BAND_M = (0.03, 0.9)
-ROBOT_RADIUS_M = 0.18
-LANE_RADIUS_M = 0.27  # half of a lane that a policy finds comfortable
-_LANE_SHARE = 0.85
-_GRID_M = 0.025
-_DOORWAY_M = 0.3
 _TRIES = 40
 _FACING: dict[Side, float] = {"north": 0.0, "south": 180.0, "west": 90.0, "east": 270.0}
 
@@ -101,14 +92,7 @@ class RoomPlanner:
     def __post_init__(self) -> None:
         floor = self.room.floor
         self._door_zones = [floor.strip(d.side, d.start - 0.06, d.end + 0.06, DOOR_DEPTH_M) for d in self.room.doors]
-        low, high = np.array([floor.x0, floor.y0]), np.array([floor.x1, floor.y1])
-        # The same grid lines as the scene's map, so that what is passable here is passable there.
-        self._grid = Grid.around(low, high, _GRID_M, _DOORWAY_M)
-        self._blocked = np.ones((self._grid.rows, self._grid.columns), bool)
-        self._blocked[self._cells(floor)] = False
-        for door in self.room.doors:
-            self._blocked[self._cells(floor.strip(door.side, door.start, door.end, -_DOORWAY_M))] = False
-            self._blocked[self._cells(_seam(floor, door))] = False
+        self._passage = Passage(floor, self.room.doors, self._door_zones)
 
     # --- on the floor ---------------------------------------------------------------------------------------------
 
@@ -221,7 +205,7 @@ class RoomPlanner:
                 continue
             if rect.grown(spacing_m).overlaps(other.rect) or (front_m > 0 and front.overlaps(other.rect)):
                 return None
-        if self._hides_window(spot) or not self._passable_with(spot):
+        if self._hides_window(spot) or not self._passage.stays_open(_contact_corners(spot)):
             return None
         if front_m > 0:
             self.keep_free.append(front)
@@ -229,51 +213,21 @@ class RoomPlanner:
 
     def _keep(self, spot: Placed) -> Placed:
         self.placed.append(spot)
-        self._mark(self._blocked, spot)
+        self._passage.block(_contact_corners(spot))
         return spot
+
+    def remove(self, spot: Placed) -> None:
+        """Take a piece out again."""
+        self.placed.remove(spot)
+        self._passage.clear()
+        for item in self.placed:
+            self._passage.block(_contact_corners(item))
 
     def _hides_window(self, spot: Placed) -> bool:
         return any(
             spot.top > w.bottom and spot.rect.overlaps(self.room.floor.strip(w.side, w.start, w.end, 0.3))
             for w in self.room.windows
         )
-
-    def _passable_with(self, spot: Placed) -> bool:
-        """Whether, with ``spot`` in the room, a robot gets from everywhere in it to everywhere, doors included; and
-        most of the room, all doors included, lies on lanes of comfortable width."""
-        blocked = self._blocked.copy()
-        self._mark(blocked, spot)
-        cells = np.where(blocked, np.uint8(Cell.OCCUPIED), np.uint8(Cell.FREE))
-        clearance = OccupancyMap(cells, _GRID_M, self._grid.origin_x_m, self._grid.origin_y_m).clearance_m()
-        if ndimage.label(clearance >= ROBOT_RADIUS_M)[1] != 1:
-            return False
-        lanes, count = ndimage.label(clearance >= LANE_RADIUS_M)
-        sizes = np.bincount(lanes.ravel(), minlength=count + 1)[1:]
-        if not count or sizes.max() < _LANE_SHARE * sizes.sum():
-            return False
-        main = lanes == 1 + sizes.argmax()
-        return all(bool(main[self._cells(zone)].any()) for zone in self._door_zones)
-
-    def _cells(self, rect: Rect) -> tuple[slice, slice]:
-        """The cells that lie wholly in a rectangle."""
-        grid = self._grid
-        x0, y0 = ((v - o) / _GRID_M for v, o in ((rect.x0, grid.origin_x_m), (rect.y0, grid.origin_y_m)))
-        x1, y1 = ((v - o) / _GRID_M for v, o in ((rect.x1, grid.origin_x_m), (rect.y1, grid.origin_y_m)))
-        return (
-            slice(max(0, math.ceil(y0 - 1e-6)), max(0, math.floor(y1 + 1e-6))),
-            slice(max(0, math.ceil(x0 - 1e-6)), max(0, math.floor(x1 + 1e-6))),
-        )
-
-    def _mark(self, cells: NDArray[np.bool_], spot: Placed) -> None:
-        """Block the cells under what a robot would bump into, as the scene's map will."""
-        c, s = math.cos(math.radians(spot.yaw_deg)), math.sin(math.radians(spot.yaw_deg))
-        turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-        for shape in spot.model.collision:
-            points = corners(Path(), shape) @ turn.T + np.array([spot.x, spot.y, spot.z])
-            shadow = slice_hull(points, *ROBOT_BAND_M)
-            if len(shadow):
-                outline = shapely.get_coordinates(shapely.MultiPoint(shadow).convex_hull)
-                mark_outline(cells, self._grid, outline)
 
     # --- on furniture and on walls --------------------------------------------------------------------------------
 
@@ -384,6 +338,15 @@ class RoomPlanner:
         return sorted(runs, key=lambda run: run[0] - run[1])
 
 
+def _contact_corners(spot: Placed) -> list[Points]:
+    """Corner points in ``map`` of the model's contact shapes."""
+    c, s = math.cos(math.radians(spot.yaw_deg)), math.sin(math.radians(spot.yaw_deg))
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    at = np.array([spot.x, spot.y, spot.z])
+    # These shapes are boxes and cylinders, for which no folder is read.
+    return [corners(Path(), shape) @ turn.T + at for shape in spot.model.collision]
+
+
 def _front_strip(spot: Placed, depth_m: float) -> Rect:
     """The floor before a model that stands against a wall."""
     rect = spot.rect
@@ -394,11 +357,3 @@ def _front_strip(spot: Placed, depth_m: float) -> Rect:
     if spot.side == "west":
         return Rect(rect.x1, rect.y0, rect.x1 + depth_m, rect.y1)
     return Rect(rect.x0 - depth_m, rect.y0, rect.x0, rect.y1)
-
-
-def _seam(floor: Rect, door: Opening) -> Rect:
-    """The floor on both sides of the line between a room and its doorway."""
-    inside, outside = (floor.strip(door.side, door.start, door.end, sign * 2 * _GRID_M) for sign in (1, -1))
-    return Rect(
-        min(inside.x0, outside.x0), min(inside.y0, outside.y0), max(inside.x1, outside.x1), max(inside.y1, outside.y1)
-    )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
+
 from robot_runtime.scene import Asset, Material, SceneObject, Visual
 from sim_bridge.scenes.furniture.kit import Surface
-from sim_bridge.scenes.meshes import Mesh, merge, to_obj
+from sim_bridge.scenes.meshes import Mesh, merge
 from sim_bridge.scenes.placement import Placed
 from sim_bridge.scenes.textures import draw_png
 
@@ -81,3 +83,25 @@ def object_asset(item: Placed, object_id: str, store: AssetStore) -> Asset:
         tuple(store.visual(f"{item.model.kind}_{s.name}", mesh, s) for s, mesh in item.model.by_surface.items()),
         item.model.collision,
     )
+
+
+def to_obj(mesh: Mesh, tile_m: float) -> str:
+    """Wavefront OBJ text: positions in metres (0.1 mm), texture coordinates in tiles of ``tile_m``."""
+    lines: list[str] = []
+    columns = []
+    for keyword, values, decimals in (
+        ("v", mesh.vertices, 4),
+        ("vt", mesh.uv_m / tile_m, 3),
+        ("vn", mesh.normals, 3),
+    ):
+        unique, inverse = np.unique(np.round(values, decimals) + 0.0, axis=0, return_inverse=True)
+        lines += [keyword + "".join(f" {_short(value, decimals)}" for value in row) for row in unique]
+        columns.append(inverse.reshape(-1) + 1)
+    corner = np.stack(columns, axis=1)
+    lines += ["f " + " ".join("/".join(map(str, corner[k])) for k in face) for face in mesh.faces]
+    return "\n".join(lines) + "\n"
+
+
+def _short(value: float, decimals: int) -> str:
+    text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from robot_runtime.scene import Collision
 from sim_bridge.scenes.furniture.kit import Surface
-from sim_bridge.scenes.layout import DOOR_HEIGHT_M, SIDES, FloorPlan, Opening, PlanRoom, Rect, Side
+from sim_bridge.scenes.layout import DOOR_HEIGHT_M, FloorPlan, Opening, PlanRoom
 from sim_bridge.scenes.meshes import Mesh, Point, box, merge, quad
+from sim_bridge.scenes.rect import SIDES, Rect, Side
 from sim_bridge.scenes.style import RoomFinish
 
 BASEBOARD_M = (0.08, 0.012)  # height, thickness
@@ -152,8 +153,7 @@ class _Wall:
         middle, across = (left + right) / 2, bottom + 0.62 * (top - bottom)
         trim.append(self._bar(middle - 0.02, middle + 0.02, bottom, top, 0.03, deep))
         trim.append(self._bar(left, right, across - 0.015, across + 0.015, 0.03, deep))
-        for edge in (left, right - 0.035):
-            trim.append(self._bar(edge, edge + 0.035, bottom, top, 0.035, deep))
+        trim += [self._bar(edge, edge + 0.035, bottom, top, 0.035, deep) for edge in (left, right - 0.035)]
         corners = [
             self._point(along, height, deep)
             for along, height in ((left, bottom), (right, bottom), (right, top), (left, top))

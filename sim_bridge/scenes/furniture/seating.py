@@ -24,8 +24,7 @@ def sofa(width: float, fabric: Surface, wood: Surface) -> Model:
         (box((inner, depth - 0.06, 0.2), (0, 0.01, 0.1), 0.02), fabric),
         (box((inner, back, 0.62), (0, depth / 2 - back / 2, 0.2), 0.06), fabric),
     ]
-    for side in (-1, 1):
-        parts.append((box((arm, depth, 0.52), (side * (width - arm) / 2, 0, 0.1), 0.05), fabric))
+    parts += [(box((arm, depth, 0.52), (i * (width - arm) / 2, 0, 0.1), 0.05), fabric) for i in (-1, 1)]
     for k in range(seats):
         x = -inner / 2 + (k + 0.5) * each
         parts.append((box((each - 0.012, depth - back, 0.14), (x, -back / 2 + 0.01, seat_z - 0.14), 0.04), fabric))

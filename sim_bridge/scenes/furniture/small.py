@@ -49,7 +49,9 @@ def apple(skin: Surface) -> Model:
 
 def baseball_bat(wood: Surface, leaning: bool) -> Model:
     """A bat, leaning against the wall behind it (+y) or lying along x."""
-    profile = [(0, 0), (0.024, 0), (0.025, 0.012), (0.014, 0.022), (0.0125, 0.3), (0.02, 0.45), (0.032, 0.62), (0.033, 0.8), (0.024, 0.838), (0, 0.84)]  # fmt: skip
+    profile = [
+        (0, 0), (0.024, 0), (0.025, 0.012), (0.014, 0.022), (0.0125, 0.3), (0.02, 0.45), (0.032, 0.62),
+        (0.033, 0.8), (0.024, 0.838), (0, 0.84)]  # fmt: skip
     bat, grip = lathe(profile, 14), lathe([(0.0142, 0.025), (0.0136, 0.26)], 12)
     if leaning:
         # Handle up: turned over, tilted by 14 degrees towards the wall, knob against it.
@@ -76,7 +78,9 @@ def basketball() -> Model:
 
 def bowl(glaze: Surface) -> Model:
     """An open bowl."""
-    profile = [(0, 0), (0.045, 0), (0.05, 0.012), (0.09, 0.04), (0.115, 0.08), (0.108, 0.08), (0.084, 0.044), (0.04, 0.018), (0, 0.015)]  # fmt: skip
+    profile = [
+        (0, 0), (0.045, 0), (0.05, 0.012), (0.09, 0.04), (0.115, 0.08), (0.108, 0.08), (0.084, 0.044),
+        (0.04, 0.018), (0, 0.015)]  # fmt: skip
     parts = ((lathe(profile, 20), glaze),)
     return Model("bowl", "Bowl", parts, hull_box(parts), (), glaze.color_name, movable=True)
 
@@ -91,15 +95,16 @@ def garbage_can(body: Surface, pedal: bool) -> Model:
     can = lathe(
         [(0, 0), (0.11, 0), (0.145, 0.34), (0.15, 0.345), (0.15, 0.36), (0.138, 0.36), (0.1, 0.02), (0, 0.02)], 18
     )
-    parts = ((can, body),)
-    return Model("open_bin", "GarbageCan", parts, (drum(0.3, 0.36),), (), body.color_name, movable=True)
+    return Model("open_bin", "GarbageCan", ((can, body),), (drum(0.3, 0.36),), (), body.color_name, movable=True)
 
 
 def house_plant(pot: Surface, height: float, style: int) -> Model:
     """A potted plant: 0 arching palm leaves, 1 a bushy shrub, 2 upright sword leaves."""
     radius = 0.13 if height > 0.5 else 0.075
     pot_z = radius * 1.8
-    vase = lathe([(0, 0), (radius * 0.72, 0), (radius, pot_z), (radius * 1.06, pot_z), (radius * 1.06, pot_z * 1.1), (radius * 0.94, pot_z * 1.1), (radius * 0.9, pot_z * 0.93)], 18)  # fmt: skip
+    vase = lathe([
+        (0, 0), (radius * 0.72, 0), (radius, pot_z), (radius * 1.06, pot_z), (radius * 1.06, pot_z * 1.1),
+        (radius * 0.94, pot_z * 1.1), (radius * 0.9, pot_z * 0.93)], 18)  # fmt: skip
     soil = lathe([(radius * 0.93, pot_z * 0.94), (0, pot_z * 0.96)], 18)
     rest = height - pot_z
     blades: list[Mesh] = []
@@ -125,20 +130,24 @@ def house_plant(pot: Surface, height: float, style: int) -> Model:
     parts = ((vase, pot), (soil, Surface("soil")), (merge(blades), Surface("leaf")))
     low, high = parts[2][0].bounds
     spread = min(float((high - low)[:2].max()), 2.4 * radius * 1.06 + 0.1)
-    collision = (drum(round(radius * 2.12, 3), round(pot_z * 1.1, 3)),)
+    collision = [drum(radius * 2.12, pot_z * 1.1)]
     if height > 0.5:
-        collision += (drum(round(spread, 3), round(rest, 3), (0, 0, round(pot_z, 3))),)
+        collision.append(drum(spread, float(high[2]) - pot_z, (0, 0, pot_z)))
     kind = f"plant_{style}_{round(height * 100)}"
-    return Model(kind, "HousePlant", parts, collision, (), "green", movable=True)
+    return Model(kind, "HousePlant", parts, tuple(collision), (), "green", movable=True)
 
 
 def laptop(lid: Surface) -> Model:
     """An open laptop whose screen faces -y."""
     width, depth = 0.33, 0.23
     base = box((width, depth, 0.016), (0, 0, 0), 0.004)
-    keys = quad([(-0.155, -0.105, 0.0172), (0.155, -0.105, 0.0172), (0.155, 0.1, 0.0172), (-0.155, 0.1, 0.0172)], [(0, 0), (1, 0), (1, 1), (0, 1)])  # fmt: skip
+    keys = quad([
+        (-0.155, -0.105, 0.0172), (0.155, -0.105, 0.0172), (0.155, 0.1, 0.0172),
+        (-0.155, 0.1, 0.0172)], [(0, 0), (1, 0), (1, 1), (0, 1)])  # fmt: skip
     back = box((width, 0.008, 0.22), (0, 0, 0), 0.003)
-    screen = quad([(-0.152, -0.0052, 0.012), (0.152, -0.0052, 0.012), (0.152, -0.0052, 0.208), (-0.152, -0.0052, 0.208)], [(0, 0), (1, 0), (1, 1), (0, 1)])  # fmt: skip
+    screen = quad([
+        (-0.152, -0.0052, 0.012), (0.152, -0.0052, 0.012), (0.152, -0.0052, 0.208),
+        (-0.152, -0.0052, 0.208)], [(0, 0), (1, 0), (1, 1), (0, 1)])  # fmt: skip
     back, screen = (m.turned(-18, axis=0).moved(0, depth / 2 - 0.002, 0.014) for m in (back, screen))
     parts = (
         (merge([base, back]), lid),
@@ -183,11 +192,13 @@ def television(width: float, on_wall: bool) -> Model:
 
 
 def vase(glaze: Surface, style: int) -> Model:
-    """A vase: 0 slender, 1 bulbous, 2 conical; with a few dry stems."""
-    profiles = [
-        [(0, 0), (0.035, 0), (0.05, 0.06), (0.045, 0.12), (0.02, 0.2), (0.03, 0.235), (0.022, 0.23), (0.014, 0.19), (0, 0.18)],
-        [(0, 0), (0.04, 0), (0.075, 0.06), (0.075, 0.1), (0.03, 0.16), (0.028, 0.18), (0.04, 0.2), (0.03, 0.195), (0, 0.16)],
+    """A vase: 0 slender, 1 bulbous, 2 conical."""
+    profiles = (
+        [(0, 0), (0.035, 0), (0.05, 0.06), (0.045, 0.12), (0.02, 0.2), (0.03, 0.235), (0.022, 0.23), (0.014, 0.19),
+         (0, 0.18)],
+        [(0, 0), (0.04, 0), (0.075, 0.06), (0.075, 0.1), (0.03, 0.16), (0.028, 0.18), (0.04, 0.2), (0.03, 0.195),
+         (0, 0.16)],
         [(0, 0), (0.03, 0), (0.055, 0.2), (0.06, 0.21), (0.05, 0.21), (0.03, 0.05), (0, 0.04)],
-    ]  # fmt: skip
+    )  # fmt: skip
     parts = ((lathe(profiles[style], 18), glaze),)
     return Model(f"vase_{style}", "Vase", parts, hull_box(parts), (), glaze.color_name, movable=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from robot_runtime.scene import Collision
 from sim_bridge.scenes.furniture.kit import Model, Support, Surface, block, drum
 from sim_bridge.scenes.meshes import Mesh, box, cylinder, lathe, merge, quad, sphere
 
@@ -192,7 +193,7 @@ def bookshelf(width: float, height: float, wood: Surface) -> Model:
     )  # fmt: skip
 
 
-def _shelf_collision(width: float, depth: float, height: float, step: float, board: float) -> tuple:
+def _shelf_collision(width: float, depth: float, height: float, step: float, board: float) -> tuple[Collision, ...]:
     """Two blocks that leave the free third shelf open, so that things stand in it without touching, and its sides."""
     low, high = 2 * step + board, 3 * step
     return (

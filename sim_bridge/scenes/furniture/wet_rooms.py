@@ -42,14 +42,16 @@ def kitchen_sink(body: Surface, top: Surface) -> Model:
         box((width / 2 - rim_x, depth - 0.21, 0.04), ((width / 2 + rim_x) / 2, -0.015, z - 0.04)),
     ]
     basin = _tray(2 * rim_x, 2 * rim_y + 0.01, deep).moved(0, -0.015, z - deep)
+    panels = [box((0.016, depth - 0.03, 0.14), (i * (width / 2 - 0.008), 0.015, z - 0.18)) for i in (-1, 1)]
+    cupboard = box((width, depth - 0.03, z - 0.24), (0, 0.015, 0.06))
+    fronts = fronts_of(width, depth - 0.04, 0.1, z - 0.05, 2, 1)
+    grips = handles_of(width, depth - 0.04, 0.1, z - 0.05, 2, 1, True)
     parts = (
-        (merge([box((width, depth - 0.03, z - 0.23), (0, 0.015, 0.06)),
-                *fronts_of(width, depth - 0.04, 0.1, z - 0.05, 2, 1)]), body),
+        (merge([cupboard, *panels, *fronts]), body),
         (box((width, depth - 0.1, 0.06), (0, 0.05, 0)), _BLACK),
         (merge(worktop), top),
-        (merge([basin, _faucet(0.26, 0.2).moved(0, 0.23, z),
-                *handles_of(width, depth - 0.04, 0.1, z - 0.05, 2, 1, True)]), _CHROME),
-    )  # fmt: skip
+        (merge([basin, _faucet(0.26, 0.2).moved(0, 0.23, z), *grips]), _CHROME),
+    )
     return Model("kitchen_sink", "sink", parts, (block((width, depth + 0.04, z), (0, -0.02, 0)),), (), "silver")
 
 
@@ -127,23 +129,24 @@ def toilet() -> Model:
 
 def washbasin(body: Surface) -> Model:
     """A basin on a vanity unit; its rim carries a spray bottle or a mug."""
-    width, depth, z = 0.7, 0.46, 0.84
+    width, depth, z, deep = 0.7, 0.46, 0.84, 0.13
     bowl = _tray(0.38, 0.26, 0.12).moved(-0.06, -0.05, z - 0.12)
     slab = [
-        box((width, 0.05, 0.05), (0, -depth / 2 + 0.025, z - 0.05)),
-        box((width, 0.15, 0.05), (0, depth / 2 - 0.075, z - 0.05)),
-        box((0.1, depth - 0.2, 0.05), (-width / 2 + 0.05, -0.05, z - 0.05)),
-        box((0.22, depth - 0.2, 0.05), (width / 2 - 0.11, -0.05, z - 0.05)),
+        box((width, 0.05, deep), (0, -depth / 2 + 0.025, z - deep)),
+        box((width, 0.15, deep), (0, depth / 2 - 0.075, z - deep)),
+        box((0.1, depth - 0.2, deep), (-width / 2 + 0.05, -0.05, z - deep)),
+        box((0.22, depth - 0.2, deep), (width / 2 - 0.11, -0.05, z - deep)),
     ]
+    unit = box((width - 0.04, depth - 0.04, z - deep - 0.22), (0, 0.01, 0.22), 0.006)
+    fronts = fronts_of(width - 0.06, depth - 0.04, 0.23, z - deep - 0.01, 2, 1)
+    grips = handles_of(width - 0.06, depth - 0.04, 0.23, z - deep - 0.01, 2, 1, True)
     parts = (
-        (merge([box((width - 0.04, depth - 0.04, z - 0.37), (0, 0.01, 0.22), 0.008),
-                *fronts_of(width - 0.06, depth - 0.04, 0.24, z - 0.07, 2, 1)]), body),
+        (merge([unit, *fronts]), body),
         (merge([*slab, bowl]), _WHITE),
-        (merge([_faucet(0.13, 0.13).moved(-0.06, 0.13, z),
-                *handles_of(width - 0.06, depth - 0.04, 0.24, z - 0.07, 2, 1, True)]), _CHROME),
-    )  # fmt: skip
+        (merge([_faucet(0.13, 0.13).moved(-0.06, 0.13, z), *grips]), _CHROME),
+    )
     support = Support(0.17, -depth / 2 + 0.05, width / 2 - 0.03, depth / 2 - 0.05, z, 0.4)
-    return Model("washbasin", "sink", parts, (block((width, depth, z)),), (support,), "white")
+    return Model("washbasin", "sink", parts, (block((width, depth, z - 0.22), (0, 0, 0.22)),), (support,), "white")
 
 
 def bathtub(length: float = 1.6) -> Model:
