@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 from robot_runtime.episodes.episode import Episode
-from robot_runtime.errors import InvalidStart, UnreachableGoal
+from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.scene import Scene
 from robot_runtime.tasks import objectnav, pointnav
@@ -37,8 +38,13 @@ def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: Geodesic
     Raises:
         InvalidStart: the start is off the map, in an obstacle, or too near one.
         UnreachableGoal: no target is navigable, or no way leads to one.
-        EpisodeError: the goals cannot be resolved.
+        EpisodeError: it belongs to another scene, or its goals cannot be resolved.
     """
+    if Path(episode.scene).stem != scene.name:
+        raise EpisodeError(
+            f"episode {episode.id!r} belongs to scene {episode.scene!r}, and scene {scene.name!r} was loaded",
+            "give that scene, or generate episodes for this one with `robot-runtime episodes generate`",
+        )
     start = episode.start
     place = f"({start.x_m:.3f}, {start.y_m:.3f})"
     remedy = f"correct the episode, or generate others for {scene.folder} with `robot-runtime episodes generate`"
