@@ -24,7 +24,7 @@ from robot_runtime.maps import MapFile, OccupancyMap
 from robot_runtime.policies.policy import Observation
 from robot_runtime.recording import images, serial
 from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
-from robot_runtime.recording.scan import DamagedChunk, LogFile, Span
+from robot_runtime.recording.scan import Damaged, LogFile, Span
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scene import Scene, SceneFile
 from robot_runtime.sensors import SENSORS, Moment
@@ -184,7 +184,7 @@ class LogReader:
         """(topic, message) of a chunk; nothing if it is what power loss left of the last one."""
         try:
             records: list[McapRecord] = self._file.chunk(chunk.span)
-        except DamagedChunk:
+        except Damaged:
             if self._file.whole or chunk is not self._chunks[-1]:
                 raise
             return
@@ -215,11 +215,11 @@ class LogReader:
         attachments: dict[str, bytes] = {}
         for span in self._file.spans:
             if span.opcode == Opcode.METADATA:
-                record = Metadata.read(self._file.stream(span))
+                record = self._file.record(span, Metadata.read)
                 if record.name == "provenance":
                     provenance = {key: _value(text) for key, text in record.metadata.items()}
             elif span.opcode == Opcode.ATTACHMENT:
-                attachment = Attachment.read(self._file.stream(span))
+                attachment = self._file.record(span, Attachment.read)
                 attachments[attachment.name] = attachment.data
         try:
             return _header(self.path, data, attachments, provenance)
@@ -242,7 +242,7 @@ def _index_chunks(file: LogFile) -> Iterator[_Chunk]:
     channels: set[int] = set()
     for record in file.spans:
         if record.opcode == Opcode.MESSAGE_INDEX:
-            channels.add(MessageIndex.read(file.stream(record)).channel_id)
+            channels.add(file.record(record, MessageIndex.read).channel_id)
             continue
         if span is not None:
             yield _Chunk(span, frozenset(channels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from mcap.writer import CompressionType, Writer
 
 from robot_runtime.errors import RecordingError
 from robot_runtime.recording.durable import DurableFile
-from robot_runtime.recording.scan import DamagedChunk, LogFile, Span
+from robot_runtime.recording.scan import Damaged, LogFile, Span
 
 _ONE_CHUNK = 1 << 30
 
@@ -60,19 +61,21 @@ class _Copy:
         spans = self._log.spans
         header = Header("", "")
         if spans and spans[0].opcode == Opcode.HEADER:
-            header = Header.read(self._log.stream(spans[0]))
+            with suppress(Damaged):
+                header = self._log.record(spans[0], Header.read)
         self._out.start(header.profile, header.library)
         for span in spans:
-            self._record(span)
+            with suppress(Damaged):
+                self._record(span)
         self._out.finish()
         return self._messages
 
     def _record(self, span: Span) -> None:
         if span.opcode == Opcode.METADATA:
-            metadata = Metadata.read(self._log.stream(span))
+            metadata = self._log.record(span, Metadata.read)
             self._out.add_metadata(metadata.name, metadata.metadata)
         elif span.opcode == Opcode.ATTACHMENT:
-            a = Attachment.read(self._log.stream(span))
+            a = self._log.record(span, Attachment.read)
             self._out.add_attachment(
                 create_time=a.create_time, log_time=a.log_time, name=a.name, media_type=a.media_type, data=a.data
             )
@@ -80,11 +83,7 @@ class _Copy:
             self._chunk(span)
 
     def _chunk(self, span: Span) -> None:
-        try:
-            records = self._log.chunk(span)
-        except DamagedChunk:
-            return
-        for record in records:
+        for record in self._log.chunk(span):
             if isinstance(record, Schema):
                 if record.id not in self._schemas:
                     self._schemas[record.id] = self._out.register_schema(record.name, record.encoding, record.data)

@@ -8,11 +8,11 @@ killed ends somewhere, and everything before that is good.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import zstandard
 from mcap.data_stream import ReadDataStream
@@ -25,6 +25,8 @@ from mcap.writer import MCAP0_MAGIC
 from robot_runtime.errors import RecordingError
 
 _RECORD_HEADER = struct.Struct("<BQ")
+_REMEDY = "run `robot-runtime recover` to keep the rest, and check the disk"
+R = TypeVar("R")
 _OPCODES = frozenset(int(code) for code in Opcode)
 
 
@@ -78,23 +80,27 @@ class LogFile:
         self._file.seek(span.offset)
         return self._file.read(span.length)
 
-    def stream(self, span: Span) -> ReadDataStream:
-        """The content of a record as the library's ``Record.read`` wants it."""
-        return ReadDataStream(BytesIO(self.content(span)))
+    def record(self, span: Span, kind: Callable[[ReadDataStream], R]) -> R:
+        """The record at ``span``; ``kind`` is its class's ``read``.
+
+        Raises:
+            Damaged: if the content is not that of such a record.
+        """
+        try:
+            return kind(ReadDataStream(BytesIO(self.content(span))))
+        except (McapError, struct.error, ValueError) as error:
+            raise Damaged(f"{self.path}: the record at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
     def chunk(self, span: Span) -> list[McapRecord]:
         """The records in a chunk.
 
         Raises:
-            DamagedChunk: if it fails its checksum or cannot be decompressed.
+            Damaged: if it fails its checksum or cannot be decompressed.
         """
         try:
-            return breakup_chunk(Chunk.read(self.stream(span)), validate_crc=True)
+            return breakup_chunk(self.record(span, Chunk.read), validate_crc=True)
         except (McapError, CRCValidationError, zstandard.ZstdError, struct.error, ValueError) as error:
-            raise DamagedChunk(
-                f"{self.path}: the chunk at byte {span.offset} is damaged: {error}",
-                "run `robot-runtime recover` to keep the rest, and check the disk",
-            ) from error
+            raise Damaged(f"{self.path}: the chunk at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
     def _scan(self, size: int) -> Iterator[Span]:
         offset = len(MCAP0_MAGIC)
@@ -111,5 +117,5 @@ class LogFile:
             offset += length
 
 
-class DamagedChunk(RecordingError):
-    """A chunk that is there in full length but not in content."""
+class Damaged(RecordingError):
+    """A record that is there in full length but not in content."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
@@ -120,6 +121,39 @@ class TestRoundTrip:
                 log.with_images(light)
 
 
+class TestImagesThatAreNotThere:
+    """A log of steps whose images another program lost or spoilt."""
+
+    def log(self, path: Path, monkeypatch: pytest.MonkeyPatch, rgb: bytes | None) -> LogReader:
+        class Spoilt:
+            def __init__(self, frame: RgbdFrame) -> None:
+                self.data = rgb or b""
+
+            def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
+                return self.data
+
+        monkeypatch.setattr("robot_runtime.recording.log_writer.encode_rgb", Spoilt)
+        header = synthetic.header()
+        recorder = Recorder(path)
+        synthetic.play(recorder, header, synthetic.drive(header, [STOP]))
+        assert recorder.path is not None
+        return LogReader(recorder.path)
+
+    @pytest.mark.parametrize("rgb", [b"\xff\xff\xff", b"", b"\x1a\x03abc"], ids=["no message", "no image", "no PNG"])
+    def test_an_image_that_cannot_be_decoded(self, tmp_path, monkeypatch, rgb: bytes) -> None:
+        with self.log(tmp_path, monkeypatch, rgb) as log:
+            assert len(list(log.steps(images=False))) == 2
+            with pytest.raises(RecordingError, match="step 0: an image cannot be decoded"):
+                list(log.steps())
+
+    def test_a_step_that_was_never_read(self, record) -> None:
+        header = synthetic.header()
+        path = record(header, [STOP])
+        (other,) = synthetic.drive(header, [])
+        with LogReader(path) as log, pytest.raises(RecordingError, match="step 0 has no images"):
+            log.frame(other)
+
+
 class TestDepth:
     @given(st.lists(st.integers(0, 65534), min_size=1, max_size=50))
     def test_millimetres_are_exact_and_16_bit(self, values: list[int]) -> None:
@@ -172,6 +206,19 @@ class TestTornAndForeign:
             with pytest.raises(RecordingError, match=r"noise\.mcap"):
                 LogReader(path)
 
+    @given(st.lists(st.tuples(st.integers(0, 16), st.binary(max_size=60)), max_size=6))
+    def test_no_records_crash_reader_or_recover(
+        self, tmp_path_factory: pytest.TempPathFactory, records: list[tuple[int, bytes]]
+    ) -> None:
+        source, destination = (tmp_path_factory.getbasetemp() / name for name in ("odd.mcap", "mended.mcap"))
+        body = b"".join(struct.pack("<BQ", opcode, len(content)) + content for opcode, content in records)
+        source.write_bytes(b"\x89MCAP0\r\n" + body)
+        with pytest.raises(RecordingError, match=r"odd\.mcap"):
+            LogReader(source)
+        destination.unlink(missing_ok=True)
+        with suppress(RecordingError):
+            recover(source, destination)
+
     def test_steps_of_a_torn_log_grow_with_its_length(self, record) -> None:
         path = record(synthetic.header(synthetic.pointnav_task(16, 12)), ACTIONS)
         whole = path.read_bytes()
@@ -222,6 +269,15 @@ class TestTornAndForeign:
             writer.finish()
         with pytest.raises(RecordingError, match="no episode header"):
             LogReader(path)
+
+    def test_a_header_that_makes_no_sense(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        header = synthetic.header()
+        monkeypatch.setattr("robot_runtime.recording.log_writer._scene_files", lambda _: [])
+        recorder = Recorder(tmp_path)
+        synthetic.play(recorder, header, synthetic.drive(header, [STOP]))
+        assert recorder.path is not None
+        with pytest.raises(RecordingError, match=r"its header cannot be understood: KeyError\('scene.yaml'\)"):
+            LogReader(recorder.path)
 
     def test_a_later_format_is_refused(self, record, monkeypatch: pytest.MonkeyPatch) -> None:
         path = record(synthetic.header(), [STOP])

@@ -22,7 +22,7 @@ from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.clock import seconds_to_ns
 from robot_runtime.errors import RecordingError
-from robot_runtime.hal import Halt, Zone
+from robot_runtime.hal import BaseState, Halt, Zone
 from robot_runtime.recording import log_writer
 from robot_runtime.recording.log_writer import LogWriter
 from robot_runtime.recording.reader import LogReader
@@ -162,6 +162,11 @@ def feed(recorder: Recorder, steps: Iterable[StepRecord]) -> None:
         recorder.on_step(step)
 
 
+def feed_base_states(recorder: Recorder, states: Iterable[BaseState]) -> None:
+    for state in states:
+        recorder.on_base_state(state)
+
+
 class FailingDisk(LogWriter):
     """Takes ``steps_left`` steps, then fails as a full disk does; afterwards every write fails."""
 
@@ -252,6 +257,24 @@ class TestErrors:
                 feed(recorder, [step] * 100)
             with pytest.raises(RecordingError, match="the disk took nothing"):
                 recorder.on_episode_end(synthetic.end_of([step]))
+        finally:
+            release.set()
+
+    def test_base_states_too_wait_for_a_disk_that_takes_nothing(self, tmp_path: Path) -> None:
+        release = threading.Event()
+
+        class Stuck(LogWriter):
+            def write_base_state(self, state) -> None:
+                assert release.wait(30)
+
+        header = synthetic.header()
+        (step,) = synthetic.drive(header, [])
+        recorder = Recorder(tmp_path, timeout_s=0.2, open_log=Stuck)
+        recorder.on_episode_start(header)
+        states = (replace(step.base, stamp_ns=seconds_to_ns(1 + i / 10)) for i in range(100_000))
+        try:
+            with pytest.raises(RecordingError, match="the disk took nothing"):
+                feed_base_states(recorder, states)
         finally:
             release.set()
 
