@@ -1,4 +1,4 @@
-"""``robot-runtime bench sim``: how fast the simulated robot runs, what it costs, and how well the classical agent does."""
+"""``robot-runtime bench sim``: how fast the simulated robot runs, what it costs, how well the classical agent does."""
 
 from __future__ import annotations
 
@@ -269,9 +269,10 @@ class AgentOutcome:
 
 
 def run_agent(agent: str, scene_name: str, count: int, seed: int, where: str) -> Sequence[AgentOutcome]:
-    """Run an agent on generated PointNav episodes without noise; the goal follower, which never gives up, for 150 steps.
+    """Run an agent on generated PointNav episodes without noise.
 
-    After 150 steps it stands against a wall: the longest shortest path in these flats takes fewer than 100.
+    The goal follower never gives up; it gets 150 steps, after which it stands against a wall: the longest shortest path
+    in these flats takes fewer than 100.
     """
     from robot_runtime.cli.console import progress_bar
     from robot_runtime.env import Env

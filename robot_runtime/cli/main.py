@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from robot_runtime import __version__
 from robot_runtime.cli import episodes, info, recover, report, run, scene, score
@@ -36,7 +36,7 @@ Exit codes:
 """
 
 
-def build_app() -> TyperGroup | TyperCommand:
+def build_app() -> TyperGroup:
     """The application with every command, those of other packages included."""
     app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     groups = {
@@ -53,19 +53,20 @@ def build_app() -> TyperGroup | TyperCommand:
     for name in _GROUPS:
         app.add_typer(groups[name], name=name)
     command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
     _keep_examples(command)
     return command
 
 
-def _keep_examples(command: TyperGroup | TyperCommand) -> None:
+def _keep_examples(group: TyperGroup) -> None:
     """Show example commands as they are written: a line that was wrapped cannot be copied."""
-    if command.help and "\nExample" in command.help:
-        text, _, examples = command.help.partition("\nExample")
-        heading, *lines = [line.strip() for line in examples.splitlines() if line.strip()]
-        command.help = "\n".join([f"{text}\n\b\nExample{heading}", *(f"  {line}" for line in lines)])
-    if isinstance(command, TyperGroup):
-        for child in command.commands.values():
-            _keep_examples(child)
+    for command in group.commands.values():
+        if isinstance(command, TyperGroup):
+            _keep_examples(command)
+        elif command.help and "\nExample" in command.help:
+            text, _, examples = command.help.partition("\nExample")
+            heading, *lines = [line.strip() for line in examples.splitlines() if line.strip()]
+            command.help = "\n".join([f"{text}\n\b\nExample{heading}", *(f"  {line}" for line in lines)])
 
 
 def _print_version(wanted: bool) -> None:

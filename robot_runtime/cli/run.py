@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -64,7 +65,7 @@ def run(
     from robot_runtime.env import Env
     from robot_runtime.policies import load_policy
     from robot_runtime.recording.writer import Recorder
-    from robot_runtime.robots import RobotContext, load_robot
+    from robot_runtime.robots import RobotContext, load_robot, read_robot_file
     from robot_runtime.runtime import run_episode
     from robot_runtime.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
@@ -74,6 +75,7 @@ def run(
     chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene)
     policy = load_policy(agent, **_agent_arguments(agent_arg or []))
     folder = _log_folder(out, overwrite, agent, chosen_task.name)
+    _, robot_file = read_robot_file(robot)
     context = RobotContext(scene=chosen_scene, camera=chosen_task.camera, seed=seed, real_time=real_time)
 
     failures: list[RuntimeFault] = []
@@ -91,7 +93,16 @@ def run(
             def on_step(self, record: StepRecord) -> None:
                 progress.update(bar, note=f"step {record.index}")
 
-        env = stack.enter_context(Env(connected, chosen_task, chosen_scene, (recorder, StepNote()), seed=seed))
+        env = stack.enter_context(
+            Env(
+                connected,
+                chosen_task,
+                chosen_scene,
+                (recorder, StepNote()),
+                seed=seed,
+                robot_config=asdict(robot_file),
+            )
+        )
         for index, episode in enumerate(chosen_episodes):
             try:
                 run_episode(env, policy, episode, seed + index)
@@ -102,8 +113,8 @@ def run(
             progress.advance(bar)
 
     print_scores([folder], console)
-    for error in failures:
-        error_console.print(f"[yellow]not run:[/] {error.message}", soft_wrap=True)
+    for failure in failures:
+        error_console.print(f"[yellow]not run:[/] {failure.message}", soft_wrap=True)
     if failures:
         raise failures[0]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from robot_runtime.scoring.summary import EpisodeScore
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -37,7 +40,7 @@ def score(
         raise typer.Exit(1)
 
 
-def print_scores(logs: Sequence[Path], console: Console) -> list:
+def print_scores(logs: Sequence[Path], console: Console) -> list[EpisodeScore]:
     """Score, print the table, and return the scores."""
     from robot_runtime.cli.console import progress_bar
     from robot_runtime.scoring.summary import find_logs, score_logs, table
