@@ -77,7 +77,6 @@ SIZES: dict[str, Size] = {
         (
             (("living_room", 11.0), ("kitchen", 7.5), ("bedroom", 9.0), ("bathroom", 5.2)),
             (("living_room", 12.5), ("kitchen", 7.0), ("bedroom", 8.5), ("bathroom", 5.0)),
-            (("living_room", 10.5), ("kitchen", 6.2), ("bedroom", 8.0), ("bathroom", 4.8), ("study", 5.6)),
         ),
     ),
     "medium": Size(
