@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +15,12 @@ from robot_runtime.policies.classical.navigation import Navigator
 from robot_runtime.policies.classical.objectgoal import ObjectGoal
 from robot_runtime.policies.classical.pointgoal import PointGoal
 from robot_runtime.policies.contact import ContactMemory
+from robot_runtime.policies.grids import nearest
 from robot_runtime.policies.policy import Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 RESOLUTION_M = 0.05
+_BLAME_DEG = sorted(range(-85, 86, 5), key=abs)  # straight ahead first
 _HALF_M = 8.0
 
 
@@ -54,7 +55,9 @@ class Classical(Policy):
         self._contacts = ContactMemory(task.magnitudes.forward_m)
         navigator = Navigator(task, self._grid, self._contacts)
         self._mission: PointGoal | ObjectGoal = (
-            PointGoal(task, navigator) if task.kind == "pointnav" else ObjectGoal(task, self._grid, navigator)
+            PointGoal(task, self._grid, navigator)
+            if task.kind == "pointnav"
+            else ObjectGoal(task, self._grid, navigator)
         )
 
     def act(self, observation: Observation) -> Action:
@@ -78,13 +81,12 @@ class Classical(Policy):
         return observation["semantic"][..., 0] == observation["objectgoal"][0]
 
     def _bumped(self, pose: SE2) -> None:
-        """Blame the contact on the nearest known obstacle ahead; failing that, on something unseen straight ahead."""
-        direction_rad = nearest_obstacle_ahead(self._grid, pose, self._task.robot_radius_m + 2 * RESOLUTION_M)
-        if direction_rad is None:
+        """Blame the contact on what is most likely there, and mark it if it is not on the map."""
+        direction_rad, seen = blame(self._grid, pose, self._task.robot_radius_m)
+        self._contacts.touching(direction_rad)
+        if not seen:
             reach_m = self._task.robot_radius_m + RESOLUTION_M / 2
-            self._grid.touch(*pose.apply(reach_m, 0.0))
-        else:
-            self._contacts.touching(direction_rad)
+            self._grid.touch(*SE2(pose.x_m, pose.y_m, direction_rad).apply(reach_m, 0.0))
 
 
 def pose_in_start_frame(observation: Observation) -> SE2:
@@ -93,19 +95,21 @@ def pose_in_start_frame(observation: Observation) -> SE2:
     return SE2(forward_m, -right_m, float(observation["compass"][0]))
 
 
-def nearest_obstacle_ahead(grid: Grid, pose: SE2, reach_m: float) -> float | None:
-    """Direction of the nearest occupied cell within ``reach_m``, 90 degrees to either side; None if there is none."""
-    columns, rows = grid.cells(pose.x_m, pose.y_m)
-    reach = math.ceil(reach_m / grid.resolution_m)
-    row0, column0 = int(rows) - reach, int(columns) - reach
-    window = (slice(row0, row0 + 2 * reach + 1), slice(column0, column0 + 2 * reach + 1))
-    r, c = np.nonzero(grid.occupied(window))
-    x_m, y_m = grid.points(r + row0, c + column0)
-    dx, dy = x_m - pose.x_m, y_m - pose.y_m
-    distance_m = np.hypot(dx, dy)
-    ahead = dx * math.cos(pose.yaw_rad) + dy * math.sin(pose.yaw_rad) > 0
-    distance_m = np.where(ahead, distance_m, np.inf)
-    if not distance_m.size or distance_m.min() > reach_m:
-        return None
-    nearest = int(np.argmin(distance_m))
-    return math.atan2(dy[nearest], dx[nearest])
+def blame(grid: Grid, pose: SE2, radius_m: float) -> tuple[float, bool]:
+    """What the robot has probably bumped into: direction in the grid's frame, and whether it is on the map.
+
+    The bumper tells nothing about where along its 180 degrees it is pressed. In order of suspicion: an obstacle on the
+    map, a place that something seen may reach into, a place never seen, and whatever is straight ahead.
+    """
+    bearings_rad = np.radians(_BLAME_DEG)
+    angles = pose.yaw_rad + bearings_rad
+    # From the rim outwards: a wall's cell may begin up to a cell and a half off.
+    along_m = radius_m + RESOLUTION_M * np.arange(0.0, 2.0, 0.5)
+    x = pose.x_m + np.cos(angles)[:, None] * along_m
+    y = pose.y_m + np.sin(angles)[:, None] * along_m
+    columns, rows = grid.cells(x, y)
+    for number, layer in enumerate((grid.occupied(), grid.suspect, ~grid.known)):
+        found = nearest(layer, columns, rows, outside=False).astype(np.bool_).any(axis=1)
+        if found.any():
+            return float(angles[int(np.argmax(found))]), number == 0
+    return pose.yaw_rad, False

@@ -30,6 +30,7 @@ class Grid:
         evidence: int8 (rows, columns).
         touched: bool, where the robot has bumped into something that it did not see; nothing clears it.
         known: bool, looked at.
+        suspect: bool, not known: out of view below something that was in view and may reach nearer than was seen.
         wanted: uint8, how often the goal object was seen there, up to 255.
     """
 
@@ -40,6 +41,7 @@ class Grid:
         self.evidence: NDArray[np.int8] = np.zeros((cells, cells), np.int8)
         self.touched: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
         self.known: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
+        self.suspect: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
         self.wanted: NDArray[np.uint8] = np.zeros((cells, cells), np.uint8)
 
     def occupied(self, window: Window = (slice(None), slice(None))) -> NDArray[np.bool_]:
@@ -108,6 +110,7 @@ class Grid:
         pad = [[amount and max(amount, 40) for amount in side] for side in pad]
         self.evidence, self.wanted = np.pad(self.evidence, pad), np.pad(self.wanted, pad)
         self.touched, self.known = np.pad(self.touched, pad), np.pad(self.known, pad)
+        self.suspect = np.pad(self.suspect, pad)
         self.origin_x_m -= pad[1][0] * self.resolution_m
         self.origin_y_m -= pad[0][0] * self.resolution_m
 
@@ -120,6 +123,7 @@ class Grid:
         r, c = np.mgrid[r0:r1, c0:c1]
         disc = np.hypot(r + 0.5 - rows, c + 0.5 - columns) <= reach
         self.known[r0:r1, c0:c1][disc] = True
+        self.suspect[r0:r1, c0:c1][disc] = False
         # Cells that the rim cuts may hold part of a wall; those one cell inside cannot.
         core = np.hypot(r + 0.5 - rows, c + 0.5 - columns) <= reach - 1
         self.evidence[r0:r1, c0:c1][core] = 0
@@ -127,3 +131,7 @@ class Grid:
     def touch(self, x_m: float, y_m: float) -> None:
         """Something unseen stands here."""
         self.touched.ravel()[self.flat(np.array([x_m]), np.array([y_m]))] = True
+
+    def forget_touches(self) -> None:
+        """Where a contact was is a guess; when the guesses leave no way, they were wrong."""
+        self.touched[:] = False

@@ -113,10 +113,23 @@ class Mapper:
         y = pose.y_m + np.sin(angle)[ray] * along_m[index]
         # The grid reaches past CLEAR_RANGE_M, so that no point falls off it and x, y, index stay aligned.
         cells = self.grid.flat(x, y)
-        self.grid.known.ravel()[cells] = True
-        whole_band = cells[along_m[index] >= view.floor_from_m]
+        in_view = along_m[index] >= view.floor_from_m
+        self._look_below(cells, in_view, np.isin(ray, view.bearing_bin[-1][obstacle[-1]]))
+        whole_band = cells[in_view]
         evidence = self.grid.evidence.ravel()
         evidence[whole_band] = np.maximum(evidence[whole_band] - MISS, 0)
+
+    def _look_below(self, cells: NDArray[np.intp], in_view: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> None:
+        """Note what is known of the floor along the rays.
+
+        Near the robot the floor is below the image. If the image's last row shows floor, what is nearer is taken for
+        floor too; if it shows an obstacle (``hidden``), that may well reach nearer: a bed is wider than its headboard.
+        """
+        known, suspect = self.grid.known.ravel(), self.grid.suspect.ravel()
+        known[cells[in_view | ~hidden]] = True
+        doubtful = cells[~in_view & hidden]
+        suspect[doubtful] = True
+        suspect[cells] &= ~known[cells]
 
     def _mark(self, pose: SE2, view: _View, d: Floats32, obstacle: NDArray[np.bool_]) -> None:
         cells = self._cells(pose, view, d, obstacle)

@@ -28,13 +28,15 @@ class Preferences:
         tight_m: nearer than this, way counts ``tight_slowness``-fold, falling to 1 at ``comfort_m``.
         unknown_slowness: for cells not looked at yet. A little more than 1: the robot is an optimist, but of two ways
             of one length it takes the one that it knows.
+        suspect_slowness: for cells that something seen above them may reach into.
     """
 
     hard_m: float
     tight_m: float
     comfort_m: float
     tight_slowness: float = 4.0
-    unknown_slowness: float = 1.2
+    unknown_slowness: float = 1.1
+    suspect_slowness: float = 4.0
 
     @classmethod
     def of(cls, radius_m: float, resolution_m: float, boldness: int = 0) -> Preferences:
@@ -56,7 +58,7 @@ class CostMap:
 
     Attributes:
         origin_x_m, origin_y_m: outer corner of the window's first cell.
-        known: bool, looked at.
+        known: bool, looked at. ground: float64, what a metre counts for by what is known of the floor alone.
         clearance_m: float32, from each cell's centre to the centre of the nearest occupied cell in the window.
         slowness: float64, per cell; inf where the robot's centre must not be.
     """
@@ -67,18 +69,20 @@ class CostMap:
         self.origin_x_m = grid.origin_x_m + window[1].start * grid.resolution_m
         self.origin_y_m = grid.origin_y_m + window[0].start * grid.resolution_m
         self.known = grid.known[window].copy()
+        unknown = np.where(grid.suspect[window], preferences.suspect_slowness, preferences.unknown_slowness)
+        self.ground = np.where(self.known, 1.0, unknown)
         free = np.where(grid.occupied(window), 0, 1).astype(np.uint8)
         if free.all():
             self.clearance_m = np.full(free.shape, np.inf, np.float32)
         else:
             cells = cv2.distanceTransform(free, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
             self.clearance_m = np.asarray(cells * np.float32(grid.resolution_m), np.float32)
-        self.slowness = self._slowness(self.clearance_m, self.known, preferences.hard_m)
+        self.slowness = self._slowness(self.clearance_m, self.ground, preferences.hard_m)
 
-    def _slowness(self, clearance_m: NDArray[np.floating], known: Bools, hard_m: float | Floats) -> Floats:
+    def _slowness(self, clearance_m: NDArray[np.floating], ground: Floats, hard_m: float | Floats) -> Floats:
         p = self.preferences
         nearness = np.clip((p.comfort_m - clearance_m) / (p.comfort_m - p.tight_m), 0.0, 1.0)
-        slowness = (1.0 + (p.tight_slowness - 1.0) * nearness) * np.where(known, 1.0, p.unknown_slowness)
+        slowness = (1.0 + (p.tight_slowness - 1.0) * nearness) * ground
         return np.where(clearance_m < hard_m, np.inf, slowness).astype(np.float64)
 
     def cells(self, x_m: Floats, y_m: Floats) -> tuple[Floats, Floats]:
@@ -107,8 +111,8 @@ class CostMap:
         if here_m < self.preferences.hard_m:
             close = np.hypot(x - x_m, y - y_m) < 2 * self.preferences.hard_m
             hard_m = np.where(close, here_m - 0.1 * self.resolution_m, self.preferences.hard_m)
-        known = nearest(self.known, *self.cells(x, y), outside=False).astype(bool)
-        return self._slowness(self.clearance_at(x, y), known, hard_m)
+        ground = nearest(self.ground, *self.cells(x, y), outside=self.preferences.unknown_slowness)
+        return self._slowness(self.clearance_at(x, y), ground, hard_m)
 
 
 @dataclass(frozen=True, eq=False)

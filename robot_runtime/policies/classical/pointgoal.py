@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from robot_runtime.actions import Action
 from robot_runtime.geometry import SE2
+from robot_runtime.policies.classical.grid import Grid
 from robot_runtime.policies.classical.navigation import Navigator, Target
 from robot_runtime.policies.classical.planning import CostMap, disc
 from robot_runtime.policies.grids import Floats
+from robot_runtime.policies.lattice import Moves
 from robot_runtime.policies.policy import Observation
 from robot_runtime.tasks.task import Task
 
+LOOK_FIRST = True
+_RETRIES = 3
 _RESERVE_M = 0.03
 """Stops this much inside the success radius: what localization may be off, and grid rounding."""
 
@@ -23,22 +27,40 @@ _RESERVE_M = 0.03
 class PointGoal:
     """Where to go and when to stop."""
 
-    def __init__(self, task: Task, navigator: Navigator) -> None:
+    def __init__(self, task: Task, grid: Grid, navigator: Navigator) -> None:
+        self._grid = grid
         self._navigator = navigator
         self._stop_m = max(task.success.distance_m - _RESERVE_M, task.success.distance_m / 2)
+        self._headings = Moves.of(task.magnitudes).headings
+        self._turns_left = self._headings if LOOK_FIRST else 0
+        self._retries = _RETRIES
         self._target: Target | None = None
-        self._distance_m = 0.0
+        self._distance_m = math.inf
 
     def decide(self, pose: SE2, observation: Observation) -> Action:
-        """Stop at the goal; else the next action of the way there. Where no way leads any more, stop."""
+        """Stop at the goal; else the next action of the way there.
+
+        Where no way leads any more, look round, take back guesses about contacts, and try again; in the end stop.
+        """
         rho_m, azimuth_rad = (float(value) for value in observation["pointgoal"][:2])
         goal_x_m, goal_y_m = rho_m * math.cos(azimuth_rad), rho_m * math.sin(azimuth_rad)
         self._distance_m = math.hypot(goal_x_m - pose.x_m, goal_y_m - pose.y_m)
         if self._distance_m <= self._stop_m:
             return Action.STOP
+        if self._turns_left > 0:
+            self._turns_left -= 1
+            return Action.TURN_LEFT
         if self._target is None:
             self._target = point_target(goal_x_m, goal_y_m, self._stop_m)
-        return self._navigator.towards(self._target, pose) or Action.STOP
+        action = self._navigator.towards(self._target, pose)
+        if action is not None:
+            return action
+        if self._retries == 0:
+            return Action.STOP
+        self._retries -= 1
+        self._turns_left = self._headings - 1
+        self._grid.forget_touches()
+        return Action.TURN_LEFT
 
     def info(self) -> dict[str, Any]:
         return {"distance_m": round(self._distance_m, 3), **self._navigator.info()}
