@@ -147,7 +147,10 @@ class _Builder:
             self.owners.append(asset)
 
     def add_surroundings(self) -> None:
-        """Sky, light from two sides so that walls at right angles differ, and a ground that is off until needed."""
+        """Sky, light, and a ground that is off until needed.
+
+        Light from two sides makes walls at right angles differ; what a real floor throws back lights the ceiling.
+        """
         self._spec.add_texture(
             name="sky",
             type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
@@ -157,7 +160,11 @@ class _Builder:
             width=64,
             height=384,
         )
-        for direction, brightness in (((0.45, 0.25, -0.85), 0.38), ((-0.6, -0.75, -0.3), 0.22)):
+        for direction, brightness in (
+            ((0.45, 0.25, -0.85), 0.38),
+            ((-0.6, -0.75, -0.3), 0.22),
+            ((0.1, 0.1, 1.0), 0.28),
+        ):
             light = self._world.add_light(
                 type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, dir=direction, castshadow=False, pos=(0, 0, 10)
             )

@@ -132,7 +132,9 @@ class _Frustum:
     """Moves visual geoms that lie outside the field of view to a group that is not drawn."""
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, intrinsics: Intrinsics) -> None:
-        bounded = (model.geom_group == Group.VISUAL) & (model.geom_rbound > 0)
+        # Those that another renderer of this model has left out of its view are drawn by this one all the same.
+        drawn = np.isin(model.geom_group, (Group.VISUAL, Group.CULLED))
+        bounded = drawn & (model.geom_rbound > 0)
         self._geoms = np.flatnonzero(bounded)
         self._centers = data.geom_xpos[self._geoms].copy()
         self._radii = model.geom_rbound[self._geoms].copy()
