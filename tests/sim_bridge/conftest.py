@@ -1,7 +1,9 @@
-"""A small textured room to drive in, made by hand so that every distance in it is known."""
+"""A small textured room, made by hand so that every distance in it is known; and a real house, imported once."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.robots import RobotContext
 from robot_runtime.scene import Scene, load_scene
 from sim_bridge.robot import make_robot
+from sim_bridge.scenes.decompose import Quality
+from sim_bridge.scenes.importer import ImportOptions, import_scene
 
 ROOM_X_M, ROOM_Y_M, WALL_M, HEIGHT_M = 3.0, 2.0, 0.1, 2.5
 """Inner walls stand at x = ±ROOM_X_M and y = ±ROOM_Y_M; the floor is z = 0."""
@@ -152,3 +156,27 @@ def sim(room: Scene) -> Callable[..., Robot]:
         return make_robot(RobotContext(scene=scene, camera=None, seed=seed), "test", options or {}, "test options")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def small_house(shared_data: Path) -> Path:
+    """The folder of the house as it was published."""
+    folder = shared_data / "small_house"
+    if not folder.is_dir():
+        pytest.skip(f"the small house is not at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def imported_house(small_house: Path, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """The house imported once for all test processes, with coarser contact shapes than by default."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has its own folder in one that is this run's
+        shared = shared.parent
+    folder = shared / "small_house_scene"
+    with (shared / "small_house_scene.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "scene.yaml").is_file():
+            world = small_house / "worlds" / "small_house.world"
+            import_scene(world, folder, ImportOptions(texture_px=128, quality=Quality(tolerance_m=0.12, search=20)))
+    return load_scene(folder)

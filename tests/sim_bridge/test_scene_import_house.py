@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +14,9 @@ from robot_runtime.errors import SceneError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics
 from robot_runtime.maps import Cell, OccupancyMap
-from robot_runtime.scene import Scene, load_scene
+from robot_runtime.scene import Scene
 from sim_bridge.model import build_model
 from sim_bridge.renderer import SceneRenderer, look_along
-from sim_bridge.scenes.decompose import Quality
-from sim_bridge.scenes.importer import ImportOptions, import_scene
 from sim_bridge.scenes.mesh_files import load_mesh
 from sim_bridge.scenes.occupancy import occupancy_from_assets
 from sim_bridge.world import World
@@ -29,30 +25,6 @@ LIDAR_BAND_M = (0.1, 0.25)
 """Heights around the laser of the robot that made the house's map (TurtleBot3 Waffle Pi)."""
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="session")
-def small_house(shared_data: Path) -> Path:
-    """The folder of the house as it was published."""
-    folder = shared_data / "small_house"
-    if not folder.is_dir():
-        pytest.skip(f"the small house is not at {folder}")
-    return folder
-
-
-@pytest.fixture(scope="session")
-def imported(small_house: Path, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    """The house imported once for all test processes, with coarser contact shapes than by default."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has its own folder in one that is this run's
-        shared = shared.parent
-    folder = shared / "small_house_scene"
-    with (shared / "small_house_scene.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "scene.yaml").is_file():
-            world = small_house / "worlds" / "small_house.world"
-            import_scene(world, folder, ImportOptions(texture_px=128, quality=Quality(tolerance_m=0.12, search=20)))
-    return load_scene(folder)
 
 
 @pytest.fixture(scope="session")
@@ -88,45 +60,47 @@ def free_iou(ours: NDArray[np.uint8], theirs: OccupancyMap) -> float:
     return float((a & b).sum() / (a | b).sum())
 
 
-def test_everything_is_there(imported: Scene) -> None:
-    assert len(imported.file.assets) == 87
-    assert len(imported.instances("chair")) == 8
-    assert len(imported.instances("Television")) == 2
+def test_everything_is_there(imported_house: Scene) -> None:
+    assert len(imported_house.file.assets) == 87
+    assert len(imported_house.instances("chair")) == 8
+    assert len(imported_house.instances("Television")) == 2
     assert {"sofa", "bed", "dining_table", "refrigerator", "GarbageCan", "Vase"} <= {
-        o.category for o in imported.objects
+        o.category for o in imported_house.objects
     }
-    bed = imported.instances("bed")[0]
+    bed = imported_house.instances("bed")[0]
     assert bed.center[:2] == pytest.approx((-6.17, 2.03), abs=0.02)
     assert bed.size == pytest.approx((2.04, 2.0, 1.26), abs=0.01)
-    assert str(imported.file.source["licence"]).startswith("LICENSE: Copyright 2019 Amazon")
-    textured = sum(material.texture is not None for material in imported.file.materials.values())
+    assert str(imported_house.file.source["licence"]).startswith("LICENSE: Copyright 2019 Amazon")
+    textured = sum(material.texture is not None for material in imported_house.file.materials.values())
     assert textured >= 60
-    chandelier = [asset for asset in imported.file.assets if asset.name.startswith("Chandelier")]
+    chandelier = [asset for asset in imported_house.file.assets if asset.name.startswith("Chandelier")]
     assert chandelier
     assert not any(asset.collision for asset in chandelier)
-    assert all(imported.view_points.get(item.id) for item in imported.objects)
+    assert all(imported_house.view_points.get(item.id) for item in imported_house.objects)
 
 
-def test_our_map_at_the_lasers_height_is_the_robots_map(imported: Scene, ros_map: OccupancyMap) -> None:
+def test_our_map_at_the_lasers_height_is_the_robots_map(imported_house: Scene, ros_map: OccupancyMap) -> None:
     """Measured: IoU of free space 0.97; 97 % of what we call occupied was seen, 90 % of what was seen we have."""
-    ours = on_grid_of(occupancy_from_assets(imported.folder, imported.file, 0.025, *LIDAR_BAND_M), ros_map)
+    ours = on_grid_of(occupancy_from_assets(imported_house.folder, imported_house.file, 0.025, *LIDAR_BAND_M), ros_map)
     known = ros_map.cells != Cell.UNKNOWN
     assert free_iou(ours, ros_map) > 0.95
     assert share_near((ours == Cell.OCCUPIED) & known, ros_map.cells == Cell.OCCUPIED, 2.5) > 0.93
 
 
-def test_our_map_for_the_whole_robot_contains_all_that_the_laser_saw(imported: Scene, ros_map: OccupancyMap) -> None:
+def test_our_map_for_the_whole_robot_contains_all_that_the_laser_saw(
+    imported_house: Scene, ros_map: OccupancyMap
+) -> None:
     """The laser sees table legs, the robot's mast meets table tops: ours has more obstacles, and misses almost none."""
-    ours = on_grid_of(imported.map, ros_map)
+    ours = on_grid_of(imported_house.map, ros_map)
     assert share_near(ros_map.cells == Cell.OCCUPIED, ours == Cell.OCCUPIED, 1.5) > 0.95
     theirs_where_we_are_free = ros_map.cells[(ours == Cell.FREE) & (ros_map.cells != Cell.UNKNOWN)]
     assert (theirs_where_we_are_free == Cell.FREE).mean() > 0.985
     assert free_iou(ours, ros_map) > 0.9
 
 
-def test_no_small_shift_or_turn_fits_better(imported: Scene, ros_map: OccupancyMap) -> None:
+def test_no_small_shift_or_turn_fits_better(imported_house: Scene, ros_map: OccupancyMap) -> None:
     """The frames agree: the world's frame is the map's frame, to within one cell of the robot's map."""
-    ours = on_grid_of(imported.map, ros_map)
+    ours = on_grid_of(imported_house.map, ros_map)
 
     def agreement(rows: int, columns: int) -> float:
         moved = np.roll(ours, (rows, columns), axis=(0, 1))
@@ -137,23 +111,23 @@ def test_no_small_shift_or_turn_fits_better(imported: Scene, ros_map: OccupancyM
     assert max(abs(best[0]), abs(best[1])) <= 1
 
 
-def test_where_the_map_has_room_the_simulated_robot_touches_nothing(imported: Scene) -> None:
-    world = World(build_model(imported))
-    tight = imported.map.navigable(0.18) & (imported.map.clearance_m() < 0.2)
+def test_where_the_map_has_room_the_simulated_robot_touches_nothing(imported_house: Scene) -> None:
+    world = World(build_model(imported_house))
+    tight = imported_house.map.navigable(0.18) & (imported_house.map.clearance_m() < 0.2)
     cells = np.argwhere(tight)
     for row, column in cells[np.random.default_rng(0).choice(len(cells), 500)]:
-        world.place(SE2(*imported.map.to_point(row, column)))  # raises InvalidStart on contact
+        world.place(SE2(*imported_house.map.to_point(row, column)))  # raises InvalidStart on contact
 
 
-def test_its_pictures_show_the_house(imported: Scene) -> None:
+def test_its_pictures_show_the_house(imported_house: Scene) -> None:
     """Every object with view points is seen from one of them, coloured, and the depth ends at walls, not in the sky."""
-    built = build_model(imported)
+    built = build_model(imported_house)
     renderer = SceneRenderer(built, Intrinsics.from_hfov(160, 120, 79.0))
     try:
         seen = 0
-        large = [(i, item) for i, item in enumerate(imported.objects) if max(item.size) > 0.4]
+        large = [(i, item) for i, item in enumerate(imported_house.objects) if max(item.size) > 0.4]
         for index, item in large:
-            x, y, yaw = (lambda p: (p.x_m, p.y_m, p.yaw_rad))(imported.view_points[item.id][0])
+            x, y, yaw = (lambda p: (p.x_m, p.y_m, p.yaw_rad))(imported_house.view_points[item.id][0])
             height = item.center[2] - 0.88
             distance = max(0.3, math.hypot(item.center[0] - x, item.center[1] - y))
             rotation = look_along(yaw, math.atan2(height, distance))
