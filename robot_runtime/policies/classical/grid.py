@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from robot_runtime.geometry import SE2
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -28,7 +33,7 @@ class Grid:
         resolution_m: edge of a cell.
         origin_x_m, origin_y_m: outer corner of cell [0, 0].
         evidence: int8 (rows, columns).
-        touched: bool, where the robot has bumped into something that it did not see; nothing clears it.
+        touched: bool, where there may be something that the robot has bumped into.
         known: bool, looked at.
         suspect: bool, not known: out of view below something that was in view and may reach nearer than was seen.
         wanted: uint8, how often the goal object was seen there, up to 255.
@@ -46,7 +51,7 @@ class Grid:
 
     def occupied(self, window: Window = (slice(None), slice(None))) -> NDArray[np.bool_]:
         """Cells that hold an obstacle, of a window or of all."""
-        return (self.evidence[window] >= OCCUPIED_AT) | self.touched[window]
+        return np.asarray(self.evidence[window] >= OCCUPIED_AT)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,24 +119,28 @@ class Grid:
         self.origin_x_m -= pad[1][0] * self.resolution_m
         self.origin_y_m -= pad[0][0] * self.resolution_m
 
-    def stand(self, x_m: float, y_m: float, radius_m: float) -> None:
-        """The robot stands here, so nothing else does."""
-        columns, rows = self.cells(x_m, y_m)
+    def sweep(self, start: SE2, end: SE2, radius_m: float) -> None:
+        """The robot has just moved from one pose to another, so nothing else is there."""
+        steps = max(1, math.ceil(start.distance_to(end) / self.resolution_m))
+        for i in range(steps + 1):
+            pose = start.interpolate(end, i / steps)
+            self._clear_disc(self.known, pose, radius_m, True)
+            self._clear_disc(self.suspect, pose, radius_m, False)
+            # Cells that the rim cuts may hold part of a wall; those one cell inside cannot.
+            self._clear_disc(self.evidence, pose, radius_m - self.resolution_m, 0)
+
+    def touch(self, pose: SE2, radius_m: float) -> None:
+        """The robot is in contact with something, anywhere along the front half of its rim."""
+        angles = pose.yaw_rad + np.radians(np.arange(-90.0, 91.0, 10.0))
+        reach_m = radius_m + self.resolution_m / 2
+        self.touched.ravel()[self.flat(pose.x_m + reach_m * np.cos(angles), pose.y_m + reach_m * np.sin(angles))] = True
+
+    def _clear_disc(self, layer: NDArray[Any], pose: SE2, radius_m: float, value: int) -> None:
+        column, row = self.cells(pose.x_m, pose.y_m)
         reach = radius_m / self.resolution_m
-        r0, r1 = int(rows - reach), int(rows + reach) + 1
-        c0, c1 = int(columns - reach), int(columns + reach) + 1
-        r, c = np.mgrid[r0:r1, c0:c1]
-        disc = np.hypot(r + 0.5 - rows, c + 0.5 - columns) <= reach
-        self.known[r0:r1, c0:c1][disc] = True
-        self.suspect[r0:r1, c0:c1][disc] = False
-        # Cells that the rim cuts may hold part of a wall; those one cell inside cannot.
-        core = np.hypot(r + 0.5 - rows, c + 0.5 - columns) <= reach - 1
-        self.evidence[r0:r1, c0:c1][core] = 0
-
-    def touch(self, x_m: float, y_m: float) -> None:
-        """Something unseen stands here."""
-        self.touched.ravel()[self.flat(np.array([x_m]), np.array([y_m]))] = True
-
-    def forget_touches(self) -> None:
-        """Where a contact was is a guess; when the guesses leave no way, they were wrong."""
-        self.touched[:] = False
+        rows, columns = (
+            slice(int(row - reach), int(row + reach) + 1),
+            slice(int(column - reach), int(column + reach) + 1),
+        )
+        r, c = np.ogrid[rows, columns]
+        layer[rows, columns][np.hypot(r + 0.5 - row, c + 0.5 - column) <= reach] = value

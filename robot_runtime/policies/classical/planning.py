@@ -29,6 +29,7 @@ class Preferences:
         unknown_slowness: for cells not looked at yet. A little more than 1: the robot is an optimist, but of two ways
             of one length it takes the one that it knows.
         suspect_slowness: for cells that something seen above them may reach into.
+        touched_slowness: where the robot would touch the place of an earlier contact again, if it was there.
     """
 
     hard_m: float
@@ -37,6 +38,7 @@ class Preferences:
     tight_slowness: float = 4.0
     unknown_slowness: float = 1.1
     suspect_slowness: float = 4.0
+    touched_slowness: float = 3.0
 
     @classmethod
     def of(cls, radius_m: float, resolution_m: float, boldness: int = 0) -> Preferences:
@@ -71,12 +73,10 @@ class CostMap:
         self.known = grid.known[window].copy()
         unknown = np.where(grid.suspect[window], preferences.suspect_slowness, preferences.unknown_slowness)
         self.ground = np.where(self.known, 1.0, unknown)
-        free = np.where(grid.occupied(window), 0, 1).astype(np.uint8)
-        if free.all():
-            self.clearance_m = np.full(free.shape, np.inf, np.float32)
-        else:
-            cells = cv2.distanceTransform(free, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-            self.clearance_m = np.asarray(cells * np.float32(grid.resolution_m), np.float32)
+        touched = grid.touched[window]
+        if touched.any():
+            self.ground[_clearance_m(touched, grid.resolution_m) < preferences.hard_m] *= preferences.touched_slowness
+        self.clearance_m = _clearance_m(grid.occupied(window), grid.resolution_m)
         self.slowness = self._slowness(self.clearance_m, self.ground, preferences.hard_m)
 
     def _slowness(self, clearance_m: NDArray[np.floating], ground: Floats, hard_m: float | Floats) -> Floats:
@@ -113,6 +113,14 @@ class CostMap:
             hard_m = np.where(close, here_m - 0.1 * self.resolution_m, self.preferences.hard_m)
         ground = nearest(self.ground, *self.cells(x, y), outside=self.preferences.unknown_slowness)
         return self._slowness(self.clearance_at(x, y), ground, hard_m)
+
+
+def _clearance_m(occupied: Bools, resolution_m: float) -> NDArray[np.float32]:
+    """From each cell's centre to the centre of the nearest occupied one; inf if there is none."""
+    if not occupied.any():
+        return np.full(occupied.shape, np.inf, np.float32)
+    cells = cv2.distanceTransform((~occupied).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    return np.asarray(cells * np.float32(resolution_m), np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ class PointGoal:
     def decide(self, pose: SE2, observation: Observation) -> Action:
         """Stop at the goal; else the next action of the way there.
 
-        Where no way leads any more, look round, take back guesses about contacts, and try again; in the end stop.
+        Where no way leads any more, look round and try again; in the end stop.
         """
         rho_m, azimuth_rad = (float(value) for value in observation["pointgoal"][:2])
         goal_x_m, goal_y_m = rho_m * math.cos(azimuth_rad), rho_m * math.sin(azimuth_rad)
@@ -59,7 +59,6 @@ class PointGoal:
             return Action.STOP
         self._retries -= 1
         self._turns_left = self._headings - 1
-        self._grid.forget_touches()
         return Action.TURN_LEFT
 
     def info(self) -> dict[str, Any]:
