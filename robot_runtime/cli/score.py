@@ -43,7 +43,8 @@ def score(
 def print_scores(logs: Sequence[Path], console: Console) -> list[EpisodeScore]:
     """Score, print the table, and return the scores."""
     from robot_runtime.cli.console import progress_bar
-    from robot_runtime.scoring.summary import find_logs, score_logs, table
+    from robot_runtime.scoring.summary import find_logs, score_logs
+    from robot_runtime.scoring.table import table
 
     paths = find_logs(logs)
     with progress_bar() as progress:

@@ -18,17 +18,8 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.scene import Scene
 from robot_runtime.scoring import drawing
 from robot_runtime.scoring.scorer import SCORER_VERSION, Rules
-from robot_runtime.scoring.summary import (
-    COLUMNS,
-    CONFIDENCE,
-    EpisodeScore,
-    cell,
-    count,
-    episode_cell,
-    interval_text,
-    summarise,
-    unscored_line,
-)
+from robot_runtime.scoring.summary import CONFIDENCE, EpisodeScore, summarise
+from robot_runtime.scoring.table import COLUMNS, cell, episode_cell, interval_text, unscored_line
 from robot_runtime.scoring.view import EpisodeView, load_view
 
 THUMBNAIL_WIDTH = 320
@@ -97,7 +88,6 @@ def write_report(
         columns=COLUMNS,
         cell=cell,
         episode_cell=episode_cell,
-        count=count,
         interval_text=interval_text,
         confidence=CONFIDENCE,
         created=utc_now_iso(),

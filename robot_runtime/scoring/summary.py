@@ -1,17 +1,12 @@
-"""Scores of many logs: one per episode, means with intervals per task, agent and scene, as table and as JSON."""
+"""Scores of many logs: one per episode, means with intervals per task, agent and scene, and as JSON."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
 
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.recording.reader import LogReader
@@ -173,70 +168,6 @@ def _summary(task: str, agent: str, scene: str, members: list[EpisodeScore]) -> 
         else:
             intervals[name] = bootstrap_mean(values, CONFIDENCE, RESAMPLES, SEED)
     return GroupSummary(task, agent, scene, len(scored), len(members) - len(scored), intervals)
-
-
-COLUMNS = {
-    "success": ("success", "%", 100.0, 1),
-    "spl": ("SPL", "", 1.0, 3),
-    "soft_spl": ("SoftSPL", "", 1.0, 3),
-    "distance_to_goal": ("distance", "m", 1.0, 2),
-    "collisions": ("collisions", "", 1.0, 1),
-    "steps": ("steps", "", 1.0, 1),
-}
-"""Metrics that tables show: heading, unit, factor, digits."""
-
-
-def cell(name: str, value: float) -> str:
-    """A metric's value as tables print it, without unit."""
-    _, _, factor, digits = COLUMNS[name]
-    return f"{value * factor:.{digits}f}" if math.isfinite(value) else "∞"
-
-
-def episode_cell(name: str, value: float | bool | int | None) -> str:
-    """As :func:`cell` for a single episode, where counts are whole."""
-    return str(value) if isinstance(value, int) else cell(name, float(value or 0))
-
-
-def table(scores: Sequence[EpisodeScore]) -> Group:
-    """A column per task, agent and scene, and below them the logs that could not be scored, for a rich console."""
-    notes = Text(f"mean [{CONFIDENCE:.0%} interval: success Wilson, others bootstrap]", style="dim")
-    for score in scores:
-        if not score.scorable:
-            notes.append(f"\nnot scored: {unscored_line(score)}", style="not dim yellow")
-    result = Table()
-    result.add_column("")
-    groups = summarise(scores)
-    for group in groups:
-        heading = Text(group.task).append(f"\n{group.agent or 'no agent'}\n{group.scene}", style="not bold")
-        result.add_column(heading, justify="right", overflow="fold")
-    result.add_row("episodes", *(count(group) for group in groups), end_section=True)
-    for name, (heading_text, unit, _, _) in COLUMNS.items():
-        result.add_row(f"{heading_text} {unit}".strip(), *(_cell_with_interval(group, name) for group in groups))
-    return Group(result, notes)
-
-
-def count(group: GroupSummary) -> str:
-    """How many episodes a group has, and how many of them have no score."""
-    return f"{group.episodes}" + (f" (+{group.unscored} not scored)" if group.unscored else "")
-
-
-def unscored_line(score: EpisodeScore) -> str:
-    """File and reason of a log without a score."""
-    return score.reason if str(score.path) in score.reason else f"{score.path}: {score.reason}"
-
-
-def interval_text(name: str, interval: Interval) -> str:
-    """The ends of a metric's interval as tables print them."""
-    return f"[{cell(name, interval.low)}, {cell(name, interval.high)}]"
-
-
-def _cell_with_interval(group: GroupSummary, name: str) -> Text:
-    interval = group.intervals.get(name)
-    if interval is None:
-        return Text("–")
-    return Text(cell(name, interval.mean), style="bold").append(
-        f" {interval_text(name, interval)}", style="not bold dim"
-    )
 
 
 def write_json(path: Path, scores: Sequence[EpisodeScore]) -> None:

@@ -8,23 +8,15 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from rich.console import Console
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.errors import RecordingError
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.scoring.intervals import wilson
 from robot_runtime.scoring.scorer import METRICS
-from robot_runtime.scoring.summary import find_logs, score_log, score_logs, summarise, table, write_json
+from robot_runtime.scoring.summary import find_logs, score_log, score_logs, summarise, write_json
 
 GOOD = [FORWARD] * 12 + [STOP]
-
-
-def text(renderable: object, width: int = 200) -> str:
-    console = Console(width=width, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
-    with console.file:
-        console.print(renderable)
-    return console.export_text()
 
 
 class TestScoreLogs:
@@ -94,16 +86,6 @@ class TestSummarise:
 
 
 class TestOutput:
-    def test_table(self, record, tmp_path: Path) -> None:
-        header = synthetic.header(agent="[red]robot[/red]")
-        paths = [record(header, GOOD), record(header, [LEFT], EpisodeEnd(EndReason.FAULT, 1, 9, "[bold]odd"))]
-        shown = text(table(score_logs(paths)))
-        for expected in ("[red]robot[/red]", "100.0", "[20.7, 100.0]", "1 (+1 not scored)", "fault: [bold]odd"):
-            assert expected in shown, expected
-
-    def test_table_of_nothing(self) -> None:
-        assert "success" in text(table([]))
-
     def test_json_holds_scores_and_every_choice(self, record, tmp_path: Path) -> None:
         paths = [record(synthetic.header(), GOOD), tmp_path / "broken.mcap"]
         paths[1].touch()

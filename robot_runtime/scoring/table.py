@@ -1,0 +1,106 @@
+"""Scores as people read them: a block of rows per group, which fits a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from robot_runtime.scoring.intervals import Interval
+from robot_runtime.scoring.summary import CONFIDENCE, EpisodeScore, GroupSummary, summarise
+
+COLUMNS = {
+    "success": ("success", "%", 100.0, 1),
+    "spl": ("SPL", "", 1.0, 3),
+    "soft_spl": ("SoftSPL", "", 1.0, 3),
+    "distance_to_goal": ("distance", "m", 1.0, 2),
+    "collisions": ("collisions", "", 1.0, 1),
+    "steps": ("steps", "", 1.0, 1),
+}
+"""Metrics that tables show: heading, unit, factor, digits."""
+
+_LISTED = 30
+"""So many logs without a score are listed one by one; the JSON lists all."""
+
+
+def table(scores: Sequence[EpisodeScore]) -> Group:
+    """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
+    blocks = [Padding(_block(group), (0, 0, 1, 0)) for group in summarise(scores)]
+    intervals = Text(f"{CONFIDENCE:.0%} intervals: Wilson for success, bootstrap for the others", style="dim")
+    return Group(*blocks, *([intervals] if blocks else []), *_not_scored(scores))
+
+
+def _block(group: GroupSummary) -> Group:
+    heading = Text(" · ").join(
+        [
+            Text(group.task, style="bold"),
+            *(Text(part) for part in (group.agent or "no agent", group.scene)),
+            Text(count(group)),
+        ]
+    )
+    rows = Table(box=None, pad_edge=False, padding=(0, 2))
+    rows.add_column("metric", min_width=12)
+    rows.add_column("mean", justify="right", min_width=8)
+    rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right")
+    for name, (label, unit, _, _) in COLUMNS.items():
+        interval = group.intervals.get(name)
+        if interval is not None:
+            mean = Text(cell(name, interval.mean), style="bold")
+            rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)))
+    return Group(heading, *([Padding(rows, (0, 0, 0, 2))] if rows.row_count else []))
+
+
+def _not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
+    lines = [unscored_line(score) for score in scores if not score.scorable]
+    if not lines:
+        return []
+    more = [f"... and {len(lines) - _LISTED} more; --json lists all"] if len(lines) > _LISTED else []
+    return [
+        Text(f"not scored: {len(lines)} of {len(scores)} logs", style="yellow"),
+        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2)) for line in [*lines[:_LISTED], *more]),
+    ]
+
+
+def cell(name: str, value: float) -> str:
+    """A metric's value as tables print it, without unit."""
+    _, _, factor, digits = COLUMNS[name]
+    return f"{value * factor:.{digits}f}" if math.isfinite(value) else "∞"
+
+
+def episode_cell(name: str, value: float | bool | int | None) -> str:
+    """As :func:`cell` for a single episode, where counts are whole."""
+    if value is None:
+        return "–"
+    return str(value) if isinstance(value, int) else cell(name, float(value))
+
+
+def interval_text(name: str, interval: Interval) -> str:
+    """The ends of a metric's interval as tables print them."""
+    return f"[{cell(name, interval.low)}, {cell(name, interval.high)}]"
+
+
+def count(group: GroupSummary) -> str:
+    """How many episodes a group has, and how many of them have no score."""
+    episodes = f"{group.episodes} episode{'' if group.episodes == 1 else 's'}"
+    return episodes + (f" (+{group.unscored} not scored)" if group.unscored else "")
+
+
+def unscored_line(score: EpisodeScore) -> str:
+    """File, episode and reason of a log without a score."""
+    path = shown_path(score.path)
+    reason = score.reason.removeprefix(f"{score.path}: ").replace(str(score.path), path)
+    named = score.episode and f"episode {score.episode!r}" not in reason
+    return f"{path}: " + (f"episode {score.episode!r}: " if named else "") + reason
+
+
+def shown_path(path: Path) -> str:
+    """A path relative to the working folder if it lies inside."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
