@@ -125,7 +125,7 @@ class SimCamera(SimDevice, Camera):
             self._clock.sleep_until(deadline_ns)
             raise StaleData(
                 f"simulated camera: no frame exposed at or after {ns_to_seconds(exposed_after_ns):.3f} s arrived "
-                f"within {timeout_s:g} s",
+                f"within {timeout_s:.2f} s",
                 "wait longer, or raise the camera's rate_hz",
             )
         self._clock.sleep_until(exposure_ns)

@@ -54,7 +54,7 @@ class FakeCamera(FakeDevice, Camera):
         exposure = wait_for(self._clock, lambda: self._delivered(exposed_after_ns), timeout_s, poll_s=1 / 1000)
         if exposure is None:
             raise StaleData(
-                f"fake camera: no frame exposed after the instant asked for came within {timeout_s:g} s",
+                f"fake camera: no frame exposed after the instant asked for came within {timeout_s:.2f} s",
                 "check the script for 'lost_frames', or allow more time",
             )
         rgb, depth_m = render(self._info, exposure.pose, exposure.pan_rad, exposure.tilt_rad, self._truth.wall_x_m)
@@ -98,7 +98,9 @@ def render(
     depth = np.minimum(floor, wall)
     on_floor = floor <= wall
     measured = (depth >= info.depth_min_m) & (depth <= info.depth_max_m)
-    depth = np.where(measured, np.round(depth / info.depth_unit_m).astype(np.float64) * info.depth_unit_m, 0.0)
+    # In float32, as every reader of the lattice computes it: a value off by one bit could not be logged as an integer.
+    steps = np.rint(np.where(measured, depth, 0) / info.depth_unit_m).astype(np.float32)
+    depth = steps * np.float32(info.depth_unit_m)
     along = np.where(on_floor, eye_x + depth * ray_x, mount.z_m + depth * up)
     across = eye_y + depth * ray_y
     dark = (np.floor(along / CHECKER_M) + np.floor(across / CHECKER_M)) % 2 == 1
