@@ -33,7 +33,7 @@ class Grid:
         resolution_m: edge of a cell.
         origin_x_m, origin_y_m: outer corner of cell [0, 0].
         evidence: int8 (rows, columns).
-        touched: bool, where there may be something that the robot has bumped into.
+        touched: uint8, in how many contacts there may have been something there.
         known: bool, looked at.
         suspect: bool, not known: out of view below something that was in view and may reach nearer than was seen.
         wanted: uint8, how often the goal object was seen there, up to 255.
@@ -44,7 +44,7 @@ class Grid:
         self.resolution_m = resolution_m
         self.origin_x_m = self.origin_y_m = -cells / 2 * resolution_m
         self.evidence: NDArray[np.int8] = np.zeros((cells, cells), np.int8)
-        self.touched: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
+        self.touched: NDArray[np.uint8] = np.zeros((cells, cells), np.uint8)
         self.known: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
         self.suspect: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
         self.wanted: NDArray[np.uint8] = np.zeros((cells, cells), np.uint8)
@@ -127,13 +127,16 @@ class Grid:
             self._clear_disc(self.known, pose, radius_m, True)
             self._clear_disc(self.suspect, pose, radius_m, False)
             # Cells that the rim cuts may hold part of a wall; those one cell inside cannot.
+            self._clear_disc(self.touched, pose, radius_m - self.resolution_m, 0)
             self._clear_disc(self.evidence, pose, radius_m - self.resolution_m, 0)
 
     def touch(self, pose: SE2, radius_m: float) -> None:
         """The robot is in contact with something, anywhere along the front half of its rim."""
         angles = pose.yaw_rad + np.radians(np.arange(-90.0, 91.0, 10.0))
         reach_m = radius_m + self.resolution_m / 2
-        self.touched.ravel()[self.flat(pose.x_m + reach_m * np.cos(angles), pose.y_m + reach_m * np.sin(angles))] = True
+        cells = self.flat(pose.x_m + reach_m * np.cos(angles), pose.y_m + reach_m * np.sin(angles))
+        touched = self.touched.ravel()
+        touched[cells] = np.minimum(touched[cells], 254) + 1
 
     def _clear_disc(self, layer: NDArray[Any], pose: SE2, radius_m: float, value: int) -> None:
         column, row = self.cells(pose.x_m, pose.y_m)

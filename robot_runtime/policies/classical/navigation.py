@@ -51,7 +51,7 @@ class Navigator:
         self._radius_m = task.robot_radius_m
         self._grid = grid
         self._contacts = contacts
-        self._boldness = 0
+        self._boldness = self._least_boldness = 0
         self._trail: list[tuple[float, float]] = []
         self._target: Target | None = None
         self._plan, self._next = _NOWHERE, 0
@@ -73,10 +73,10 @@ class Navigator:
             boldest: how bold the robot may get in finding a way to this target (``Preferences.of``).
         """
         if target is not self._target:
-            self._target, self._boldness, self._plan = target, 0, _NOWHERE
+            self._target, self._least_boldness, self._plan = target, 0, _NOWHERE
             self._trail.clear()
         if self._is_stuck(pose):
-            self._boldness = min(self._boldness + 1, boldest)
+            self._least_boldness = min(self._least_boldness + 1, boldest)
             self._plan = _NOWHERE
         if not self._usable(pose):
             self._plan, self._next = self._make_plan(target, pose, boldest), 0
@@ -95,6 +95,7 @@ class Navigator:
         away_m = max(math.hypot(x - pose.x_m, y - pose.y_m) for x, y in self._trail)
         self._trail.pop(0)
         if away_m > _STUCK_WITHIN_M:
+            self._least_boldness = 0
             return False
         self._trail.clear()
         return True
@@ -129,11 +130,12 @@ class Navigator:
     def _make_plan(self, target: Target, pose: SE2, boldest: int) -> Plan:
         """The way there as far as it makes sense to decide now; the robot gets bolder until there is one."""
         self._grid.include(*target.point, _WINDOW_MARGIN_M)
-        while True:
+        for boldness in range(self._least_boldness, boldest + 1):
+            self._boldness = boldness
             plan = self._search(target, pose)
-            if plan.steps or self._boldness >= boldest:
+            if plan.steps:
                 return plan
-            self._boldness += 1
+        return _NOWHERE
 
     def _search(self, target: Target, pose: SE2) -> Plan:
         field = self._march(target, pose)

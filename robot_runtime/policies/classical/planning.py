@@ -29,7 +29,7 @@ class Preferences:
         unknown_slowness: for cells not looked at yet. A little more than 1: the robot is an optimist, but of two ways
             of one length it takes the one that it knows.
         suspect_slowness: for cells that something seen above them may reach into.
-        touched_slowness: where the robot would touch the place of an earlier contact again, if it was there.
+        touch_slowness: added for every earlier contact that the robot may run into again.
     """
 
     hard_m: float
@@ -38,7 +38,7 @@ class Preferences:
     tight_slowness: float = 4.0
     unknown_slowness: float = 1.1
     suspect_slowness: float = 4.0
-    touched_slowness: float = 3.0
+    touch_slowness: float = 1.5
 
     @classmethod
     def of(cls, radius_m: float, resolution_m: float, boldness: int = 0) -> Preferences:
@@ -73,9 +73,10 @@ class CostMap:
         self.known = grid.known[window].copy()
         unknown = np.where(grid.suspect[window], preferences.suspect_slowness, preferences.unknown_slowness)
         self.ground = np.where(self.known, 1.0, unknown)
-        touched = grid.touched[window]
-        if touched.any():
-            self.ground[_clearance_m(touched, grid.resolution_m) < preferences.hard_m] *= preferences.touched_slowness
+        if grid.touched[window].any():
+            reach = int(preferences.hard_m / grid.resolution_m)
+            disc_cells = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
+            self.ground *= 1.0 + preferences.touch_slowness * cv2.dilate(grid.touched[window], disc_cells)
         self.clearance_m = _clearance_m(grid.occupied(window), grid.resolution_m)
         self.slowness = self._slowness(self.clearance_m, self.ground, preferences.hard_m)
 
