@@ -8,6 +8,7 @@ writing loses nothing:
 =====================  ===============================================================================================
 ``Episode.info`` key   content
 =====================  ===============================================================================================
+``episode_id``         in formats whose ids may be numbers, the id as it was
 ``start_rotation``     the quaternion as it was; written back while it still has the episode's heading
 ``goals``              the goals' other fields (``radius``, ...), one dict per goal
 ``dataset``            the document's other fields (``category_to_task_category_id``, ...)
@@ -25,11 +26,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict
 from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.episodes.episode import Episode
-from robot_runtime.episodes.reading import Finite, Quaternion, Vector3, read_json
+from robot_runtime.episodes.reading import OPEN, Finite, Quaternion, Reader, Vector3, read_json, records_of
 from robot_runtime.errors import EpisodeError
 from robot_runtime.geometry import (
     SE2,
@@ -38,8 +38,6 @@ from robot_runtime.geometry import (
     ros_to_habitat_position,
     yaw_to_habitat_quaternion,
 )
-
-OPEN = ConfigDict(extra="allow", strict=True)
 
 
 class InfoRecord(TypedDict):
@@ -67,6 +65,12 @@ OTHER_TASKS = frozenset({"instruction", "question", "goal_image_id", "ao_states"
 """Fields that only episodes of other Habitat tasks have: VLN, EQA, InstanceImageNav, Rearrange."""
 
 
+def first_has(document: Any, field: str) -> bool:
+    """Whether a document's first episode has a field."""
+    episodes = document.get("episodes") if isinstance(document, dict) else None
+    return isinstance(episodes, list) and bool(episodes) and isinstance(episodes[0], dict) and field in episodes[0]
+
+
 class _Fields(TypedDict):
     id: str
     scene: str
@@ -76,13 +80,32 @@ class _Fields(TypedDict):
     shortest_path: tuple[tuple[float, float], ...]
 
 
-def read_documents(path: Path) -> list[tuple[Path, Any]]:
-    """The dataset's JSON documents: the file's own, or if it has no episodes, those in ``content/`` beside it."""
+def content_files(path: Path, document: Any) -> list[Path]:
+    """Those in ``content/`` beside a split file, if its document leaves the episodes to them; else none."""
+    if isinstance(document, dict) and document.get("episodes") == []:
+        return sorted((path.parent / "content").glob("*.json.gz"))
+    return []
+
+
+def load(path: Path, reader: Callable[[Any, Path], Reader]) -> list[Episode]:
+    """All episodes of a split file, and of ``content/`` beside it where the split leaves them there.
+
+    Args:
+        reader: of the format.
+
+    Raises:
+        EpisodeError: names file, episode, field and remedy.
+    """
     document = read_json(path)
-    content = sorted((path.parent / "content").glob("*.json.gz"))
-    if content and isinstance(document, dict) and document.get("episodes") == []:
-        return [(file, read_json(file)) for file in content]
-    return [(path, document)]
+    files = content_files(path, document)
+    documents = [(file, read_json(file)) for file in files] if files else [(path, document)]
+    return [episode for file, content in documents for episode in parse(content, file, reader)]
+
+
+def parse(document: Any, path: Path, reader: Callable[[Any, Path], Reader]) -> list[Episode]:
+    """All episodes of one document read from ``path``. Raises ``EpisodeError``."""
+    read = reader(document, path)
+    return [read(index, record) for index, record in enumerate(records_of(document))]
 
 
 def to_ros(position: list[float]) -> tuple[float, float, float]:
@@ -106,7 +129,7 @@ def from_record(record: Mapping[str, Any], path: Path, index: int) -> _Fields:
         return f"{path}: episode {index} (id {record['episode_id']!r}): field 'start_rotation'"
 
     return {
-        "id": record["episode_id"],
+        "id": str(record["episode_id"]),
         "scene": record["scene_id"],
         "start": SE2(x_m, y_m, to_heading(record["start_rotation"], where)),
         "start_z_m": z_m,
@@ -116,22 +139,29 @@ def from_record(record: Mapping[str, Any], path: Path, index: int) -> _Fields:
 
 
 def to_record(episode: Episode, goals: list[dict[str, Any]]) -> dict[str, Any]:
-    """The record of an episode, with everything that ``Episode.info`` kept."""
+    """The record of an episode, with everything that ``Episode.info`` kept, and no more if it was read from Habitat."""
     kept = {name: value for name, value in episode.info.items() if name not in ("start_rotation", "goals", "dataset")}
     record: dict[str, Any] = {
         "episode_id": episode.id,
         "scene_id": episode.scene,
         "start_position": list(ros_to_habitat_position(episode.start.x_m, episode.start.y_m, episode.start_z_m)),
         "start_rotation": _rotation(episode.info.get("start_rotation"), episode.start.yaw_rad),
-        "info": None,
-        "goals": goals,
-        "shortest_paths": _shortest_paths(episode),
-        "start_room": None,
     }
-    record.update(kept)
+    if not from_habitat(episode):
+        record |= {"info": None, "goals": goals, "shortest_paths": _shortest_paths(episode), "start_room": None}
+    elif "goals" in episode.info:
+        record["goals"] = goals
+    if str(kept.get("episode_id")) != episode.id:
+        kept.pop("episode_id", None)
+    record |= kept
     if episode.shortest_path_m is not None:
         record["info"] = {**(record["info"] or {}), "geodesic_distance": episode.shortest_path_m}
     return record
+
+
+def from_habitat(episode: Episode) -> bool:
+    """Whether the episode was read from one of Habitat's files, so that ``Episode.info`` is its record."""
+    return "start_rotation" in episode.info
 
 
 def goal_extras(episode: Episode, default: dict[str, Any]) -> list[dict[str, Any]]:

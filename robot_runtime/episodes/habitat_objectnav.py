@@ -15,7 +15,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.episodes import habitat
 from robot_runtime.episodes.episode import Episode, Goal
-from robot_runtime.episodes.reading import Quaternion, Vector3, checked, write_json
+from robot_runtime.episodes.reading import OPEN, Quaternion, Reader, Vector3, checked, episode_at, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
 
@@ -23,7 +23,7 @@ from robot_runtime.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_
 class AgentState(TypedDict):
     """Where the agent stands and looks."""
 
-    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
+    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
     rotation: Quaternion
@@ -32,7 +32,7 @@ class AgentState(TypedDict):
 class ViewPoint(TypedDict):
     """A pose from which the object counts as reached; ``iou`` is kept."""
 
-    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
+    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     agent_state: AgentState
 
@@ -40,7 +40,7 @@ class ViewPoint(TypedDict):
 class GoalRecord(TypedDict):
     """An instance of a category."""
 
-    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
+    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
     object_id: str | int | None
@@ -54,16 +54,16 @@ class EpisodeRecord(habitat.EpisodeRecord):
     goals: list[GoalRecord]
 
 
-class Document(TypedDict):
-    """The whole file."""
+class Head(TypedDict):
+    """What the file says beside its episodes."""
 
-    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
+    __pydantic_config__ = OPEN  # type: ignore[misc]
 
-    episodes: list[EpisodeRecord]
     goals_by_category: NotRequired[dict[str, Annotated[list[GoalRecord], Field(min_length=1)]]]
 
 
-_SCHEMA = TypeAdapter(Document)
+_SCHEMA = TypeAdapter(EpisodeRecord)
+_HEAD_SCHEMA = TypeAdapter(Head)
 _MODELLED = frozenset({"episode_id", "scene_id", "start_position", "object_category"})
 _GoalSet = tuple[tuple[Goal, ...], list[dict[str, Any]]]
 
@@ -88,25 +88,51 @@ def load(path: Path) -> list[Episode]:
     Raises:
         EpisodeError: names file, episode, field and remedy.
     """
-    return [episode for file, document in habitat.read_documents(path) for episode in parse(document, file)]
+    return habitat.load(path, reader)
 
 
 def parse(document: Any, path: Path) -> list[Episode]:
     """All episodes of one JSON document read from ``path``. Raises ``EpisodeError``."""
-    content = checked(document, _SCHEMA, path)
-    rest = habitat.left_over(content, ("episodes", "goals_by_category"))
+    return habitat.parse(document, path, reader)
+
+
+def reader(document: Any, path: Path) -> Reader:
+    """What reads the episodes of a document, given the document or its outline. Raises ``EpisodeError``."""
+    head = checked(habitat.left_over(document, ("episodes",)), _HEAD_SCHEMA, path)
+    rest = habitat.left_over(head, ("goals_by_category",))
     goal_sets = {
         key: _goal_set(records, f"{path}: goals_by_category {key!r}")
-        for key, records in content.get("goals_by_category", {}).items()
+        for key, records in head.get("goals_by_category", {}).items()
     }
-    return [_episode(record, goal_sets, rest, path, index) for index, record in enumerate(content["episodes"])]
+
+    def read(index: int, item: Any) -> Episode:
+        record = checked(item, _SCHEMA, path, episode_at(index, item))
+        return _episode(record, goal_sets, rest, path, index)
+
+    return read
 
 
-def save(path: Path, episodes: Sequence[Episode], category_ids: Mapping[str, int] | None = None) -> None:
+def unused_goals(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """The goals of a file that none of its episodes asks for, as they stand there. Raises ``EpisodeError``.
+
+    Episodes do not carry them. To write the whole document back, give them to :func:`save`.
+    """
+    document = read_json(path)
+    used = {_goals_key(episode) for episode in parse(document, path)}
+    return {key: goals for key, goals in document.get("goals_by_category", {}).items() if key not in used}
+
+
+def save(
+    path: Path,
+    episodes: Sequence[Episode],
+    category_ids: Mapping[str, int] | None = None,
+    more_goals: Mapping[str, list[dict[str, Any]]] | None = None,
+) -> None:
     """Write one split file that habitat-lab reads; gzipped if the name ends in ``.gz``.
 
     Args:
         category_ids: the task's id of each category; may be left out for episodes that were read from such a file.
+        more_goals: what else goes into ``goals_by_category``, see :func:`unused_goals`.
 
     Raises:
         EpisodeError: an episode without category, two of one scene and category with different goals, no
@@ -128,7 +154,9 @@ def save(path: Path, episodes: Sequence[Episode], category_ids: Mapping[str, int
         raise EpisodeError(f"{path}: the categories have no ids", "give the task's ids as 'category_ids'")
     ids = dict(category_ids or {})
     own = {"category_to_task_category_id": ids, "category_to_scene_annotation_category_id": ids}
-    write_json(path, {"episodes": records, "goals_by_category": goals_by_category, **(rest or own)})
+    write_json(
+        path, {"episodes": records, "goals_by_category": goals_by_category | dict(more_goals or {}), **(rest or own)}
+    )
 
 
 def _episode(

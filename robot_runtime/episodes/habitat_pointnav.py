@@ -11,14 +11,14 @@ from typing_extensions import TypedDict
 
 from robot_runtime.episodes import habitat
 from robot_runtime.episodes.episode import Episode, Goal
-from robot_runtime.episodes.reading import Vector3, checked, write_json
+from robot_runtime.episodes.reading import OPEN, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.geometry import ros_to_habitat_position
 
 
 class GoalRecord(TypedDict):
     """A goal; ``radius`` and whatever else it has is kept, and ignored as habitat-lab does."""
 
-    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
+    __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
 
@@ -29,15 +29,7 @@ class EpisodeRecord(habitat.EpisodeRecord):
     goals: Annotated[list[GoalRecord], Field(min_length=1)]
 
 
-class Document(TypedDict):
-    """The whole file."""
-
-    __pydantic_config__ = habitat.OPEN  # type: ignore[misc]
-
-    episodes: list[EpisodeRecord]
-
-
-_SCHEMA = TypeAdapter(Document)
+_SCHEMA = TypeAdapter(EpisodeRecord)
 _MODELLED = frozenset({"episode_id", "scene_id", "start_position"})
 _OTHER_TASKS = habitat.OTHER_TASKS | {"object_category"}
 
@@ -58,32 +50,37 @@ def load(path: Path) -> list[Episode]:
     Raises:
         EpisodeError: names file, episode, field and remedy.
     """
-    return [episode for file, document in habitat.read_documents(path) for episode in parse(document, file)]
+    return habitat.load(path, reader)
 
 
 def parse(document: Any, path: Path) -> list[Episode]:
     """All episodes of one JSON document read from ``path``. Raises ``EpisodeError``."""
-    content = checked(document, _SCHEMA, path)
-    rest = habitat.left_over(content, ("episodes",))
-    return [_episode(record, rest, path, index) for index, record in enumerate(content["episodes"])]
+    return habitat.parse(document, path, reader)
+
+
+def reader(document: Any, path: Path) -> Reader:
+    """What reads the episodes of a document, given the document or its outline."""
+    rest = habitat.left_over(document, ("episodes",))
+
+    def read(index: int, item: Any) -> Episode:
+        record = checked(item, _SCHEMA, path, episode_at(index, item))
+        info = habitat.left_over(record, _MODELLED)
+        info["goals"] = [habitat.left_over(goal, ("position",)) for goal in record["goals"]]
+        if rest:
+            info["dataset"] = rest
+        return Episode(
+            **habitat.from_record(record, path, index),
+            goals=tuple(Goal(*habitat.to_ros(goal["position"])) for goal in record["goals"]),
+            info=info,
+        )
+
+    return read
 
 
 def save(path: Path, episodes: Sequence[Episode]) -> None:
     """Write one split file that habitat-lab reads; gzipped if the name ends in ``.gz``. Raises ``EpisodeError``."""
     rest = episodes[0].info.get("dataset", {}) if episodes else {}
     write_json(path, {"episodes": [habitat.to_record(episode, _goals(episode)) for episode in episodes], **rest})
-
-
-def _episode(record: EpisodeRecord, rest: dict[str, Any], path: Path, index: int) -> Episode:
-    info = habitat.left_over(record, _MODELLED)
-    info["goals"] = [habitat.left_over(goal, ("position",)) for goal in record["goals"]]
-    if rest:
-        info["dataset"] = rest
-    return Episode(
-        **habitat.from_record(record, path, index),
-        goals=tuple(Goal(*habitat.to_ros(goal["position"])) for goal in record["goals"]),
-        info=info,
-    )
 
 
 def _goals(episode: Episode) -> list[dict[str, Any]]:

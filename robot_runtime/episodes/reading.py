@@ -5,20 +5,29 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+import ijson
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError
 
 T = TypeVar("T")
 
-_GZIP_MAGIC = b"\x1f\x8b"
+Reader = Callable[[int, Any], Episode]
+"""Turns the record at an index of a dataset into an episode, or raises ``EpisodeError``."""
+
+GZIP_MAGIC = b"\x1f\x8b"
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Vector3 = Annotated[list[Finite], Field(min_length=3, max_length=3)]
+OPEN = ConfigDict(extra="allow", strict=True)
+"""Types as they are written; fields that the runtime does not know are allowed, and kept."""
+
 Quaternion = Annotated[list[Finite], Field(min_length=4, max_length=4)]
 
 
@@ -28,11 +37,18 @@ def read_json(path: Path) -> Any:
     Raises:
         EpisodeError: missing, unreadable, truncated or damaged gzip, or not JSON.
     """
-    try:
+    with complaints(path):
         data = path.read_bytes()
-        if data.startswith(_GZIP_MAGIC):
+        if data.startswith(GZIP_MAGIC):
             data = gzip.decompress(data)
         return json.loads(data)
+
+
+@contextmanager
+def complaints(path: Path) -> Iterator[None]:
+    """Turns whatever goes wrong in reading a JSON file into an ``EpisodeError``."""
+    try:
+        yield
     except FileNotFoundError:
         raise EpisodeError(
             f"{path}: no such file", "check the path, or make one with `robot-runtime episodes generate`"
@@ -41,8 +57,9 @@ def read_json(path: Path) -> Any:
         raise EpisodeError(f"{path}: is truncated: the gzip stream ends too early", "fetch the file again") from None
     except (OSError, zlib.error) as error:
         raise EpisodeError(f"{path}: cannot be read: {error}", "fetch the file again") from error
-    except (ValueError, RecursionError) as error:
-        raise EpisodeError(f"{path}: is not JSON: {error}", "fetch the file again, or mend it there") from error
+    except (ijson.JSONError, ValueError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise EpisodeError(f"{path}: is not JSON: {problem:.200}", "fetch the file again, or mend it there") from error
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -61,37 +78,36 @@ def write_json(path: Path, document: Any) -> None:
         raise EpisodeError(f"{path}: cannot be written: {error}", "choose a place with room and permission") from error
 
 
-def checked(document: Any, schema: TypeAdapter[T], path: Path, id_field: str = "episode_id") -> T:
-    """The document, checked against a schema.
+def checked(value: Any, schema: TypeAdapter[T], path: Path, where: str = "") -> T:
+    """A value of a file, checked against a schema.
 
     Args:
-        id_field: the field that names an episode, to be named in the error.
+        where: what of the file it is, as :func:`episode_at` says it; empty for the whole document.
 
     Raises:
-        EpisodeError: names file, episode (index and id), field, what is wrong and what was found.
+        EpisodeError: names file, ``where``, field, what is wrong and what was found.
     """
     try:
-        return schema.validate_python(document)
+        return schema.validate_python(value)
     except ValidationError as error:
+        # The errors of a union name the member that was tried, and the field's own error comes last.
         first = error.errors(include_url=False)[0]
-        where, place = _where(document, first["loc"], id_field)
+        place = ".".join(map(str, first["loc"])) or "episode"
         found = first.get("input")
         shown = "" if isinstance(found, (dict, list)) else f" (found {found!r:.60})"
         raise EpisodeError(
-            f"{path}: {where}field {place!r}: {first['msg']}{shown}",
-            f"correct {place!r} there, or fetch the file again",
+            f"{path}: {where}field {place!r:.200}: {first['msg']}{shown}",
+            f"correct {place!r:.200} there, or fetch the file again",
         ) from error
 
 
-def _where(document: Any, loc: tuple[int | str, ...], id_field: str) -> tuple[str, str]:
-    """``("episode 12 (id 'x'): ", "goals.0.position")`` for a location in a document."""
-    steps = list(loc)
-    episodes = document
-    if steps[:1] == ["episodes"] and isinstance(document, Mapping):
-        episodes, steps = document["episodes"], steps[1:]
-    if not (steps and isinstance(steps[0], int) and isinstance(episodes, list)):
-        return "", ".".join(map(str, loc)) or "document"
-    index, field = steps[0], ".".join(map(str, steps[1:])) or "episode"
-    episode = episodes[index]
-    name = f" (id {episode[id_field]!r:.60})" if isinstance(episode, Mapping) and id_field in episode else ""
-    return f"episode {index}{name}: ", field
+def episode_at(index: int, record: Any, id_field: str = "episode_id") -> str:
+    """``"episode 12 (id 'x'): "``, for errors."""
+    name = f" (id {record[id_field]!r:.60})" if isinstance(record, Mapping) and id_field in record else ""
+    return f"episode {index}{name}: "
+
+
+def records_of(document: Any) -> list[Any]:
+    """The episodes of a document: itself if it is a list, else its ``episodes``."""
+    records: list[Any] = document if isinstance(document, list) else document["episodes"]
+    return records
