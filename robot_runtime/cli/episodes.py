@@ -1,17 +1,24 @@
-"""``robot-runtime episodes``: generate and inspect episode files."""
+"""``robot-runtime episodes``: generate, inspect, validate and convert episode files."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from robot_runtime.episodes.validate import Report
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
     groups["episodes"].command("generate")(generate)
     groups["episodes"].command("info")(info)
+    groups["episodes"].command("validate")(validate)
+    groups["episodes"].command("convert")(convert)
 
 
 def generate(
@@ -42,7 +49,7 @@ def generate(
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="Episode file: Habitat PointNav or ObjectNav, or RoboTHOR.")],
+    path: Annotated[Path, typer.Argument(help="Episode file or folder, of any format that the runtime reads.")],
 ) -> None:
     """Say what is in an episode file.
 
@@ -72,3 +79,81 @@ def info(
         middle = lengths[len(lengths) // 2]
         table.add_row("shortest path", f"{lengths[0]:.2f} .. {middle:.2f} (median) .. {lengths[-1]:.2f} m")
     console.print(table)
+
+
+def validate(
+    path: Annotated[Path, typer.Argument(help="Episode file or folder, of any format that the runtime reads.")],
+    scene: Annotated[str | None, typer.Option(help="Scene folder or bundled scene: check places on its map.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task preset or YAML file: check categories, robot size.")] = None,
+    min_ratio: Annotated[float | None, typer.Option(min=1, help="Geodesic over Euclidean, ObjectNav: 1.05.")] = None,
+    examples: Annotated[int, typer.Option(min=1, help="How many to show of each finding.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    strict: Annotated[bool, typer.Option(help="Exit with 5 if anything is odd.")] = False,
+) -> None:
+    """List what is odd in an episode file: zero length, repeated ids, goals off the map, and more.
+
+    Examples:
+
+        robot-runtime episodes validate FloorPlan_Val1_1.json.gz --task objectnav_robothor2021
+
+        robot-runtime episodes validate val.json.gz --scene apartment --strict
+    """
+    import json
+
+    from robot_runtime.cli.console import console
+    from robot_runtime.episodes import iter_readable
+    from robot_runtime.episodes.validate import MIN_RATIO
+    from robot_runtime.episodes.validate import validate as check
+    from robot_runtime.errors import EpisodeError
+    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+
+    report = check(
+        iter_readable(path),
+        None if task is None else load_task(task),
+        None if scene is None else load_scene(find_scene(scene)),
+        MIN_RATIO if min_ratio is None else min_ratio,
+        examples,
+    )
+    if as_json:
+        typer.echo(json.dumps(report.to_document(), indent=2, ensure_ascii=False))
+    else:
+        console.print(f"{report.episodes} episodes, {'nothing odd' if not report.findings else 'odd:'}")
+        if report.findings:
+            console.print(_findings(report))
+    if strict and report.findings:
+        raise typer.Exit(EpisodeError.exit_code)
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="train, val or test.pkl.gz of ai2thor-rearrangement.")],
+    out: Annotated[Path, typer.Argument(help="File to write, ending in .json.gz.")],
+    stage: Annotated[str | None, typer.Option(help="The split's name in the episodes' ids; else the file's.")] = None,
+) -> None:
+    """Convert iTHOR's rearrangement episodes from pickle to JSON, once, in a sandbox.
+
+    Nothing else in the runtime reads pickles: they are programs. The sandbox knows no names, writes no files and has
+    limits of memory and time; a pickle of more than plain data is refused.
+
+    Example:
+
+        robot-runtime episodes convert val.pkl.gz ithor_val.json.gz
+    """
+    from robot_runtime.cli.console import console
+    from robot_runtime.episodes.convert import convert as convert_file
+
+    console.print(f"{convert_file(source, out, stage)} episodes: {out}", soft_wrap=True)
+
+
+def _findings(report: Report) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("finding", ratio=2)
+    table.add_column("episodes", justify="right")
+    table.add_column("first", ratio=3)
+    for item in report.findings:
+        lines = [f"{example.index}: {example.id or '?'}: {example.detail}" for example in item.examples]
+        table.add_row(f"[bold]{item.check}[/]\n[dim]{item.meaning}[/]", str(item.count), escape("\n".join(lines)))
+    return table

@@ -87,9 +87,7 @@ def unpickle(data: bytes) -> object:
         raise Refused(f"is larger than {MAX_PICKLE_BYTES} bytes")
     try:
         return _Unpickler(io.BytesIO(data)).load()
-    except (Refused, MemoryError, RecursionError):
-        raise
-    except Exception as error:
+    except _MALFORMED as error:
         raise Refused(f"is not a pickle of plain data: {type(error).__name__}: {error}"[:300]) from error
 
 
