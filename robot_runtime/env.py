@@ -80,6 +80,7 @@ class Env:
         motion_profile: how actions are carried out; None for the defaults.
         seed: default of :meth:`reset`'s, for the header only: randomness lives in the robot and the policy.
         robot_config: the robot's YAML, for the header.
+        dataset: where the episodes were read from, for the header.
 
     Raises:
         ConfigError: if the robot's camera is not the one that the task's policies were trained with.
@@ -94,6 +95,7 @@ class Env:
         motion_profile: MotionProfile | None = None,
         seed: int = 0,
         robot_config: Mapping[str, Any] | None = None,
+        dataset: str = "",
     ) -> None:
         check_camera(task, robot.camera.info)
         self.robot = robot
@@ -104,6 +106,7 @@ class Env:
         self._seed = seed
         self._robot_config = dict(robot_config or {})
         self._provenance = provenance()
+        self._dataset = dataset
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, self._on_base_state)
         self._semantic = "semantic" in task.sensors
@@ -252,6 +255,7 @@ class Env:
             mount=(camera.mount.x_m, camera.mount.y_m, camera.mount.z_m),
             start_ns=self.robot.clock.now_ns(),
             provenance=self._provenance,
+            dataset=self._dataset,
         )
 
     # --- observing --------------------------------------------------------------------------------------------------

@@ -106,6 +106,7 @@ class EpisodeHeader:
     """The first record: everything needed to score and to replay the episode.
 
     Attributes:
+        dataset: file or folder that the episode was read from; empty if it was generated.
         intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical centre at rest.
         provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
     """
@@ -122,6 +123,7 @@ class EpisodeHeader:
     mount: tuple[float, float, float]
     start_ns: int
     provenance: dict[str, Any]
+    dataset: str = ""
 
 
 class Subscriber:

@@ -101,6 +101,7 @@ def run(
                 (recorder, StepNote()),
                 seed=seed,
                 robot_config=asdict(robot_file),
+                dataset=str(episodes or ""),
             )
         )
         for index, episode in enumerate(chosen_episodes):

@@ -111,6 +111,7 @@ CHANNELS: tuple[Channel, ...] = (
             "depth_unit_m": _NUMBER,
             "mount": {"type": "array", "items": _NUMBER},
             "start_ns": _INTEGER,
+            "dataset": _TEXT,
         },
     ),
     _json(

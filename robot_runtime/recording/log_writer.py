@@ -159,6 +159,7 @@ def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
         "depth_unit_m": header.depth_unit_m,
         "mount": list(header.mount),
         "start_ns": header.start_ns,
+        "dataset": header.dataset,
     }
 
 

@@ -113,8 +113,11 @@ class LogReader:
                 elif topic == _TOPICS["host"]:
                     phase_s = {message.sequence: _loads(message)["phase_s"]}
                 elif topic == _TOPICS["step"]:
-                    data = _loads(message)
-                    record = _step(data, phase_s.get(message.sequence, {}))
+                    try:
+                        data = _loads(message)
+                        record = _step(data, phase_s.get(message.sequence, {}))
+                    except (KeyError, ValueError, TypeError) as error:
+                        raise self._not_understood(f"step {message.sequence}", error) from error
                     self._digests[record.index] = {k: v for k, v in data["observation"].items() if "crc32" in v}
                     if image_chunk is not None:
                         self._image_chunks[record.index] = image_chunk
@@ -224,16 +227,22 @@ class LogReader:
         try:
             return _header(self.path, data, attachments, provenance)
         except (KeyError, ValueError, TypeError, ConfigError, SceneError) as error:
-            raise RecordingError(
-                f"{self.path}: its header cannot be understood: {error!r}", "read it with the version that wrote it"
-            ) from error
+            raise self._not_understood("its header", error) from error
 
     def _read_end(self) -> EpisodeEnd | None:
         for chunk in reversed(self._chunks):
             if not self._holds_images_only(chunk):
-                ends = [_loads(m) for topic, m in self._messages(chunk) if topic == _TOPICS["end"]]
-                return serial.end_from_json(ends[-1]) if ends else None
+                try:
+                    ends = [_loads(m) for topic, m in self._messages(chunk) if topic == _TOPICS["end"]]
+                    return serial.end_from_json(ends[-1]) if ends else None
+                except (KeyError, ValueError, TypeError) as error:
+                    raise self._not_understood("its end", error) from error
         return None
+
+    def _not_understood(self, what: str, error: Exception) -> RecordingError:
+        return RecordingError(
+            f"{self.path}: {what} cannot be understood: {error!r}", "read it with the version that wrote it"
+        )
 
 
 def _index_chunks(file: LogFile) -> Iterator[_Chunk]:
@@ -269,6 +278,7 @@ def _header(
         mount=(float(x), float(y), float(z)),
         start_ns=data["start_ns"],
         provenance=provenance,
+        dataset=data.get("dataset", ""),  # logs of the first days have none
     )
 
 

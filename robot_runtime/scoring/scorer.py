@@ -6,6 +6,7 @@ standing still.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -74,11 +75,18 @@ class EpisodeScorer(Subscriber):
 
         Raises:
             UnreachableGoal: at step 0, if no way leads from the start to a goal.
-            RecordingError: the rule is ``visible``, the action is stop, and the record has no depth image.
+            RecordingError: the referee's pose is not finite; or the rule is ``visible``, the action is stop, and the
+                record has no depth image.
         """
-        self._poses.append(record.referee.pose)
+        pose = record.referee.pose
+        if not (math.isfinite(pose.x_m) and math.isfinite(pose.y_m) and math.isfinite(pose.yaw_rad)):
+            raise RecordingError(
+                f"step {record.index}: the referee's pose ({pose.x_m}, {pose.y_m}, {pose.yaw_rad}) is not finite",
+                "check the referee's localizer, and run the episode again",
+            )
+        self._poses.append(pose)
         if self._shortest_m is None:
-            self._shortest_m = self._shortest(record.referee.pose)
+            self._shortest_m = self._shortest(pose)
         if record.result is not None:
             self._collided.append(record.result.collided)
         if record.action is Action.STOP:

@@ -1,23 +1,31 @@
-"""Scores of many logs: one per episode, means with intervals per task, agent and scene, and as JSON."""
+"""Scores of many logs: one per episode, means with intervals per task, split and agent."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from robot_runtime.episodes.splits import split_of
 from robot_runtime.errors import RecordingError, RuntimeFault
+from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
-from robot_runtime.records import EndReason
+from robot_runtime.records import EndReason, EpisodeHeader
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean, wilson
-from robot_runtime.scoring.scorer import METRICS, SCORER_VERSION, EpisodeScorer, Metrics, Rules
+from robot_runtime.scoring.pool import map_in_order
+from robot_runtime.scoring.scorer import METRICS, EpisodeScorer, Metrics, Rules
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 SEED = 0
+
+_CACHED_MAPS = 4
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,8 @@ class EpisodeScore:
     Attributes:
         reason: why it cannot be scored; empty if it can. Then ``metrics`` and ``choices`` are empty.
         key: the episode's, to pair runs of several agents. end: how the episode ended, None if unknown.
-        provenance: of the log.
+        dataset: where the episode was read from; empty if it was generated.
+        choices, provenance: of the score and of the log; episodes that have equal ones share them.
     """
 
     path: Path
@@ -35,6 +44,7 @@ class EpisodeScore:
     task: str = ""
     agent: str = ""
     scene: str = ""
+    dataset: str = ""
     episode: str = ""
     key: str = ""
     seed: int | None = None
@@ -48,22 +58,31 @@ class EpisodeScore:
         """Whether there is a score."""
         return not self.reason
 
+    @property
+    def split(self) -> str:
+        """The split of the dataset; empty if there is none."""
+        return split_of(self.dataset)
+
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """Means over the scored episodes of one task, agent and scene.
+    """Means over the scored episodes of one task, split and agent; without a split, of one scene.
 
     Attributes:
+        scene: its name, or how many there are.
         episodes: scored; unscored: logs that could not be.
         intervals: per metric; empty if nothing was scored. Success has Wilson's interval, the others bootstrap.
+        counts: per metric, how many of the scored episodes have it.
     """
 
     task: str
+    split: str
     agent: str
     scene: str
     episodes: int
     unscored: int
     intervals: dict[str, Interval]
+    counts: dict[str, int]
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
@@ -72,74 +91,61 @@ def find_logs(paths: Iterable[Path]) -> list[Path]:
     Raises:
         RecordingError: a path does not exist, or there is no log at all; names it.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
             raise RecordingError(f"{path}: no such file or folder", "give log files, or folders that hold them")
         inside = sorted(path.rglob("*.mcap")) if path.is_dir() else [path]
         if not inside:
             raise RecordingError(f"{path}: holds no logs (*.mcap)", "give the folder that a run wrote")
-        found.update(dict.fromkeys(inside))
-    return list(found)
+        for log in inside:
+            found.setdefault(log.resolve(), log)
+    return list(found.values())
 
 
 def score_logs(
-    paths: Sequence[Path], rules: Rules | None = None, on_scored: Callable[[EpisodeScore], None] | None = None
+    paths: Sequence[Path],
+    rules: Rules | None = None,
+    on_scored: Callable[[EpisodeScore], None] | None = None,
+    workers: int = 1,
 ) -> list[EpisodeScore]:
     """Score each log; one that cannot be scored says why and does not stop the others.
 
     Args:
-        on_scored: called after each, for progress.
+        on_scored: called after each, in order, for progress.
+        workers: processes; the scores do not depend on it. See :func:`robot_runtime.scoring.pool.map_in_order`.
     """
     scores = []
-    for path in paths:
-        score = score_log(path, rules)
+    for score in iter_scores(paths, rules, workers):
         scores.append(score)
         if on_scored is not None:
             on_scored(score)
     return scores
 
 
+def iter_scores(paths: Sequence[Path], rules: Rules | None = None, workers: int = 1) -> Iterator[EpisodeScore]:
+    """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
+    shared: dict[str, dict[str, Any]] = {}
+
+    def share(facts: dict[str, Any]) -> dict[str, Any]:
+        return shared.setdefault(json.dumps(plain(facts), sort_keys=True), facts)
+
+    for score in map_in_order(partial(_score_chunk, rules=rules), paths, workers, _died):
+        yield replace(score, choices=share(score.choices), provenance=share(score.provenance))
+
+
 def score_log(path: Path, rules: Rules | None = None) -> EpisodeScore:
     """The score of one log; never raises for what is wrong with the log, but says it in ``reason``."""
-    try:
-        with LogReader(path) as log:
-            return _score(log, rules)
-    except RuntimeFault as error:
-        return EpisodeScore(path, reason=error.message)
+    return _score_log(path, rules, _Maps())
 
 
-def _score(log: LogReader, rules: Rules | None) -> EpisodeScore:
-    header, end = log.header, log.end
-    facts: dict[str, Any] = {
-        "path": log.path,
-        "task": header.task.name,
-        "agent": header.agent,
-        "scene": header.scene.name,
-        "episode": header.episode.id,
-        "key": header.episode.key,
-        "seed": header.seed,
-        "end": end.reason.value if end is not None else None,
-        "provenance": header.provenance,
-    }
-    if end is None:
-        return EpisodeScore(reason="no end record: the run was killed before the episode ended", **facts)
-    if end.reason in (EndReason.INTERRUPTED, EndReason.FAULT):
-        return EpisodeScore(reason=f"{end.reason.value}: {end.detail or 'no detail'}", **facts)
-    try:
-        scorer = score_steps(log, rules)
-    except RuntimeFault as error:
-        return EpisodeScore(reason=error.message, **facts)
-    return EpisodeScore(metrics=scorer.metrics(), choices=scorer.choices(), **facts)
-
-
-def score_steps(log: LogReader, rules: Rules | None = None) -> EpisodeScorer:
+def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMap | None = None) -> EpisodeScorer:
     """A scorer that has seen the whole log, reading images only where the rule needs them.
 
     Raises:
         RuntimeFault: whatever log or scorer find wrong.
     """
-    scorer = EpisodeScorer(log.header, rules)
+    scorer = EpisodeScorer(log.header, rules, geodesic)
     for record in log.steps(images=False):
         scorer.on_step(log.with_images(record) if scorer.needs_frame(record) else record)
     if log.end is not None:
@@ -149,46 +155,100 @@ def score_steps(log: LogReader, rules: Rules | None = None) -> EpisodeScorer:
     return scorer
 
 
-def summarise(scores: Sequence[EpisodeScore]) -> list[GroupSummary]:
-    """Means with intervals per (task, agent, scene), in order of first appearance; unreadable logs belong to none."""
-    groups: dict[tuple[str, str, str], list[EpisodeScore]] = {}
+class _Maps:
+    """The maps of the last few scenes, which most of a folder's logs share: making one costs more than scoring."""
+
+    def __init__(self) -> None:
+        self._maps: OrderedDict[tuple[str, float], GeodesicMap] = OrderedDict()
+
+    def of(self, header: EpisodeHeader) -> GeodesicMap:
+        key = (header.scene.digest, header.task.robot_radius_m)
+        if key not in self._maps:
+            self._maps[key] = GeodesicMap(header.scene.map, header.task.robot_radius_m)
+        self._maps.move_to_end(key)
+        while len(self._maps) > _CACHED_MAPS:
+            self._maps.popitem(last=False)
+        return self._maps[key]
+
+
+def _score_chunk(paths: Sequence[Path], rules: Rules | None) -> list[EpisodeScore]:
+    maps = _Maps()
+    return [_score_log(path, rules, maps) for path in paths]
+
+
+def _died(path: Path) -> EpisodeScore:
+    return EpisodeScore(path, reason="the process that scored it was killed: not enough memory, or a damaged log")
+
+
+def _score_log(path: Path, rules: Rules | None, maps: _Maps) -> EpisodeScore:
+    try:
+        with LogReader(path) as log:
+            return _score(log, rules, maps)
+    except RuntimeFault as error:
+        return EpisodeScore(path, reason=error.message)
+
+
+def _score(log: LogReader, rules: Rules | None, maps: _Maps) -> EpisodeScore:
+    header, end = log.header, log.end
+    facts = EpisodeScore(
+        log.path,
+        task=header.task.name,
+        agent=header.agent,
+        scene=header.scene.name,
+        dataset=header.dataset,
+        episode=header.episode.id,
+        key=header.episode.key,
+        seed=header.seed,
+        end=end.reason.value if end is not None else None,
+        provenance=header.provenance,
+    )
+    if end is None:
+        return replace(facts, reason="no end record: the run was killed before the episode ended")
+    if end.reason in (EndReason.INTERRUPTED, EndReason.FAULT):
+        return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
+    try:
+        scorer = score_steps(log, rules, maps.of(header))
+    except RuntimeFault as error:
+        return replace(facts, reason=error.message)
+    return replace(facts, metrics=scorer.metrics(), choices=scorer.choices())
+
+
+def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], list[EpisodeScore]]:
+    """Scores by (task, split, agent, scene), in order of first appearance; unreadable logs belong to no group.
+
+    The scenes of a split make one group (``scene`` is empty), since that is what its published means are over; where
+    there is no split, every scene is a group.
+    """
+    groups: dict[tuple[str, str, str, str], list[EpisodeScore]] = {}
     for score in scores:
         if score.task:
-            groups.setdefault((score.task, score.agent, score.scene), []).append(score)
-    return [_summary(*key, members) for key, members in groups.items()]
+            split = score.split
+            groups.setdefault((score.task, split, score.agent, "" if split else score.scene), []).append(score)
+    return groups
 
 
-def _summary(task: str, agent: str, scene: str, members: list[EpisodeScore]) -> GroupSummary:
+def summarise(scores: Iterable[EpisodeScore]) -> list[GroupSummary]:
+    """Means with intervals per group of :func:`grouped`."""
+    return [_summary(task, split, agent, members) for (task, split, agent, _), members in grouped(scores).items()]
+
+
+def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore]) -> GroupSummary:
     scored = [score.metrics for score in members if score.scorable]
-    intervals: dict[str, Interval] = {}
-    for name in METRICS if scored else ():
-        values = [float(metrics[name] or 0) for metrics in scored]
-        if name == "success":
-            intervals[name] = wilson(round(sum(values)), len(values), CONFIDENCE)
-        else:
-            intervals[name] = bootstrap_mean(values, CONFIDENCE, RESAMPLES, SEED)
-    return GroupSummary(task, agent, scene, len(scored), len(members) - len(scored), intervals)
+    scenes = list(dict.fromkeys(score.scene for score in members))
+    scene = scenes[0] if len(scenes) == 1 else f"{len(scenes)} scenes"
+    values = {name: present(metrics.get(name) for metrics in scored) for name in METRICS}
+    intervals = {name: interval(name, column) for name, column in values.items() if column}
+    counts = {name: len(values[name]) for name in intervals}
+    return GroupSummary(task, split, agent, scene, len(scored), len(members) - len(scored), intervals, counts)
 
 
-def write_json(path: Path, scores: Sequence[EpisodeScore]) -> None:
-    """Scores, summaries and every choice behind them.
+def present(values: Iterable[float | bool | int | None]) -> list[float]:
+    """The values that are there, as numbers."""
+    return [float(value) for value in values if value is not None]
 
-    Raises:
-        RecordingError: the file cannot be written.
-    """
-    document = {
-        "scorer": SCORER_VERSION,
-        "intervals": {
-            "confidence": CONFIDENCE,
-            "success": "wilson",
-            "others": "percentile bootstrap over episodes",
-            "resamples": RESAMPLES,
-            "seed": SEED,
-        },
-        "groups": [asdict(group) for group in summarise(scores)],
-        "episodes": [{"scorable": score.scorable, **asdict(score)} for score in scores],
-    }
-    try:
-        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error
+
+def interval(name: str, values: Sequence[float]) -> Interval:
+    """Mean and interval of a metric over episodes, at least one."""
+    if name == "success":
+        return wilson(round(math.fsum(values)), len(values), CONFIDENCE)
+    return bootstrap_mean(values, CONFIDENCE, RESAMPLES, SEED)

@@ -39,7 +39,7 @@ def _block(group: GroupSummary) -> Group:
     heading = Text(" · ").join(
         [
             Text(group.task, style="bold"),
-            *(Text(part) for part in (group.agent or "no agent", group.scene)),
+            *(Text(part) for part in (group.split, group.agent or "no agent", group.scene) if part),
             Text(count(group)),
         ]
     )
@@ -47,11 +47,13 @@ def _block(group: GroupSummary) -> Group:
     rows.add_column("metric", min_width=12)
     rows.add_column("mean", justify="right", min_width=8)
     rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right")
+    rows.add_column("")
     for name, (label, unit, _, _) in COLUMNS.items():
         interval = group.intervals.get(name)
         if interval is not None:
             mean = Text(cell(name, interval.mean), style="bold")
-            rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)))
+            some = f"of {group.counts[name]}" if group.counts[name] < group.episodes else ""
+            rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)), some)
     return Group(heading, *([Padding(rows, (0, 0, 0, 2))] if rows.row_count else []))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import synthetic
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.errors import RecordingError
-from robot_runtime.records import EndReason, EpisodeEnd
+from robot_runtime.geometry import SE2
+from robot_runtime.recording.writer import Recorder
+from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scoring.intervals import wilson
 from robot_runtime.scoring.scorer import METRICS
-from robot_runtime.scoring.summary import find_logs, score_log, score_logs, summarise, write_json
+from robot_runtime.scoring.summary import EpisodeScore, find_logs, score_log, score_logs, summarise
 
 GOOD = [FORWARD] * 12 + [STOP]
 
@@ -49,6 +52,35 @@ class TestScoreLogs:
         path = record(replace(header, episode=replace(header.episode, goals=(_far(),))), GOOD)
         assert "no way leads" in score_log(path).reason
 
+    def test_a_pose_that_is_not_finite_names_its_step(self, tmp_path: Path) -> None:
+        header = synthetic.header()
+        steps = synthetic.drive(header, GOOD)
+        lost = replace(steps[4].referee, pose=SE2(math.nan, 1.9, 0.0))
+        steps[4] = replace(steps[4], referee=lost)
+        score = score_log(_play(tmp_path, header, steps))
+        assert "step 4: the referee's pose (nan, 1.9, 0.0) is not finite" in score.reason
+        assert (score.episode, score.metrics) == ("7", {})
+
+    def test_an_unknown_category_is_named(self, tmp_path: Path) -> None:
+        header = synthetic.header(synthetic.objectnav_task())
+        unknown = replace(header, episode=replace(header.episode, category="Unicorn", goals=()))
+        score = score_log(_play(tmp_path, unknown, synthetic.drive(header, [STOP])))
+        assert score.reason == "episode 'm/1': category 'Unicorn' is not in task 'objectnav_visible_test'"
+
+    def test_the_same_log_named_twice_is_scored_once(self, record, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = record(synthetic.header(), GOOD)
+        monkeypatch.chdir(path.parent)
+        assert find_logs([path, Path(path.name), Path(".")]) == [path]
+
+    def test_any_number_of_processes_gives_the_same_scores(self, record) -> None:
+        paths = [record(synthetic.header(seed=seed), [FORWARD] * (seed % 3) + [STOP]) for seed in range(20)]
+        paths[7].write_bytes(b"no log")
+        seen: list[EpisodeScore] = []
+        scores = score_logs(paths, on_scored=seen.append, workers=2)
+        assert scores == seen == score_logs(paths)
+        assert [score.path for score in scores] == paths
+        assert scores[0].choices is scores[1].choices, "what episodes have in common is held once"
+
     def test_key_and_provenance_go_with_the_score(self, record) -> None:
         header = synthetic.header()
         score = score_log(record(header, GOOD))
@@ -79,29 +111,27 @@ class TestSummarise:
         assert groups[0].intervals["spl"].mean == pytest.approx(0.5)
         assert groups[0].intervals["steps"].mean == (13 + 4) / 2
 
+    def test_a_split_is_one_group_over_its_scenes_and_a_scene_without_split_is_its_own(self) -> None:
+        metrics = {**dict.fromkeys(METRICS, 1.0), "success": True}
+        made = [("val.json.gz", "a"), ("val.json.gz", "b"), ("", "a"), ("", "b"), ("train.json.gz", "a")]
+        scores = [
+            EpisodeScore(Path("x"), task="t", agent="g", scene=scene, dataset=dataset, metrics=metrics)
+            for dataset, scene in made
+        ]
+        groups = [(g.split, g.scene, g.episodes) for g in summarise(scores)]
+        assert groups == [("val", "2 scenes", 2), ("", "a", 1), ("", "b", 1), ("train", "a", 1)]
+
+    def test_a_metric_that_an_episode_lacks_is_not_counted_as_zero(self) -> None:
+        made = [{"success": True, "spl": 0.5}, {"success": True, "spl": None}]
+        (group,) = summarise([EpisodeScore(Path("x"), task="t", metrics=metrics) for metrics in made])
+        assert group.intervals["spl"].mean == 0.5
+        assert (group.counts["spl"], group.counts["success"], group.episodes) == (1, 2, 2)
+        assert "soft_spl" not in group.intervals
+
     def test_nothing_scored(self, record) -> None:
         path = record(synthetic.header(), [LEFT], EpisodeEnd(EndReason.FAULT, 1, 9))
         (group,) = summarise(score_logs([path]))
         assert (group.episodes, group.unscored, group.intervals) == (0, 1, {})
-
-
-class TestOutput:
-    def test_json_holds_scores_and_every_choice(self, record, tmp_path: Path) -> None:
-        paths = [record(synthetic.header(), GOOD), tmp_path / "broken.mcap"]
-        paths[1].touch()
-        write_json(tmp_path / "scores.json", score_logs(paths))
-        document = json.loads((tmp_path / "scores.json").read_text())
-        good, broken = document["episodes"]
-        assert good["metrics"]["success"] is True
-        assert good["choices"]["sampling"].startswith("referee pose")
-        assert good["choices"]["scorer"] == document["scorer"] == 1
-        assert (broken["scorable"], good["scorable"]) == (False, True)
-        assert document["groups"][0]["intervals"]["spl"] == {"mean": 1.0, "low": 1.0, "high": 1.0}
-        assert document["intervals"]["resamples"] == 10_000
-
-    def test_json_that_cannot_be_written(self, tmp_path: Path) -> None:
-        with pytest.raises(RecordingError, match="cannot be written"):
-            write_json(tmp_path / "no" / "scores.json", [])
 
 
 class TestFindLogs:
@@ -118,6 +148,13 @@ class TestFindLogs:
             find_logs([tmp_path / "x"])
         with pytest.raises(RecordingError, match="holds no logs"):
             find_logs([tmp_path])
+
+
+def _play(folder: Path, header: EpisodeHeader, steps: Sequence[StepRecord]) -> Path:
+    recorder = Recorder(folder / "played")
+    synthetic.play(recorder, header, steps)
+    assert recorder.path is not None
+    return recorder.path
 
 
 def _far():

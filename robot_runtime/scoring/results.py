@@ -1,0 +1,151 @@
+"""Scores as files for other programs: JSON that says everything, and Parquet with a row per episode."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from robot_runtime import __version__
+from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.recording.serial import plain
+from robot_runtime.scoring.scorer import METRICS, SCORER_VERSION
+from robot_runtime.scoring.summary import CONFIDENCE, RESAMPLES, SEED, EpisodeScore, summarise
+
+_ROWS = 10_000
+"""Rows that are turned into columns at once."""
+
+
+def write_json(path: Path, scores: Sequence[EpisodeScore]) -> None:
+    """Scores, summaries and every choice behind them.
+
+    ``choices`` and ``runs`` (provenance) list what episodes have in common; an episode names its own by index.
+
+    Raises:
+        RecordingError: the file cannot be written.
+    """
+    choices, runs = _Numbered(), _Numbered()
+    episodes = [_episode(score, choices, runs) for score in scores]
+    document = {
+        **_about(),
+        "choices": choices.values,
+        "groups": [asdict(group) for group in summarise(scores)],
+        "runs": runs.values,
+    }
+    head = json.dumps(plain(document), indent=2).removesuffix("\n}")
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            # A line per episode, so that a long file can be read by eye and by line.
+            file.write(f'{head},\n  "episodes": [')
+            for index, episode in enumerate(episodes):
+                file.write(f"{',' if index else ''}\n    {json.dumps(plain(episode))}")
+            file.write("\n  ]\n}\n")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
+    """A row per log, a column per metric; a metric is null where it was not scored.
+
+    The file's metadata hold what ``write_json`` puts beside the episodes, as JSON under ``robot_runtime``.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        RecordingError: the file cannot be written.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ConfigError(
+            "writing Parquet needs pyarrow, which is not installed",
+            "install the extra: pip install 'robot-runtime[parquet]'",
+        ) from error
+    texts = ("path", "reason", "task", "split", "agent", "scene", "dataset", "episode", "key", "end")
+    schema = pyarrow.schema(
+        [
+            ("scorable", pyarrow.bool_()),
+            *((name, pyarrow.string()) for name in texts),
+            ("seed", pyarrow.int64()),
+            ("choices", pyarrow.int32()),
+            ("run", pyarrow.int32()),
+            ("success", pyarrow.bool_()),
+            *((name, pyarrow.float64()) for name in METRICS if name != "success"),
+        ]
+    )
+    choices, runs = _Numbered(), _Numbered()
+    rows = [_episode(score, choices, runs) for score in scores]
+    about = json.dumps(plain({**_about(), "choices": choices.values, "runs": runs.values}))
+    try:
+        with parquet.ParquetWriter(path, schema.with_metadata({"robot_runtime": about})) as writer:
+            for part in _parts(rows, _ROWS):
+                flat = [{**row, **row["metrics"], "path": str(row["path"])} for row in part]
+                columns = {name: [row.get(name) for row in flat] for name in schema.names}
+                writer.write_table(pyarrow.table(columns, schema=writer.schema))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _about() -> dict[str, Any]:
+    return {
+        "scorer": SCORER_VERSION,
+        "robot_runtime": __version__,
+        "intervals": {
+            "confidence": CONFIDENCE,
+            "success": "wilson",
+            "others": "percentile bootstrap over episodes",
+            "resamples": RESAMPLES,
+            "seed": SEED,
+        },
+    }
+
+
+def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[str, Any]:
+    return {
+        "path": score.path,
+        "scorable": score.scorable,
+        "reason": score.reason,
+        "task": score.task,
+        "split": score.split,
+        "agent": score.agent,
+        "scene": score.scene,
+        "dataset": score.dataset,
+        "episode": score.episode,
+        "key": score.key,
+        "seed": score.seed,
+        "end": score.end,
+        "metrics": score.metrics,
+        "choices": choices.number(score.choices),
+        "run": runs.number(score.provenance),
+    }
+
+
+class _Numbered:
+    """Different dictionaries, each once."""
+
+    def __init__(self) -> None:
+        self.values: list[dict[str, Any]] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, value: dict[str, Any]) -> int | None:
+        """The index of a value; None for an empty one."""
+        if not value:
+            return None
+        key = json.dumps(plain(value), sort_keys=True)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.values)
+            self.values.append(value)
+        return self._numbers[key]
+
+
+def _parts(rows: Sequence[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
+    rest = iter(rows)
+    while part := list(islice(rest, size)):
+        yield part
+
+
+def _unwritable(path: Path, error: OSError) -> RecordingError:
+    return RecordingError(f"{path}: cannot be written: {error.strerror or error}", "give another file")
