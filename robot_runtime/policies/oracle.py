@@ -6,7 +6,7 @@ It is the upper bound that the other agents are compared with, and the test that
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,10 @@ COMFORT_M = 0.04
 """Clearance beyond the robot's radius below which way counts :data:`TIGHT_SLOWNESS`-fold."""
 
 TIGHT_SLOWNESS = 3.0
+
+BUMP_SLOWNESS = 4.0
+"""Added where the robot would run into the place of an earlier contact, which the map does not show."""
+
 _HARD_MARGINS_M = (0.005, -0.0125, -0.03)  # a start pose may stand nearer to a wall than a plan should go
 _WIDTHS = (300, 3000)
 _MAX_FORWARDS = 2000
@@ -67,13 +71,15 @@ class Oracle(Policy):
         self._field = self._space.field(targets)
         self._clearance_m = world.scene.map.clearance_m()
         self._contacts = ContactMemory(task.magnitudes.forward_m)
+        self._bumps: list[tuple[float, float]] = []
         self._plan = Plan((), arrived=False)
         self._next = 0
         self._aim: list[Action] | None = None
 
     def act(self, observation: Observation) -> Action:
         pose = self._world.pose()
-        self._contacts.observe(pose)
+        if self._contacts.observe(pose):
+            self._bumps.append(pose.apply(self._task.robot_radius_m, 0.0))
         action = self._travel(pose) if self._aim is None else None
         if action is None:
             if self._aim is None:
@@ -117,13 +123,15 @@ class Oracle(Policy):
                 best = best if plan is None else plan
         return best
 
-    def _slowness(self, margin_m: float) -> Any:
+    def _slowness(self, margin_m: float) -> Callable[[Floats, Floats], Floats]:
         radius_m = self._task.robot_radius_m
 
         def slowness(x: Floats, y: Floats) -> Floats:
             clearance_m = bilinear(self._clearance_m, *self._cells(x, y))
             clearance_m = np.where(np.isfinite(clearance_m), clearance_m, 0.0)
             free = np.where(clearance_m < radius_m + COMFORT_M, TIGHT_SLOWNESS, 1.0)
+            for bump_x_m, bump_y_m in self._bumps:
+                free += np.where(np.hypot(x - bump_x_m, y - bump_y_m) < radius_m + COMFORT_M, BUMP_SLOWNESS, 0.0)
             return np.where(clearance_m < radius_m + margin_m, np.inf, free)
 
         return slowness

@@ -31,8 +31,8 @@ Box = tuple[float, float, float, float, float, float]
 
 
 def make_task(kind: str = "pointnav", turn_deg: float = 30.0, success_m: float = 0.2, **changes: object) -> Task:
-    """A task with a small camera: 160x120, HFOV 79, at 0.88 m."""
-    camera = TrainingCamera(160, 120, 79.0, 0.88, depth_min_m=0.1, depth_max_m=10.0, depth_normalized=False)
+    """A task with a small camera: 128x96, HFOV 79, at 0.88 m."""
+    camera = TrainingCamera(128, 96, 79.0, 0.88, depth_min_m=0.1, depth_max_m=10.0, depth_normalized=False)
     values: dict[str, object] = {
         "name": "boxes",
         "kind": kind,
@@ -141,9 +141,10 @@ def run(
     episode: Episode,
     scene: Scene | None = None,
     semantic: bool = False,
+    blind: bool = False,
     disturb: Callable[[SE2], SE2] = lambda pose: pose,
 ) -> Run:
-    """One episode. ``disturb`` alters the pose after every action (actuation noise)."""
+    """One episode. ``blind`` leaves out depth; ``disturb`` alters the pose after every action (actuation noise)."""
     state = {"pose": episode.start, "tilt": task.camera.tilt_rad}
     privileged = None
     if agent.privileged:
@@ -152,7 +153,7 @@ def run(
     agent.reset(task, 7, privileged)
     path_m, collisions, actions = 0.0, 0, []
     while len(actions) < task.max_steps:
-        action = agent.act(observe(world, task, episode, state["pose"], state["tilt"], semantic))
+        action = agent.act(observe(world, task, episode, state["pose"], state["tilt"], semantic, blind))
         actions.append(action)
         if action is Action.STOP:
             break
@@ -169,26 +170,33 @@ def run(
 
 
 def observe(
-    world: BoxWorld, task: Task, episode: Episode, pose: SE2, tilt_rad: float, semantic: bool = False
+    world: BoxWorld,
+    task: Task,
+    episode: Episode,
+    pose: SE2,
+    tilt_rad: float,
+    semantic: bool = False,
+    blind: bool = False,
 ) -> Observation:
     """What the task's sensors say at a pose; depth is clipped to the camera's range as the runtime does."""
-    camera = task.camera
-    depth, index = world.render(camera, pose, tilt_rad)
-    depth = np.clip(np.where(np.isfinite(depth), depth, camera.depth_max_m), camera.depth_min_m, camera.depth_max_m)
-    if camera.depth_normalized:
-        depth = (depth - camera.depth_min_m) / (camera.depth_max_m - camera.depth_min_m)
-    goal = episode.goals[0]
+    camera, goal = task.camera, episode.goals[0]
     observation: Observation = {
-        "depth": depth.astype(np.float32)[..., None],
         "gps": gps(episode.start, pose).astype(np.float32),
         "compass": np.array([compass(episode.start, pose)], np.float32),
         "pointgoal": polar_goal(episode.start, goal.x_m, goal.y_m).astype(np.float32),
     }
     if task.kind == "objectnav":
         observation["objectgoal"] = np.array([task.categories["thing"].id], np.int64)
+    if blind:
+        return observation
+    depth, index = world.render(camera, pose, tilt_rad)
+    depth = np.clip(np.where(np.isfinite(depth), depth, camera.depth_max_m), camera.depth_min_m, camera.depth_max_m)
+    if camera.depth_normalized:
+        depth = (depth - camera.depth_min_m) / (camera.depth_max_m - camera.depth_min_m)
+    observation["depth"] = depth.astype(np.float32)[..., None]
     if semantic:
-        wanted = world.thing is not None
-        observation["semantic"] = np.where(wanted & (index == world.thing), 3, -1).astype(np.int32)[..., None]
+        wanted = (index == world.thing) & (world.thing is not None)
+        observation["semantic"] = np.where(wanted, 3, -1).astype(np.int32)[..., None]
     return observation
 
 

@@ -1,0 +1,199 @@
+"""Agents by name, by module and by file; and agents with Habitat's interface."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from box_world import make_task
+
+from robot_runtime.actions import Action
+from robot_runtime.errors import PolicyError, UnknownAction
+from robot_runtime.policies import AGENTS, load_policy
+from robot_runtime.policies.baselines import GoalFollower
+from robot_runtime.policies.policy import Policy
+from robot_runtime.policies.python import HabitatAgent
+
+
+class Answering:
+    """A Habitat-style agent that answers what it is told."""
+
+    def __init__(self, answer: Any = 1) -> None:
+        self.answer = answer
+        self.resets = 0
+
+    def reset(self) -> None:
+        self.resets += 1
+
+    def act(self, observations: dict[str, Any]) -> Any:
+        return self.answer
+
+
+class Failing(Answering):
+    def act(self, observations: dict[str, Any]) -> Any:
+        raise ZeroDivisionError("no luck")
+
+
+class FailsToReset(Answering):
+    def reset(self) -> None:
+        raise RuntimeError("not ready")
+
+
+class FailsToStart:
+    def __init__(self) -> None:
+        raise OSError("no weights")
+
+
+class NotAnAgent:
+    pass
+
+
+def adapted(answer: Any, kind: str = "pointnav") -> Policy:
+    policy = HabitatAgent(Answering(answer), "mine")
+    policy.reset(make_task(kind), 0)
+    return policy
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_agent_loads_under_its_own_name(name: str) -> None:
+    policy = load_policy(name)
+    assert policy.name == name
+    policy.close()
+
+
+def test_arguments_reach_the_constructor() -> None:
+    policy = load_policy("goal-follower", stop_distance_m=0.3)
+    assert isinstance(policy, GoalFollower)
+    assert policy.stop_distance_m == 0.3
+
+
+def test_wrong_arguments_are_answered_with_the_right_ones() -> None:
+    with pytest.raises(PolicyError, match=r"'speed'") as error:
+        load_policy("random", speed=3)
+    assert "stop_distance_m" in error.value.remedy
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(PolicyError, match="'goal-folower'") as error:
+        load_policy("goal-folower")
+    assert "goal-follower" in error.value.remedy
+
+
+def test_a_module_and_class_name_loads_policies_and_habitat_agents() -> None:
+    assert isinstance(load_policy("robot_runtime.policies.baselines:Random"), Policy)
+    policy = load_policy(f"{__name__}:Answering", answer="turn_left")
+    policy.reset(make_task(), 0)
+    assert policy.act({}) is Action.TURN_LEFT
+    assert policy.name == f"{__name__}:Answering"
+
+
+def test_a_file_loads_once_and_may_hold_dataclasses(tmp_path: Path) -> None:
+    path = tmp_path / "my_agent.py"
+    path.write_text(
+        textwrap.dedent("""
+            from __future__ import annotations
+            from dataclasses import dataclass
+
+            @dataclass
+            class Mine:
+                action: int = 3
+                needs = ("rgb",)
+                def reset(self): pass
+                def act(self, observations): return {"action": self.action}
+        """)
+    )
+    policy = load_policy(f"{path}:Mine", action=2)
+    policy.reset(make_task(), 0)
+    assert policy.act({}) is Action.TURN_LEFT
+    assert policy.needs == ("rgb",)
+    assert type(load_policy(f"{path}:Mine")) is type(policy)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "remedy"),
+    [
+        ("no_such_package.agents:Mine", "no module 'no_such_package'", "PYTHONPATH"),
+        ("robot_runtime.policies.baselines:Nobody", "no class 'Nobody'", "after the colon"),
+        ("robot_runtime.policies.baselines:", "module:Class", "package.module:Class"),
+        (f"{__name__}:NotAnAgent", "has no reset", "Policy"),
+        (f"{__name__}:FailsToStart", "OSError: no weights", "--debug"),
+        ("absent.py:Mine", "no such file", "path"),
+    ],
+)
+def test_what_cannot_be_loaded_is_named_with_a_remedy(name: str, message: str, remedy: str) -> None:
+    with pytest.raises(PolicyError, match=message) as error:
+        load_policy(name)
+    assert remedy in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "remedy"),
+    [
+        ("import package_that_is_absent", "package_that_is_absent", "install the package"),
+        ("1 / 0", "ZeroDivisionError", "--debug"),
+        ("def broken(", "SyntaxError", "--debug"),
+    ],
+)
+def test_a_file_that_fails_on_import_says_why(tmp_path: Path, source: str, message: str, remedy: str) -> None:
+    path = tmp_path / "broken_agent.py"
+    path.write_text(source)
+    for _ in range(2):  # a failed import must leave nothing half made behind
+        with pytest.raises(PolicyError, match=message) as error:
+            load_policy(f"{path}:Mine")
+        assert remedy in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("answer", "action"),
+    [
+        (0, Action.STOP),
+        (1, Action.MOVE_FORWARD),
+        (np.int64(2), Action.TURN_LEFT),
+        (np.array([3]), Action.TURN_RIGHT),
+        ("turn_right", Action.TURN_RIGHT),
+        (np.str_("stop"), Action.STOP),
+        ({"action": 1}, Action.MOVE_FORWARD),
+        ({"action": "turn_left", "action_args": None}, Action.TURN_LEFT),
+    ],
+)
+def test_habitat_answers_are_understood(answer: Any, action: Action) -> None:
+    assert adapted(answer).act({}) is action
+
+
+def test_ids_are_habitat_labs_also_for_looks() -> None:
+    assert adapted(4, "objectnav").act({}) is Action.LOOK_UP
+    assert adapted(5, "objectnav").act({}) is Action.LOOK_DOWN
+
+
+@pytest.mark.parametrize("answer", [7, -1, "fly", 4])
+def test_actions_that_habitat_or_the_task_lack_are_refused(answer: Any) -> None:
+    with pytest.raises(UnknownAction):
+        adapted(answer).act({})
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 1.0, True, np.array([1, 2]), {}, {"action": ("velocity_control", "velocity_stop")}]
+)
+def test_answers_that_are_no_discrete_action_are_refused(answer: Any) -> None:
+    with pytest.raises(PolicyError, match="not a discrete action"):
+        adapted(answer).act({})
+
+
+def test_an_agents_own_errors_are_reported_as_its_own() -> None:
+    policy = HabitatAgent(Failing(), "unlucky")
+    policy.reset(make_task(), 0)
+    with pytest.raises(PolicyError, match=r"'unlucky': act\(\) raised ZeroDivisionError: no luck"):
+        policy.act({})
+    with pytest.raises(PolicyError, match=r"reset\(\) raised RuntimeError: not ready"):
+        HabitatAgent(FailsToReset(), "unready").reset(make_task(), 0)
+
+
+def test_each_episode_resets_the_agent() -> None:
+    agent = Answering()
+    policy = HabitatAgent(agent, "mine")
+    for _ in range(3):
+        policy.reset(make_task(), 0)
+    assert agent.resets == 3
