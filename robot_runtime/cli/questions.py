@@ -1,0 +1,88 @@
+"""``robot-runtime episodes questions``: ask about scenes, for embodied question answering."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from robot_runtime.questions import QuestionSet
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["episodes"].command("questions")(questions)
+
+
+def questions(
+    scenes: Annotated[list[str], typer.Argument(help="Scene folders, or names of bundled scenes.")],
+    out: Annotated[Path, typer.Option(help="Question dataset to write, ending in .json or .json.gz.")],
+    episodes: Annotated[
+        Path | None, typer.Option(help="Also write episodes that start 10, 30 and 50 actions before the target.")
+    ] = None,
+    rules: Annotated[str, typer.Option(help="Which questions may be asked: few_scenes, paper or code.")] = "few_scenes",
+    min_environments: Annotated[
+        int | None, typer.Option(min=1, help="Scenes that a question must occur in; default: the rules'.")
+    ] = None,
+    min_entropy: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Of a question's answers over scenes; default: the rules'.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same questions.")] = 0,
+) -> None:
+    """Ask and answer questions about scenes (EmbodiedQA's nine templates), and write them with their answers.
+
+    Examples:
+
+        robot-runtime episodes questions apartment --out questions.json
+
+        robot-runtime episodes questions flats/* --rules paper --out questions.json.gz --episodes eqa.json.gz
+    """
+    from dataclasses import replace
+
+    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.episodes import mp3d_eqa
+    from robot_runtime.errors import EpisodeError
+    from robot_runtime.questions import find_rules, generate_questions, write_questions
+    from robot_runtime.questions.episodes import question_episodes
+    from robot_runtime.scene import find_scene, load_scene
+
+    chosen = find_rules(rules)
+    if min_environments is not None:
+        chosen = replace(chosen, min_environments=min_environments)
+    if min_entropy is not None:
+        chosen = replace(chosen, min_entropy=min_entropy)
+    loaded = [load_scene(find_scene(scene)) for scene in scenes]
+    asked = generate_questions(loaded, chosen, seed)
+    _show(asked)
+    if not asked.questions:
+        raise EpisodeError(
+            "no question is left, so nothing was written",
+            "add scenes, name rooms and colors in scene.yaml, or lower --min-environments and --min-entropy",
+        )
+    write_questions(out, asked)
+    console.print(f"{len(asked.questions)} questions, {len(asked.answers)} answers: {out}", soft_wrap=True)
+    if episodes is not None:
+        with progress_bar() as progress:
+            bar = progress.add_task("episodes", total=len(asked.questions), note="")
+            made = question_episodes(asked, loaded, seed, on_question=lambda: progress.advance(bar))
+        mp3d_eqa.save(episodes, made.episodes)
+        console.print(f"{len(made.episodes)} episodes, {len(made.skipped)} skipped: {episodes}", soft_wrap=True)
+        for reason, count in sorted(made.reasons().items()):
+            console.print(f"  {count} x {reason}", soft_wrap=True)
+
+
+def _show(asked: QuestionSet) -> None:
+    from rich.table import Table
+
+    from robot_runtime.cli.console import console
+
+    table = Table("template", "possible", "too rare", "too predictable", "kept", "an example", box=None)
+    for name, tally in asked.tallies.items():
+        example = next((f"{q.text} {q.answer}" for q in asked.questions if q.type == name), "-")
+        counts = (tally.possible, tally.too_rare, tally.too_predictable, tally.kept)
+        table.add_row(name, *map(str, counts), example)
+    console.print(table)
+    for note in asked.notes:
+        console.print(note, soft_wrap=True)
