@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 _BLOCK = 1 << 22  # numbers drawn at once, to bound memory
@@ -22,16 +23,25 @@ class Interval:
 
 
 def bootstrap_mean(
-    values: Sequence[float], confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
+    values: Sequence[float],
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    clusters: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Percentile bootstrap of the mean (Efron and Tibshirani 1993, chapter 13), resampling episodes.
+    """Percentile bootstrap of the mean (Efron and Tibshirani 1993, chapter 13), resampling episodes or clusters.
 
     Args:
         values: one per episode, N >= 1. One infinite value makes everything infinite.
         seed: same values and seed, same interval.
+        clusters: what each episode belongs to: its scene, its start pose. Episodes of one scene are alike, so the
+            interval for other scenes is wider than that for other episodes of these; whole clusters are then drawn, and
+            the mean stays that over episodes. None: every episode by itself. With fewer than about 20 clusters the
+            interval is too narrow all the same.
 
     Raises:
-        ValueError: no value, a NaN, or a ``confidence`` outside (0, 1).
+        ValueError: no value, a NaN, a ``confidence`` outside (0, 1), not one cluster per value, or a single cluster,
+            which says nothing about the spread between clusters.
     """
     array = np.asarray(values, np.float64)
     if not array.size or np.isnan(array).any():
@@ -40,12 +50,12 @@ def bootstrap_mean(
     mean = float(array.mean())
     if not math.isfinite(mean):
         return Interval(mean, mean, mean)
+    sums, counts = (array, None) if clusters is None else cluster_sums(array, clusters)
     random = np.random.default_rng(seed)
-    rows = max(1, _BLOCK // array.size)
     means = np.concatenate(
         [
-            array[random.integers(0, array.size, (min(rows, resamples - done), array.size))].mean(axis=1)
-            for done in range(0, resamples, rows)
+            sums[drawn].mean(axis=1) if counts is None else sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+            for drawn in _draws(random, sums.size, resamples)
         ]
     )
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
@@ -53,8 +63,28 @@ def bootstrap_mean(
     return Interval(mean, min(float(low), mean), max(float(high), mean))
 
 
+def cluster_sums(
+    values: NDArray[np.float64], clusters: Sequence[Hashable]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Per cluster, the sum of its values and their number.
+
+    Raises:
+        ValueError: not one cluster per value, or fewer than two of them.
+    """
+    if len(clusters) != values.size:
+        raise ValueError(f"{values.size} values have {len(clusters)} clusters")
+    numbers: dict[Hashable, int] = {}
+    member = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
+    if len(numbers) < 2:
+        raise ValueError("a single cluster says nothing about the spread between clusters")
+    counts = np.bincount(member)
+    return np.bincount(member, values).astype(np.float64), counts.astype(np.float64)
+
+
 def wilson(successes: int, episodes: int, confidence: float = 0.95) -> Interval:
     """Score interval of a success rate (Wilson 1927): honest near 0 and 1, where the bootstrap has no width.
+
+    For independent episodes; where they cluster, take :func:`bootstrap_mean` with ``clusters``.
 
     Raises:
         ValueError: unless 0 <= ``successes`` <= ``episodes`` and ``episodes`` >= 1.
@@ -67,6 +97,13 @@ def wilson(successes: int, episodes: int, confidence: float = 0.95) -> Interval:
     middle = (rate + z * z / (2 * episodes)) / (1 + z * z / episodes)
     half = z * math.sqrt(rate * (1 - rate) / episodes + (z / (2 * episodes)) ** 2) / (1 + z * z / episodes)
     return Interval(rate, max(0.0, min(rate, middle - half)), min(1.0, max(rate, middle + half)))
+
+
+def _draws(random: np.random.Generator, size: int, resamples: int) -> Iterator[NDArray[np.int64]]:
+    """Indices with replacement, ``resamples`` rows in all, a bounded number at once."""
+    rows = max(1, _BLOCK // size)
+    for done in range(0, resamples, rows):
+        yield random.integers(0, size, (min(rows, resamples - done), size))
 
 
 def _check(confidence: float) -> None:

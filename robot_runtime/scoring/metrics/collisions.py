@@ -25,4 +25,4 @@ def collisions(flags: Sequence[bool]) -> Collisions:
         flags: per action, the simulator's ``previous_step_collided``.
     """
     count = sum(map(bool, flags))
-    return Collisions(count, bool(flags and flags[-1]), count / len(flags) if flags else 0.0)
+    return Collisions(count, bool(len(flags) and flags[-1]), count / len(flags) if len(flags) else 0.0)

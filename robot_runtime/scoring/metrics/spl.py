@@ -1,4 +1,4 @@
-"""Success weighted by path length, hard and soft."""
+"""Success weighted by path length, hard and soft, and by time."""
 
 from __future__ import annotations
 
@@ -61,6 +61,18 @@ def soft_spl(
     else:
         progress = 1.0 - min(1.0, distance_at_end_m / distance_at_start_m)
     return progress * _ratio(distance_at_start_m, travelled_m, zero)
+
+
+def sct(succeeded: bool | float, fastest_s: float, taken_s: float, zero: ZeroRule = "one_if_still") -> float:
+    """Success weighted by completion time, in [0, 1].
+
+    SCT = S * T / max(C, T) (Yokoyama et al. 2021): SPL of times. ``fastest_s`` T: of the fastest way that the robot's
+    dynamics allow. ``taken_s`` C. Both in one unit.
+
+    Raises:
+        ValueError, ZeroDivisionError: as :func:`spl`.
+    """
+    return spl(succeeded, fastest_s, taken_s, zero)
 
 
 def _check(shortest_m: float, travelled_m: float) -> None:

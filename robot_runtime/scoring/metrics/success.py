@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Any
+
+from robot_runtime.scoring.metrics.distances import EUCLIDEAN, Distance
 
 
 def success(stopped: bool, distance_m: float, threshold_m: float, inclusive: bool = False) -> bool:
     """The agent said ``stop``, and did so near enough.
 
-    S = stopped and d < threshold (habitat-lab ``nav.py`` class Success, VLN-CE, R2R's eval.py). Papers print <= instead
-    (Anderson et al. 2018; Magalhaes et al. 2019, Table 3): that is ``inclusive``. An infinite distance is a failure.
+    S = stopped and d < threshold (habitat-lab ``nav.py`` class Success, VLN-CE, valan, R2R's eval.py). Papers print <=
+    instead (Anderson et al. 2018; Magalhaes et al. 2019, Table 3): that is ``inclusive``. An infinite distance is a
+    failure. Oracle success (OSR) is the same of the oracle navigation error, as if the agent had stopped there:
+    ``success(True, oracle_navigation_error(...), threshold_m)``.
 
     Raises:
         ValueError: if ``distance_m`` is NaN or negative.
@@ -21,13 +24,26 @@ def success(stopped: bool, distance_m: float, threshold_m: float, inclusive: boo
     return bool(stopped and near)
 
 
-def distance_to_goal(position: ArrayLike, goals: ArrayLike) -> float:
-    """Straight distance from ``position`` (D,) to the nearest of ``goals`` (N, D), in their unit; inf for no goals.
+def visible_success(stopped: bool, visible: bool) -> bool:
+    """The agent said ``stop`` while an instance of the goal was visible (RoboTHOR 2021, ``challenge.py``).
 
-    Habitat's measure of that name is geodesic (``nav.py`` class DistanceToGoal): ``robot_runtime.geodesic`` gives that;
-    habitat-lab v0.1.0 took this one.
+    Args:
+        visible: ai2thor's word: in the frame, unobstructed, and within 1 m of the agent's vertical axis. Being near
+            without seeing is no success.
     """
-    array = np.asarray(goals, np.float64)
-    if not array.size:
+    return bool(stopped and visible)
+
+
+def distance_to_goal(position: Any, goals: Any, distance: Distance = EUCLIDEAN) -> float:
+    """Distance from ``position`` (D,) to the nearest of ``goals`` (N, D), in their unit; inf for no goals.
+
+    Habitat's measure of that name is geodesic (``nav.py`` class DistanceToGoal); habitat-lab v0.1.0 took the straight
+    one, which is the default here because it needs no map.
+
+    Raises:
+        ValueError: a coordinate is not finite.
+    """
+    here = distance.nodes([position])
+    if not len(goals):
         return float("inf")
-    return float(np.linalg.norm(array - np.asarray(position, np.float64), axis=1).min())
+    return float(distance.matrix(here, distance.nodes(goals)).min())

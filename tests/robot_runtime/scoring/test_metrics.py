@@ -1,10 +1,8 @@
-"""Each metric against numbers worked by hand, and against the worked cases beside the checkout where they are."""
+"""Metrics of one path, SPL and its kin, collisions and intervals, against numbers worked by hand."""
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robot_runtime.actions import Action
 from robot_runtime.scoring.intervals import bootstrap_mean, wilson
 from robot_runtime.scoring.metrics.collisions import collisions
-from robot_runtime.scoring.metrics.path import path_length
-from robot_runtime.scoring.metrics.spl import soft_spl, spl
-from robot_runtime.scoring.metrics.success import distance_to_goal, success
+from robot_runtime.scoring.metrics.distances import Euclidean
+from robot_runtime.scoring.metrics.path import (
+    episode_length,
+    navigation_error,
+    oracle_navigation_error,
+    path_length,
+    without_repeats,
+)
+from robot_runtime.scoring.metrics.spl import sct, soft_spl, spl
+from robot_runtime.scoring.metrics.success import distance_to_goal, success, visible_success
 
 lengths = st.floats(0, 1e6)
 
@@ -24,10 +30,26 @@ lengths = st.floats(0, 1e6)
 class TestPathLength:
     def test_worked(self) -> None:
         assert path_length([(0, 0), (3, 4), (3, 5)]) == 6.0
-        assert path_length([(0, 0, 9), (3, 4, 0)], axes=(0, 1)) == 5.0
+        assert path_length([(0, 0, 9), (3, 4, 0)], Euclidean((0, 1))) == 5.0
         assert path_length([(7, 7)]) == 0.0
 
-    @pytest.mark.parametrize("points", [[], [1.0, 2.0], [(0, math.nan), (1, 1)]])
+    def test_errors_are_of_nodes_not_of_segments(self) -> None:
+        reference, path = [(0, 0), (3, 0)], [(0, 0), (4, 0), (0, 0)]
+        assert navigation_error(reference, path) == 3.0
+        assert oracle_navigation_error(reference, path) == 1.0
+
+    def test_repeats(self) -> None:
+        path = [(0, 0), (0, 0), (1, 0), (1, 0.1), (0, 0)]
+        assert without_repeats(path).tolist() == [[0, 0], [1, 0], [1, 0.1], [0, 0]]
+        assert without_repeats(path, 0.2).tolist() == [[0, 0], [1, 0], [0, 0]]
+        assert len(without_repeats([(0, i * 0.1) for i in range(11)], 0.25)) == 4  # creeping is movement all the same
+
+    def test_length_in_actions(self) -> None:
+        actions = ["MoveAhead", "Stop"]
+        assert (episode_length(actions), episode_length(actions, count_stop=False)) == (2, 1)
+        assert episode_length([Action.MOVE_FORWARD, Action.STOP], count_stop=False) == 1
+
+    @pytest.mark.parametrize("points", [[], [1.0, 2.0], [(0, math.nan), (1, 1)], [(0, 0), (math.inf, 1)], [()]])
     def test_no_path(self, points: Any) -> None:
         with pytest.raises(ValueError):
             path_length(points)
@@ -63,6 +85,13 @@ class TestSuccess:
     def test_distance_to_the_nearest(self) -> None:
         assert distance_to_goal((0, 0), [(3, 4), (0, 2)]) == 2.0
         assert distance_to_goal((0, 0), []) == math.inf
+        with pytest.raises(ValueError, match="finite"):
+            distance_to_goal((0, math.nan), [(1, 1)])
+
+    def test_visible(self) -> None:
+        assert visible_success(True, True)
+        assert not visible_success(True, False)
+        assert not visible_success(False, True)
 
 
 class TestSpl:
@@ -107,8 +136,13 @@ class TestSpl:
         assert soft_spl(start, 0, way) == pytest.approx(spl(True, start, way))
 
 
+def test_sct_is_spl_of_times() -> None:
+    assert (sct(True, 10, 25), sct(True, 10, 9), sct(False, 10, 10)) == (0.4, 1.0, 0.0)
+
+
 def test_collisions() -> None:
     assert collisions([]).rate == 0
+    assert collisions(np.array([True, False])).last is False
     found = collisions([False, True, True])
     assert (found.count, found.last, found.rate) == (2, True, 2 / 3)
 
@@ -134,6 +168,34 @@ class TestIntervals:
     def test_many_episodes_fit_in_memory(self) -> None:
         assert bootstrap_mean([0.0, 1.0] * 3000, resamples=1500).mean == 0.5
 
+    def test_clusters_widen_the_interval_of_alike_episodes(self) -> None:
+        """20 scenes whose level varies, 10 episodes each: by episode the interval misses the truth far too often."""
+        random = np.random.default_rng(2)
+        scenes = np.repeat(np.arange(20), 10)
+        hits = {"episodes": 0, "scenes": 0}
+        for _ in range(200):
+            values = random.normal(0.5, 0.2, 20)[scenes] + random.normal(0, 0.1, 200)
+            for name, clusters in (("episodes", None), ("scenes", scenes.tolist())):
+                interval = bootstrap_mean(values.tolist(), resamples=400, clusters=clusters)
+                hits[name] += interval.low <= 0.5 <= interval.high
+        assert hits["scenes"] / 200 > 0.88
+        assert hits["episodes"] / 200 < 0.6
+
+    def test_clusters_of_one_episode_change_nothing(self) -> None:
+        values = np.random.default_rng(0).random(50).tolist()
+        assert bootstrap_mean(values, clusters=range(50)).low == pytest.approx(bootstrap_mean(values).low)
+
+    def test_the_mean_of_clusters_is_that_of_episodes(self) -> None:
+        assert bootstrap_mean([1, 1, 1, 0], clusters=["a", "a", "a", "b"]).mean == 0.75
+        for clusters in (["a"] * 4, ["a", "b"]):
+            with pytest.raises(ValueError, match="cluster"):
+                bootstrap_mean([1, 1, 1, 0], clusters=clusters)
+
+    @pytest.mark.parametrize("rate", [0.02, 0.5, 0.9])
+    def test_wilson_covers(self, rate: float) -> None:
+        found = [wilson(int(k), 50) for k in np.random.default_rng(3).binomial(50, rate, 1000)]
+        assert 0.92 < np.mean([i.low <= rate <= i.high for i in found]) <= 1
+
     def test_infinite(self) -> None:
         assert bootstrap_mean([1.0, math.inf]).high == math.inf
 
@@ -156,41 +218,3 @@ class TestIntervals:
                 wilson(*counts)
         with pytest.raises(ValueError, match="confidence"):
             wilson(1, 2, confidence=95)
-
-
-# --- the worked cases that come with the metrics' definitions --------------------------------------------------------
-
-
-def _success(stopped: bool, distance: float, case: dict[str, Any]) -> float:
-    return float(success(stopped, distance, case.get("d_th", case.get("radius", 1.0)), not case.get("strict", True)))
-
-
-CASES: dict[str, Any] = {
-    "path_length": lambda x: path_length(x["Q"], (0, 2) if x.get("d") == "planar" else None),
-    "success_rate": lambda x: _success(True, distance_to_goal(x["Q"][-1], [x["R"][-1]]), {"strict": False, **x}),
-    "goal_success": lambda x: _success(x["stopped"], distance_to_goal(x["pos"], x["goals"]), x),
-    "distance_to_goal": lambda x: distance_to_goal(x["pos"], x["goals"]),
-    "spl": lambda x: spl(x["success"], x["shortest"], x["travelled"], x.get("zero", "one_if_still")),
-    "soft_spl": lambda x: soft_spl(x["d_start"], x["d_end"], x["travelled"]),
-    "collisions": lambda x: {
-        "count": collisions(x["flags"]).count,
-        "is_collision": collisions(x["flags"]).last,
-        "rate": collisions(x["flags"]).rate,
-    },
-    "wilson": lambda x: [wilson(x["k"], x["n"]).low, wilson(x["k"], x["n"]).high],
-    "bootstrap_ci": lambda x: [
-        getattr(bootstrap_mean(x["values"], resamples=x["n"]), name) for name in ("mean", "low", "high")
-    ],
-}
-
-
-@pytest.mark.parametrize("metric", CASES)
-def test_worked_cases(metric: str) -> None:
-    path = Path(__file__).resolve().parents[3] / "shared" / "reference" / "metrics_cases.json"
-    if not path.is_file():
-        pytest.skip(f"the worked cases are not at {path}")
-    cases = [case for case in json.loads(path.read_text())["cases"] if case["metric"] == metric]
-    assert cases
-    for case in cases:
-        expected = math.nan if case["expected"] == "nan" else case["expected"]
-        assert CASES[metric](case["inputs"]) == pytest.approx(expected, abs=case["tol"], nan_ok=True), case["id"]
