@@ -150,7 +150,7 @@ def march(costs: CostMap, sources: Bools) -> Field:
         level = np.ma.MaskedArray(np.where(inside, -1.0, 1.0), ~free)
         times = skfmm.travel_time(level, 1.0 / np.where(free, costs.slowness, 1.0), dx=costs.resolution_m, order=1)
         reached = ~np.ma.getmaskarray(times) & ~inside
-        to_go_m[reached] = times.data[reached]
+        to_go_m[reached] = np.ma.getdata(times)[reached]  # a plain array where nothing is masked
     return Field(costs, to_go_m)
 
 
