@@ -10,7 +10,7 @@ import numpy as np
 from robot_runtime import config
 from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault
-from robot_runtime.geometry import SE2
+from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity, Zone
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 from robot_runtime.streams import fresh
@@ -45,6 +45,10 @@ FLOOR_POINTS_M = tuple((zone.value, x_m, y_m) for zone, x_m, y_m in CLIFF_SENSOR
 )
 """All places that need a floor, each with its bit: cliff zones, and three bits higher the wheels."""
 
+FLOOR_REACH_M = max(math.hypot(x_m, y_m) for _, x_m, y_m in FLOOR_POINTS_M)
+LOOK_DOWN_M = 0.005
+"""How far such a place moves between two looks at the floor: half of what ``World.has_floor`` can tell apart."""
+
 
 class SimBase(SimDevice, Base):
     """A base in a :class:`World`.
@@ -77,6 +81,7 @@ class SimBase(SimDevice, Base):
         self._wheels = STILL
         self._halt = Halt.NONE
         self._measured_at: SE2 | None = None
+        self._looked_from: SE2 | None = None
         self._unsupported = 0
         self._levels = (0, 0)
         self._state: BaseState | None = None
@@ -148,7 +153,7 @@ class SimBase(SimDevice, Base):
         self._actuation.restart(random)
         self._guard.stop()
         self._wheels = STILL
-        self._measured_at = None
+        self._measured_at = self._looked_from = None
         if self._connected:
             self._report(self._clock.now_ns())
 
@@ -185,7 +190,9 @@ class SimBase(SimDevice, Base):
         if pose != self._measured_at:
             self._measured_at = pose
             self._odometry.update(pose)
-            self._unsupported = self._look_down(pose)
+            if self._has_moved_on(pose):
+                self._looked_from = pose
+                self._unsupported = self._look_down(pose)
         linear_m_s, angular_rad_s = world.velocity
         driving = self._wheels.linear_m_s != 0 or self._wheels.angular_rad_s != 0
         self._battery.drain(ns_to_seconds(now_ns - self._drained_ns), driving)
@@ -208,6 +215,14 @@ class SimBase(SimDevice, Base):
             self._battery.voltage_v,
             self._battery.fraction,
         )
+
+    def _has_moved_on(self, pose: SE2) -> bool:
+        """Whether a floor point may have moved by ``LOOK_DOWN_M`` since the last look down."""
+        last = self._looked_from
+        if last is None:
+            return True
+        turned_m = FLOOR_REACH_M * abs(wrap_angle(pose.yaw_rad - last.yaw_rad))
+        return abs(pose.x_m - last.x_m) + abs(pose.y_m - last.y_m) + turned_m >= LOOK_DOWN_M
 
     def _look_down(self, pose: SE2) -> int:
         """Bits of the cliff sensors that see no floor, and, three bits higher, of the wheels that have none."""
