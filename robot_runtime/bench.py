@@ -50,18 +50,20 @@ class Row:
 
 
 def print_rows(title: str, rows: Sequence[Row], console: Console) -> None:
-    """The table."""
-    table = Table(title=title, title_justify="left")
-    for heading in ("row", "value", "unit", "target", "", "rival in the same run", "note"):
-        table.add_column(heading, justify="right" if heading in ("value", "target") else "left")
+    """The table, 80 columns wide: a line of figures per row, and below it what was measured, how, and the rival."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading, justify in (("row", "left"), ("value", "right"), ("unit", "left"), ("target", "right"), ("", "left")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     for row in rows:
         mark = {True: "[green]reached[/]", False: "[red]missed[/]", None: ""}[row.reached]
-        rival = f"{row.rival}: {_number(row.rival_value)}" if row.rival else ""
-        spread = f" [{_number(row.low)}, {_number(row.high)}]" if row.low is not None else ""
+        spread = "" if row.low is None else f" \\[{_number(row.low)}, {_number(row.high)}]"
         value = "not run" if row.value is None else _number(row.value) + spread
         target = "" if row.target is None else f"{row.sense} {_number(row.target)}"
-        table.add_row(row.label, value, row.unit, target, mark, rival, row.note)
+        table.add_row(f"[bold]{row.id}[/]", value, row.unit, target, mark)
     console.print(table)
+    for row in rows:
+        rival = f"{row.rival}: {_number(row.rival_value)} {row.unit}".rstrip() if row.rival else ""
+        console.print(f"[dim]{row.id}: {'; '.join(filter(None, (row.label, row.note, rival)))}[/]")
 
 
 def write_rows(path: Path, name: str, rows: Sequence[Row]) -> None:
