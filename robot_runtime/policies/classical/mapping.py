@@ -28,7 +28,7 @@ BAND_HIGH_M = 0.92
 
 CLEAR_RANGE_M = 6.0
 _MAX_ROWS, _MAX_COLUMNS = 120, 320
-_BINS_PER_RAD = 130.0
+_BINS_PER_COLUMN = 0.8  # fewer directions than sampled columns, so that none is without a pixel
 _RAY_STEP = 0.8  # of a cell
 
 Floats32 = NDArray[np.float32]
@@ -163,9 +163,9 @@ class Mapper:
         c, s = math.cos(tilt_rad), math.sin(tilt_rad)
         forward, up = c + s * down, s - c * down
         bearing = np.arctan2(left[None, :], forward[:, None])
-        first = float(bearing.min())
-        bins = math.ceil((float(bearing.max()) - first) * _BINS_PER_RAD) + 1
-        bearing_bin = np.minimum(((bearing - first) * _BINS_PER_RAD).astype(np.intp), bins - 1)
+        first, span = float(bearing.min()), float(np.ptp(bearing))
+        bins = math.ceil(_BINS_PER_COLUMN * self._u.size)
+        bearing_bin = np.minimum(((bearing - first) * (bins / span)).astype(np.intp), bins - 1)
         lowest = float(up.min())
         floor_from_m = float(-self._camera.height_m / lowest * forward[np.argmin(up)]) if lowest < 0 else math.inf
         return _View(
@@ -174,6 +174,6 @@ class Mapper:
             left.astype(np.float32)[None, :],
             np.hypot(forward[:, None], left[None, :]).astype(np.float32),
             bearing_bin,
-            np.asarray(first + (np.arange(bins) + 0.5) / _BINS_PER_RAD, np.float64),
+            np.asarray(first + (np.arange(bins) + 0.5) * (span / bins), np.float64),
             floor_from_m,
         )

@@ -31,8 +31,8 @@ Box = tuple[float, float, float, float, float, float]
 
 
 def make_task(kind: str = "pointnav", turn_deg: float = 30.0, success_m: float = 0.2, **changes: object) -> Task:
-    """A task with a small camera: 128x96, HFOV 79, at 0.88 m."""
-    camera = TrainingCamera(128, 96, 79.0, 0.88, depth_min_m=0.1, depth_max_m=10.0, depth_normalized=False)
+    """A task with a small camera: 96x72, HFOV 79, at 0.88 m."""
+    camera = TrainingCamera(96, 72, 79.0, 0.88, depth_min_m=0.1, depth_max_m=10.0, depth_normalized=False)
     values: dict[str, object] = {
         "name": "boxes",
         "kind": kind,
@@ -87,17 +87,21 @@ class BoxWorld:
     def render(self, camera: TrainingCamera, pose: SE2, tilt_rad: float) -> tuple[np.ndarray, np.ndarray]:
         """Depth along the optical axis (H, W), inf where nothing is hit, and the index of the box hit (-1 floor)."""
         k = camera.intrinsics
-        right, down = np.meshgrid((np.arange(k.width) - k.cx) / k.fx, (np.arange(k.height) - k.cy) / k.fy)
+        right, down = np.meshgrid(
+            (np.arange(k.width, dtype=np.float32) - k.cx) / k.fx, (np.arange(k.height, dtype=np.float32) - k.cy) / k.fy
+        )
         ct, st, cy, sy = math.cos(tilt_rad), math.sin(tilt_rad), math.cos(pose.yaw_rad), math.sin(pose.yaw_rad)
         forward = ct + st * down
-        ray = np.stack((cy * forward + sy * right, sy * forward - cy * right, st - ct * down), axis=-1).reshape(-1, 3)
+        ray = np.stack((cy * forward + sy * right, sy * forward - cy * right, st - ct * down)).reshape(3, -1)
+        ray = ray.astype(np.float32)
         origin = np.array((pose.x_m, pose.y_m, camera.height_m))
-        inverse = 1.0 / np.where(np.abs(ray) < 1e-9, 1e-9, ray)
-        depth = np.where(ray[:, 2] < 0, -origin[2] * inverse[:, 2], np.inf)
-        index = np.full(len(ray), -1)
+        inverse = 1 / np.where(np.abs(ray) < 1e-9, np.float32(1e-9), ray)
+        depth = np.where(ray[2] < 0, np.float32(-origin[2]) * inverse[2], np.float32(np.inf))
+        index = np.full(depth.shape, -1)
         for i, box in enumerate(self._array):
-            t0, t1 = (box[:3] - origin) * inverse, (box[3:] - origin) * inverse
-            enter, leave = np.minimum(t0, t1).max(axis=1), np.maximum(t0, t1).min(axis=1)
+            t0 = (box[:3] - origin).astype(np.float32)[:, None] * inverse
+            t1 = (box[3:] - origin).astype(np.float32)[:, None] * inverse
+            enter, leave = np.minimum(t0, t1).max(axis=0), np.maximum(t0, t1).min(axis=0)
             hit = (enter <= leave) & (enter > 1e-6) & (enter < depth)
             depth[hit], index[hit] = enter[hit], i
         return depth.reshape(k.height, k.width), index.reshape(k.height, k.width)
