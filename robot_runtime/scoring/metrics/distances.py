@@ -5,8 +5,10 @@ A path is a sequence of nodes: points for :class:`Euclidean` and :class:`Geodesi
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +35,10 @@ class Distance(ABC):
     @abstractmethod
     def matrix(self, a: Nodes, b: Nodes) -> Array:
         """(len(a), len(b)): from each node of ``a`` to each of ``b``. Both come from :meth:`nodes`."""
+
+    def nearest(self, a: Nodes, b: Nodes) -> Array:
+        """(len(a),): from each node of ``a`` to the nearest of ``b``."""
+        return np.asarray(self.matrix(a, b).min(axis=1))
 
     def steps(self, path: Nodes) -> Array:
         """(len(path) - 1,): between successive nodes."""
@@ -146,8 +152,7 @@ class Graph(Distance):
 class Geodesic(Distance):
     """Around obstacles, on a map inflated by the robot's radius; planar. ``inf`` off the map.
 
-    One distance field per distinct node of the second path, which should be the shorter one (the reference); the map
-    keeps them.
+    A matrix costs one distance field per node of its second path; the map keeps some of them.
     """
 
     def __init__(self, space: GeodesicMap) -> None:
@@ -162,6 +167,18 @@ class Geodesic(Distance):
             field = self._space.field([(float(target[0]), float(target[1]))])
             columns.append([field.at(float(x), float(y)) for x, y in a])
         return np.ascontiguousarray(np.array(columns, np.float64).T)
+
+    def nearest(self, a: Nodes, b: Nodes) -> Array:
+        field = self._space.field([(float(x), float(y)) for x, y in b])
+        return np.array([field.at(float(x), float(y)) for x, y in a])
+
+    def steps(self, path: Nodes) -> Array:
+        # An agent's steps are straight and in free space, but for bumps and slides: only those need a field.
+        found = []
+        for (x0, y0), (x1, y1) in pairwise(path.tolist()):
+            clear = self._space.is_clear(x0, y0, x1, y1)
+            found.append(math.hypot(x1 - x0, y1 - y0) if clear else self._space.distance(x0, y0, [(x1, y1)]))
+        return np.array(found, np.float64)
 
 
 EUCLIDEAN = Euclidean()

@@ -1,7 +1,7 @@
 """Dynamic time warping: the order-preserving alignment of two paths, its cost, and the scores made of it.
 
-Exact, never FastDTW: that approximation differs on every twelfth pair of short random paths, by up to 0.05 in nDTW.
-nDTW is not invariant to how densely the path is sampled (a parallel path, sampled twice as densely, costs twice as
+Exact, never FastDTW (VLN-CE's default): that bounds the cost from above only, so it scores some paths too low. nDTW
+is not invariant to how densely the path is sampled (a parallel path, sampled twice as densely, costs twice as
 much), so the sampling rule belongs to the number: one node per action's end, repeats dropped with
 :func:`~robot_runtime.scoring.metrics.path.without_repeats` or kept.
 """

@@ -38,7 +38,7 @@ def max_deviation(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> 
 
 
 def _deviations(reference: Any, path: Any, distance: Distance) -> Array:
-    return np.asarray(distance.matrix(distance.nodes(path), distance.nodes(reference)).min(axis=1))
+    return distance.nearest(distance.nodes(path), distance.nodes(reference))
 
 
 def path_coverage(reference: Any, path: Any, threshold: float, distance: Distance = EUCLIDEAN) -> float:
@@ -53,8 +53,7 @@ def path_coverage(reference: Any, path: Any, threshold: float, distance: Distanc
         ValueError: a path is empty, a node is not finite, or the threshold is not positive.
     """
     check_threshold(threshold)
-    # The reference goes second: distances on a map cost one field per node of the second path.
-    nearest = distance.matrix(distance.nodes(path), distance.nodes(reference)).min(axis=0)
+    nearest = distance.nearest(distance.nodes(reference), distance.nodes(path))
     return float(np.exp(-nearest / threshold).mean())
 
 

@@ -46,4 +46,4 @@ def distance_to_goal(position: Any, goals: Any, distance: Distance = EUCLIDEAN) 
     here = distance.nodes([position])
     if not len(goals):
         return float("inf")
-    return float(distance.matrix(here, distance.nodes(goals)).min())
+    return float(distance.nearest(here, distance.nodes(goals))[0])
