@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from robot_runtime import __version__
-from robot_runtime.cli import episodes, info, recover, report, run, scene, score
+from robot_runtime.cli import compare, episodes, info, recover, report, run, scene, score
 from robot_runtime.cli.console import error_console
 from robot_runtime.errors import RuntimeFault
 
@@ -26,6 +26,7 @@ _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; l
 Start here:
   robot-runtime run            three PointNav episodes in the bundled apartment
   robot-runtime score logs/    success, SPL, ... with intervals, from logs alone
+  robot-runtime compare A B    whether two policies differ
   robot-runtime report logs/   one HTML page
 
 \b
@@ -46,7 +47,7 @@ def build_app() -> TyperGroup:
         "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
     }
     app.callback()(_global_options)
-    for module in (run, score, report, recover, info, scene, episodes):
+    for module in (run, score, compare, report, recover, info, scene, episodes):
         module.register(groups)
     for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
         entry_point.load()(groups)

@@ -208,9 +208,11 @@ def _score(log: LogReader, rules: Rules | None, maps: _Maps) -> EpisodeScore:
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
     try:
         scorer = score_steps(log, rules, maps.of(header))
+        return replace(facts, metrics=scorer.metrics(), choices=scorer.choices())
     except RuntimeFault as error:
         return replace(facts, reason=error.message)
-    return replace(facts, metrics=scorer.metrics(), choices=scorer.choices())
+    except (ValueError, ZeroDivisionError) as error:  # a metric is not defined for this episode under these rules
+        return replace(facts, reason=f"cannot be scored: {error}")
 
 
 def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], list[EpisodeScore]]:
@@ -243,8 +245,8 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore])
 
 
 def present(values: Iterable[float | bool | int | None]) -> list[float]:
-    """The values that are there, as numbers."""
-    return [float(value) for value in values if value is not None]
+    """The values that are there, as numbers; what a rule calls NaN is not there."""
+    return [float(value) for value in values if value is not None and not math.isnan(value)]
 
 
 def interval(name: str, values: Sequence[float]) -> Interval:

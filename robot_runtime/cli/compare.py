@@ -1,0 +1,38 @@
+"""``robot-runtime compare``: whether two policies differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("compare")(compare)
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(help="Logs of one policy: a folder, or a log.", metavar="A")],
+    b: Annotated[Path, typer.Argument(help="Logs of the other, on the same episodes.", metavar="B")],
+    json: Annotated[Path | None, typer.Option(help="Write the comparison to this file.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
+) -> None:
+    """Say whether two policies differ on the episodes that both have run, and how many more would tell.
+
+    Examples:
+
+        robot-runtime compare logs/classical logs/goal-follower
+
+        robot-runtime compare logs/a logs/b --json difference.json
+    """
+    from robot_runtime.cli.console import console
+    from robot_runtime.cli.score import score_with_progress
+    from robot_runtime.scoring import compare as comparing
+    from robot_runtime.scoring.compare_table import table
+
+    comparison = comparing.compare(score_with_progress([a], workers), score_with_progress([b], workers))
+    console.print(table(comparison))
+    if json is not None:
+        comparing.write_comparison(json, comparison)
