@@ -16,6 +16,8 @@ from robot_runtime.questions.question import SceneQuestion
 
 T = TypeVar("T")
 
+_NAMELESS = frozenset({"room", "other"})
+
 
 def ask(template: str, state: State) -> list[SceneQuestion]:
     """All questions of a template about the state's house, in the order of their texts."""
@@ -116,8 +118,8 @@ def _room_count(state: State) -> Iterator[SceneQuestion]:
 
 
 def _room_object_count(state: State) -> Iterator[SceneQuestion]:
-    # What has no name that people use is perhaps not what people call a room.
-    if any(room.name in state.rules.room_blacklist for room in state.house.rooms):
+    # What nobody gave a name is perhaps not what people call a room.
+    if any(room.name in _NAMELESS for room in state.house.rooms):
         return
     for name in sorted({item.name for item in state.objects or ()}):
         items = tuple(item for item in state.house.objects if item.name == name)

@@ -12,7 +12,7 @@ bottom, and ``s`` the part of the smaller footprint that both share:
 * **A next to B**: footprints at most ``next_to_m`` apart, hardly overlapping (``s <= max_stray``), side by side for at
   least half the height of the lower one, neither flatter than ``touch_m``, neither on nor above the other.
   Unclear: any others that share a height and are at most ``2 next_to_m`` apart.
-* **A below B**: B is on or above A, and nothing else under B reaches higher than A.
+* **A below B**: B is on A; or B is on nothing, and above A. What a table stands on is not below the vase on it.
 """
 
 from __future__ import annotations
@@ -96,16 +96,10 @@ class Relations:
         return _certain([(item, self.next_to(box, anchor)) for item, box in others])
 
     def _below(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
-        verdicts = [(item, box, self._under(box, anchor)) for item, box in others]
-        tops = [box.top_m for _, box, verdict in verdicts if verdict]
-        if not tops:
-            return []
-        level_m = max(tops) - self.rules.touch_m
-        return _certain([(item, verdict) for item, box, verdict in verdicts if box.top_m >= level_m])
-
-    def _under(self, a: Box, b: Box) -> bool | None:
-        on, above = self.on(b, a), self.above(b, a)
-        return True if on or above else (None if on is None or above is None else False)
+        carriers = _certain([(item, self.on(anchor, box)) for item, box in others])
+        if carriers != []:
+            return carriers
+        return _certain([(item, self.above(anchor, box)) for item, box in others])
 
 
 def _certain(verdicts: Sequence[tuple[T, bool | None]]) -> list[T] | None:
