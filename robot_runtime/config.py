@@ -26,6 +26,9 @@ T = TypeVar("T")
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 """Put ``__pydantic_config__ = STRICT`` in a dataclass so that a misspelt key, NaN or infinity is an error."""
 
+SHORT_FLOAT = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
+"""What YAML 1.2 and :func:`read_yaml` take for a number and PyYAML's writers leave unquoted as text: 1e-3."""
+
 _FASTEST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -45,9 +48,7 @@ class _Loader(_FASTEST_LOADER):  # type: ignore[misc, valid-type]
         return dict(super().construct_mapping(node, deep=deep))
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
 
 
 def read_yaml(path: Path) -> Any:

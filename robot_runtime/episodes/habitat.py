@@ -166,7 +166,7 @@ def from_habitat(episode: Episode) -> bool:
 
 def goal_extras(episode: Episode, default: dict[str, Any]) -> list[dict[str, Any]]:
     """The other fields of each goal, as read; ``default`` for each goal if they were set since."""
-    kept: list[dict[str, Any]] = episode.info.get("goals", [])
+    kept: list[dict[str, Any]] = episode.info.get("goals") or []
     return kept if len(kept) == len(episode.goals) else [default] * len(episode.goals)
 
 

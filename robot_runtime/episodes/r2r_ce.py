@@ -166,7 +166,7 @@ def _record(episode: Episode) -> dict[str, Any]:
     record.pop("ground_truth", None)
     if episode.info.get("goals", ()) is None:
         record["goals"] = None
-    if episode.reference_path or "reference_path" not in record:
+    if episode.reference_path or not habitat.from_habitat(episode):
         record["reference_path"] = [list(ros_to_habitat_position(*point)) for point in episode.reference_path]
     said = episode.instruction
     kept = record.get("instruction")

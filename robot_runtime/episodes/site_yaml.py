@@ -41,7 +41,7 @@ import yaml
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from robot_runtime.config import read_yaml
+from robot_runtime.config import SHORT_FLOAT, read_yaml
 from robot_runtime.episodes.episode import Episode, Goal, Instruction, ObjectPose, Question, RearrangedObject
 from robot_runtime.episodes.reading import Finite, Quaternion, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
@@ -353,3 +353,5 @@ def _represent_list(dumper: _Dumper, data: list[Any]) -> yaml.Node:
 
 
 _Dumper.add_representer(list, _represent_list)
+# So that a text such as 1e3 is written with quotes.
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))

@@ -38,6 +38,8 @@ def outline(path: Path) -> Any:
                 builder.event(event, value)
             elif episodes_depth == 1:
                 return builder.value
+            if depth < episodes_depth:
+                episodes_depth = -1
             if event == "map_key" and depth == 1:
                 key = value
             if event in _STARTS:
