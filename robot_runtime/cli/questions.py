@@ -23,6 +23,9 @@ def questions(
         Path | None, typer.Option(help="Also write episodes that start 10, 30 and 50 actions before the target.")
     ] = None,
     rules: Annotated[str, typer.Option(help="Which questions may be asked: few_scenes, paper or code.")] = "few_scenes",
+    templates: Annotated[
+        list[str] | None, typer.Option(help="Ask only these; repeat the option. Default: all of the rules'.")
+    ] = None,
     min_environments: Annotated[
         int | None, typer.Option(min=1, help="Scenes that a question must occur in; default: the rules'.")
     ] = None,
@@ -49,6 +52,8 @@ def questions(
     from robot_runtime.scene import find_scene, load_scene
 
     chosen = find_rules(rules)
+    if templates:
+        chosen = replace(chosen, templates=tuple(templates))
     if min_environments is not None:
         chosen = replace(chosen, min_environments=min_environments)
     if min_entropy is not None:
