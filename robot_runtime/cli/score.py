@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
     from robot_runtime.scoring.summary import EpisodeScore
 
 
+class Challenge(str, Enum):
+    """Whose format a submission has."""
+
+    ROBOTHOR = "robothor"
+    HABITAT = "habitat"
+
+
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
     groups["root"].command("score")(score)
@@ -25,6 +33,11 @@ def score(
     json: Annotated[Path | None, typer.Option(help="Write scores, choices and versions to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write a row per log to this file; needs [parquet].")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
+    submission: Annotated[
+        Challenge | None, typer.Option(help="Write what this challenge takes to --out: metrics.json.gz, or means.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File for --submission.")] = None,
+    split: Annotated[str | None, typer.Option(help="For --submission, of logs that name no dataset.")] = None,
     cases: Annotated[
         Path | None, typer.Option(help="Check the metrics against a file of worked cases, instead of scoring logs.")
     ] = None,
@@ -37,6 +50,8 @@ def score(
 
         robot-runtime score logs/ --json scores.json --parquet scores.parquet
 
+        robot-runtime score logs/ --submission robothor --out metrics.json.gz
+
         robot-runtime score --cases metrics_cases.json
     """
     if (cases is None) == (not logs):
@@ -44,6 +59,8 @@ def score(
     if cases is not None:
         _check_cases(cases)
         return
+    if (submission is None) != (out is None):
+        raise ConfigError("--submission and --out go together", "give both: which challenge, and the file to write")
     from robot_runtime.cli.console import console
     from robot_runtime.scoring.results import write_json, write_parquet
 
@@ -54,6 +71,24 @@ def score(
         write_parquet(parquet, scores)
     if not any(episode.scorable for episode in scores):
         raise typer.Exit(1)
+    if submission is not None and out is not None:
+        _submit(submission, out, scores, split)
+
+
+def _submit(challenge: Challenge, out: Path, scores: Sequence[EpisodeScore], split: str | None) -> None:
+    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.scoring.submission import habitat_lines, habitat_result, write_habitat, write_robothor
+
+    scored = sum(score.scorable for score in scores)
+    if challenge is Challenge.HABITAT:
+        write_habitat(out, scores)
+        console.print(habitat_lines(habitat_result(scores)), end="", soft_wrap=True, markup=False)
+    else:
+        with progress_bar() as progress:
+            bar = progress.add_task("writing", total=scored, note="")
+            write_robothor(out, scores, split, on_written=lambda _: progress.advance(bar))
+    left_out = f"; {len(scores) - scored} logs without a score are not in it" if scored < len(scores) else ""
+    console.print(f"{challenge.value} submission of {scored} episodes: {out}{left_out}", soft_wrap=True, markup=False)
 
 
 def print_scores(logs: Sequence[Path], console: Console, workers: int | None = None) -> list[EpisodeScore]:
