@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robot_runtime.geodesic import GeodesicMap
@@ -44,7 +44,7 @@ class TestDistances:
         assert path_length([here, (1.5, 2.0), (1.0, 2.0)], around) == pytest.approx(1.5)
         assert path_length([here, there], around) == pytest.approx(on_foot)
         a, b = around.nodes([here, (1.0, 1.0)]), around.nodes([there, (1.5, 2.0), (3.0, 3.0)])
-        np.testing.assert_allclose(around.nearest(a, b), around.matrix(a, b).min(axis=1))
+        np.testing.assert_allclose(around.nearest(a, b), around.matrix(a, b).min(axis=1), atol=0.01)
         assert average_deviation([there], [here], around) == pytest.approx(on_foot)
 
     def test_a_matrix_of_ones_own(self) -> None:
@@ -140,6 +140,7 @@ class TestSed:
         assert sed(True, LINE, [(x, 1e-9) for x, _ in LINE]) == 0
 
     @given(st.text("ab", min_size=1, max_size=6), st.text("abc", min_size=1, max_size=6))
+    @settings(deadline=None)  # the first call may compile
     def test_by_definition(self, a: str, b: str) -> None:
         expected = 1 - edits(a, b) / max(len(a), len(b))
         assert sed(True, list(a), list(b), unit="nodes") == pytest.approx(expected)
