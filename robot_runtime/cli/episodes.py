@@ -22,13 +22,13 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def generate(
-    out: Annotated[Path, typer.Argument(help="File to write, ending in .json.gz.")],
+    out: Annotated[Path, typer.Argument(help="File to write, ending in .json.gz or .yaml.")],
     scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
     task: Annotated[str, typer.Option(help="Task preset or YAML file.")] = "pointnav_gps_compass",
     count: Annotated[int, typer.Option(min=1, help="How many.")] = 50,
     seed: Annotated[int, typer.Option(help="Same seed, same episodes.")] = 0,
 ) -> None:
-    """Generate episodes for a scene in Habitat's own format (PointNav-v1 or ObjectNav-v1).
+    """Generate episodes for a scene in Habitat's own format (PointNav-v1 or ObjectNav-v1), or as YAML.
 
     Examples:
 
@@ -62,16 +62,21 @@ def info(
     from rich.table import Table
 
     from robot_runtime.cli.console import console
-    from robot_runtime.episodes import load_episodes
+    from robot_runtime.episodes import iter_episodes
 
-    episodes = load_episodes(path)
-    lengths = sorted(e.shortest_path_m for e in episodes if e.shortest_path_m is not None)
-    scenes = Counter(episode.scene for episode in episodes)
-    categories = Counter(episode.category for episode in episodes if episode.category is not None)
-    repeated = len(episodes) - len({episode.id for episode in episodes})
+    lengths: list[float] = []
+    ids, scenes, categories = Counter[str](), Counter[str](), Counter[str]()
+    for episode in iter_episodes(path):
+        ids[episode.id] += 1
+        scenes[episode.scene] += 1
+        if episode.category is not None:
+            categories[episode.category] += 1
+        if episode.shortest_path_m is not None:
+            lengths.append(episode.shortest_path_m)
+    lengths.sort()
 
     table = Table(show_header=False, box=None)
-    table.add_row("episodes", f"{len(episodes)}, {repeated} with an id that another has too")
+    table.add_row("episodes", f"{ids.total()}, {ids.total() - len(ids)} with an id that another has too")
     table.add_row("scenes", ", ".join(f"{name} {count}" for name, count in sorted(scenes.items())))
     if categories:
         table.add_row("categories", ", ".join(f"{name} {count}" for name, count in sorted(categories.items())))

@@ -90,9 +90,8 @@ def checked(value: Any, schema: TypeAdapter[T], path: Path, where: str = "") -> 
     try:
         return schema.validate_python(value)
     except ValidationError as error:
-        # The errors of a union name the member that was tried, and the field's own error comes last.
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "episode"
+        place = ".".join(map(str, first["loc"])) or ("episode" if where else "document")
         found = first.get("input")
         shown = "" if isinstance(found, (dict, list)) else f" (found {found!r:.60})"
         raise EpisodeError(

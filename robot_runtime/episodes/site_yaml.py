@@ -352,6 +352,12 @@ def _represent_list(dumper: _Dumper, data: list[Any]) -> yaml.Node:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=numbers)
 
 
+def _represent_float(dumper: _Dumper, data: float) -> yaml.Node:
+    return dumper.represent_float(float(data))
+
+
 _Dumper.add_representer(list, _represent_list)
+# Numbers from numpy are floats, too, but of a type that the dumper does not know.
+_Dumper.add_multi_representer(float, _represent_float)
 # So that a text such as 1e3 is written with quotes.
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))

@@ -21,7 +21,7 @@ from episode_documents import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from small_flat import pointnav_task
+from small_flat import flat, pointnav_task
 from test_episodes_formats import objectnav_document, robothor_record
 
 from robot_runtime.episodes import (
@@ -45,6 +45,7 @@ from robot_runtime.episodes.episode import (
     Question,
     RearrangedObject,
 )
+from robot_runtime.episodes.generate import generate_pointnav
 from robot_runtime.episodes.reading import read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.geometry import SE2
@@ -434,6 +435,12 @@ def test_any_episode_survives_yaml(tmp_path_factory: pytest.TempPathFactory, epi
 @given(angle_deg=st.integers(-3600, 3600).map(lambda tenths: tenths / 10))
 def test_an_angle_that_was_written_by_hand_is_written_as_it_was(angle_deg: float) -> None:
     assert site_yaml.degrees(math.radians(angle_deg)) == angle_deg
+
+
+def test_generated_episodes_may_be_written_as_yaml(tmp_path: Path) -> None:
+    episodes = generate_pointnav(flat(), pointnav_task(), 2, seed=0)
+    save_episodes(tmp_path / "a.yaml", episodes, pointnav_task())
+    assert [episode.goals for episode in load_episodes(tmp_path / "a.yaml")] == [e.goals for e in episodes]
 
 
 def test_habitat_episodes_may_be_kept_as_yaml(tmp_path: Path) -> None:

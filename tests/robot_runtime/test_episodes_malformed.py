@@ -6,15 +6,18 @@ import copy
 import gzip
 import json
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from episode_documents import SITE_YAML, eqa_document, ithor_scenes, r2r_document, rearrange_document, rxr_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
-from robot_runtime.episodes import load_episodes
+from robot_runtime.episodes import iter_episodes, ithor_rearrangement, load_episodes
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError
 
@@ -22,6 +25,11 @@ DOCUMENTS: dict[str, Any] = {
     "pointnav": {"episodes": [pointnav_record(), pointnav_record(episode_id="18")]},
     "objectnav": objectnav_document(),
     "robothor": [robothor_record(), robothor_record(id="second")],
+    "r2r": r2r_document(),
+    "rxr": rxr_document(),
+    "eqa": eqa_document(),
+    "rearrange": rearrange_document(),
+    "ithor": ithor_rearrangement.from_pickled(ithor_scenes(), "val"),
 }
 
 
@@ -149,6 +157,23 @@ def test_objectnav_goals_are_named(tmp_path: Path) -> None:
     assert "'abc.glb_chair'" in error.message
 
 
+@pytest.mark.parametrize(
+    ("truth", "message"),
+    [
+        ({"1": {"locations": [[1, 2]]}}, r"field '1\.locations\.0'"),
+        ({"1": {"locations": [[1, 2, 3]], "actions": ["stop"]}}, r"field '1\.actions\.0'.*found 'stop'"),
+        ({"1": {}}, r"field '1\.locations': Field required"),
+        ([], "field 'document'"),
+    ],
+)
+def test_wrong_ground_truth_is_named_rather_than_its_split(tmp_path: Path, truth: Any, message: str) -> None:
+    (tmp_path / "val_gt.json").write_text(json.dumps(truth))
+    (tmp_path / "val.json").write_text(json.dumps(r2r_document()))
+    for read in (load_episodes, iter_episodes):
+        with pytest.raises(EpisodeError, match=re.escape(f"{tmp_path / 'val_gt.json'}: ") + message):
+            list(read(tmp_path / "val.json"))
+
+
 def test_a_damaged_content_file_is_named_rather_than_its_split(tmp_path: Path) -> None:
     (tmp_path / "content").mkdir()
     (tmp_path / "val.json.gz").write_bytes(gzip.compress(b'{"episodes": []}'))
@@ -173,9 +198,9 @@ def places(node: Any, path: tuple[int | str, ...] = ()) -> list[tuple[int | str,
 
 
 @st.composite
-def spoilt(draw: st.DrawFn) -> Any:
-    """A good document with one to three places removed, or replaced by anything."""
-    document = copy.deepcopy(DOCUMENTS[draw(st.sampled_from(sorted(DOCUMENTS)))])
+def spoilt(draw: st.DrawFn, *documents: Any) -> Any:
+    """One of some good documents with one to three places removed, or replaced by anything."""
+    document = copy.deepcopy(draw(st.sampled_from(documents)))
     for _ in range(draw(st.integers(1, 3))):
         place = draw(st.sampled_from(places(document)))
         if not place:
@@ -190,27 +215,37 @@ def spoilt(draw: st.DrawFn) -> Any:
     return document
 
 
-def loads_or_complains(tmp_path: Path, data: bytes) -> None:
-    complaint: EpisodeError | None = None
+def outcome(read: Callable[[Path], Iterable[Episode]], path: Path) -> list[Episode] | EpisodeError:
     try:
-        episodes = load_text(tmp_path, data)
+        return list(read(path))
     except EpisodeError as error:
-        complaint = error
-    if complaint is None:
-        assert all(isinstance(episode, Episode) for episode in episodes)
-    else:
-        assert complaint.message.startswith(str(tmp_path / "episodes.json"))
-        assert complaint.remedy
-        assert len(complaint.message) < 1000
+        return error
+
+
+def loads_or_complains(path: Path, data: bytes) -> None:
+    """All at once and one at a time, and if both give episodes, the same."""
+    path.write_bytes(data)
+    outcomes = [outcome(read, path) for read in (load_episodes, iter_episodes)]
+    for found in outcomes:
+        if isinstance(found, EpisodeError):
+            assert found.message.startswith(str(path))
+            assert found.remedy
+            assert len(found.message) < 1000
+        else:
+            assert all(isinstance(episode, Episode) for episode in found)
+    whole, streamed = outcomes
+    # repr, because NaN is not itself; ijson is the stricter of the two about what is JSON.
+    assert isinstance(streamed, EpisodeError) or repr(streamed) == repr(whole)
+
+
+@settings(max_examples=500)
+@given(document=spoilt(*DOCUMENTS.values()))
+def test_a_spoilt_document_loads_or_complains(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
+    path = tmp_path_factory.mktemp("spoilt") / "episodes.json"
+    loads_or_complains(path, json.dumps(document).encode())
 
 
 @settings(max_examples=300)
-@given(document=spoilt())
-def test_a_spoilt_document_loads_or_complains(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
-    loads_or_complains(tmp_path_factory.mktemp("spoilt"), json.dumps(document).encode())
-
-
-@settings(max_examples=150)
 @given(kind=st.sampled_from(sorted(DOCUMENTS)), zipped=st.booleans(), data=st.data())
 def test_spoilt_bytes_load_or_complain(
     tmp_path_factory: pytest.TempPathFactory, kind: str, zipped: bool, data: st.DataObject
@@ -219,4 +254,31 @@ def test_spoilt_bytes_load_or_complain(
     content = bytearray(gzip.compress(good, mtime=0) if zipped else good)
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    loads_or_complains(tmp_path_factory.mktemp("bytes"), bytes(content[: data.draw(st.integers(0, len(content)))]))
+    path = tmp_path_factory.mktemp("bytes") / "episodes.json"
+    loads_or_complains(path, bytes(content[: data.draw(st.integers(0, len(content)))]))
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_spoilt_yaml_loads_or_complains(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    content = bytearray(SITE_YAML.encode())
+    for _ in range(data.draw(st.integers(1, 5))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("yaml") / "episodes.yaml"
+    loads_or_complains(path, bytes(content[: data.draw(st.integers(0, len(content)))]))
+
+
+@settings(max_examples=150)
+@given(document=spoilt(yaml.safe_load(SITE_YAML)))
+def test_a_spoilt_yaml_document_loads_or_complains(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
+    path = tmp_path_factory.mktemp("yaml") / "episodes.yaml"
+    loads_or_complains(path, yaml.safe_dump(document).encode())
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 3000, "&a [*a]", "schema: 1\nepisodes: &a [*a]", "- " * 3000, "a: !!python/name:os.system"]
+)
+def test_yaml_traps_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.yaml").write_text(text)
+    with pytest.raises(EpisodeError, match=r"x\.yaml"):
+        load_episodes(tmp_path / "x.yaml")
