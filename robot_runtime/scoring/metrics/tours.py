@@ -1,4 +1,4 @@
-"""The shortest way to carry every object to its goal, one at a time: SPL's l for rearrangement.
+"""The shortest way to carry every object to its goal, one at a time: l of rearrangement's SPL (``spl.py``).
 
 Solved exactly by dynamic programming over sets of delivered objects (Held and Karp 1962). The paper (Batra et al. 2020,
 A.5) names OR-Tools, whose routing solver searches locally over integer lengths: the tour that it returns may be longer

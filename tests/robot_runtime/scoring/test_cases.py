@@ -161,7 +161,7 @@ class TestMalformed:
     )
 
     @given(st.sampled_from(sorted(METRICS)), st.dictionaries(st.sampled_from(names), values))
-    @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_no_input_stops_the_run(self, tmp_path: Path, metric: str, inputs: dict[str, Any]) -> None:
         assert len(run(tmp_path, {"id": "x", "metric": metric, "inputs": inputs, "expected": 0}).results) == 1
 

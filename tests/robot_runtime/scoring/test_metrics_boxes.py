@@ -32,7 +32,7 @@ def inside(box: Box, points: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 @given(boxes(), boxes(), st.integers(0, 100))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_against_random_points(a: Box, b: Box, seed: int) -> None:
     """40,000 points in one box: the share that lies in the other is known to 5 standard errors."""
     count = 40_000
@@ -43,7 +43,6 @@ def test_against_random_points(a: Box, b: Box, seed: int) -> None:
 
 
 @given(boxes(), boxes(), st.integers(0, 100))
-@settings(deadline=None)
 def test_always(a: Box, b: Box, seed: int) -> None:
     shared = iou(a, b)
     assert 0 <= shared <= 1
@@ -56,7 +55,7 @@ def test_always(a: Box, b: Box, seed: int) -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_upright_boxes_against_polygons(seed: int) -> None:
     geometry = pytest.importorskip("shapely", reason="shapely is not installed")
     random = np.random.default_rng(seed)

@@ -45,7 +45,7 @@ def two_paths(draw: st.DrawFn) -> tuple[NDArray[np.float64], NDArray[np.float64]
 
 
 @given(two_paths())
-@settings(max_examples=200, deadline=None)  # the first call may compile
+@settings(max_examples=200)
 def test_is_the_best_of_all_warpings(paths: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
     a, b = paths
     expected = pytest.approx(by_definition(a, b), rel=1e-12, abs=1e-12)
@@ -54,7 +54,6 @@ def test_is_the_best_of_all_warpings(paths: tuple[NDArray[np.float64], NDArray[n
 
 
 @given(two_paths())
-@settings(deadline=None)
 def test_the_alignment_costs_what_it_says(paths: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
     a, b = paths
     for distance in (Euclidean(), STRAIGHT):
@@ -67,7 +66,6 @@ def test_the_alignment_costs_what_it_says(paths: tuple[NDArray[np.float64], NDAr
 
 
 @given(two_paths(), st.floats(0.01, 100), st.floats(-10, 10))
-@settings(deadline=None)
 def test_properties(paths: tuple[NDArray[np.float64], NDArray[np.float64]], scale: float, shift: float) -> None:
     a, b = paths
     cost = dtw(a, b)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.geodesic import GeodesicMap
@@ -140,7 +140,6 @@ class TestSed:
         assert sed(True, LINE, [(x, 1e-9) for x, _ in LINE]) == 0
 
     @given(st.text("ab", min_size=1, max_size=6), st.text("abc", min_size=1, max_size=6))
-    @settings(deadline=None)  # the first call may compile
     def test_by_definition(self, a: str, b: str) -> None:
         expected = 1 - edits(a, b) / max(len(a), len(b))
         assert sed(True, list(a), list(b), unit="nodes") == pytest.approx(expected)

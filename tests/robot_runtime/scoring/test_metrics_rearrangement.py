@@ -129,7 +129,7 @@ def every_tour(start: NDArray[np.float64], deliveries: list[Delivery]) -> float:
 
 class TestTour:
     @given(st.integers(1, 4), st.integers(1, 2), st.integers(1, 2), st.integers(0, 10_000))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_is_the_shortest_of_all(self, count: int, picks: int, drops: int, seed: int) -> None:
         random = np.random.default_rng(seed)
         deliveries = [Delivery(random.random((picks, 2)), random.random((drops, 2))) for _ in range(count)]
