@@ -24,8 +24,8 @@ _EIGHT = np.ones((3, 3), np.bool_)
 
 
 def frontier_cells(costs: CostMap) -> Bools:
-    """Known cells in which the robot may stand and that have an unknown neighbour which is no obstacle."""
-    unknown = ~costs.known & (costs.clearance_m > 0)
+    """Known cells in which the robot may stand, next to an unknown one that is neither obstacle nor suspect."""
+    unknown = ~costs.known & ~costs.suspect & (costs.clearance_m > 0)
     return np.asarray(costs.known & np.isfinite(costs.slowness) & ndimage.binary_dilation(unknown, _EIGHT))
 
 
@@ -54,4 +54,4 @@ def is_open(grid: Grid, target: Target) -> bool:
     """Whether there still is something unknown about a frontier."""
     x_m, y_m = target.point
     window = grid.window(x_m - _ARRIVED_M, y_m - _ARRIVED_M, x_m + _ARRIVED_M, y_m + _ARRIVED_M)
-    return int((~grid.known[window] & ~grid.occupied(window)).sum()) >= _LEAST_CELLS
+    return int((~grid.known[window] & ~grid.suspect[window] & ~grid.occupied(window)).sum()) >= _LEAST_CELLS

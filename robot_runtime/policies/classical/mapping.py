@@ -90,15 +90,25 @@ class Mapper:
         obstacle = measured & (height_m > BAND_LOW_M + BAND_LOW_PER_M * d) & (height_m < BAND_HIGH_M)
         seen_through = measured | beyond if camera.depth_holes == "zero" else measured
         self.grid.include(pose.x_m, pose.y_m, CLEAR_RANGE_M + 1.0)
-        self._clear(pose, view, d, obstacle, seen_through)
+        self._clear(pose, view, d, obstacle, seen_through, floor_below=measured[-1] & ~obstacle[-1])
         self._mark(pose, view, d, obstacle)
         if wanted is not None:
             self._find(pose, view, d, measured & wanted[sample])
 
     def _clear(
-        self, pose: SE2, view: _View, d: Floats32, obstacle: NDArray[np.bool_], seen_through: NDArray[np.bool_]
+        self,
+        pose: SE2,
+        view: _View,
+        d: Floats32,
+        obstacle: NDArray[np.bool_],
+        seen_through: NDArray[np.bool_],
+        floor_below: NDArray[np.bool_],
     ) -> None:
-        """In every direction, up to the nearest obstacle or the farthest thing seen."""
+        """In every direction, up to the nearest obstacle or the farthest thing seen.
+
+        Args:
+            floor_below: (columns,), whether the image's last row shows floor.
+        """
         range_m = d * view.reach
         bins = view.bearings_rad.size
         nearest_m, farthest_m = np.full(bins, np.inf, np.float32), np.zeros(bins, np.float32)
@@ -106,15 +116,19 @@ class Mapper:
         np.maximum.at(farthest_m, view.bearing_bin[seen_through], range_m[seen_through])
         cell_m = self.grid.resolution_m
         end_m = np.minimum(np.minimum(nearest_m - cell_m, farthest_m), CLEAR_RANGE_M)
+        hidden = np.zeros(bins, np.bool_)
+        hidden[view.bearing_bin[-1][~floor_below]] = True
+        # What stands nearer than the camera measures shows as nothing at all.
+        reach_m = np.where(hidden, np.maximum(end_m, self._camera.depth_min_m), end_m)
         along_m = np.arange(0.0, CLEAR_RANGE_M, _RAY_STEP * cell_m)
-        ray, index = np.nonzero(along_m < end_m[:, None])
+        ray, index = np.nonzero(along_m < reach_m[:, None])
         angle = pose.yaw_rad + view.bearings_rad
         x = pose.x_m + np.cos(angle)[ray] * along_m[index]
         y = pose.y_m + np.sin(angle)[ray] * along_m[index]
         # The grid reaches past CLEAR_RANGE_M, so that no point falls off it and x, y, index stay aligned.
         cells = self.grid.flat(x, y)
-        in_view = along_m[index] >= view.floor_from_m
-        self._look_below(cells, in_view, np.isin(ray, view.bearing_bin[-1][obstacle[-1]]))
+        in_view = (along_m[index] >= view.floor_from_m) & (along_m[index] < end_m[ray])
+        self._look_below(cells, in_view, hidden[ray])
         whole_band = cells[in_view]
         evidence = self.grid.evidence.ravel()
         evidence[whole_band] = np.maximum(evidence[whole_band] - MISS, 0)
@@ -123,7 +137,7 @@ class Mapper:
         """Note what is known of the floor along the rays.
 
         Near the robot the floor is below the image. If the image's last row shows floor, what is nearer is taken for
-        floor too; if it shows an obstacle (``hidden``), that may well reach nearer: a bed is wider than its headboard.
+        floor too. Otherwise (``hidden``) what it shows may well reach nearer: a bed is wider than its headboard.
         """
         known, suspect = self.grid.known.ravel(), self.grid.suspect.ravel()
         known[cells[in_view | ~hidden]] = True

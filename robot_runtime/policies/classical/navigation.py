@@ -21,7 +21,7 @@ from robot_runtime.tasks.task import Task
 _WIDTH = 48
 _HORIZON = 8
 _FORWARDS_PER_PLAN = 3
-_WINDOW_MARGIN_M = 1.0
+_WINDOW_MARGIN_M = 0.6
 _OFF_PLAN_M, _OFF_PLAN_RAD = 0.05, math.radians(5.0)
 _LEAST_TO_GO_M = 0.02
 _PATIENCE, _STUCK_WITHIN_M = 12, 0.75
@@ -67,7 +67,7 @@ class Navigator:
         return CostMap(self._grid, self.preferences, self._grid.known_window(_WINDOW_MARGIN_M))
 
     def towards(self, target: Target, pose: SE2, boldest: int = BOLDEST) -> Action | None:
-        """The next action on the way; None where no way leads, not even through the unknown.
+        """The next action on the way; None where no way leads, not even through the unknown, or none that works.
 
         Args:
             boldest: how bold the robot may get in finding a way to this target (``Preferences.of``).
@@ -76,8 +76,10 @@ class Navigator:
             self._target, self._least_boldness, self._plan = target, 0, _NOWHERE
             self._trail.clear()
         if self._is_stuck(pose):
-            self._least_boldness = min(self._least_boldness + 1, boldest)
             self._plan = _NOWHERE
+            if self._least_boldness >= boldest:
+                return None
+            self._least_boldness += 1
         if not self._usable(pose):
             self._plan, self._next = self._make_plan(target, pose, boldest), 0
         if not self._plan.steps:

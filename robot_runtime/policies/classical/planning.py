@@ -60,7 +60,8 @@ class CostMap:
 
     Attributes:
         origin_x_m, origin_y_m: outer corner of the window's first cell.
-        known: bool, looked at. ground: float64, what a metre counts for by what is known of the floor alone.
+        known, suspect: bool, as the grid's.
+        ground: float64, what a metre counts for by what is known of the floor alone.
         clearance_m: float32, from each cell's centre to the centre of the nearest occupied cell in the window.
         slowness: float64, per cell; inf where the robot's centre must not be.
     """
@@ -71,7 +72,8 @@ class CostMap:
         self.origin_x_m = grid.origin_x_m + window[1].start * grid.resolution_m
         self.origin_y_m = grid.origin_y_m + window[0].start * grid.resolution_m
         self.known = grid.known[window].copy()
-        unknown = np.where(grid.suspect[window], preferences.suspect_slowness, preferences.unknown_slowness)
+        self.suspect = grid.suspect[window].copy()
+        unknown = np.where(self.suspect, preferences.suspect_slowness, preferences.unknown_slowness)
         self.ground = np.where(self.known, 1.0, unknown)
         if grid.touched[window].any():
             reach = int(preferences.hard_m / grid.resolution_m)

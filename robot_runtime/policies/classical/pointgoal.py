@@ -19,7 +19,7 @@ from robot_runtime.policies.policy import Observation
 from robot_runtime.tasks.task import Task
 
 LOOK_FIRST = True
-_RETRIES = 3
+_RETRIES = 10
 _RESERVE_M = 0.03
 """Stops this much inside the success radius: what localization may be off, and grid rounding."""
 

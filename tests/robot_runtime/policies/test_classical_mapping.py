@@ -97,9 +97,14 @@ def test_what_is_seen_is_known_and_what_is_hidden_is_not() -> None:
 
 
 def test_holes_tell_nothing_where_the_camera_reports_them_as_far() -> None:
+    pose = SE2(1.0, 3.0, 0.0)
     for holes, known in (("zero", True), ("max", False)):
         camera = replace(CAMERA, depth_max_m=5.0, depth_holes=holes)
-        _, grid = mapped([], [SE2(1.0, 3.0, 0.0)], math.radians(40.0), camera, size=(20.0, 6.0))
+        image = depth_image(BoxWorld((20.0, 6.0), []), camera, pose, 0.0)
+        image[image > 2.5] = camera.depth_max_m
+        grid = Grid(CELL_M, 10.0)
+        Mapper(camera, grid).integrate(pose, 0.0, image)
+        assert layer_at(grid, grid.known, 3.0, 3.0)
         assert layer_at(grid, grid.known, 5.0, 3.0) == known
 
 
@@ -132,6 +137,14 @@ def test_the_floor_below_a_near_obstacle_is_under_suspicion_until_it_is_seen_or_
     assert layer_at(from_afar, from_afar.known, 1.75, 3.0)
     grid.sweep(SE2(1.3, 3.0), SE2(1.7, 3.0), 0.18)
     assert not layer_at(grid, grid.suspect, 1.7, 3.0)
+
+
+def test_what_is_too_near_to_be_measured_is_suspect() -> None:
+    camera = replace(CAMERA, depth_min_m=0.5)
+    _, grid = mapped([(1.3, 1.0, 0.0, 1.4, 5.0, 2.5)], [SE2(1.0, 3.0, 0.0)], camera=camera)
+    assert not grid.occupied().any()
+    assert layer_at(grid, grid.suspect, 1.3, 3.0)
+    assert not layer_at(grid, grid.known, 1.3, 3.0)
 
 
 def test_where_the_robot_drives_there_is_nothing() -> None:
