@@ -6,16 +6,18 @@ import shutil
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.clock import utc_now_iso
-from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError, RuntimeFault
-from robot_runtime.records import StepRecord, Subscriber
-from robot_runtime.scene import Scene
-from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:
+    from robot_runtime.episodes.episode import Episode
+    from robot_runtime.records import StepRecord
+    from robot_runtime.scene import Scene
+    from robot_runtime.tasks.task import Task
 
 _EXAMPLES = """Run episodes and print their scores; every episode becomes one log in --out.
 
@@ -65,6 +67,7 @@ def run(
     from robot_runtime.env import Env
     from robot_runtime.policies import load_policy
     from robot_runtime.recording.writer import Recorder
+    from robot_runtime.records import Subscriber
     from robot_runtime.robots import RobotContext, load_robot, read_robot_file
     from robot_runtime.runtime import run_episode
     from robot_runtime.scene import find_scene, load_scene
