@@ -149,7 +149,7 @@ def relate() -> Step:
             ]
             for preposition in PREPOSITIONS:
                 other = relations.only(preposition, anchor.box, around)
-                if other is not None and other.name != anchor.name:
+                if other is not None:
                     found.append(Relation(anchor, preposition, other))
         return replace(state, relations=tuple(found))
 

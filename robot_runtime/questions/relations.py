@@ -97,7 +97,7 @@ class Relations:
 
     def _below(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
         carriers = _certain([(item, self.on(anchor, box)) for item, box in others])
-        if carriers != []:
+        if carriers:
             return carriers
         return _certain([(item, self.above(anchor, box)) for item, box in others])
 

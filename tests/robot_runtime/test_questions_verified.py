@@ -160,7 +160,7 @@ def footprint(item: SceneObject) -> shapely.Polygon:
 def holds(preposition: str, upper: SceneObject, lower: SceneObject) -> bool:
     a, b = footprint(upper), footprint(lower)
     clearance = (upper.center[2] - upper.size[2] / 2) - (lower.center[2] + lower.size[2] / 2)
-    shared = a.intersection(b).area / min(a.area, b.area) >= 0.5 - 1e-9
+    shared = shapely.intersection(a, b, grid_size=1e-9).area / min(a.area, b.area) >= 0.5 - 1e-6
     if preposition == "on":
         return shared and abs(clearance) <= 0.05
     if preposition == "above":
