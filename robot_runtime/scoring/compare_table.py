@@ -21,7 +21,7 @@ _MOST = 100_000
 
 def table(comparison: Comparison) -> Group:
     """A block per task and split with a sentence per metric that decides; below it what was not paired."""
-    blocks = [Padding(_block(group), (0, 0, 1, 0)) for group in comparison.groups]
+    blocks = [Padding(_block(group), (0, 0, 1, 0), expand=False) for group in comparison.groups]
     notes = Text(
         f"difference: B - A with its {CONFIDENCE:.0%} bootstrap interval; p: paired permutation test, each metric by "
         f"itself; more: episodes still needed to tell, with {POWER:.0%} power, if the difference is what it seems",
@@ -64,7 +64,7 @@ def _block(group: GroupComparison) -> Group:
     return Group(
         heading,
         sides,
-        Padding(rows, (0, 0, 0, 2)),
+        Padding(rows, (0, 0, 0, 2), expand=False),
         *(Text(verdict(metric)) for metric in shown if metric.metric in ("success", "spl")),
         *(Text(_left_out(metric, group), style="yellow") for metric in shown if metric.pairs < group.episodes),
     )
@@ -117,5 +117,5 @@ def _unpaired(comparison: Comparison) -> list[Text | Padding]:
     more = [f"... and {len(lines) - _LISTED} more; --json lists all"] if len(lines) > _LISTED else []
     return [
         Text(f"not paired: {len(lines)} log{'' if len(lines) == 1 else 's'}", style="yellow"),
-        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2)) for line in [*lines[:_LISTED], *more]),
+        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in [*lines[:_LISTED], *more]),
     ]

@@ -13,7 +13,7 @@ from robot_runtime import __version__
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.scorer import METRICS, SCORER_VERSION
-from robot_runtime.scoring.summary import CONFIDENCE, RESAMPLES, SEED, EpisodeScore, summarise
+from robot_runtime.scoring.summary import CONFIDENCE, SEED, EpisodeScore, summarise
 
 _ROWS = 10_000
 """Rows that are turned into columns at once."""
@@ -97,7 +97,7 @@ def _about() -> dict[str, Any]:
             "confidence": CONFIDENCE,
             "success": "wilson",
             "others": "percentile bootstrap over episodes",
-            "resamples": RESAMPLES,
+            "resamples": "see each group",
             "seed": SEED,
         },
     }
@@ -129,16 +129,19 @@ class _Numbered:
     def __init__(self) -> None:
         self.values: list[dict[str, Any]] = []
         self._numbers: dict[str, int] = {}
+        self._seen: dict[int, tuple[dict[str, Any], int]] = {}
 
     def number(self, value: dict[str, Any]) -> int | None:
         """The index of a value; None for an empty one."""
         if not value:
             return None
-        key = json.dumps(plain(value), sort_keys=True)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.values)
-            self.values.append(value)
-        return self._numbers[key]
+        if id(value) not in self._seen:  # most episodes share theirs; the value kept beside its id keeps the id taken
+            key = json.dumps(plain(value), sort_keys=True)
+            if key not in self._numbers:
+                self._numbers[key] = len(self.values)
+                self.values.append(value)
+            self._seen[id(value)] = value, self._numbers[key]
+        return self._seen[id(value)][1]
 
 
 def _parts(rows: Sequence[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:

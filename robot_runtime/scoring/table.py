@@ -30,7 +30,7 @@ _LISTED = 30
 
 def table(scores: Sequence[EpisodeScore]) -> Group:
     """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
-    blocks = [Padding(_block(group), (0, 0, 1, 0)) for group in summarise(scores)]
+    blocks = [Padding(_block(group), (0, 0, 1, 0), expand=False) for group in summarise(scores)]
     intervals = Text(f"{CONFIDENCE:.0%} intervals: Wilson for success, bootstrap for the others", style="dim")
     return Group(*blocks, *([intervals] if blocks else []), *_not_scored(scores))
 
@@ -43,7 +43,7 @@ def _block(group: GroupSummary) -> Group:
             Text(count(group)),
         ]
     )
-    rows = Table(box=None, pad_edge=False, padding=(0, 2))
+    rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     rows.add_column("metric", min_width=12)
     rows.add_column("mean", justify="right", min_width=8)
     rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right")
@@ -54,7 +54,7 @@ def _block(group: GroupSummary) -> Group:
             mean = Text(cell(name, interval.mean), style="bold")
             some = f"of {group.counts[name]}" if group.counts[name] < group.episodes else ""
             rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)), some)
-    return Group(heading, *([Padding(rows, (0, 0, 0, 2))] if rows.row_count else []))
+    return Group(heading, *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []))
 
 
 def _not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
@@ -64,7 +64,7 @@ def _not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
     more = [f"... and {len(lines) - _LISTED} more; --json lists all"] if len(lines) > _LISTED else []
     return [
         Text(f"not scored: {len(lines)} of {len(scores)} logs", style="yellow"),
-        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2)) for line in [*lines[:_LISTED], *more]),
+        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in [*lines[:_LISTED], *more]),
     ]
 
 

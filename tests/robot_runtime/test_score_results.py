@@ -39,7 +39,7 @@ def test_json_holds_scores_and_every_choice(scores: list[EpisodeScore], tmp_path
     (group,) = document["groups"]
     assert (group["split"], group["episodes"]) == ("val", 2)
     assert group["intervals"]["spl"]["mean"] == pytest.approx(0.5)
-    assert document["intervals"]["resamples"] == 10_000
+    assert group["resamples"] == 10_000
 
 
 def test_json_of_nothing(tmp_path: Path) -> None:
