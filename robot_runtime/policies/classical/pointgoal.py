@@ -18,7 +18,6 @@ from robot_runtime.policies.lattice import Moves
 from robot_runtime.policies.policy import Observation
 from robot_runtime.tasks.task import Task
 
-LOOK_FIRST = True
 _RETRIES = 10
 _RESERVE_M = 0.03
 """Stops this much inside the success radius: what localization may be off, and grid rounding."""
@@ -32,7 +31,7 @@ class PointGoal:
         self._navigator = navigator
         self._stop_m = max(task.success.distance_m - _RESERVE_M, task.success.distance_m / 2)
         self._headings = Moves.of(task.magnitudes).headings
-        self._turns_left = self._headings if LOOK_FIRST else 0
+        self._turns_left = self._headings  # turning costs no way, and not knowing costs much
         self._retries = _RETRIES
         self._target: Target | None = None
         self._distance_m = math.inf
