@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from robot_runtime.actions import Action
 from robot_runtime.geometry import SE2
-from robot_runtime.policies.classical.grid import Grid
 from robot_runtime.policies.classical.navigation import Navigator, Target
 from robot_runtime.policies.classical.planning import CostMap, disc
 from robot_runtime.policies.grids import Floats
@@ -26,8 +25,7 @@ _RESERVE_M = 0.03
 class PointGoal:
     """Where to go and when to stop."""
 
-    def __init__(self, task: Task, grid: Grid, navigator: Navigator) -> None:
-        self._grid = grid
+    def __init__(self, task: Task, navigator: Navigator) -> None:
         self._navigator = navigator
         self._stop_m = max(task.success.distance_m - _RESERVE_M, task.success.distance_m / 2)
         self._headings = Moves.of(task.magnitudes).headings
