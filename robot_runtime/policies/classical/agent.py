@@ -52,9 +52,7 @@ class Classical(Policy):
         self._contacts = ContactMemory(task.magnitudes.forward_m)
         navigator = Navigator(task, self._grid, self._contacts)
         self._mission: PointGoal | ObjectGoal = (
-            PointGoal(task, self._grid, navigator)
-            if task.kind == "pointnav"
-            else ObjectGoal(task, self._grid, navigator)
+            PointGoal(task, navigator) if task.kind == "pointnav" else ObjectGoal(task, self._grid, navigator)
         )
 
     def act(self, observation: Observation) -> Action:
