@@ -21,7 +21,7 @@ _MOST = 100_000
 
 def table(comparison: Comparison) -> Group:
     """A block per task and split with a sentence per metric that decides; below it what was not paired."""
-    blocks = [Padding(_block(group), (0, 0, 1, 0), expand=False) for group in comparison.groups]
+    blocks = [part for group in comparison.groups for part in (_block(group), Text())]
     notes = Text(
         f"difference: B - A with its {CONFIDENCE:.0%} bootstrap interval; p: paired permutation test, each metric by "
         f"itself; more: episodes still needed to tell, with {POWER:.0%} power, if the difference is what it seems",
@@ -44,9 +44,9 @@ def _block(group: GroupComparison) -> Group:
         f"B {group.agent_b or 'no agent'}{_runs(group.runs_b, group)}"
     )
     rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    rows.add_column("metric")
+    rows.add_column("metric", no_wrap=True)
     for name in ("A", "B", "difference", "interval", "p", "more"):
-        rows.add_column(name, justify="right")
+        rows.add_column(name, justify="right", no_wrap=True)
     shown = [metric for metric in group.metrics if metric.metric in COLUMNS]
     for metric in shown:
         label, unit, _, _ = COLUMNS[metric.metric]

@@ -30,7 +30,7 @@ _LISTED = 30
 
 def table(scores: Sequence[EpisodeScore]) -> Group:
     """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
-    blocks = [Padding(_block(group), (0, 0, 1, 0), expand=False) for group in summarise(scores)]
+    blocks = [part for group in summarise(scores) for part in (_block(group), Text())]
     intervals = Text(f"{CONFIDENCE:.0%} intervals: Wilson for success, bootstrap for the others", style="dim")
     return Group(*blocks, *([intervals] if blocks else []), *_not_scored(scores))
 
@@ -44,10 +44,10 @@ def _block(group: GroupSummary) -> Group:
         ]
     )
     rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    rows.add_column("metric", min_width=12)
-    rows.add_column("mean", justify="right", min_width=8)
-    rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right")
-    rows.add_column("")
+    rows.add_column("metric", min_width=12, no_wrap=True)
+    rows.add_column("mean", justify="right", min_width=8, no_wrap=True)
+    rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right", no_wrap=True)
+    rows.add_column("", no_wrap=True)
     for name, (label, unit, _, _) in COLUMNS.items():
         interval = group.intervals.get(name)
         if interval is not None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.records import EndReason, EpisodeEnd
+from robot_runtime.scoring.scorer import METRICS
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 from robot_runtime.scoring.table import episode_cell, shown_path, table, unscored_line
 
@@ -34,6 +35,19 @@ def test_every_heading_and_number_is_whole(record, width: int) -> None:
     assert "not scored: 1 of 2 logs" in shown
     assert "fault: [bold]odd" in " ".join(shown.split())
     assert "…" not in shown
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_row_is_wrapped_whatever_the_heading(width: int) -> None:
+    metrics = {**dict.fromkeys(METRICS, 123.456), "success": True}
+    for task in ("t", "objectnav_robothor2021_with_a_long_name"):
+        scores = [
+            EpisodeScore(Path("x"), task=task, metrics=metrics),
+            EpisodeScore(Path("y"), task=task, metrics={**metrics, "spl": None}),
+        ]
+        rows = [line.split() for line in text(table(scores), width).splitlines()]
+        assert ["SoftSPL", "123.456", "[123.456,", "123.456]"] in rows
+        assert ["SPL", "123.456", "[123.456,", "123.456]", "of", "1"] in rows
 
 
 def test_a_group_of_which_nothing_was_scored(record) -> None:
