@@ -16,6 +16,10 @@ T = TypeVar("T")
 
 NS_PER_S = 1_000_000_000
 
+MAX_CATCH_UP_S = 0.25
+"""How far real-time simulation may fall behind and still hurry to make up for it: a few frames that took long to draw.
+Time lost beyond that (loading a model, a policy that thinks for seconds) is lost, so that nobody sees a robot race."""
+
 
 def seconds_to_ns(seconds: float) -> int:
     """Seconds as integer nanoseconds, rounded to the nearest."""
@@ -61,7 +65,8 @@ class SimulatedClock(Clock):
         step_ns: length of one step; a sleep ends on the first step boundary at or after its deadline.
         on_step: called after each step with the new time in nanoseconds; physics, sensors and tests hook in here,
             in the order in which they were added.
-        pacer: when given, simulated time never runs ahead of this clock (real-time mode).
+        pacer: when given, simulated time never runs ahead of this clock (real-time mode), nor faster than it except to
+            make up for at most ``MAX_CATCH_UP_S``.
     """
 
     def __init__(self, step_ns: int, pacer: Clock | None = None) -> None:
@@ -86,7 +91,12 @@ class SimulatedClock(Clock):
             for listener in self._on_step:
                 listener(self._now_ns)
             if self._pacer is not None:
-                self._pacer.sleep_until(self._pacer_epoch_ns + self._now_ns)
+                self._keep_pace(self._pacer)
+
+    def _keep_pace(self, pacer: Clock) -> None:
+        behind_ns = pacer.now_ns() - self._pacer_epoch_ns - self._now_ns
+        self._pacer_epoch_ns += max(0, behind_ns - seconds_to_ns(MAX_CATCH_UP_S))
+        pacer.sleep_until(self._pacer_epoch_ns + self._now_ns)
 
 
 def wait_for(clock: Clock, probe: Callable[[], T | None], timeout_s: float, poll_s: float) -> T | None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from robot_runtime import errors
 from robot_runtime.clock import (
+    MAX_CATCH_UP_S,
     Clock,
     SimulatedClock,
     Stopwatch,
@@ -67,6 +68,24 @@ def test_real_time_is_another_clock_that_is_waited_for() -> None:
     clock.sleep_until(50 * MS)
     assert clock.now_ns() == 50 * MS
     assert wall.now_ns() >= 70 * MS + 50 * MS, "simulated time never runs ahead of the pacer"
+
+
+def test_real_time_makes_up_for_a_short_delay() -> None:
+    wall = SimulatedClock(MS)
+    clock = SimulatedClock(10 * MS, pacer=wall)
+    wall.sleep(0.2)
+    clock.sleep(0.1)
+    assert wall.now_ns() == 200 * MS, "behind: no waiting"
+    clock.sleep(0.2)
+    assert wall.now_ns() == clock.now_ns() == 300 * MS, "and level again"
+
+
+def test_real_time_does_not_race_after_a_long_delay() -> None:
+    wall = SimulatedClock(MS)
+    clock = SimulatedClock(10 * MS, pacer=wall)
+    wall.sleep(60)  # a model was loaded
+    clock.sleep(10)
+    assert wall.now_ns() == pytest.approx(seconds_to_ns(60 + 10 - MAX_CATCH_UP_S), abs=10 * MS)
 
 
 def test_the_system_clock_runs_forward_and_does_not_wait_for_the_past() -> None:
