@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from sim_bridge.scenes.progress import Progress
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -19,7 +21,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def generate(
     folder: Annotated[Path, typer.Argument(help="Folder to write.")],
-    seed: Annotated[int, typer.Option(help="Same seed, same flat.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same flat.")] = 0,
     size: Annotated[
         str, typer.Option(help="robothor (8.8 x 3.9 m), medium (10 x 6.4) or large (12 x 9).")
     ] = "robothor",
@@ -35,7 +37,8 @@ def generate(
     from robot_runtime.cli.console import console
     from sim_bridge.scenes.generate import generate_scene
 
-    generate_scene(folder, seed, size)
+    with _shown() as progress:
+        generate_scene(folder, seed, size, progress)
     console.print(f"{folder}: apartment of seed {seed}", soft_wrap=True)
     _next_steps(folder)
 
@@ -113,7 +116,7 @@ def _next_steps(folder: Path) -> None:
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[[str, int, int], None]]:
+def _shown() -> Iterator[Progress]:
     """A progress bar per stage, with the time that is left."""
     from robot_runtime.cli.console import progress_bar
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from sim_bridge.scenes.decompose import Quality, convex_parts
 from sim_bridge.scenes.mesh_files import Look, MeshPart
 from sim_bridge.scenes.naming import category_of, identifier
 from sim_bridge.scenes.pieces import Piece
+from sim_bridge.scenes.progress import Progress
 from sim_bridge.scenes.scene_files import digest, save_obj, shrink
 
 Array = NDArray[np.float64]
@@ -51,7 +52,7 @@ class AssetWriter:
         self._images: dict[int, tuple[Image.Image, Image.Image]] = {}  # by id; holding the image keeps its id its own
         self._parts: dict[str, list[Array]] = {}
 
-    def write(self, pieces: Sequence[Piece], report: Callable[[str, int, int], None]) -> SceneFile:
+    def write(self, pieces: Sequence[Piece], report: Progress) -> SceneFile:
         """The scene without rooms; ``report`` hears of every piece.
 
         Raises:

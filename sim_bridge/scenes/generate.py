@@ -29,6 +29,7 @@ from sim_bridge.scenes.layout import FloorPlan, draw_plan
 from sim_bridge.scenes.occupancy import occupancy_from_assets
 from sim_bridge.scenes.passage import ROBOT_RADIUS_M
 from sim_bridge.scenes.placement import RoomPlanner
+from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.rect import SIDES
 from sim_bridge.scenes.scene_files import save_scene_file
 from sim_bridge.scenes.scene_writer import AssetStore, object_asset, scene_object
@@ -56,7 +57,7 @@ class _Furnished:
     rooms: list[RoomPlanner]
 
 
-def generate_scene(folder: Path, seed: int, size: str = "robothor") -> None:
+def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Progress = silent) -> None:
     """Write a furnished flat as a scene folder (see :mod:`robot_runtime.scene`).
 
     Args:
@@ -70,10 +71,14 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor") -> None:
         raise SceneError(f"{folder}: is there already", "name a new folder, or delete this one first")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+        report("plan and furniture", 0, 1)
         for number, flat in enumerate(flats(seed, size)):
+            report("plan and furniture", 1, 1)
             draft = Path(scratch) / str(number)
+            report("meshes and textures", 0, 1)
             flat.write(draft)
-            view_points = write_view_points(draft)
+            report("meshes and textures", 1, 1)
+            view_points = write_view_points(draft, report)
             if {item.category for item in flat.file.objects if item.id in view_points}.issuperset(GOALS):
                 # Only whole scenes appear under the folder's own name.
                 draft.replace(folder)

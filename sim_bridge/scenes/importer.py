@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from sim_bridge.scenes.assets import AssetWriter
 from sim_bridge.scenes.decompose import Quality
 from sim_bridge.scenes.occupancy import occupancy_from_assets
 from sim_bridge.scenes.pieces import Piece, all_triangles, read_pieces
+from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.raster import Grid, mark_triangles
 from sim_bridge.scenes.rooms import find_rooms, room_of
 from sim_bridge.scenes.scene_files import save_scene_file
@@ -28,8 +29,6 @@ from sim_bridge.scenes.shapes import visual_triangles
 from sim_bridge.scenes.view_points import write_view_points
 
 Array = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
-"""Called with (what is being done, steps done, steps in all)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class ImportOptions:
 
 
 def import_scene(
-    source: Path, folder: Path, options: ImportOptions | None = None, progress: Progress | None = None
+    source: Path, folder: Path, options: ImportOptions | None = None, report: Progress = silent
 ) -> list[str]:
     """Make a scene folder from a Gazebo world (.world, .sdf) or a mesh (.glb, .gltf, .obj, .dae, .stl, .ply).
 
@@ -71,7 +70,6 @@ def import_scene(
         SceneError: names the file and the remedy.
     """
     options = options or ImportOptions()
-    report = progress or (lambda what, done, total: None)
     notes: list[str] = []
     report("reading meshes", 0, 1)
     pieces = read_pieces(source, options.models, options.skip_missing, options.up, options.scale, notes)

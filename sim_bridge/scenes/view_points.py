@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from scipy import ndimage
 from robot_runtime.maps import OccupancyMap
 from robot_runtime.scene import Scene, SceneObject, load_scene
 from sim_bridge.model import Group, SceneModel, build_model
+from sim_bridge.scenes.progress import Progress, silent
 
 Array = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class ViewRule:
 
 
 def compute_view_points(
-    scene: Scene, progress: Callable[[str, int, int], None] | None = None, rule: ViewRule | None = None
+    scene: Scene, report: Progress = silent, rule: ViewRule | None = None
 ) -> dict[str, list[list[float]]]:
     """``{object id: [[x, y, yaw], ...]}`` in ``map``; objects that are seen from nowhere are left out.
 
@@ -56,7 +56,6 @@ def compute_view_points(
         SceneError: the scene has no meshes.
     """
     rule = rule or ViewRule()
-    report = progress or (lambda what, done, total: None)
     built = build_model(scene)
     data = mujoco.MjData(built.model)
     mujoco.mj_forward(built.model, data)
@@ -71,9 +70,7 @@ def compute_view_points(
     return found
 
 
-def write_view_points(
-    folder: Path, progress: Callable[[str, int, int], None] | None = None
-) -> dict[str, list[list[float]]]:
+def write_view_points(folder: Path, report: Progress = silent) -> dict[str, list[list[float]]]:
     """Compute a scene folder's view points and write ``view_points.json``.
 
     Raises:
@@ -81,7 +78,7 @@ def write_view_points(
     """
     path = folder / "view_points.json"
     path.unlink(missing_ok=True)
-    found = compute_view_points(load_scene(folder), progress)
+    found = compute_view_points(load_scene(folder), report)
     lines = [f"{json.dumps(name)}: {json.dumps(poses)}" for name, poses in found.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     return found
