@@ -34,7 +34,7 @@ def sim(
         Path | None, typer.Option(help="An imported scene, for its two rows of the classical agent.")
     ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="PointNav episodes per scene.")] = 50,
-    seed: Annotated[int, typer.Option(help="Of episodes and robot.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes and robot.")] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
 ) -> None:
     """Measure the simulated LoCoBot in the bundled apartment, and the classical agent there and in an imported house.

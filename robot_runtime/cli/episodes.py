@@ -26,7 +26,7 @@ def generate(
     scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
     task: Annotated[str, typer.Option(help="Task preset or YAML file.")] = "pointnav_gps_compass",
     count: Annotated[int, typer.Option(min=1, help="How many.")] = 50,
-    seed: Annotated[int, typer.Option(help="Same seed, same episodes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same episodes.")] = 0,
 ) -> None:
     """Generate episodes for a scene in Habitat's own format (PointNav-v1 or ObjectNav-v1), or as YAML.
 

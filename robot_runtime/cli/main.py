@@ -112,6 +112,14 @@ def run_command(arguments: list[str]) -> int:
             return error.exit_code
         _print_error(error.format_message(), "`--help` after any command lists its options, with examples")
         return error.exit_code
+    except OSError as error:  # no permission, no folder, no space left: the world's fault, and the file has a name
+        if debug:
+            traceback.print_exc()
+        _print_error(
+            f"{error.filename or 'a file'}: {error.strerror or error}",
+            "check the path, who may write there, and the free disk space",
+        )
+        return RuntimeFault.exit_code
     except (KeyboardInterrupt, typer.Abort):
         error_console.print("interrupted")
         return INTERRUPTED_EXIT_CODE

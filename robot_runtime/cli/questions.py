@@ -32,7 +32,7 @@ def questions(
     min_entropy: Annotated[
         float | None, typer.Option(min=0, max=1, help="Of a question's answers over scenes; default: the rules'.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same questions.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same questions.")] = 0,
 ) -> None:
     """Ask and answer questions about scenes (EmbodiedQA's nine templates), and write them with their answers.
 

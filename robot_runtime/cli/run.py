@@ -54,7 +54,7 @@ def run(
     count: Annotated[
         int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of episodes, agent and simulated noise.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes, agent and simulated noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
     real_time: Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")] = False,

@@ -37,7 +37,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def score(
     episodes: Annotated[int, typer.Option(min=ROUNDS, help="Generated trajectories to score.")] = 2000,
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of paths of 1,000 nodes to align.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of trajectories and pairs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of trajectories and pairs.")] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
 ) -> None:
     """Measure the metrics on generated trajectories in memory, on one core; reading logs is not part of it.

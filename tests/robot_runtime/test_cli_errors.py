@@ -181,6 +181,27 @@ def test_logs_are_not_overwritten_by_accident(
     fails(capsys, run_fake(empty_room, out, "--count", "1"), 2, "--overwrite")
 
 
+def test_a_negative_seed_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for command in (
+        ["run", "--out", str(tmp_path / "logs")],
+        ["episodes", "generate", str(tmp_path / "e.json.gz")],
+        ["scene", "generate", str(tmp_path / "flat")],
+    ):
+        fails(capsys, [*command, "--seed", "-1"], 2, "--seed", "greater than or equal to 0")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["run", "--robot", "fake", "--count", "1", "--out"], 8), (["scene", "generate"], 1)],
+)
+def test_a_place_that_cannot_be_written_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], code: int
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    fails(capsys, [*arguments, str(tmp_path / "file" / "below")], code, "file")
+
+
 def test_scoring_something_that_is_no_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     fails(capsys, ["score", str(tmp_path / "none")], 8, "none")
 
