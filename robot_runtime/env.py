@@ -235,7 +235,12 @@ class Env:
 
     def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
         if self.task.kind == "objectnav":
-            return ObservationBuilder(self.task, start, category_id=objectnav.goal_id(self.task, episode))
+            return ObservationBuilder(
+                self.task,
+                start,
+                category_id=objectnav.goal_id(self.task, episode),
+                object_category_ids=objectnav.object_category_ids(self.task, self.scene),
+            )
         # Odometry does not know the map: there, the robot is where it was put.
         in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
         return ObservationBuilder(self.task, start, goal=in_map.inverse().apply(*pointnav.goal_point(episode)))

@@ -41,8 +41,8 @@ def check_policy(policy: Policy, task: Task) -> None:
     if missing:
         raise PolicyError(
             f"policy {policy.name!r} needs {', '.join(missing)}, which task {task.name!r} does not have",
-            f"choose a task preset with {'them' if len(missing) > 1 else 'it'}; "
-            f"this one has: {', '.join(task.sensors)}",
+            f"choose a task that has {'them' if len(missing) > 1 else 'it'}, or add "
+            f"`{' '.join(f'--sensor {name}' for name in missing)}`; this one has: {', '.join(task.sensors)}",
         )
 
 

@@ -2,6 +2,10 @@
 
 :data:`SENSORS` is the table. The *start frame* has its origin at the pose in which the robot stood when the episode
 began (x forward, y left); ``gps`` and ``compass`` are the present pose in it, in Habitat's axes.
+
+One key is not Habitat's: its ``semantic`` numbers the objects of one scan, which means nothing in another place and
+which no detector on a robot can tell. Here it tells the task's category, in the numbers of ``objectgoal``; frames and
+logs keep the objects' own numbers.
 Worked numbers are in ``tests/robot_runtime/test_sensors.py``.
 """
 
@@ -27,6 +31,7 @@ HFOV_TOLERANCE_DEG = 0.5
 
 HEIGHT_TOLERANCE_M = 0.02
 
+_NO_CATEGORY = np.int32(-1)
 _UNBOUNDED = float(np.finfo(np.float32).max)
 _PI = float(np.float32(math.pi))
 
@@ -39,6 +44,7 @@ class Moment:
         frame: exposed while the robot stood at ``pose``.
         start: origin of the start frame; pose: of the robot; both in the localizer's frame.
         goal: (x, y) of the point goal in the start frame, metres. category_id: of the object goal.
+        object_category_ids: of each object that ``frame.semantic`` can show (``objectnav.object_category_ids``).
     """
 
     task: Task
@@ -47,6 +53,7 @@ class Moment:
     start: SE2
     goal: tuple[float, float] | None
     category_id: int | None
+    object_category_ids: NDArray[np.int32]
 
 
 Bound = float | tuple[float, ...]
@@ -89,9 +96,16 @@ def _polar(seen_from: SE2, goal: tuple[float, float] | None) -> NDArray[np.float
 
 
 def _semantic(moment: Moment) -> NDArray[np.int32]:
-    if moment.frame.semantic is None:
+    objects = moment.frame.semantic
+    if objects is None:
         raise DeviceFault("camera: a frame has no object ids", "check the camera's driver")
-    return moment.frame.semantic.astype(np.int32)[:, :, np.newaxis]
+    ids = np.append(moment.object_category_ids, _NO_CATEGORY)  # -1, no object, finds the last entry
+    if objects.size and not -1 <= objects.min() <= objects.max() < len(ids) - 1:
+        raise DeviceFault(
+            f"camera: a frame shows object {objects.max()}, the scene has {len(ids) - 1} objects",
+            "give the camera's driver and the runtime the same scene",
+        )
+    return ids[objects][:, :, np.newaxis]
 
 
 SENSORS: dict[SensorName, Sensor] = {
@@ -145,10 +159,10 @@ SENSORS: dict[SensorName, Sensor] = {
         value=lambda moment: np.array([moment.category_id], np.int64),
     ),
     "semantic": Sensor(
-        doc="index into the scene's objects, -1 for none",
+        doc="id of the task's category that the object in the pixel counts as, -1 for none",
         dtype=np.int32,
         shape=_image_shape(1),
-        bounds=lambda _: (-1, float(np.iinfo(np.int32).max)),
+        bounds=lambda task: (-1, _category_bounds(task)[1]),
         value=_semantic,
     ),
 }
@@ -194,13 +208,19 @@ class ObservationBuilder:
         start: origin of the start frame, in the localizer's frame.
         goal: (x, y) of the point goal in the start frame, metres; None where no sensor shows it.
         category_id: of the object goal; None where no sensor shows it.
+        object_category_ids: of each object of the scene; needed for the sensor ``semantic`` alone.
 
     Raises:
         ConfigError: if a sensor of the task shows a goal that the episode does not have.
     """
 
     def __init__(
-        self, task: Task, start: SE2, goal: tuple[float, float] | None = None, category_id: int | None = None
+        self,
+        task: Task,
+        start: SE2,
+        goal: tuple[float, float] | None = None,
+        category_id: int | None = None,
+        object_category_ids: NDArray[np.int32] | None = None,
     ) -> None:
         needs = {"pointgoal": goal, "pointgoal_with_gps_compass": goal, "objectgoal": category_id}
         for name in task.sensors:
@@ -213,6 +233,7 @@ class ObservationBuilder:
         self._start = start
         self._goal = goal
         self._category_id = category_id
+        self._object_category_ids = np.empty(0, np.int32) if object_category_ids is None else object_category_ids
 
     def build(self, frame: RgbdFrame, pose: SE2) -> Observation:
         """The observation of a frame taken at ``pose`` (localizer's frame); all arrays are new.
@@ -226,5 +247,5 @@ class ObservationBuilder:
                 f"camera: a frame is {frame.rgb.shape} in colour and {frame.depth_m.shape} in depth, not {size}",
                 "check the camera's driver: it announced another size",
             )
-        moment = Moment(self._task, frame, pose, self._start, self._goal, self._category_id)
+        moment = Moment(self._task, frame, pose, self._start, self._goal, self._category_id, self._object_category_ids)
         return {name: SENSORS[name].value(moment) for name in self._task.sensors}

@@ -29,6 +29,8 @@ Examples:
 
     robot-runtime run --task objectnav_habitat2020 --agent oracle --scene scenes/house
 
+    robot-runtime run --task objectnav_habitat2020 --sensor semantic
+
     robot-runtime run --episodes val.json.gz --agent my_package.agents:MyAgent --agent-arg checkpoint=policy.onnx
 
     robot-runtime run --robot my_robot.yaml --real-time
@@ -47,7 +49,13 @@ def run(
     agent: Annotated[
         str, typer.Option(help="random, forward-only, goal-follower, oracle, classical, or module:Class.")
     ] = "classical",
-    agent_arg: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the agent; repeatable.")] = None,
+    agent_arg: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the agent; repeatable.")
+    ] = None,
+    sensor: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Sensor that the agent gets besides the task's."),
+    ] = None,
     episodes: Annotated[
         Path | None, typer.Option(help="Episode file (Habitat or RoboTHOR). Without it, episodes are generated.")
     ] = None,
@@ -69,14 +77,15 @@ def run(
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.records import Subscriber
     from robot_runtime.robots import RobotContext, load_robot, read_robot_file
-    from robot_runtime.runtime import run_episode
+    from robot_runtime.runtime import check_policy, run_episode
     from robot_runtime.scene import find_scene, load_scene
-    from robot_runtime.tasks.task import load_task
+    from robot_runtime.tasks.task import load_task, with_sensors
 
-    chosen_task = load_task(task)
+    chosen_task = with_sensors(load_task(task), sensor or ())
     chosen_scene = load_scene(find_scene(scene))
-    chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene)
     policy = load_policy(agent, **_agent_arguments(agent_arg or []))
+    check_policy(policy, chosen_task)
+    chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene)
     folder = _log_folder(out, overwrite, agent, chosen_task.name)
     _, robot_file = read_robot_file(robot)
     context = RobotContext(scene=chosen_scene, camera=chosen_task.camera, seed=seed, real_time=real_time)

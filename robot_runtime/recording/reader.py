@@ -29,6 +29,7 @@ from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scene import Scene, SceneFile
 from robot_runtime.sensors import SENSORS, Moment
 from robot_runtime.streams import STREAMS
+from robot_runtime.tasks import objectnav
 from robot_runtime.tasks.task import Task
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
@@ -132,9 +133,10 @@ class LogReader:
             RecordingError: if the log holds no images of that step, or the images made from them are others.
         """
         frame = self.frame(record)
-        moment = Moment(self.header.task, frame, SE2(), SE2(), goal=None, category_id=None)
+        task, scene = self.header.task, self.header.scene
+        moment = Moment(task, frame, SE2(), SE2(), None, None, objectnav.object_category_ids(task, scene))
         observation: Observation = {}
-        for name in self.header.task.sensors:
+        for name in task.sensors:
             if name in record.observation:
                 observation[name] = record.observation[name]
             elif name in (digests := self._digests.get(record.index, {})):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scene import Scene, SceneObject
@@ -29,6 +32,12 @@ def category_of(task: Task, episode: Episode) -> Category:
 def goal_id(task: Task, episode: Episode) -> int:
     """What the object-goal sensor tells: the category's id in the task. Raises ``EpisodeError``."""
     return category_of(task, episode).id
+
+
+def object_category_ids(task: Task, scene: Scene) -> NDArray[np.int32]:
+    """For each object of the scene, in its order: the id of the task's category that it counts as, -1 for none."""
+    ids = {name: category.id for category in task.categories.values() for name in category.matches}
+    return np.array([ids.get(item.category, -1) for item in scene.objects], np.int32)
 
 
 def instances(task: Task, scene: Scene, episode: Episode) -> tuple[SceneObject, ...]:

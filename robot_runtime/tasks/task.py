@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from robot_runtime import config
 from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
 
 SensorName = Literal[
     "rgb", "depth", "gps", "compass", "pointgoal", "pointgoal_with_gps_compass", "objectgoal", "semantic"
 ]
+SENSOR_NAMES: tuple[SensorName, ...] = get_args(SensorName)
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,30 @@ class Task:
             raise ValueError("a task needs the action stop: it is how an episode succeeds")
         if self.kind == "objectnav" and not self.categories:
             raise ValueError("an objectnav task needs 'categories'")
+        if "semantic" in self.sensors and not self.categories:
+            raise ValueError("the sensor 'semantic' tells category ids: the task needs 'categories'")
+        if len(set(self.sensors)) < len(self.sensors):
+            raise ValueError(f"a sensor stands twice in {list(self.sensors)}")
         if self.max_steps <= 0:
             raise ValueError(f"max_steps must be positive, got {self.max_steps}")
+
+
+def with_sensors(task: Task, names: Sequence[str]) -> Task:
+    """The task with more sensors, and a name that says so: its scores do not compare with those of the task itself.
+
+    Sensors that it has already change nothing.
+
+    Raises:
+        ConfigError: for a sensor that does not exist, or that tells nothing in this task.
+    """
+    for name in names:
+        if name not in SENSOR_NAMES:
+            raise ConfigError(f"there is no sensor {name!r}", f"choose from {', '.join(SENSOR_NAMES)}")
+    added = [name for name in SENSOR_NAMES if name in names and name not in task.sensors]
+    try:
+        return replace(task, name="+".join([task.name, *added]), sensors=(*task.sensors, *added))
+    except ValueError as error:
+        raise ConfigError(f"task {task.name!r}: {error}", "remove the sensor") from error
 
 
 def load_task(name: str) -> Task:

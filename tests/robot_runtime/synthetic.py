@@ -41,6 +41,7 @@ from robot_runtime.records import (
 )
 from robot_runtime.scene import Room, Scene, SceneFile, SceneObject
 from robot_runtime.sensors import ObservationBuilder
+from robot_runtime.tasks import objectnav
 from robot_runtime.tasks.task import Category, Success, Task, TrainingCamera
 
 RADIUS_M = 0.18
@@ -217,7 +218,8 @@ class _Robot:
             goal = self._pose.inverse().apply(start.episode.goals[0].x_m, start.episode.goals[0].y_m)
         else:
             category = start.task.categories[start.episode.category or ""].id
-        self._builder = ObservationBuilder(start.task, self._pose, goal, category)
+        categories = objectnav.object_category_ids(start.task, start.scene)
+        self._builder = ObservationBuilder(start.task, self._pose, goal, category, categories)
 
     def act(self, index: int, action: Action) -> StepRecord:
         wanted = self._header.task.magnitudes.displacement(action)

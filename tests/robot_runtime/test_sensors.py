@@ -23,6 +23,10 @@ CAMERA = TrainingCamera(
 )
 
 
+CATEGORIES = {"vase": Category(11, ("vase",)), "mug": Category(3, ("mug",))}
+COUNTS_AS = np.array([3, -1, 3, 11, -1, 11, 3, 3, -1], np.int32)  # the nine objects that make_frame shows
+
+
 def make_task(*sensors: SensorName, **changes: Any) -> Task:
     return Task(
         name="test",
@@ -116,8 +120,8 @@ def test_gps_compass_and_static_goal_give_the_dynamic_goal(x: float, y: float, y
 
 @pytest.mark.parametrize("name", SENSORS)
 def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: SensorName):
-    task = make_task(name, categories={"vase": Category(11, ("vase",)), "mug": Category(3, ("mug",))})
-    value = ObservationBuilder(task, START, (1.0, -1.0), 11).build(make_frame(semantic=True), ROBOT)[name]
+    task = make_task(name, categories=CATEGORIES)
+    value = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS).build(make_frame(semantic=True), ROBOT)[name]
     sensor = SENSORS[name]
     low, high = sensor.bounds(task)
     assert value.dtype == sensor.dtype
@@ -127,7 +131,8 @@ def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: Se
 
 
 def test_exact_shapes_and_types():
-    table = {name: (row.shape(make_task(name)), np.dtype(row.dtype).name) for name, row in SENSORS.items()}
+    task = make_task()
+    table = {name: (row.shape(task), np.dtype(row.dtype).name) for name, row in SENSORS.items()}
     assert table == {
         "rgb": ((6, 8, 3), "uint8"),
         "depth": ((6, 8, 1), "float32"),
@@ -141,13 +146,37 @@ def test_exact_shapes_and_types():
 
 
 def test_keys_come_in_the_tasks_order_and_images_are_the_frames():
-    frame = make_frame(semantic=True)
-    seen = ObservationBuilder(make_task("semantic", "rgb", "objectgoal"), START, category_id=4).build(frame, ROBOT)
-    assert list(seen) == ["semantic", "rgb", "objectgoal"]
+    frame = make_frame()
+    seen = ObservationBuilder(make_task("objectgoal", "rgb"), START, category_id=4).build(frame, ROBOT)
+    assert list(seen) == ["objectgoal", "rgb"]
     np.testing.assert_array_equal(seen["rgb"], frame.rgb)
-    np.testing.assert_array_equal(seen["semantic"][:, :, 0], frame.semantic)
     assert seen["objectgoal"].tolist() == [4]
     assert not np.shares_memory(seen["rgb"], frame.rgb)
+
+
+def test_semantic_tells_the_category_of_objectgoal_and_not_which_object():
+    """Two mugs (category 3), a lamp that no category of the task matches, a vase (11); and pixels of no object."""
+    objects = np.full((6, 8), -1, np.int32)
+    objects[0, :4] = 0, 1, 2, 3
+    task = make_task("objectgoal", "semantic", categories=CATEGORIES)
+    builder = ObservationBuilder(task, START, None, 3, np.array([3, -1, 3, 11], np.int32))
+    seen = builder.build(replace(make_frame(), semantic=objects), ROBOT)
+    assert seen["semantic"].shape == (6, 8, 1)
+    assert seen["semantic"][0, :, 0].tolist() == [3, -1, 3, 11, -1, -1, -1, -1]
+    assert (seen["semantic"][1:] == -1).all()
+    assert (seen["semantic"] == seen["objectgoal"]).sum() == 2
+
+
+def test_an_object_that_the_scene_does_not_have_is_a_fault():
+    frame = replace(make_frame(), semantic=np.full((6, 8), 4, np.int32))
+    task = make_task("semantic", categories=CATEGORIES)
+    with pytest.raises(DeviceFault, match=r"object 4.*4 objects"):
+        ObservationBuilder(task, START, None, None, np.zeros(4, np.int32)).build(frame, ROBOT)
+
+
+def test_semantic_needs_categories_to_tell():
+    with pytest.raises(ValueError, match="categories"):
+        make_task("semantic")
 
 
 def test_compass_stays_in_its_interval():
@@ -170,7 +199,7 @@ def test_a_frame_of_another_size_is_a_fault():
 
 def test_a_frame_without_object_ids_is_a_fault():
     with pytest.raises(DeviceFault, match="object ids"):
-        ObservationBuilder(make_task("semantic"), START).build(make_frame(), ROBOT)
+        ObservationBuilder(make_task("semantic", categories=CATEGORIES), START).build(make_frame(), ROBOT)
 
 
 def test_the_training_camera_is_accepted():
@@ -195,5 +224,5 @@ def test_another_camera_is_refused_naming_both_values(found: dict[str, Any], nam
 
 def test_a_camera_without_object_ids_is_refused_where_the_task_needs_them():
     with pytest.raises(ConfigError, match="semantic"):
-        check_camera(make_task("semantic"), make_info())
-    check_camera(make_task("semantic"), make_info(has_semantic=True))
+        check_camera(make_task("semantic", categories=CATEGORIES), make_info())
+    check_camera(make_task("semantic", categories=CATEGORIES), make_info(has_semantic=True))

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_flat import flat, objectnav_task, occupancy, pointnav_task
 
@@ -19,7 +20,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.scene import Scene
 from robot_runtime.tasks import objectnav, pointnav
 from robot_runtime.tasks.rules import check_episode, task_module
-from robot_runtime.tasks.task import Task, load_task
+from robot_runtime.tasks.task import Task, load_task, with_sensors
 
 PRESETS = (
     "objectnav_habitat2020",
@@ -36,6 +37,36 @@ def episode(x_m: float = 2.0, y_m: float = 2.0, *goals: Goal, category: str | No
 
 def check(task: Task, scene: Scene, candidate: Episode) -> Episode:
     return check_episode(task, scene, candidate, GeodesicMap(scene.map, task.robot_radius_m))
+
+
+# --- sensors --------------------------------------------------------------------------------------------------------
+
+
+def test_added_sensors_stand_behind_the_tasks_own_and_in_its_name() -> None:
+    task = objectnav_task()
+    assert with_sensors(task, ()) == task
+    more = with_sensors(task, ["semantic", task.sensors[0], "semantic"])
+    assert more.sensors == (*task.sensors, "semantic")
+    assert more.name == f"{task.name}+semantic"
+    assert replace(more, name=task.name, sensors=task.sensors) == task
+
+
+@pytest.mark.parametrize(("name", "part"), [("sonar", "sonar"), ("semantic", "categories")])
+def test_a_sensor_that_tells_nothing_is_refused(name: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        with_sensors(pointnav_task(), [name])
+    assert part in caught.value.message
+    assert caught.value.remedy
+
+
+def test_objects_have_the_id_of_the_category_that_they_count_as() -> None:
+    task, scene = objectnav_task(), flat()
+    ids = objectnav.object_category_ids(task, scene)
+    assert ids.dtype == np.int32
+    for item, number in zip(scene.objects, ids, strict=True):
+        expected = [c.id for c in task.categories.values() if item.category in c.matches]
+        assert [number] == (expected or [-1])
+    assert {-1} < set(ids.tolist())
 
 
 # --- presets --------------------------------------------------------------------------------------------------------

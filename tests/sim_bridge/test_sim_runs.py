@@ -53,6 +53,18 @@ def test_the_classical_agent_finds_its_way(tmp_path: Path) -> None:
     assert [episode["metrics"]["success"] for episode in scores(tmp_path / "logs", tmp_path)] == [True, True]
 
 
+def test_the_classical_agent_finds_objects_that_a_sensor_shows_it(tmp_path: Path) -> None:
+    """The observation made again from the log must be the one that the agent saw, categories included."""
+    arguments = ["--task", "objectnav_habitat2020", "--agent", "classical", "--sensor", "semantic", "--count", "2"]
+    logs = run(tmp_path / "logs", *arguments, "--seed", "2")
+    assert [episode["metrics"]["success"] for episode in scores(tmp_path / "logs", tmp_path)] == [True, True]
+    for log in logs:
+        with LogReader(log) as reader:
+            assert reader.header.task.name == "objectnav_habitat2020+semantic"
+            last = list(reader.steps())[-1].observation
+            assert (last["semantic"] == last["objectgoal"]).any()
+
+
 def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
     """Every message but those about the host, byte for byte, noise included."""
 
