@@ -44,7 +44,9 @@ def build_app() -> TyperGroup:
     groups = {
         "root": app,
         "scene": typer.Typer(help="Make, import and inspect scenes.", no_args_is_help=True, rich_markup_mode=None),
-        "episodes": typer.Typer(help="Generate and inspect episodes.", no_args_is_help=True, rich_markup_mode=None),
+        "episodes": typer.Typer(
+            help="Generate, inspect, validate and convert episodes.", no_args_is_help=True, rich_markup_mode=None
+        ),
         "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
     }
     app.callback()(_global_options)

@@ -137,7 +137,7 @@ def test_episode_file_of_an_unknown_schema(
     fails(capsys, run_fake(empty_room, tmp_path / "logs", "--episodes", str(file)), 5, "e.json")
 
 
-AGENTS_THAT_FAIL = '''
+AGENTS_THAT_FAIL = """
 import numpy as np
 class Flies:
     def reset(self): ...
@@ -145,7 +145,7 @@ class Flies:
 class Raises:
     def reset(self): ...
     def act(self, observations): return 1 / 0
-'''
+"""
 
 
 @pytest.mark.parametrize(("name", "code", "part"), [("Flies", 6, "fly"), ("Raises", 9, "division")])
