@@ -7,6 +7,7 @@ COLLADA is read here on top of pycollada, because Gazebo's models keep their tex
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,19 +196,34 @@ def _load_with_trimesh(path: Path) -> list[MeshPart]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about deprecated options inside the readers: not this program's user
-            scene = trimesh.load_scene(path, process=False, maintain_order=True)
+            scene = trimesh.load_scene(path, process=False, maintain_order=True, **_splitting(path))
         parts = []
         for node in sorted(scene.graph.nodes_geometry):
             matrix, geometry_name = scene.graph[node]
             geometry = scene.geometry[geometry_name]
             if isinstance(geometry, trimesh.Trimesh) and len(geometry.faces):
-                name = geometry_name if path.suffix.lower() == ".obj" else node
-                parts.append(_trimesh_part(geometry, str(name)).moved(np.asarray(matrix, np.float64)))
+                name = _obj_name(str(geometry_name), geometry) if path.suffix.lower() == ".obj" else str(node)
+                parts.append(_trimesh_part(geometry, name).moved(np.asarray(matrix, np.float64)))
     except (ValueError, KeyError, IndexError, TypeError, OSError, AttributeError, NotImplementedError) as error:
         raise SceneError(
             f"{path}: is not a complete {path.suffix[1:].upper()} file: {error}", "restore the file or export it again"
         ) from error
     return parts
+
+
+def _splitting(path: Path) -> dict[str, Any]:
+    """What trimesh takes for things in an OBJ file: its objects (``o``), or its groups (``g``) where it has none."""
+    if path.suffix.lower() != ".obj":
+        return {}
+    has_objects = re.search(rb"^o\s", path.read_bytes(), re.MULTILINE) is not None
+    return {"split_objects": has_objects, "split_groups": not has_objects}
+
+
+def _obj_name(geometry_name: str, mesh: Any) -> str:
+    """The thing's own name: trimesh makes a mesh of each of its materials, and appends the material's name."""
+    material = getattr(getattr(mesh.visual, "material", None), "name", None)
+    own = geometry_name.removesuffix(f"_{material}") if material else geometry_name
+    return own or geometry_name
 
 
 def _trimesh_part(mesh: Any, name: str) -> MeshPart:

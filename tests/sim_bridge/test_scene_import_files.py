@@ -104,6 +104,21 @@ def test_obj_with_material_file_keeps_its_texture_and_scale(tmp_path: Path) -> N
     assert free_m2 == pytest.approx(4 * 3, rel=0.03)
 
 
+@pytest.mark.parametrize("keyword", ["o", "g"])
+def test_things_of_an_obj_file_keep_their_names_however_many_materials_they_have(tmp_path: Path, keyword: str) -> None:
+    (tmp_path / "two.mtl").write_text("newmtl red\nKd 1 0 0\nnewmtl blue\nKd 0 0 1\n", encoding="utf-8")
+    lines = ["mtllib two.mtl", "v 0 0 0", "v 1 0 0", "v 0 1 0", "v 0 0 1"]
+    lines += [f"{keyword} Chair_1", "usemtl red", "f 1 2 3", "usemtl blue", "f 1 2 4", "f 1 3 4"]
+    lines += [f"{keyword} Sofa", "usemtl red", "f 2 3 4"]
+    (tmp_path / "two.obj").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    parts = load_mesh(tmp_path / "two.obj", [])
+    assert sorted((part.name, len(part.corners), part.look.rgba[:3]) for part in parts) == [
+        ("Chair_1", 1, (1.0, 0.0, 0.0)),
+        ("Chair_1", 2, (0.0, 0.0, 1.0)),
+        ("Sofa", 1, (1.0, 0.0, 0.0)),
+    ]
+
+
 def collada(texture: str = "paint.png", unit: float = 0.01, up: str = "Z_UP") -> str:
     """A textured square of 100 x 100 units in the plane z = 0."""
     return f"""<?xml version="1.0"?>
@@ -298,6 +313,20 @@ def test_command_imports_and_computes_view_points_again(tmp_path: Path, capfd: p
     captured = capfd.readouterr()
     assert "absent.glb" in captured.err
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("name", ["flat.glb", "flat.gltf", "flat.obj"])
+def test_what_a_command_imported_another_runs_in(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+    flat("z" if name.endswith("obj") else "y").export(tmp_path / name)
+    scene, logs, scores = tmp_path / "scene", tmp_path / "logs", tmp_path / "scores.json"
+    assert run_command(["scene", "import", str(tmp_path / name), str(scene)]) == 0
+    assert load_scene(scene).map.resolution_m == 0.025
+    for task in ("pointnav_gps_compass", "objectnav_habitat2020"):
+        arguments = ["--scene", str(scene), "--task", task, "--agent", "oracle", "--count", "1", "--seed", "2"]
+        assert run_command(["run", *arguments, "--out", str(logs / task)]) == 0
+    assert run_command(["score", str(logs), "--json", str(scores)]) == 0
+    episodes = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
+    assert [episode["metrics"]["success"] for episode in episodes] == [True, True], capfd.readouterr().err
 
 
 def test_broken_texture_is_named(tmp_path: Path) -> None:
