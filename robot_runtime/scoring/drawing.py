@@ -91,7 +91,7 @@ def distance_plot(view: EpisodeView, width: int = 440, height: int = 250) -> Mar
     finite = [d for d in view.distances_m if math.isfinite(d)]
     if not finite:
         return Markup("")
-    left, right, top, bottom = 34, 10, 26, 34
+    left, right, top, bottom = 34, 14, 26, 34
     steps, high = max(1, len(view.distances_m) - 1), max(*finite, view.header.task.success.distance_m) * 1.05
 
     def x(step: float) -> float:

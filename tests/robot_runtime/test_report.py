@@ -101,6 +101,21 @@ def test_every_log_is_there(page: Page) -> None:
         assert expected in page.text, expected
 
 
+def test_a_link_to_an_episode_leads_into_it_so_that_browsers_unfold_it(page: Page) -> None:
+    links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
+    inside = ["#" + (attributes["id"] or "") for tag, attributes in page.tags if attributes.get("class") == "body"]
+    assert links[:3] == inside
+
+
+def test_episodes_of_several_agents_can_be_told_apart(record, tmp_path: Path) -> None:
+    paths = [record(synthetic.header(agent=agent), [STOP]) for agent in ("tortoise", "hare")]
+    write_report(paths, tmp_path / "report.html")
+    outcomes = (tmp_path / "report.html").read_text().partition("Outcomes")[2].partition("Episodes")[0]
+    assert "tortoise, " in outcomes
+    assert "hare, " in outcomes
+    assert "failed: stopped elsewhere" in outcomes
+
+
 def test_map_is_drawn_once_and_each_episode_on_it(page: Page) -> None:
     assert page.count("path", "wall") == 1
     assert page.count("svg", "map") == 3
