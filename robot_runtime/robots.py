@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,8 +88,10 @@ def load_robot(name_or_path: str, context: RobotContext) -> Robot:
     path, file = read_robot_file(name_or_path)
     where = f"{path}: field 'driver'"
     factory: RobotFactory = config.resolve(file.driver, where)
-    if not callable(factory):
-        raise ConfigError(f"{where}: {file.driver!r} cannot be called", "name the driver's factory function")
+    if not callable(factory) or inspect.isclass(factory):
+        raise ConfigError(
+            f"{where}: {file.driver!r} is not a function", "name the driver's factory function, not one of its parts"
+        )
     robot = factory(context, file.name, file.options, f"{path}: options")
     if not isinstance(robot, Robot):
         raise ConfigError(

@@ -19,6 +19,7 @@ from robot_runtime import config
 from robot_runtime.errors import SceneError
 from robot_runtime.scene import Asset, Collision, Scene, Visual
 from sim_bridge import floor
+from sim_bridge.noise import NonNegative, Positive
 
 
 class Group(IntEnum):
@@ -59,14 +60,20 @@ class Body:
         response_s: time constant with which the wheels take up a velocity.
     """
 
-    radius_m: float = 0.18
-    bumper_travel_m: float = 0.002
-    bottom_m: float = 0.03
-    top_m: float = 0.90
-    mass_kg: float = 7.5
-    response_s: float = 0.001
+    radius_m: Positive = 0.18
+    bumper_travel_m: Positive = 0.002
+    bottom_m: NonNegative = 0.03
+    top_m: Positive = 0.90
+    mass_kg: Positive = 7.5
+    response_s: Positive = 0.001
 
     __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if self.bumper_travel_m >= self.radius_m:
+            raise ValueError(f"bumper_travel_m ({self.bumper_travel_m}) must be less than radius_m ({self.radius_m})")
+        if self.bottom_m >= self.top_m:
+            raise ValueError(f"bottom_m ({self.bottom_m}) must be less than top_m ({self.top_m})")
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ def test_a_robot_file_can_be_read_without_its_driver(tmp_path: Path) -> None:
         ("drivers.kobuky.driver.make", "there is no module 'drivers.kobuky'", "check the spelling of the driver"),
         ("drivers.fake.driver.make_robt", "has no 'make_robt'", "did you mean 'make_robot'?"),
         ("make_robot", "is not of the form package.module.Name", "write the full dotted name"),
-        ("math.pi", "'math.pi' cannot be called", "name the driver's factory function"),
+        ("math.pi", "'math.pi' is not a function", "name the driver's factory function, not one of its parts"),
+        ("drivers.fake.head.FakeHead", "is not a function", "name the driver's factory function, not one of its parts"),
     ],
 )
 def test_a_driver_that_is_not_there_is_named(tmp_path: Path, driver: str, message: str, remedy: str) -> None:
