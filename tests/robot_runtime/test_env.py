@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from open_room import CAMERA, Witness, fake_robot, make_episode, make_fake, make_object_episode, make_scene, make_task
 
-from robot_runtime.actions import Action
+from robot_runtime.actions import Action, Magnitudes
 from robot_runtime.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.env import Env
 from robot_runtime.errors import (
@@ -234,6 +234,18 @@ def test_a_collision_marks_its_own_step():
         assert env.get_metrics()["collisions"] == 2
     assert [r.result.collided for r in witness.steps if r.result] == [True, False, True, False, False, False, False]
     assert witness.steps[1].result.contact is Zone.CENTER
+
+
+def test_how_far_an_action_goes_is_the_tasks_choice():
+    task = replace(TASK, magnitudes=Magnitudes(forward_m=0.1, turn_deg=10, tilt_deg=15))
+    with fake_robot(task) as robot:
+        env = make_env(robot, task=task)
+        env.reset(make_episode())
+        seen = env.step(Action.MOVE_FORWARD)
+        np.testing.assert_allclose(seen["gps"], [0.1, 0], atol=0.002)
+        for _ in range(3):
+            seen = env.step(Action.TURN_LEFT)
+    np.testing.assert_allclose(seen["compass"], [math.radians(30)], atol=math.radians(0.2))
 
 
 # --- limits ---------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from robot_runtime.actions import Action, Magnitudes
 from robot_runtime.clock import SimulatedClock
@@ -54,6 +56,29 @@ def test_every_action_ends_within_two_millimetres_and_a_fifth_of_a_degree(sim: S
             assert result.measured.forward_m == pytest.approx(moved.x_m, abs=1e-4)
 
 
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    start=st.builds(SE2, st.floats(-2.0, 0.8), st.floats(-0.6, 0.6), st.floats(-math.pi, math.pi)),
+    magnitudes=st.builds(
+        Magnitudes, st.floats(0.02, 0.3), st.sampled_from([1.0, 10.0, 30.0, 45.0, 90.0, 180.0]), st.just(30.0)
+    ),
+    action=st.sampled_from([Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT]),
+)
+def test_wherever_it_starts_and_however_far_the_task_goes(
+    sim: SimFactory, start: SE2, magnitudes: Magnitudes, action: Action
+):
+    wish = magnitudes.displacement(action)
+    robot = sim()
+    with robot.base, robot.head, robot.referee:
+        motion = placed(robot, start)
+        before = true_pose(robot)
+        assert before.distance_to(start) < 1e-6
+        assert motion.execute(wish).outcome is Outcome.REACHED
+        moved = true_pose(robot).relative_to(before)
+    assert math.hypot(moved.x_m - wish.forward_m, moved.y_m) <= 0.002
+    assert abs(wrap_angle(moved.yaw_rad - wish.turn_rad)) <= math.radians(0.2)
+
+
 def test_looking_reaches_its_angle_exactly(sim: SimFactory):
     with sim() as robot:
         motion = placed(robot, SE2())
@@ -63,7 +88,7 @@ def test_looking_reaches_its_angle_exactly(sim: SimFactory):
             assert (math.degrees(state.tilt_rad), state.moving) == (pytest.approx(tilt_deg, abs=0.2), False)
 
 
-@pytest.mark.parametrize("angle_deg", [0, 15, -15, 29, 31, -45, 60, -75, 85])
+@pytest.mark.parametrize("angle_deg", [0, 15, -15, 29, 31, -45, 60, -75, 85, -88])
 def test_a_wall_at_any_angle_holds_the_robot_where_it_touched(sim: SimFactory, angle_deg: float):
     angle_rad = math.radians(angle_deg)
     touch = SE2(EAST_WALL_X_M - RADIUS_M, 0.0, angle_rad)

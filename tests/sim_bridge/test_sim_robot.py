@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from robot_runtime.clock import NS_PER_S, Stopwatch
+from robot_runtime.clock import NS_PER_S, SimulatedClock
 from robot_runtime.errors import DeviceFault
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Halt, PoseEstimate, Robot, Velocity, Zone
@@ -281,11 +281,17 @@ class TestFloor:
         assert state.cliff == state.wheel_drop == Zone.NONE
 
 
-def test_simulated_time_waits_for_the_real_one_when_asked(room: Scene) -> None:
-    robot = make_robot(RobotContext(room, None, seed=0, real_time=True), "test", {}, "test options")
-    watch = Stopwatch()
-    robot.clock.sleep(0.05)
-    assert watch.elapsed_s() >= 0.045
+def test_simulated_time_waits_for_the_real_one_when_asked(room: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = SimulatedClock(1_000_000)
+    monkeypatch.setattr("sim_bridge.robot.SystemClock", lambda: wall)
+    paced, free = (
+        connect_without_camera(make_robot(RobotContext(room, None, 0, real_time), "test", {}, "test options"))
+        for real_time in (True, False)
+    )
+    for robot in (paced, free):
+        drive(robot, Velocity(0.3, 0.2), 1.0)
+    assert wall.now_ns() == paced.clock.now_ns() == free.clock.now_ns() > NS_PER_S
+    assert paced.base.state(0.1) == free.base.state(0.1)
 
 
 def test_control_is_at_100_hz_or_more(sim: Callable[..., Robot]) -> None:
