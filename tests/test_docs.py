@@ -36,7 +36,7 @@ def steps(page: Path) -> list[tuple[str, str]]:
 def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     environment = dict(os.environ)
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    environment["PYTHONPATH"] = str(tmp_path)
+    environment.pop("PYTHONPATH", None)
     environment["COLUMNS"] = "120"
     for name, content in steps(page):
         if name != "run":

@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 console = Console(highlight=False)
 error_console = Console(stderr=True, highlight=False)
 
 
+class TimeLeft(ProgressColumn):
+    """What is left, at the mean pace since the start; rich's own column forgets what took longer than 30 s.
+
+    A fraction of the first item is a bound, marked so: an episode can end long before its step limit.
+    """
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        if not task.completed or task.total is None or task.elapsed is None:
+            return Text("-:--:--", style="progress.remaining")
+        left_s = round(task.elapsed * max(0.0, task.total / task.completed - 1))
+        bound = "≤ " if task.completed < 1 else ""
+        return Text(f"{bound}{left_s // 3600}:{left_s // 60 % 60:02}:{left_s % 60:02}", style="progress.remaining")
+
+
 def progress_bar() -> Progress:
-    """A progress bar with count, elapsed and remaining time, on stderr so that stdout stays data."""
+    """Count, elapsed and remaining time; on stderr, so that stdout stays data, and only where that is a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("eta"),
-        TimeRemainingColumn(),
+        TimeLeft(),
         TextColumn("{task.fields[note]}"),
         console=error_console,
         transient=True,
+        disable=not error_console.is_terminal,
     )

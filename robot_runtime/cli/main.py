@@ -91,6 +91,8 @@ def _global_options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with the code that says what happened."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    # The working folder, as `python -m` has it, so that module:Class finds an agent there; last, to hide nothing.
+    sys.path.append("")
     sys.exit(run_command(arguments))
 
 
@@ -100,6 +102,8 @@ def run_command(arguments: list[str]) -> int:
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
         code = build_app().main(arguments, standalone_mode=False, prog_name="robot-runtime")
+        if code == INTERRUPTED_EXIT_CODE:  # typer makes KeyboardInterrupt this
+            error_console.print("interrupted")
         return code if isinstance(code, int) else 0
     except RuntimeFault as error:
         if debug:

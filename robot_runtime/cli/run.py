@@ -103,7 +103,8 @@ def run(
 
         class StepNote(Subscriber):
             def on_step(self, record: StepRecord) -> None:
-                progress.update(bar, note=f"step {record.index}")
+                done = index + record.index / chosen_task.max_steps
+                progress.update(bar, completed=done, note=f"step {record.index}")
 
         env = stack.enter_context(
             Env(
@@ -123,7 +124,11 @@ def run(
                 if not keep_going:
                     raise
                 failures.append(error)
-            progress.advance(bar)
+            except KeyboardInterrupt:
+                where = f"episode {index + 1} of {len(chosen_episodes)}"
+                error_console.print(f"{where}: the wheels stand still, the log is closed", soft_wrap=True)
+                raise
+            progress.update(bar, completed=index + 1)
 
     print_scores([folder], console)
     for failure in failures:

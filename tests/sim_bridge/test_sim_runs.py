@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from mcap.reader import make_reader
 
 from robot_runtime.cli.main import run_command
+from robot_runtime.errors import RecordingError
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason
 from robot_runtime.scene import Scene
@@ -91,7 +93,9 @@ def test_ctrl_c_stops_the_wheels_and_closes_the_log(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert "episode 1 of 3: the wheels stand still, the log is closed" in errors
     assert f"logs: {out}" in errors
+    assert errors.rstrip().endswith("interrupted")
     assert "Traceback" not in errors
     (log,) = out.glob("*.mcap")
     with LogReader(log) as reader:
@@ -103,11 +107,12 @@ def test_ctrl_c_stops_the_wheels_and_closes_the_log(tmp_path: Path) -> None:
 
 
 def wait_for_log(process: subprocess.Popen[str], folder: Path) -> None:
-    """Return once the process has logged a first step; it must not end before."""
+    """Return once the process has logged a first action; it must not end before."""
     for _ in range(600):
         for log in folder.glob("*.mcap"):
-            if log.stat().st_size > 200_000:
-                return
+            with suppress(RecordingError), LogReader(log) as reader:
+                if len(list(reader.steps(images=False))) > 1:
+                    return
         try:
             process.wait(timeout=0.1)
         except subprocess.TimeoutExpired:
