@@ -11,6 +11,7 @@ import yaml
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.config import find_preset
+from robot_runtime.hal import Velocity
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scene import find_scene, load_scene
@@ -85,6 +86,20 @@ def test_malformed_yaml_names_file_line_and_column(capsys: pytest.CaptureFixture
     fails(capsys, ["run", "--task", str(path)], 2, "task.yaml", "line 2")
 
 
+def test_malformed_yaml_of_a_robot_and_of_a_scene_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, empty_room: Path
+) -> None:
+    robot = tmp_path / "robot.yaml"
+    robot.write_text("name: mine\ndriver: [drivers\n", encoding="utf-8")
+    run_it = ["run", "--count", "1", "--out", str(tmp_path / "logs"), "--scene", str(empty_room), "--robot", str(robot)]
+    fails(capsys, run_it, 2, "robot.yaml", "line 3", "mend")
+    robot.write_text("name: mine\ndriver: drivers.fake.driver.make_robot\noptions: {rate_hz: .nan}\n", encoding="utf-8")
+    fails(capsys, run_it, 2, "robot.yaml", "'rate_hz'", "nan")
+    (empty_room / "scene.yaml").write_text("schema: 1\nname: [\n", encoding="utf-8")
+    fails(capsys, run_it, 2, "scene.yaml", "line 3", "mend")
+    assert not (tmp_path / "logs").exists()
+
+
 def test_misspelt_field_is_named_with_the_right_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     document = yaml.safe_load(find_preset("tasks", "pointnav_gps_compass").read_text(encoding="utf-8"))
     document["max_step"] = document.pop("max_steps")
@@ -145,10 +160,24 @@ class Flies:
 class Raises:
     def reset(self): ...
     def act(self, observations): return 1 / 0
+class ComputesNaN:
+    def reset(self): ...
+    def act(self, observations): return float("nan")
+class WishesVelocity:
+    def reset(self): ...
+    def act(self, observations): return {"action": "velocity_control", "linear_velocity": float("nan")}
 """
 
 
-@pytest.mark.parametrize(("name", "code", "part"), [("Flies", 6, "fly"), ("Raises", 9, "division")])
+@pytest.mark.parametrize(
+    ("name", "code", "part"),
+    [
+        ("Flies", 6, "fly"),
+        ("Raises", 9, "division"),
+        ("ComputesNaN", 9, "returned nan"),
+        ("WishesVelocity", 6, "velocity_control"),
+    ],
+)
 def test_agent_that_fails_leaves_a_log_that_opens(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -169,7 +198,8 @@ def test_agent_that_fails_leaves_a_log_that_opens(
         assert reader.complete
         assert reader.end is not None
         assert reader.end.reason.value == "fault"
-        assert len(list(reader.steps(images=False))) == 1
+        (step,) = reader.steps(images=False)
+        assert step.base.velocity == Velocity()
 
 
 def test_logs_are_not_overwritten_by_accident(
