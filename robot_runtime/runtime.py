@@ -14,11 +14,11 @@ from robot_runtime.actions import Action
 from robot_runtime.clock import Stopwatch
 from robot_runtime.env import Env
 from robot_runtime.episodes.episode import Episode
-from robot_runtime.errors import PolicyError, RuntimeFault
+from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policies.policy import Observation, Policy, World
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.scoring.scorer import Metrics
-from robot_runtime.tasks.task import Task
+from robot_runtime.tasks.task import Task, with_sensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,12 @@ def check_policy(policy: Policy, task: Task) -> None:
     """
     missing = [name for name in policy.needs if name not in task.sensors]
     if missing:
-        raise PolicyError(
-            f"policy {policy.name!r} needs {', '.join(missing)}, which task {task.name!r} does not have",
-            f"choose a task that has {'them' if len(missing) > 1 else 'it'}, or add "
-            f"`{' '.join(f'--sensor {name}' for name in missing)}`; this one has: {', '.join(task.sensors)}",
-        )
+        message = f"policy {policy.name!r} needs {', '.join(missing)}, which task {task.name!r} does not have"
+        try:
+            with_sensors(task, missing)
+        except ConfigError as error:
+            raise PolicyError(f"{message}; {error.message}", "choose another policy, or another task") from error
+        raise PolicyError(message, f"add `{' '.join(f'--sensor {name}' for name in missing)}`, or choose another task")
 
 
 def run_episode(env: Env, policy: Policy, episode: Episode, seed: int) -> EpisodeEnd:

@@ -126,7 +126,7 @@ def run(
                 failures.append(error)
             except KeyboardInterrupt:
                 where = f"episode {index + 1} of {len(chosen_episodes)}"
-                error_console.print(f"{where}: the wheels stand still, the log is closed", soft_wrap=True)
+                error_console.print(f"{where}: the wheels are stopped, the log is closed", soft_wrap=True)
                 raise
             progress.update(bar, completed=index + 1)
 

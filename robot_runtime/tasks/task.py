@@ -122,6 +122,9 @@ class Task:
             raise ValueError("an objectnav task needs 'categories'")
         if "semantic" in self.sensors and not self.categories:
             raise ValueError("the sensor 'semantic' tells category ids: the task needs 'categories'")
+        foreign = {"pointnav": {"objectgoal"}, "objectnav": {"pointgoal", "pointgoal_with_gps_compass"}}[self.kind]
+        if shown := foreign.intersection(self.sensors):
+            raise ValueError(f"an episode of {self.kind} has nothing that the sensor {min(shown)!r} could tell")
         if len(set(self.sensors)) < len(self.sensors):
             raise ValueError(f"a sensor stands twice in {list(self.sensors)}")
         if self.max_steps <= 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -15,7 +16,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
 from robot_runtime.policies.policy import Observation, Policy, World
 from robot_runtime.records import EndReason
-from robot_runtime.runtime import run_episode, run_episodes
+from robot_runtime.runtime import check_policy, run_episode, run_episodes
 from robot_runtime.tasks.task import Task
 
 TASK = make_task()
@@ -54,6 +55,12 @@ class Demanding(Script):
     """Needs what PointNav does not show."""
 
     needs: ClassVar[tuple[str, ...]] = ("rgb", "semantic", "objectgoal")
+
+
+class Localized(Script):
+    """Needs what can be added."""
+
+    needs: ClassVar[tuple[str, ...]] = ("rgb", "gps", "compass")
 
 
 def raising(error: BaseException) -> Callable[[], Action]:
@@ -119,8 +126,15 @@ def test_a_policy_that_lacks_a_sensor_is_refused_before_the_robot_moves():
         with pytest.raises(PolicyError, match="semantic, objectgoal") as caught:
             run_episode(env, Demanding(Action.STOP), make_episode(), seed=0)
         assert robot.clock.now_ns() == before_ns
-    assert "pointgoal" in caught.value.remedy
+    assert "pointnav" in caught.value.message
+    assert "another task" in caught.value.remedy
     assert not witness.headers
+
+
+def test_a_sensor_that_can_be_added_is_the_remedy():
+    with pytest.raises(PolicyError) as caught:
+        check_policy(Localized(), replace(TASK, sensors=("rgb", "compass", "pointgoal")))
+    assert "`--sensor gps`" in caught.value.remedy
 
 
 def test_a_policy_that_raises_is_named_with_its_step():

@@ -28,9 +28,11 @@ COUNTS_AS = np.array([3, -1, 3, 11, -1, 11, 3, 3, -1], np.int32)  # the nine obj
 
 
 def make_task(*sensors: SensorName, **changes: Any) -> Task:
+    if "objectgoal" in sensors:
+        changes.setdefault("categories", CATEGORIES)
     return Task(
         name="test",
-        kind="pointnav",
+        kind="objectnav" if "objectgoal" in sensors else "pointnav",
         source="",
         actions=(Action.STOP, Action.MOVE_FORWARD),
         magnitudes=Magnitudes(0.25, 30, 30),

@@ -51,7 +51,7 @@ def test_added_sensors_stand_behind_the_tasks_own_and_in_its_name() -> None:
     assert replace(more, name=task.name, sensors=task.sensors) == task
 
 
-@pytest.mark.parametrize(("name", "part"), [("sonar", "sonar"), ("semantic", "categories")])
+@pytest.mark.parametrize(("name", "part"), [("sonar", "sonar"), ("semantic", "categories"), ("objectgoal", "pointnav")])
 def test_a_sensor_that_tells_nothing_is_refused(name: str, part: str) -> None:
     with pytest.raises(ConfigError) as caught:
         with_sensors(pointnav_task(), [name])
