@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robot_runtime.cli import completion
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -23,8 +25,12 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def generate(
     out: Annotated[Path, typer.Argument(help="File to write, ending in .json.gz or .yaml.")],
-    scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
-    task: Annotated[str, typer.Option(help="Task preset or YAML file.")] = "pointnav_gps_compass",
+    scene: Annotated[
+        str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
+    ] = "apartment",
+    task: Annotated[
+        str, typer.Option(help="Task preset or YAML file.", autocompletion=completion.tasks)
+    ] = "pointnav_gps_compass",
     count: Annotated[int, typer.Option(min=1, help="How many.")] = 50,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same episodes.")] = 0,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robot_runtime.cli import completion
 from robot_runtime.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, RuntimeFault
 
@@ -43,18 +44,30 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def run(
-    robot: Annotated[str, typer.Option(help="Robot preset (launch/robots) or YAML file.")] = "sim",
-    scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
-    task: Annotated[str, typer.Option(help="Task preset (launch/tasks) or YAML file.")] = "pointnav_gps_compass",
+    robot: Annotated[
+        str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
+    ] = "sim",
+    scene: Annotated[
+        str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
+    ] = "apartment",
+    task: Annotated[
+        str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)
+    ] = "pointnav_gps_compass",
     agent: Annotated[
-        str, typer.Option(help="random, forward-only, goal-follower, oracle, classical, or module:Class.")
+        str,
+        typer.Option(
+            help="random, forward-only, goal-follower, oracle, classical, or module:Class.",
+            autocompletion=completion.agents,
+        ),
     ] = "classical",
     agent_arg: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the agent; repeatable.")
     ] = None,
     sensor: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Sensor that the agent gets besides the task's."),
+        typer.Option(
+            metavar="NAME", autocompletion=completion.sensors, help="Sensor that the agent gets besides the task's."
+        ),
     ] = None,
     episodes: Annotated[
         Path | None, typer.Option(help="Episode file (Habitat or RoboTHOR). Without it, episodes are generated.")

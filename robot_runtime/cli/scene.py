@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from robot_runtime.cli import completion
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
@@ -14,7 +16,9 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def info(
-    scene: Annotated[str, typer.Argument(help="Scene folder, or the name of a bundled scene.")] = "apartment",
+    scene: Annotated[
+        str, typer.Argument(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
+    ] = "apartment",
     radius_m: Annotated[float, typer.Option(help="Robot radius for the navigable area.")] = 0.18,
 ) -> None:
     """Check a scene and say what is in it.

@@ -1,0 +1,43 @@
+"""What a shell offers after TAB, asked in the way that bash asks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def offered(line: str) -> list[str]:
+    words = line.split(" ")
+    environment = {
+        **os.environ,
+        "_ROBOT_RUNTIME_COMPLETE": "complete_bash",
+        "COMP_WORDS": "\n".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    command = Path(sys.executable).with_name("robot-runtime")
+    if not command.exists():
+        pytest.skip("the package is not installed: no robot-runtime beside this Python")
+    done = subprocess.run([command], env=environment, capture_output=True, text=True, timeout=60)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("robot-runtime r", {"run", "report", "recover"}),
+        ("robot-runtime scene ", {"info", "generate", "import"}),
+        ("robot-runtime run --agent-", {"--agent-arg"}),
+        ("robot-runtime run --agent ", {"random", "forward-only", "goal-follower", "oracle", "classical"}),
+        ("robot-runtime run --task objectnav_h", {"objectnav_habitat2020"}),
+        ("robot-runtime run --robot si", {"sim", "sim-noisy"}),
+        ("robot-runtime run --sensor sem", {"semantic"}),
+        ("robot-runtime run --scene ap", {"apartment"}),
+        ("robot-runtime episodes generate --task pointnav_habitat", {"pointnav_habitat2019", "pointnav_habitat2020"}),
+    ],
+)
+def test_commands_options_and_names_are_completed(line: str, some: set[str]) -> None:
+    assert some <= set(offered(line))
