@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from robot_runtime import config
 from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
@@ -20,12 +22,15 @@ from sim_bridge.noise import Drift, Positive
 from sim_bridge.odometry import Odometry
 from sim_bridge.world import ZONES, World
 
+MIN_RATE_HZ = 20.0
+"""Two reports within the Guard's feedback timeout of 0.1 s: a slower base would stand still for ever."""
+
 
 @dataclass(frozen=True)
 class BaseOptions:
     """What the wheels can do (Kobuki), and how often the base reports and listens."""
 
-    rate_hz: Positive = 100.0
+    rate_hz: Annotated[float, Field(ge=MIN_RATE_HZ, allow_inf_nan=False)] = 100.0
     max_linear_m_s: Positive = 0.7
     max_angular_rad_s: Positive = math.pi
     max_linear_accel_m_s2: Positive = 1.0

@@ -69,6 +69,7 @@ def test_a_broken_mesh_is_named(make_room: Callable[..., Scene]) -> None:
         ({"battery": {"start_fraction": 2}}, r"battery\.start_fraction"),
         ({"odometry": {"drift": 1}}, r"odometry\.drift"),
         ({"step_s": 0.02}, "step_s"),
+        ({"base": {"rate_hz": 5}}, r"base\.rate_hz"),
         ({"body": {"radius_m": -1}}, r"body\.radius_m"),
         ({"body": {"bumper_travel_m": 0.2}}, "bumper_travel_m"),
         ({"body": {"top_m": 0.01}}, "top_m"),
