@@ -58,15 +58,20 @@ def build_app() -> TyperGroup:
         app.add_typer(groups[name], name=name)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
-    _keep_examples(command)
+    _mend_help(command)
     return command
 
 
-def _keep_examples(group: TyperGroup) -> None:
-    """Show example commands as they are written: a line that was wrapped cannot be copied."""
+def _mend_help(group: TyperGroup) -> None:
+    """List commands with their whole first sentence, and show examples as they are written.
+
+    The library would cut the one after 45 characters, and wrap the others, which then cannot be copied.
+    """
     for command in group.commands.values():
+        if command.help:
+            command.short_help = " ".join(command.help.partition("\n\n")[0].split()).partition(". ")[0]
         if isinstance(command, TyperGroup):
-            _keep_examples(command)
+            _mend_help(command)
         elif command.help and "\nExample" in command.help:
             text, _, examples = command.help.partition("\nExample")
             heading, *lines = [line.strip() for line in examples.splitlines() if line.strip()]

@@ -71,6 +71,14 @@ def run_fake(room: Path, out: Path, *more: str) -> list[str]:
     return ["run", "--robot", "fake", "--scene", str(room), "--out", str(out), *more]
 
 
+@pytest.mark.parametrize("group", [[], ["scene"], ["episodes"], ["bench"]])
+def test_lists_of_commands_break_off_nowhere(capsys: pytest.CaptureFixture[str], group: list[str]) -> None:
+    assert run_command([*group, "--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:")[2]
+    assert listed.strip()
+    assert "..." not in listed
+
+
 def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["fly"]) == 2
     assert "fly" in capsys.readouterr().err
