@@ -101,3 +101,36 @@ def test_a_machine_without_gl_gets_the_message(tmp_path: Path, missing: str) -> 
     assert "libegl1 libgl1-mesa-dri" in done.stdout
     assert "libosmesa6" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+DRAW = """
+import os, sys
+from pathlib import Path
+import numpy as np
+from robot_runtime.hal import Intrinsics
+from robot_runtime.scene import load_scene
+from sim_bridge.model import build_model
+from sim_bridge.renderer import SceneRenderer, look_along
+renderer = SceneRenderer(build_model(load_scene(Path(sys.argv[1]))), Intrinsics.from_hfov(64, 48, 79.0))
+rgb, depth = renderer.render(np.array([0.0, 0.0, 0.88]), look_along(0.0, 0.0))
+renderer.close()
+print(os.environ["MUJOCO_GL"], rgb.std() > 5, round(float(depth[24, 32]), 3))
+"""
+
+
+def test_a_machine_with_osmesa_alone_draws_with_it(tmp_path: Path, room_folder: Path) -> None:
+    if (failure := gl.osmesa_failure()) is not None:
+        pytest.skip(f"apt-get install -y libosmesa6 to try it: {failure}")
+    environ = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
+    (tmp_path / "libEGL.so.1").write_bytes(b"not a library")
+    environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (str(tmp_path), environ.get("LD_LIBRARY_PATH"))))
+    done = subprocess.run(
+        [sys.executable, "-c", DRAW, str(room_folder)],
+        env=environ,
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.split() == ["osmesa", "True", "3.0"], done.stdout + done.stderr
