@@ -178,7 +178,7 @@ class Env:
     def step(
         self, action: Action | str, policy_info: Mapping[str, Any] | None = None, decide_s: float = 0.0
     ) -> Observation:
-        """Carry out one action and return what is seen afterwards; the arrays are the caller's own.
+        """Carry out one action and return what is seen afterwards, in read-only arrays.
 
         Args:
             action: an :class:`Action` or its logged name.
@@ -266,7 +266,7 @@ class Env:
     # --- observing --------------------------------------------------------------------------------------------------
 
     def _observe(self, act: _Act) -> Observation:
-        """Look, standing still since the act ended; record the step; return the caller's copy of the observation."""
+        """Look, standing still since the act ended; record the step; return the observation."""
         watch = Stopwatch()
         robot = self.robot
         # One pose later than the end of the motion: a pose at the exposure is interpolated between two measurements,
@@ -295,7 +295,7 @@ class Env:
         self._record = record
         for subscriber in self._started:
             subscriber.on_step(record)
-        return {name: array.copy() for name, array in record.observation.items()}
+        return dict(record.observation)
 
     # --- records and ends -------------------------------------------------------------------------------------------
 

@@ -99,7 +99,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
         observation = self._env.reset(self._episodes[index], seed=self.np_random_seed)
         metrics = self._env.get_metrics()
         self._distance_m = _distance_m(metrics, unknown=0.0)
-        return observation, {"episode": self._env.episode.key, "metrics": metrics}
+        return _own(observation), {"episode": self._env.episode.key, "metrics": metrics}
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Carry out the task's action at that position. Raises what ``Env.step`` raises."""
@@ -121,7 +121,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
             "outcome": result.outcome.value if result is not None else None,
             "end": self._env.end.reason.value if over else None,
         }
-        return observation, reward, terminated, over and not terminated, info
+        return _own(observation), reward, terminated, over and not terminated, info
 
     def render(self) -> NDArray[np.uint8] | None:
         """The last frame, uint8 (H, W, 3); None without ``render_mode``."""
@@ -169,6 +169,11 @@ class NamedNavigationEnv(NavigationEnv):
     def close(self) -> None:
         super().close()
         self._robot.close()
+
+
+def _own(observation: Observation) -> Observation:
+    """Writable copies, as Gymnasium's wrappers expect."""
+    return {name: array.copy() for name, array in observation.items()}
 
 
 def _distance_m(metrics: Metrics, unknown: float) -> float:

@@ -114,7 +114,7 @@ SENSORS: dict[SensorName, Sensor] = {
         dtype=np.uint8,
         shape=_image_shape(3),
         bounds=lambda _: (0, 255),
-        value=lambda moment: moment.frame.rgb.copy(),
+        value=lambda moment: moment.frame.rgb.view(),
     ),
     "depth": Sensor(
         doc="distance along the optical axis, clipped to the training range: metres, or normalised to 0..1",
@@ -236,7 +236,10 @@ class ObservationBuilder:
         self._object_category_ids = np.empty(0, np.int32) if object_category_ids is None else object_category_ids
 
     def build(self, frame: RgbdFrame, pose: SE2) -> Observation:
-        """The observation of a frame taken at ``pose`` (localizer's frame); all arrays are new.
+        """The observation of a frame taken at ``pose`` (localizer's frame).
+
+        The arrays are read-only and may share memory with the frame: a policy that could change them could change the
+        log. Copy one to change it.
 
         Raises:
             DeviceFault: if the frame has another size than the camera announced, or lacks the asked-for object ids.
@@ -248,4 +251,7 @@ class ObservationBuilder:
                 "check the camera's driver: it announced another size",
             )
         moment = Moment(self._task, frame, pose, self._start, self._goal, self._category_id, self._object_category_ids)
-        return {name: SENSORS[name].value(moment) for name in self._task.sensors}
+        observation = {name: SENSORS[name].value(moment) for name in self._task.sensors}
+        for array in observation.values():
+            array.flags.writeable = False
+        return observation

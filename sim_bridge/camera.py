@@ -157,10 +157,14 @@ class SimCamera(SimDevice, Camera):
     def _measured(self, depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
         """Depth as the sensor delivers it, computed in place: on its lattice, 0 outside its range."""
         options = self._options
-        outside = (depth_m < options.depth_min_m) | (depth_m > options.depth_max_m)
+        # Rarely is anything outside, and two extrema cost less than a mask.
+        outside = None
+        if depth_m.min() < options.depth_min_m or depth_m.max() > options.depth_max_m:
+            outside = (depth_m < options.depth_min_m) | (depth_m > options.depth_max_m)
         if options.depth_unit_m:
             depth_m *= np.float32(1 / options.depth_unit_m)
             np.rint(depth_m, out=depth_m)
             depth_m *= np.float32(options.depth_unit_m)
-        depth_m[outside] = 0
+        if outside is not None:
+            depth_m[outside] = 0
         return depth_m

@@ -20,12 +20,15 @@ def training_depth(depth_m: NDArray[np.float32], camera: TrainingCamera) -> NDAr
     Returns:
         float32 (H, W, 1): metres, or a fraction of the clip range in [0, 1].
     """
-    # Not (d > 0) rather than d <= 0: it is true for NaN too.
-    holes = ~(depth_m > 0) | np.isinf(depth_m)
-    fill_m = camera.depth_max_m if camera.depth_holes == "max" else 0.0
-    depth = np.where(holes, np.float32(fill_m), depth_m).astype(np.float32, copy=False)
-    np.clip(depth, camera.depth_min_m, camera.depth_max_m, out=depth)
+    low_m, high_m = np.float32(camera.depth_min_m), np.float32(camera.depth_max_m)
+    depth = np.array(depth_m, np.float32)
+    # A hole that is 0 becomes the minimum by clipping alone; only the others have to be looked for.
+    if camera.depth_holes == "max":
+        depth[~(depth > 0)] = high_m
+    if not np.isfinite(depth.sum()):
+        depth[~np.isfinite(depth_m)] = high_m if camera.depth_holes == "max" else 0.0
+    np.clip(depth, low_m, high_m, out=depth)
     if camera.depth_normalized:
-        depth -= np.float32(camera.depth_min_m)
+        depth -= low_m
         depth /= np.float32(camera.depth_max_m - camera.depth_min_m)
     return depth[:, :, np.newaxis]

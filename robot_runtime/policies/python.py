@@ -63,7 +63,8 @@ class HabitatAgent(Policy):
             UnknownAction: if the action is none of habitat-lab's, or none of the task's.
         """
         try:
-            answer = self._agent.act(observation)
+            # Ours are read-only; agents written for a simulator may write into what they are given.
+            answer = self._agent.act({name: array.copy() for name, array in observation.items()})
         except Exception as error:
             raise _raised(self.name, "act()", error) from error
         value = answer.get("action") if isinstance(answer, Mapping) else answer

@@ -65,7 +65,8 @@ def test_every_obstacle_lies_on_a_surface_and_a_wall_ahead_is_found(
     sight = SE2(x, y, yaw)
     hit_m = next(r for r in np.arange(0, 12, 0.01) if world.clearance_m(*sight.apply(r, 0.0))[0] == 0)
     hit_x, hit_y = sight.apply(hit_m, 0.0)
-    assert np.hypot(px - hit_x, py - hit_y).min() <= 3 * CELL_M  # pixels are far apart on a wall seen at a slant
+    # Pixels are 0.014 rad apart, so on a wall seen at 0.2 rad from 7 m their points are half a metre apart.
+    assert np.hypot(px - hit_x, py - hit_y).min() <= 3 * CELL_M + 0.04 * hit_m
 
 
 @pytest.mark.parametrize("tilt_deg", [-30.0, 0.0, 30.0])

@@ -197,3 +197,19 @@ def test_each_episode_resets_the_agent() -> None:
     for _ in range(3):
         policy.reset(make_task(), 0)
     assert agent.resets == 3
+
+
+def test_an_agent_may_write_into_what_it_is_given() -> None:
+    class Painter:
+        def reset(self) -> None: ...
+
+        def act(self, observations: dict[str, np.ndarray]) -> str:
+            observations["rgb"][:] = 0
+            return "stop"
+
+    rgb = np.full((2, 2, 3), 9, np.uint8)
+    rgb.flags.writeable = False
+    agent = HabitatAgent(Painter(), "painter")
+    agent.reset(make_task(), 0)
+    assert agent.act({"rgb": rgb}) is Action.STOP
+    assert (rgb == 9).all()
