@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import tempfile
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 import shapely
 from scipy import ndimage
 
+from robot_runtime.cli.main import run_command
 from robot_runtime.errors import SceneError
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.scene import Scene, SceneFile, SceneObject, load_scene
@@ -261,6 +263,31 @@ def test_the_doorways_are_free_on_the_map() -> None:
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", ["robothor", "large"])
+def test_what_the_command_generates_another_runs_in(tmp_path: Path, size: str) -> None:
+    folder, logs, scores = tmp_path / "flat", tmp_path / "logs", tmp_path / "scores.json"
+    assert run_command(["scene", "generate", str(folder), "--seed", "3", "--size", size]) == 0
+    assert load_scene(folder).map.resolution_m == 0.025
+    for task in ("pointnav_gps_compass", "objectnav_robothor2021"):
+        arguments = ["--scene", str(folder), "--task", task, "--agent", "oracle", "--count", "1"]
+        assert run_command(["run", *arguments, "--out", str(logs / task)]) == 0
+    assert run_command(["score", str(logs), "--json", str(scores)]) == 0
+    episodes = json.loads(scores.read_text(encoding="utf-8"))["episodes"]
+    assert [episode["metrics"]["success"] for episode in episodes] == [True, True]
+
+
+def test_generating_says_how_far_it_has_come(tmp_path: Path) -> None:
+    steps: list[tuple[str, int, int]] = []
+    generate_scene(tmp_path / "flat", 11, "robothor", lambda *step: steps.append(step))
+    assert list(dict.fromkeys(stage for stage, _, _ in steps)) == [
+        "plan and furniture",
+        "meshes and textures",
+        "view points",
+    ]
+    assert all(0 <= done <= total for _, done, total in steps)
+    assert steps[-1][1] == steps[-1][2] > 10
 
 
 def test_unknown_size_names_the_sizes(tmp_path: Path) -> None:
