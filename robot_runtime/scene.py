@@ -314,11 +314,12 @@ def _load_view_points(path: Path, file: SceneFile) -> dict[str, tuple[SE2, ...]]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise SceneError(
             f"{path}: is not {{object id: [[x, y, yaw], ...]}}: {error}",
-            "delete it; `robot-runtime scene` makes it anew",
+            f"make it anew with `robot-runtime scene view-points {path.parent}`",
         ) from error
     unknown = points.keys() - {item.id for item in file.objects}
     if unknown:
         raise SceneError(
-            f"{path}: names unknown objects: {', '.join(sorted(unknown))}", "delete the file and make it anew"
+            f"{path}: names unknown objects: {', '.join(sorted(unknown))}",
+            f"make it anew with `robot-runtime scene view-points {path.parent}`",
         )
     return points
