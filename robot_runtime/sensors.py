@@ -251,7 +251,7 @@ class ObservationBuilder:
                 "check the camera's driver: it announced another size",
             )
         moment = Moment(self._task, frame, pose, self._start, self._goal, self._category_id, self._object_category_ids)
-        observation = {name: SENSORS[name].value(moment) for name in self._task.sensors}
+        observation: Observation = {name: SENSORS[name].value(moment) for name in self._task.sensors}
         for array in observation.values():
             array.flags.writeable = False
         return observation
