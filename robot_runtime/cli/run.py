@@ -56,7 +56,7 @@ def run(
     agent: Annotated[
         str,
         typer.Option(
-            help="random, forward-only, goal-follower, oracle, classical, or module:Class.",
+            help="random, forward-only, goal-follower, oracle, classical, module:Class or file.py:Class.",
             autocompletion=completion.agents,
         ),
     ] = "classical",
