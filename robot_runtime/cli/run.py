@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -177,6 +176,6 @@ def _log_folder(out: Path | None, overwrite: bool, agent: str, task: str) -> Pat
     present = sorted(out.glob("*.mcap")) if out.is_dir() else []
     if present and not overwrite:
         raise ConfigError(f"{out}: already holds {len(present)} logs", "choose another --out, or add --overwrite")
-    if present:
-        shutil.rmtree(out)
+    for log in present:
+        log.unlink()
     return out

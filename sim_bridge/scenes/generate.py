@@ -12,7 +12,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scipy import ndimage
@@ -61,7 +61,7 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Prog
     """Write a furnished flat as a scene folder (see :mod:`robot_runtime.scene`).
 
     Args:
-        folder: made if absent; must hold nothing yet. seed: of everything random.
+        folder: made if absent; must hold nothing yet; the scene is called like it. seed: of everything random.
         size: a footprint of ``layout.SIZES``: ``robothor`` (8.8 x 3.9 m), ``medium`` (10 x 6.4), ``large`` (12 x 9).
 
     Raises:
@@ -76,7 +76,7 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Prog
             report("plan and furniture", 1, 1)
             draft = Path(scratch) / str(number)
             report("meshes and textures", 0, 1)
-            flat.write(draft)
+            replace(flat, file=replace(flat.file, name=folder.name)).write(draft)
             report("meshes and textures", 1, 1)
             view_points = write_view_points(draft, report)
             if {item.category for item in flat.file.objects if item.id in view_points}.issuperset(GOALS):

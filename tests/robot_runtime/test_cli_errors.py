@@ -240,6 +240,17 @@ def test_a_place_that_cannot_be_written_is_named(
     fails(capsys, [*arguments, str(tmp_path / "file" / "below")], code, "file")
 
 
+def test_overwrite_replaces_the_logs_and_nothing_else(empty_room: Path, tmp_path: Path) -> None:
+    out = tmp_path / "logs"
+    out.mkdir()
+    (out / "0007_room_1.mcap").write_bytes(b"x")
+    (out / "notes.txt").write_text("keep me", encoding="utf-8")
+    file = pointnav_file(tmp_path / "e.json.gz", start=(1.0, 1.0), goal=(2.0, 2.0))
+    arguments = run_fake(empty_room, out, "--episodes", str(file), "--agent", "goal-follower", "--overwrite")
+    assert run_command(arguments) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["0000_room_only.mcap", "notes.txt"]
+
+
 def test_scoring_something_that_is_no_log(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     fails(capsys, ["score", str(tmp_path / "none")], 8, "none")
 

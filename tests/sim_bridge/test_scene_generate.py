@@ -94,13 +94,13 @@ def wall_boxes(file: SceneFile) -> list[tuple[shapely.Polygon, float]]:
 
 def test_the_bundled_apartment_is_what_the_generator_writes(tmp_path: Path) -> None:
     seed = load_scene(BUNDLE).file.source["seed"]
-    generate_scene(tmp_path / "again", int(seed), "robothor")
+    generate_scene(tmp_path / "apartment", int(seed), "robothor")
     names = sorted(str(path.relative_to(BUNDLE)) for path in BUNDLE.rglob("*") if path.is_file())
     assert names == sorted(
-        str(path.relative_to(tmp_path / "again")) for path in (tmp_path / "again").rglob("*") if path.is_file()
+        str(path.relative_to(tmp_path / "apartment")) for path in (tmp_path / "apartment").rglob("*") if path.is_file()
     )
     for name in names:
-        old, new = BUNDLE / name, tmp_path / "again" / name
+        old, new = BUNDLE / name, tmp_path / "apartment" / name
         if name.endswith(".png"):  # PNG libraries compress, and OpenCV's SIMD paths round, differently
             drawn = np.abs(cv2.imread(str(old)).astype(int) - cv2.imread(str(new)).astype(int))
             assert drawn.mean() < 0.5, f"{name}: generate the apartment anew"
