@@ -15,9 +15,8 @@ $(VENV)/.sim: pyproject.toml .ci/setup
 $(VENV)/.dev: pyproject.toml .ci/setup
 	bash .ci/setup dev
 
-demo: $(VENV)/.sim ## Install, run three PointNav episodes in the bundled apartment, score them, write a report
+demo: $(VENV)/.sim ## Install; run, score and report three PointNav episodes in the bundled apartment
 	$(BIN)/robot-runtime run --count 3 --seed 7 --out $(DEMO) --overwrite
-	$(BIN)/robot-runtime score $(DEMO)
 	$(BIN)/robot-runtime report $(DEMO) --out $(DEMO)/report.html --picture $(DEMO)/demo.png
 
 test: $(VENV)/.dev ## Install with development tools and run the tests
