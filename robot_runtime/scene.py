@@ -47,6 +47,21 @@ class Room:
         if len(self.polygon) < 3:
             raise ValueError(f"room {self.id!r}: a polygon needs at least 3 corners, got {len(self.polygon)}")
 
+    def contains(self, x_m: float, y_m: float) -> bool:
+        """Whether a point lies in the polygon (even-odd rule)."""
+        inside = False
+        for (x0, y0), (x1, y1) in zip(self.polygon, (*self.polygon[1:], self.polygon[0]), strict=True):
+            if (y0 > y_m) != (y1 > y_m) and x_m < x0 + (y_m - y0) * (x1 - x0) / (y1 - y0):
+                inside = not inside
+        return inside
+
+    @property
+    def box(self) -> Room:
+        """The room as the box around it, along the axes of ``map``."""
+        x, y = zip(*self.polygon, strict=True)
+        corners = ((min(x), min(y)), (max(x), min(y)), (max(x), max(y)), (min(x), max(y)))
+        return Room(self.id, self.category, corners)
+
 
 @dataclass(frozen=True)
 class SceneObject:
@@ -70,6 +85,13 @@ class SceneObject:
     def __post_init__(self) -> None:
         if min(self.size) < 0:
             raise ValueError(f"object {self.id!r}: sizes cannot be negative, got {list(self.size)}")
+
+    def distance_m(self, x_m: float, y_m: float) -> float:
+        """Distance in the plane from a point to the object's box; 0 inside."""
+        box = SE2(self.center[0], self.center[1], math.radians(self.yaw_deg))
+        local = SE2(x_m, y_m).relative_to(box)
+        beyond = (abs(local.x_m) - self.size[0] / 2, abs(local.y_m) - self.size[1] / 2)
+        return math.hypot(max(beyond[0], 0.0), max(beyond[1], 0.0))
 
 
 @dataclass(frozen=True)
@@ -216,6 +238,12 @@ class Scene:
     def instances(self, category: str) -> tuple[SceneObject, ...]:
         """All objects of a category."""
         return tuple(item for item in self.objects if item.category == category)
+
+    def room_of(self, item: SceneObject) -> Room | None:
+        """The room that an object names, else the first by id in which its centre lies; None if there is none."""
+        x_m, y_m, _ = item.center
+        around = [r for r in self.rooms if (r.contains(x_m, y_m) if item.room is None else r.id == item.room)]
+        return min(around, key=lambda room: room.id, default=None)
 
 
 SCENE_ENTRY_POINTS = "robot_runtime.scenes"

@@ -71,16 +71,6 @@ def polygon_area(corners: tuple[Point, ...] | list[Point]) -> float:
     return sum((x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(corners, following, strict=True)), 0.0) / 2
 
 
-def contains(polygon: tuple[Point, ...], point: Point) -> bool:
-    """Whether a point lies in a polygon (even-odd rule)."""
-    x_m, y_m = point
-    inside = False
-    for (x0, y0), (x1, y1) in zip(polygon, (*polygon[1:], polygon[0]), strict=True):
-        if (y0 > y_m) != (y1 > y_m) and x_m < x0 + (y_m - y0) * (x1 - x0) / (y1 - y0):
-            inside = not inside
-    return inside
-
-
 def _clip(polygon: list[Point], start: Point, end: Point) -> list[Point]:
     """What of a convex polygon lies left of a line (Sutherland and Hodgman 1974)."""
 

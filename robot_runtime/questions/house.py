@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from robot_runtime.questions.boxes import Box, contains
+from robot_runtime.questions.boxes import Box
 from robot_runtime.questions.names import spoken
 from robot_runtime.questions.rules import QuestionRules
-from robot_runtime.scene import Scene, SceneObject
+from robot_runtime.scene import Scene
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class House:
             ObjectEntity(
                 item.id,
                 spoken(item.category, collapse),
-                _room_of(scene, item),
+                room.id if (room := scene.room_of(item)) else None,
                 item.color,
                 Box.of(item),
                 bool(scene.view_points.get(item.id)),
@@ -100,13 +100,6 @@ class Corpus:
             for room_name, name in together:
                 counts.setdefault(room_name, Counter())[name] += 1
         return cls(frozenset(item.name for house in houses for item in house.objects), counts)
-
-
-def _room_of(scene: Scene, item: SceneObject) -> str | None:
-    if item.room is not None:
-        return item.room
-    around = sorted(room.id for room in scene.rooms if contains(room.polygon, item.center[:2]))
-    return around[0] if around else None
 
 
 def _id(entity: RoomEntity | ObjectEntity) -> str:

@@ -9,11 +9,11 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_runtime.questions.boxes import Box, contains, gap_m, overlap
+from robot_runtime.questions.boxes import Box, gap_m, overlap
 from robot_runtime.questions.names import is_are, plural, spoken, with_article
 from robot_runtime.questions.relations import PREPOSITIONS, Relations
 from robot_runtime.questions.rules import RelationRules
-from robot_runtime.scene import SceneObject
+from robot_runtime.scene import Room, SceneObject
 
 RELATIONS = Relations(RelationRules())
 
@@ -83,7 +83,7 @@ def test_footprints_agree_with_shapely(a, b):
     assert overlap(a, b) == pytest.approx(shared, abs=1e-6)
     corner = shapely.Point(a.corners[0])
     if second.exterior.distance(corner) > 1e-9:
-        assert contains(b.corners, a.corners[0]) == second.contains(corner)
+        assert Room("b", "room", b.corners).contains(*a.corners[0]) == second.contains(corner)
 
 
 @given(boxes, boxes)
