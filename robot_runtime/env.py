@@ -4,7 +4,7 @@ One episode::
 
     reset ──► on_episode_start ──► on_step (index 0: what is seen at the start)
     step  ──► wheels move and come to rest ──► frame exposed after that ──► on_step (index n)
-    stop action, step limit, interruption or fault ──► wheels at zero ──► on_episode_end, exactly once
+    stop action, success that ends it, step limit, fault ──► wheels at zero ──► on_episode_end, exactly once
 
 A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
 is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
@@ -43,10 +43,11 @@ from robot_runtime.records import (
     Subscriber,
 )
 from robot_runtime.scene import Scene
-from robot_runtime.scoring.scorer import EpisodeScorer, Metrics
+from robot_runtime.scoring.rules import Metrics
+from robot_runtime.scoring.scorer import EpisodeScorer
 from robot_runtime.sensors import ObservationBuilder, check_camera
 from robot_runtime.streams import STREAMS
-from robot_runtime.tasks import objectnav, pointnav
+from robot_runtime.tasks import areagoal, objectnav, pointnav
 from robot_runtime.tasks.rules import check_episode
 from robot_runtime.tasks.task import Task
 
@@ -204,6 +205,8 @@ class Env:
             observation = self._observe(_Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s))
             if chosen is Action.STOP:
                 self._end(EndReason.STOP, "")
+            elif self.task.success.when == "reached" and self.get_metrics()["success"]:
+                self._end(EndReason.REACHED, "")
             elif result.outcome is Outcome.STOPPED:
                 self._end(EndReason.INTERRUPTED, result.detail)
             elif index >= self.task.max_steps:
@@ -234,16 +237,17 @@ class Env:
         return mean_pose(clock, self.robot.localizer, ORIGIN_SAMPLES)
 
     def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
-        if self.task.kind == "objectnav":
-            return ObservationBuilder(
-                self.task,
-                start,
-                category_id=objectnav.goal_id(self.task, episode),
-                object_category_ids=objectnav.object_category_ids(self.task, self.scene),
-            )
-        # Odometry does not know the map: there, the robot is where it was put.
-        in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
-        return ObservationBuilder(self.task, start, goal=in_map.inverse().apply(*pointnav.goal_point(episode)))
+        goal = category_id = None
+        if self.task.kind == "pointnav":
+            # Odometry does not know the map: there, the robot is where it was put.
+            in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
+            goal = in_map.inverse().apply(*pointnav.goal_point(episode))
+        elif self.task.kind == "objectnav":
+            category_id = objectnav.goal_id(self.task, episode)
+        elif self.task.kind == "areagoal":
+            category_id = areagoal.goal_id(self.task, episode)
+        objects = objectnav.object_category_ids(self.task, self.scene)
+        return ObservationBuilder(self.task, start, goal, category_id, objects, episode.instruction, episode.question)
 
     def _header(self, episode: Episode, agent_name: str, seed: int) -> EpisodeHeader:
         camera = self.robot.camera.info

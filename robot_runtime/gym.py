@@ -5,8 +5,8 @@
 makes robot, scene and episodes by name; :class:`NavigationEnv` wraps an :class:`~robot_runtime.env.Env` that exists.
 
 * Actions are ``Discrete``: positions in the task's list, the ids that its policies know.
-* ``terminated`` after the action stop, successful or not. ``truncated`` at the step limit, and when somebody
-  interrupted the episode. A device fault is raised: no reward would be honest.
+* ``terminated`` after the action stop, successful or not, and where a task ends by success. ``truncated`` at the step
+  limit, and when somebody interrupted the episode. A device fault is raised: no reward would be honest.
 * The reward is habitat-lab's (``NavRLEnv``): metres come nearer to the goal, geodesically, minus a slack per step, plus
   a bonus for success.
 """
@@ -33,7 +33,7 @@ from robot_runtime.policies.policy import Observation
 from robot_runtime.records import EndReason
 from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import find_scene, load_scene
-from robot_runtime.scoring.scorer import Metrics
+from robot_runtime.scoring.rules import Metrics
 from robot_runtime.sensors import SENSORS
 from robot_runtime.tasks.task import Task, load_task
 
@@ -46,11 +46,22 @@ class Reward:
     success: float = 2.5
 
 
+MAX_TEXT = 10_000
+_CHARACTERS = frozenset(["\n", *map(chr, range(0x20, 0x2070))])
+"""Of instructions and questions: all that RxR's English, Hindi and Telugu are written with."""
+
+
 def observation_space(task: Task) -> spaces.Dict:
-    """One ``Box`` per sensor of the task, with the exact shape, type and bounds of ``sensors.SENSORS``."""
+    """One ``Box`` per sensor of the task, with the exact shape, type and bounds of ``sensors.SENSORS``.
+
+    Text has a ``Text`` space, whose samples are ``str``; that is what :class:`NavigationEnv` returns for it.
+    """
     boxes: dict[str, spaces.Space[Any]] = {}
     for name in task.sensors:
         sensor = SENSORS[name]
+        if sensor.dtype is np.str_:
+            boxes[name] = spaces.Text(MAX_TEXT, min_length=0, charset=_CHARACTERS)
+            continue
         shape = sensor.shape(task)
         low, high = (np.broadcast_to(np.asarray(bound, sensor.dtype), shape) for bound in sensor.bounds(task))
         boxes[name] = spaces.Box(low, high, shape, sensor.dtype)
@@ -83,7 +94,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Start an episode.
 
         Raises:
@@ -101,7 +112,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
         self._distance_m = _distance_m(metrics, unknown=0.0)
         return _own(observation), {"episode": self._env.episode.key, "metrics": metrics}
 
-    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out the task's action at that position. Raises what ``Env.step`` raises."""
         names = self._env.task.actions
         known = self.action_space.contains(action)
@@ -111,7 +122,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
         reward = self._reward.slack + self._distance_m - distance_m
         self._distance_m = distance_m
         over = self._env.episode_over
-        terminated = over and self._env.end.reason is EndReason.STOP
+        terminated = over and self._env.end.reason in (EndReason.STOP, EndReason.REACHED)
         if terminated and metrics["success"]:
             reward += self._reward.success
         result = self._env.record.result
@@ -171,9 +182,9 @@ class NamedNavigationEnv(NavigationEnv):
         self._robot.close()
 
 
-def _own(observation: Observation) -> Observation:
-    """Writable copies, as Gymnasium's wrappers expect."""
-    return {name: array.copy() for name, array in observation.items()}
+def _own(observation: Observation) -> dict[str, Any]:
+    """Writable copies, as Gymnasium's wrappers expect; text as ``str``, as its ``Text`` space does."""
+    return {name: str(array) if array.dtype.kind == "U" else array.copy() for name, array in observation.items()}
 
 
 def _distance_m(metrics: Metrics, unknown: float) -> float:

@@ -57,6 +57,10 @@ class StepTimes:
     observed_ns: int
 
 
+ANSWER = "answer"
+"""Key of ``StepRecord.policy_info``, in the last step of an episode with a question: a ``policies.policy.Answer``."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """One step: an action, how it ended, and what was observed afterwards. Step 0 is the reset: no action.
@@ -86,6 +90,7 @@ class EndReason(str, Enum):
     """Why an episode ended."""
 
     STOP = "stop"
+    REACHED = "reached"
     MAX_STEPS = "max_steps"
     FAULT = "fault"
     INTERRUPTED = "interrupted"

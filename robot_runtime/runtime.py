@@ -16,8 +16,8 @@ from robot_runtime.env import Env
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policies.policy import Observation, Policy, World
-from robot_runtime.records import EndReason, EpisodeEnd
-from robot_runtime.scoring.scorer import Metrics
+from robot_runtime.records import ANSWER, EndReason, EpisodeEnd
+from robot_runtime.scoring.rules import Metrics
 from robot_runtime.tasks.task import Task, with_sensors
 
 
@@ -64,7 +64,7 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int) -> Episod
         _reset_policy(policy, env, seed)
         while not env.episode_over:
             watch = Stopwatch()
-            action, info = _decide(policy, observation, env.record.index + 1)
+            action, info = _decide(policy, observation, env.record.index + 1, env.task)
             observation = env.step(action, info, watch.elapsed_s())
     except KeyboardInterrupt:
         env.interrupt(EndReason.INTERRUPTED, "interrupted from the keyboard")
@@ -98,9 +98,13 @@ def _reset_policy(policy: Policy, env: Env, seed: int) -> None:
         raise _policy_error(policy, "reset", error) from error
 
 
-def _decide(policy: Policy, observation: Observation, step: int) -> tuple[Action, dict[str, Any]]:
+def _decide(policy: Policy, observation: Observation, step: int, task: Task) -> tuple[Action, dict[str, Any]]:
+    """The action, and what to log with it; of a question's last step also the answer (Das et al. 2018, section 4.2)."""
     try:
-        return policy.act(observation), policy.info()
+        action, info = policy.act(observation), policy.info()
+        if task.kind == "eqa" and (action is Action.STOP or step >= task.max_steps):
+            info = {**info, ANSWER: policy.answer(observation)}
+        return action, info
     except RuntimeFault:
         raise
     except Exception as error:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.episodes.episode import Instruction, Question
+from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.geometry import SE2, compass, gps, polar_goal
 from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
@@ -31,6 +32,10 @@ HFOV_TOLERANCE_DEG = 0.5
 
 HEIGHT_TOLERANCE_M = 0.02
 
+MAX_TOKENS = 200
+"""Of an instruction or a question: R2R-CE's preprocessed files pad to it."""
+
+_NO_TOKEN = {"instruction": 0, "question": -1}  # R2R-CE's padding; a question's word 0 is a word
 _NO_CATEGORY = np.int32(-1)
 _UNBOUNDED = float(np.finfo(np.float32).max)
 _PI = float(np.float32(math.pi))
@@ -45,6 +50,7 @@ class Moment:
         start: origin of the start frame; pose: of the robot; both in the localizer's frame.
         goal: (x, y) of the point goal in the start frame, metres. category_id: of the object goal.
         object_category_ids: of each object that ``frame.semantic`` can show (``objectnav.object_category_ids``).
+        instruction, question: of the episode.
     """
 
     task: Task
@@ -54,6 +60,8 @@ class Moment:
     goal: tuple[float, float] | None
     category_id: int | None
     object_category_ids: NDArray[np.int32]
+    instruction: Instruction | None = None
+    question: Question | None = None
 
 
 Bound = float | tuple[float, ...]
@@ -65,7 +73,8 @@ class Sensor:
 
     Attributes:
         doc: what the values mean, with unit and frame.
-        dtype, shape: exactly. bounds: (low, high), inclusive, of every element or of each one.
+        dtype, shape: exactly; text is ``np.str_``, as long as it is. bounds: (low, high), inclusive, of every element
+            or of each one; of text none.
         value: a new array of that dtype and shape.
     """
 
@@ -106,6 +115,35 @@ def _semantic(moment: Moment) -> NDArray[np.int32]:
             "give the camera's driver and the runtime the same scene",
         )
     return ids[objects][:, :, np.newaxis]
+
+
+def _tokens(what: str, said: Instruction | Question | None) -> NDArray[np.int64]:
+    tokens = said.tokens if said is not None else ()
+    if not 0 < len(tokens) <= MAX_TOKENS:
+        raise EpisodeError(
+            f"the sensor '{what}_tokens' shows 1 to {MAX_TOKENS} tokens, this episode's {what} has {len(tokens)}",
+            f"use a dataset with tokens, or a task without this sensor: {what!r} shows the text",
+        )
+    padding = [_NO_TOKEN[what]] * (MAX_TOKENS - len(tokens))
+    return np.array([*tokens, *padding], np.int64)
+
+
+def _text(said: Instruction | Question | None) -> NDArray[np.str_]:
+    return np.array("" if said is None else said.text, np.str_)
+
+
+def _token_sensor(what: str, value: Callable[[Moment], NDArray[Any]]) -> Sensor:
+    return Sensor(
+        doc=f"the {what} as the dataset's token ids, then {_NO_TOKEN[what]}",
+        dtype=np.int64,
+        shape=lambda _: (MAX_TOKENS,),
+        bounds=lambda _: (_NO_TOKEN[what], np.iinfo(np.int64).max),
+        value=value,
+    )
+
+
+def _text_sensor(doc: str, value: Callable[[Moment], NDArray[Any]]) -> Sensor:
+    return Sensor(doc=doc, dtype=np.str_, shape=lambda _: (), bounds=lambda _: (0, 0), value=value)
 
 
 SENSORS: dict[SensorName, Sensor] = {
@@ -165,6 +203,17 @@ SENSORS: dict[SensorName, Sensor] = {
         bounds=lambda task: (-1, _category_bounds(task)[1]),
         value=_semantic,
     ),
+    "instruction": _text_sensor("the route in words", lambda moment: _text(moment.instruction)),
+    "instruction_tokens": _token_sensor("instruction", lambda moment: _tokens("instruction", moment.instruction)),
+    "question": _text_sensor("the question in words", lambda moment: _text(moment.question)),
+    "question_tokens": _token_sensor("question", lambda moment: _tokens("question", moment.question)),
+    "areagoal": Sensor(
+        doc="the id of the goal room's category in the task",
+        dtype=np.int64,
+        shape=lambda _: (1,),
+        bounds=_category_bounds,
+        value=lambda moment: np.array([moment.category_id], np.int64),
+    ),
 }
 
 
@@ -207,8 +256,9 @@ class ObservationBuilder:
         task: says which sensors.
         start: origin of the start frame, in the localizer's frame.
         goal: (x, y) of the point goal in the start frame, metres; None where no sensor shows it.
-        category_id: of the object goal; None where no sensor shows it.
+        category_id: of the object or area goal; None where no sensor shows it.
         object_category_ids: of each object of the scene; needed for the sensor ``semantic`` alone.
+        instruction, question: None where no sensor shows them.
 
     Raises:
         ConfigError: if a sensor of the task shows a goal that the episode does not have.
@@ -221,8 +271,19 @@ class ObservationBuilder:
         goal: tuple[float, float] | None = None,
         category_id: int | None = None,
         object_category_ids: NDArray[np.int32] | None = None,
+        instruction: Instruction | None = None,
+        question: Question | None = None,
     ) -> None:
-        needs = {"pointgoal": goal, "pointgoal_with_gps_compass": goal, "objectgoal": category_id}
+        needs = {
+            "pointgoal": goal,
+            "pointgoal_with_gps_compass": goal,
+            "objectgoal": category_id,
+            "areagoal": category_id,
+            "instruction": instruction,
+            "instruction_tokens": instruction,
+            "question": question,
+            "question_tokens": question,
+        }
         for name in task.sensors:
             if needs.get(name, ()) is None:
                 raise ConfigError(
@@ -234,6 +295,7 @@ class ObservationBuilder:
         self._goal = goal
         self._category_id = category_id
         self._object_category_ids = np.empty(0, np.int32) if object_category_ids is None else object_category_ids
+        self._words = (instruction, question)
 
     def build(self, frame: RgbdFrame, pose: SE2) -> Observation:
         """The observation of a frame taken at ``pose`` (localizer's frame).
@@ -250,7 +312,8 @@ class ObservationBuilder:
                 f"camera: a frame is {frame.rgb.shape} in colour and {frame.depth_m.shape} in depth, not {size}",
                 "check the camera's driver: it announced another size",
             )
-        moment = Moment(self._task, frame, pose, self._start, self._goal, self._category_id, self._object_category_ids)
+        goals = (self._goal, self._category_id, self._object_category_ids, *self._words)
+        moment = Moment(self._task, frame, pose, self._start, *goals)
         observation: Observation = {name: SENSORS[name].value(moment) for name in self._task.sensors}
         for array in observation.values():
             array.flags.writeable = False

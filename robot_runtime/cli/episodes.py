@@ -36,6 +36,8 @@ def generate(
 ) -> None:
     """Generate episodes for a scene in Habitat's own format (PointNav-v1 or ObjectNav-v1), or as YAML.
 
+    Episodes with instructions are not generated; those with questions are, by `episodes questions`.
+
     Examples:
 
         robot-runtime episodes generate val.json.gz --count 50

@@ -103,6 +103,8 @@ def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
 def save_episodes(path: Path, episodes: Sequence[Episode], task: Task) -> None:
     """Write episodes as YAML if the file's name says so, else in Habitat's schema for what they ask for.
 
+    Habitat has no schema for rooms: of an AreaGoal episode, ObjectNav-v1's ``object_category`` names the kind of room.
+
     Raises:
         EpisodeError: the schema has no place for an episode, or the file cannot be written.
     """
@@ -115,7 +117,7 @@ def save_episodes(path: Path, episodes: Sequence[Episode], task: Task) -> None:
         mp3d_eqa.save(path, episodes)
     elif first and first.objects:
         habitat_rearrange.save(path, episodes)
-    elif task.kind == "objectnav":
+    elif task.kind in ("objectnav", "areagoal"):
         habitat_objectnav.save(path, episodes, {name: category.id for name, category in task.categories.items()})
     else:
         habitat_pointnav.save(path, episodes)

@@ -9,11 +9,15 @@ ratio [GDSP / Euclidean distance] falling in the range [1, 1.1]." The paper leav
 
 ObjectNav, Batra et al. 2020, section 3: the distance is that to the nearest view point of any instance, and the ratio
 is at least 1.05.
+
+AreaGoal has no published generator. Kinds of room are drawn uniformly from those that the scene has, starts as for
+ObjectNav; a ratio is not asked for, since the nearest place of a room is rarely far off the straight line.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,8 +26,8 @@ from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import EpisodeError
 from robot_runtime.geodesic import DistanceField, GeodesicMap
 from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.scene import Scene
-from robot_runtime.tasks import objectnav
+from robot_runtime.scene import Room, Scene
+from robot_runtime.tasks import areagoal, objectnav
 from robot_runtime.tasks.task import Task
 
 MIN_GEODESIC_M = 1.0
@@ -37,9 +41,24 @@ _STARTS_PER_CATEGORY = 2000
 
 
 def generate_episodes(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
-    """``count`` episodes of the task's kind. Raises ``EpisodeError``."""
-    generate = generate_objectnav if task.kind == "objectnav" else generate_pointnav
-    return generate(scene, task, count, seed)
+    """``count`` episodes of the task's kind.
+
+    Raises:
+        EpisodeError: as the kind's generator; or nobody can draw such episodes, for they have words in them.
+    """
+    if task.kind == "vln":
+        raise EpisodeError(
+            f"task {task.name!r} needs episodes with instructions, which cannot be generated",
+            "give --episodes a file in R2R-CE's or RxR-CE's schema",
+        )
+    if task.kind == "eqa":
+        raise EpisodeError(
+            f"task {task.name!r} needs episodes with questions",
+            f"make them with `robot-runtime episodes questions {scene.name} --out questions.json.gz --episodes "
+            "eqa.json.gz`, and give --episodes eqa.json.gz",
+        )
+    generators = {"pointnav": generate_pointnav, "objectnav": generate_objectnav, "areagoal": generate_areagoal}
+    return generators[task.kind](scene, task, count, seed)
 
 
 def generate_pointnav(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
@@ -69,6 +88,33 @@ def generate_objectnav(scene: Scene, task: Task, count: int, seed: int) -> list[
         episode = _objectnav_episode(sampler, scene, len(episodes), category, goals[category])
         if episode is None:
             del goals[category]
+        else:
+            episodes.append(episode)
+    return episodes
+
+
+def generate_areagoal(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+    """``count`` AreaGoal episodes that start outside of every room of their kind.
+
+    Raises:
+        EpisodeError: the robot fits nowhere, the scene has no room of the task's categories, or nowhere to start.
+    """
+    sampler = _Sampler(scene, task, seed)
+    present = {room.category for room in scene.rooms}
+    categories = sorted(name for name, category in task.categories.items() if present & set(category.matches))
+    if not categories:
+        raise EpisodeError(
+            f"{scene.folder / 'scene.yaml'}: has no room of any category of task {task.name!r}",
+            "choose another task, or add rooms to 'rooms'",
+        )
+    episodes: list[Episode] = []
+    while len(episodes) < count:
+        if not categories:
+            raise sampler.too_small("an AreaGoal")
+        category = categories[sampler.rng.integers(len(categories))]
+        episode = _areagoal_episode(sampler, scene, task, len(episodes), category)
+        if episode is None:
+            categories.remove(category)
         else:
             episodes.append(episode)
     return episodes
@@ -146,6 +192,28 @@ def _objectnav_episode(
             episode = _episode(sampler, scene, index, start, field, goals)
             return replace(episode, category=category, info={"info": {"euclidean_distance": euclidean_m}})
     return None
+
+
+def _areagoal_episode(sampler: _Sampler, scene: Scene, task: Task, index: int, category: str) -> Episode | None:
+    """None if no start is found, as in a scene of one room."""
+    wanted = Episode(str(index), scene.name, SE2(), (), category=category)
+    rooms = areagoal.goal_rooms(task, scene, wanted)
+    places = areagoal.targets(task, wanted, scene)
+    field = sampler.geodesic.field(places)
+    for _ in range(_STARTS_PER_CATEGORY):
+        start = sampler.place()
+        outside = not any(room.contains(*start) for room in rooms)
+        if outside and MIN_GEODESIC_M <= field.at(*start) <= MAX_GEODESIC_M:
+            goals = tuple(Goal(*_middle(room, places)) for room in rooms)
+            return replace(_episode(sampler, scene, index, start, field, goals), category=category)
+    return None
+
+
+def _middle(room: Room, places: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The place nearest to the mean of a room's corners: for people and other software, nothing is measured to it."""
+    corners = np.array(room.polygon).mean(axis=0)
+    inside = [place for place in places if room.contains(*place)]
+    return min(inside or places, key=lambda place: math.dist(place, corners))
 
 
 def _episode(

@@ -19,9 +19,10 @@ from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.policies.contact import ContactMemory
 from robot_runtime.policies.grids import Floats, bilinear
 from robot_runtime.policies.lattice import Moves, Plan, Terrain, search
-from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.policies.policy import Answer, Observation, Policy, World
 from robot_runtime.scene import Scene
-from robot_runtime.tasks import objectnav, pointnav
+from robot_runtime.tasks import areagoal
+from robot_runtime.tasks.rules import task_module
 from robot_runtime.tasks.task import Task
 
 COMFORT_M = 0.04
@@ -37,11 +38,18 @@ _WIDTHS = (300, 3000)
 _MAX_FORWARDS = 2000
 _REPLAN_M, _REPLAN_RAD = 0.02, math.radians(2.0)
 _VISIBLE_RESERVE_M = 0.15
+_ARRIVE_M = 0.1
+_ARRIVE_MOST_M = 0.33
+"""An instruction ends at a place, however far from it still counts as a success."""
+
 _TILT_LIMIT_RAD = math.radians(60.0)
 
 
 class Oracle(Policy):
-    """Follows the shortest plan of discrete actions to the nearest goal; at an object, turns to it; stops."""
+    """Follows the shortest plan of discrete actions to the nearest goal; at an object, turns to it; stops.
+
+    It has not read the instruction that it is scored by, but it knows the answer to the question.
+    """
 
     name = "oracle"
     needs: ClassVar[tuple[str, ...]] = ()
@@ -51,22 +59,24 @@ class Oracle(Policy):
         """Prepare the episode.
 
         Raises:
-            PolicyError: without a world, or if the goal objects have no view points.
+            PolicyError: without a world, or if goal objects that must be seen have no view points.
             EpisodeError: if the goals cannot be resolved.
         """
         if world is None:
             raise PolicyError("agent 'oracle' needs the simulator's world", "run it on a simulated robot")
         self._task, self._world = task, world
         self._moves = Moves.of(task.magnitudes)
-        rules = pointnav if task.kind == "pointnav" else objectnav
+        rules = task_module(task)
         episode = rules.resolve_goals(task, world.scene, world.episode)
         self._goals = episode.goals
-        self._arrive_m = max(task.success.distance_m - 0.03, task.success.distance_m / 2)
+        self._arrive_m = _ARRIVE_M
+        if task.success.rule == "distance":
+            self._arrive_m = min(max(task.success.distance_m - 0.03, task.success.distance_m / 2), _ARRIVE_MOST_M)
         targets = rules.targets(task, episode, world.scene)
         if task.kind == "objectnav":
             targets = _standpoints(task, world.scene, episode)
-            if task.success.rule == "visible":
-                self._arrive_m = 0.1
+        elif task.kind == "areagoal":
+            targets = areagoal.well_inside(task, episode, world.scene)
         self._space = GeodesicMap(world.scene.map, task.robot_radius_m)
         self._field = self._space.field(targets)
         self._clearance_m = world.scene.map.clearance_m()
@@ -87,6 +97,10 @@ class Oracle(Policy):
             action = self._aim.pop(0) if self._aim else Action.STOP
         self._contacts.acted(action)
         return action
+
+    def answer(self, observation: Observation) -> Answer | None:
+        question = self._world.episode.question
+        return None if question is None else question.answer
 
     def info(self) -> dict[str, Any]:
         return {"planned_actions": len(self._plan.steps) - self._next, "plan_arrives": self._plan.arrived}
@@ -145,7 +159,7 @@ class Oracle(Policy):
 
     def _aiming(self, pose: SE2) -> list[Action]:
         """The turns and looks that bring the object reached into the middle of the view."""
-        if self._task.kind != "objectnav":
+        if self._task.kind not in ("objectnav", "eqa"):
             return []
         goal = min(self._goals, key=lambda goal: _nearest_view_m(goal, pose))
         east_m, north_m = goal.x_m - pose.x_m, goal.y_m - pose.y_m
@@ -176,9 +190,7 @@ def _box_distance_m(scene: Scene, goal: Goal, view: SE2) -> float:
     """Distance in the plane from a view point to the object's oriented box; to its centre if the scene has no box."""
     if goal.object_id is None:
         return math.hypot(goal.x_m - view.x_m, goal.y_m - view.y_m)
-    item = scene.object(goal.object_id)
-    local = view.relative_to(SE2(item.center[0], item.center[1], math.radians(item.yaw_deg)))
-    return math.hypot(max(abs(local.x_m) - item.size[0] / 2, 0.0), max(abs(local.y_m) - item.size[1] / 2, 0.0))
+    return scene.object(goal.object_id).distance_m(view.x_m, view.y_m)
 
 
 def _nearest_view_m(goal: Goal, pose: SE2) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +18,10 @@ from robot_runtime.tasks.task import Task
 
 Observation = dict[str, NDArray[Any]]
 """Sensor name -> array; keys, shapes, dtypes and frames are documented in ``robot_runtime.sensors``."""
+
+
+Answer = str | int | Mapping[str, float]
+"""To a question: the answer itself, its id in the dataset's vocabulary, or answers with their scores (high is good)."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,14 @@ class Policy(ABC):
     @abstractmethod
     def act(self, observation: Observation) -> Action:
         """Decide. Called once per step, first with the observation at the start."""
+
+    def answer(self, observation: Observation) -> Answer | None:
+        """Answer the episode's question; None counts as a wrong answer.
+
+        Called once in tasks of kind ``eqa``, after :meth:`act` and with the same observation: when it returned ``stop``
+        or the last action that the task allows.
+        """
+        return None
 
     def info(self) -> dict[str, Any]:
         """What the last decision was based on, JSON-serialisable; logged with the step."""

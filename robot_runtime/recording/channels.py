@@ -129,7 +129,7 @@ CHANNELS: tuple[Channel, ...] = (
                 contact=_ZONES,
                 detail=_TEXT,
             ),
-            "observation": {"type": "object", "description": "numbers, or for an image its CRC-32"},
+            "observation": {"type": "object", "description": "numbers or text, or for an image its CRC-32"},
             "frame": _ANY,
             "pose": _POSE,
             "referee": _POSE,

@@ -180,7 +180,8 @@ def _zone(names: list[str]) -> Zone:
 def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
     """An observation as its numbers, or, for an image, as the digest by which a rebuilt image is checked."""
     array = np.asarray(array)
-    described: dict[str, Any] = {"dtype": array.dtype.name, "shape": list(array.shape)}
+    name = "str" if array.dtype.kind == "U" else array.dtype.name  # numpy's name has the text's length, and no reader
+    described: dict[str, Any] = {"dtype": name, "shape": list(array.shape)}
     if array.ndim >= IMAGE_MIN_DIMENSIONS:
         return {**described, "crc32": image_digest(array)}
     return {**described, "data": plain(array.ravel())}

@@ -9,8 +9,8 @@ from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.scene import Scene
-from robot_runtime.tasks import objectnav, pointnav
-from robot_runtime.tasks.task import Task
+from robot_runtime.tasks import areagoal, eqa, objectnav, pointnav, vln
+from robot_runtime.tasks.task import Task, TaskKind
 
 
 class TaskModule(Protocol):
@@ -25,8 +25,16 @@ class TaskModule(Protocol):
 
 def task_module(task: Task) -> TaskModule:
     """The module of the task's kind."""
-    modules: dict[str, TaskModule] = {"pointnav": pointnav, "objectnav": objectnav}
-    return modules[task.kind]
+    return _MODULES[task.kind]
+
+
+_MODULES: dict[TaskKind, TaskModule] = {
+    "pointnav": pointnav,
+    "objectnav": objectnav,
+    "vln": vln,
+    "eqa": eqa,
+    "areagoal": areagoal,
+}
 
 
 def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: GeodesicMap) -> Episode:

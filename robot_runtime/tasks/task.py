@@ -13,8 +13,21 @@ from robot_runtime.actions import Action, Magnitudes
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
 
+TaskKind = Literal["pointnav", "objectnav", "vln", "eqa", "areagoal"]
 SensorName = Literal[
-    "rgb", "depth", "gps", "compass", "pointgoal", "pointgoal_with_gps_compass", "objectgoal", "semantic"
+    "rgb",
+    "depth",
+    "gps",
+    "compass",
+    "pointgoal",
+    "pointgoal_with_gps_compass",
+    "objectgoal",
+    "semantic",
+    "instruction",
+    "instruction_tokens",
+    "question",
+    "question_tokens",
+    "areagoal",
 ]
 SENSOR_NAMES: tuple[SensorName, ...] = get_args(SensorName)
 
@@ -61,28 +74,42 @@ class TrainingCamera:
 
 @dataclass(frozen=True)
 class Success:
-    """When a stopped episode has succeeded.
+    """When an episode has succeeded.
 
     Attributes:
         rule: ``distance``: geodesic distance from the stop pose to the nearest target is below ``distance_m``;
-            ``visible``: the target is in view, unoccluded, within ``distance_m`` of the robot's axis (RoboTHOR).
+            ``visible``: the target is in view, unoccluded, within ``distance_m`` of the robot's axis (RoboTHOR);
+            ``room``: the robot's centre is in a goal room; ``answer``: the question is answered correctly.
+        distance_m: for ``distance`` and ``visible``; the other rules measure none.
         target: what distance is measured to: the goal position, or the object's view points.
         inclusive: whether exactly ``distance_m`` counts (papers write <=, habitat-lab's code <).
         min_visible_pixels: for ``visible``, pixels of the target in the stop frame.
+        room: what a room's area is: the polygon of the scene file, or the box around it along the axes of ``map``.
+        when: ``stop``: the rule must hold where the robot stopped; ``end``: at the end, stopped or out of steps;
+            ``reached``: as soon as it holds, which ends the episode.
     """
 
-    rule: Literal["distance", "visible"]
-    distance_m: float
+    rule: Literal["distance", "visible", "room", "answer"]
+    distance_m: float = 0.0
     target: Literal["goal", "view_points"] = "goal"
     inclusive: bool = False
     min_visible_pixels: int = 1
+    room: Literal["polygon", "box"] = "polygon"
+    when: Literal["stop", "end", "reached"] = "stop"
 
     __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        measures = self.rule in ("distance", "visible")
+        if measures != (self.distance_m > 0):
+            raise ValueError(f"distance_m goes with the rules distance and visible, got {self.rule}, {self.distance_m}")
+        if self.rule == "visible" and self.when != "stop":
+            raise ValueError("the rule visible is judged from the frame of the stop: 'when' must be stop")
 
 
 @dataclass(frozen=True)
 class Category:
-    """A goal category: its id in the observation, and the scene categories that count as it."""
+    """A goal category, of objects or of rooms: its id in the observation, and the scene categories that count."""
 
     id: int
     matches: tuple[str, ...]
@@ -102,7 +129,7 @@ class Task:
     """
 
     name: str
-    kind: Literal["pointnav", "objectnav"]
+    kind: TaskKind
     source: str
     actions: tuple[Action, ...]
     magnitudes: Magnitudes
@@ -118,8 +145,12 @@ class Task:
     def __post_init__(self) -> None:
         if Action.STOP not in self.actions:
             raise ValueError("a task needs the action stop: it is how an episode succeeds")
-        if self.kind == "objectnav" and not self.categories:
-            raise ValueError("an objectnav task needs 'categories'")
+        if self.kind in ("objectnav", "areagoal") and not self.categories:
+            raise ValueError(f"a task of kind {self.kind} needs 'categories'")
+        if (self.success.rule == "room") != (self.kind == "areagoal"):
+            raise ValueError("the success rule room goes with the kind areagoal")
+        if (self.success.rule == "answer") != (self.kind == "eqa"):
+            raise ValueError("the success rule answer goes with the kind eqa")
         if "semantic" in self.sensors and not self.categories:
             raise ValueError("the sensor 'semantic' tells category ids: the task needs 'categories'")
         foreign = {"pointnav": {"objectgoal"}, "objectnav": {"pointgoal", "pointgoal_with_gps_compass"}}[self.kind]

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.actions import Action, Magnitudes
-from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.episodes.episode import Instruction, Question
+from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.sensors import SENSORS, ObservationBuilder, check_camera
@@ -23,6 +24,8 @@ CAMERA = TrainingCamera(
 )
 
 
+INSTRUCTION = Instruction("Geh in die Küche.", (7, 3))
+QUESTION = Question("What color is the vase?", "blue", "color", (0, 4))
 CATEGORIES = {"vase": Category(11, ("vase",)), "mug": Category(3, ("mug",))}
 COUNTS_AS = np.array([3, -1, 3, 11, -1, 11, 3, 3, -1], np.int32)  # the nine objects that make_frame shows
 
@@ -123,8 +126,12 @@ def test_gps_compass_and_static_goal_give_the_dynamic_goal(x: float, y: float, y
 @pytest.mark.parametrize("name", SENSORS)
 def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: SensorName):
     task = make_task(name, categories=CATEGORIES)
-    value = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS).build(make_frame(semantic=True), ROBOT)[name]
+    builder = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS, INSTRUCTION, QUESTION)
+    value = builder.build(make_frame(semantic=True), ROBOT)[name]
     sensor = SENSORS[name]
+    if sensor.dtype is np.str_:
+        assert (value.dtype.kind, value.shape) == ("U", sensor.shape(task))
+        return
     low, high = sensor.bounds(task)
     assert value.dtype == sensor.dtype
     assert value.shape == sensor.shape(task)
@@ -144,7 +151,36 @@ def test_exact_shapes_and_types():
         "pointgoal_with_gps_compass": ((2,), "float32"),
         "objectgoal": ((1,), "int64"),
         "semantic": ((6, 8, 1), "int32"),
+        "instruction": ((), "str"),
+        "instruction_tokens": ((200,), "int64"),
+        "question": ((), "str"),
+        "question_tokens": ((200,), "int64"),
+        "areagoal": ((1,), "int64"),
     }
+
+
+def test_words_are_text_and_tokens_with_the_padding_of_their_dataset():
+    task = make_task("instruction", "instruction_tokens", "question", "question_tokens")
+    builder = ObservationBuilder(task, START, instruction=INSTRUCTION, question=QUESTION)
+    seen = builder.build(make_frame(), ROBOT)
+    assert str(seen["instruction"]) == "Geh in die Küche."
+    assert str(seen["question"]) == "What color is the vase?"
+    assert seen["instruction_tokens"].tolist() == [7, 3, *[0] * 198]
+    assert seen["question_tokens"].tolist() == [0, 4, *[-1] * 198]
+
+
+@pytest.mark.parametrize("tokens", [(), (1,) * 201])
+def test_tokens_that_are_not_there_or_too_many_are_an_error(tokens: tuple[int, ...]):
+    builder = ObservationBuilder(make_task("question_tokens"), START, question=replace(QUESTION, tokens=tokens))
+    with pytest.raises(EpisodeError, match=f"question has {len(tokens)}") as caught:
+        builder.build(make_frame(), ROBOT)
+    assert "'question' shows the text" in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["instruction", "question_tokens", "areagoal"])
+def test_a_goal_that_the_episode_lacks_is_an_error(name: SensorName):
+    with pytest.raises(ConfigError, match=f"sensor '{name}' shows a goal that the episode does not have"):
+        ObservationBuilder(make_task(name), START)
 
 
 def test_keys_come_in_the_tasks_order_and_images_are_the_frames():

@@ -38,7 +38,12 @@ class Classical(Policy):
         Raises:
             PolicyError: if the task tells neither a point goal nor an object goal.
         """
-        goal_sensor = {"pointnav": "pointgoal", "objectnav": "objectgoal"}[task.kind]
+        goal_sensor = {"pointnav": "pointgoal", "objectnav": "objectgoal"}.get(task.kind)
+        if goal_sensor is None:
+            raise PolicyError(
+                f"agent 'classical' solves pointnav and objectnav tasks, and {task.name!r} is of kind {task.kind}",
+                "choose another agent, for instance the oracle",
+            )
         if goal_sensor not in task.sensors:
             raise PolicyError(
                 f"agent 'classical' needs sensor {goal_sensor!r}, which task {task.name!r} does not have",
