@@ -12,7 +12,7 @@ from typing import Literal
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean
-from robot_runtime.scoring.scorer import METRICS, SCORER_VERSION
+from robot_runtime.scoring.scorer import ALL_METRICS, SCORER_VERSION
 from robot_runtime.scoring.statistics import further_episodes, paired_permutation_test
 from robot_runtime.scoring.summary import CONFIDENCE, RESAMPLES, SEED, EpisodeScore
 
@@ -143,7 +143,9 @@ def _obstacle(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore]) -> str:
 
 def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _Runs) -> GroupComparison:
     a, b = [runs_a[key] for key in keys], [runs_b[key] for key in keys]
-    metrics = [_metric(name, [_mean(name, runs) for runs in a], [_mean(name, runs) for runs in b]) for name in METRICS]
+    metrics = [
+        _metric(name, [_mean(name, runs) for runs in a], [_mean(name, runs) for runs in b]) for name in ALL_METRICS
+    ]
     return GroupComparison(
         task=task,
         split=split,

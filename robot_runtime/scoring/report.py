@@ -17,7 +17,8 @@ from robot_runtime.clock import utc_now_iso
 from robot_runtime.errors import RecordingError
 from robot_runtime.scene import Scene
 from robot_runtime.scoring import drawing
-from robot_runtime.scoring.scorer import SCORER_VERSION, Rules
+from robot_runtime.scoring.rules import Rules
+from robot_runtime.scoring.scorer import SCORER_VERSION
 from robot_runtime.scoring.summary import CONFIDENCE, EpisodeScore, summarise
 from robot_runtime.scoring.table import COLUMNS, cell, episode_cell, interval_text, unscored_line
 from robot_runtime.scoring.view import EpisodeView, load_view
@@ -77,15 +78,16 @@ def write_report(
         if on_drawn is not None:
             on_drawn(path)
     scores = [row.score for row in rows]
+    groups = summarise(scores)
     environment = Environment(
         loader=PackageLoader("robot_runtime.scoring"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     page = environment.get_template("report.html").render(
         rows=rows,
         maps=list(maps.values()),
-        groups=summarise(scores),
+        groups=groups,
         unscored=[unscored_line(score) for score in scores if not score.scorable],
-        columns=COLUMNS,
+        columns={name: column for name, column in COLUMNS.items() if any(name in group.intervals for group in groups)},
         cell=cell,
         episode_cell=episode_cell,
         interval_text=interval_text,

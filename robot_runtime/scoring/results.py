@@ -12,7 +12,7 @@ from typing import Any
 from robot_runtime import __version__
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.serial import plain
-from robot_runtime.scoring.scorer import METRICS, SCORER_VERSION
+from robot_runtime.scoring.scorer import ALL_METRICS, SCORER_VERSION, SHARES
 from robot_runtime.scoring.summary import CONFIDENCE, SEED, EpisodeScore, summarise
 
 _ROWS = 10_000
@@ -72,8 +72,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             ("seed", pyarrow.int64()),
             ("choices", pyarrow.int32()),
             ("run", pyarrow.int32()),
-            ("success", pyarrow.bool_()),
-            *((name, pyarrow.float64()) for name in METRICS if name != "success"),
+            *((name, pyarrow.bool_() if name in SHARES else pyarrow.float64()) for name in ALL_METRICS),
         ]
     )
     choices, runs = _Numbered(), _Numbered()
@@ -95,7 +94,7 @@ def _about() -> dict[str, Any]:
         "robot_runtime": __version__,
         "intervals": {
             "confidence": CONFIDENCE,
-            "success": "wilson",
+            "shares": "wilson",
             "others": "percentile bootstrap over episodes",
             "resamples": "see each group",
             "seed": SEED,

@@ -7,41 +7,24 @@ standing still.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 from robot_runtime.actions import Action
 from robot_runtime.errors import RecordingError, UnreachableGoal
 from robot_runtime.geodesic import DistanceField, GeodesicMap
 from robot_runtime.geometry import SE2
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.scoring.kinds import KIND_METRICS, measures
+from robot_runtime.scoring.kinds.measures import Run
 from robot_runtime.scoring.metrics.collisions import collisions
 from robot_runtime.scoring.metrics.path import path_length
-from robot_runtime.scoring.metrics.spl import ZeroRule, soft_spl, spl
-from robot_runtime.scoring.metrics.success import success
-from robot_runtime.scoring.visibility import BOX_MARGIN_M, points_in_map, visible_pixels
-from robot_runtime.tasks import objectnav
+from robot_runtime.scoring.metrics.spl import soft_spl, spl
+from robot_runtime.scoring.rules import Metrics, Rules
 from robot_runtime.tasks.rules import task_module
 
 SCORER_VERSION = 1
 """Raised whenever the same log would get another score."""
-
-Metrics = dict[str, float | bool | int | None]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What published scorers do differently; the defaults are habitat-lab's where it has a rule.
-
-    Attributes:
-        shortest_path: where SPL's l comes from: the scene's map, from the referee's pose at the start, or the dataset.
-        zero_path: SPL of an episode that starts at its goal.
-        box_margin_m: of object boxes, for the success rule ``visible``.
-    """
-
-    shortest_path: Literal["map", "dataset"] = "map"
-    zero_path: ZeroRule = "one_if_still"
-    box_margin_m: float = BOX_MARGIN_M
 
 
 class EpisodeScorer(Subscriber):
@@ -63,10 +46,12 @@ class EpisodeScorer(Subscriber):
         geodesic = geodesic or GeodesicMap(scene.map, task.robot_radius_m)
         self.targets = task_module(task).targets(task, header.episode, scene)
         self._field: DistanceField = geodesic.field(self.targets)
+        self._measures = measures(header, self._rules, geodesic)
         self._poses: list[SE2] = []
+        self._distances_m: list[float] = []
         self._collided: list[bool] = []
         self._stopped = False
-        self._sees_goal = False
+        self._reached = False
         self._end: EpisodeEnd | None = None
         self._shortest_m: float | None = None
 
@@ -75,8 +60,8 @@ class EpisodeScorer(Subscriber):
 
         Raises:
             UnreachableGoal: at step 0, if no way leads from the start to a goal.
-            RecordingError: the referee's pose is not finite; or the rule is ``visible``, the action is stop, and the
-                record has no depth image.
+            RecordingError: the referee's pose is not finite; the record has no depth image where :meth:`needs_frame`;
+                or its answer is no answer.
         """
         pose = record.referee.pose
         if not (math.isfinite(pose.x_m) and math.isfinite(pose.y_m) and math.isfinite(pose.yaw_rad)):
@@ -91,18 +76,19 @@ class EpisodeScorer(Subscriber):
             self._collided.append(record.result.collided)
         if record.action is Action.STOP:
             self._stopped = True
-            if self.needs_frame(record):
-                self._sees_goal = self._sees(record)
+        self._measures.on_step(record)
+        if self._header.task.success.when == "reached" and not self._reached:
+            self._reached = self._measures.holds(pose, self._field.at(pose.x_m, pose.y_m))
 
     def on_episode_end(self, end: EpisodeEnd) -> None:
-        """Take the end in. Only an episode that ended with ``stop`` can have succeeded."""
+        """Take the end in. An episode that a fault or a person ended has not succeeded, unless it had before."""
         self._end = end
 
     on_end = on_episode_end
 
     def needs_frame(self, record: StepRecord) -> bool:
         """Whether :meth:`on_step` looks at the record's images."""
-        return record.action is Action.STOP and self._header.task.success.rule == "visible"
+        return self._measures.needs_frame(record)
 
     @property
     def poses(self) -> tuple[SE2, ...]:
@@ -111,17 +97,19 @@ class EpisodeScorer(Subscriber):
 
     def distances_m(self) -> list[float]:
         """Geodesic distance to the nearest target at every scored position; inf off the map."""
-        return [self._field.at(pose.x_m, pose.y_m) for pose in self._poses]
+        new = self._poses[len(self._distances_m) :]
+        self._distances_m += [self._field.at(pose.x_m, pose.y_m) for pose in new]
+        return list(self._distances_m)
 
     def metrics(self) -> Metrics:
         """The metrics so far; final after the end.
 
         Keys: ``success`` bool, ``spl``, ``soft_spl``, ``distance_to_goal`` (m, geodesic, inf off the map),
-        ``collisions`` and ``steps`` (actions, stop included), ``path_length_m``, ``shortest_path_m``. All None before
-        step 0.
+        ``collisions`` and ``steps`` (actions, stop included), ``path_length_m``, ``shortest_path_m``; then those of
+        the task's kind, see :mod:`robot_runtime.scoring.kinds`. All None before step 0.
         """
         if self._shortest_m is None:
-            return dict.fromkeys(METRICS)
+            return dict.fromkeys((*METRICS, *self._measures.names))
         here = self._poses[-1]
         distance_m = self._field.at(here.x_m, here.y_m)
         travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses])
@@ -137,7 +125,8 @@ class EpisodeScorer(Subscriber):
             "path_length_m": travelled_m,
             "shortest_path_m": self._shortest_m,
         }
-        return values
+        run = Run(self._poses, distance_m, self.distances_m, self._has_stopped, succeeded, self._shortest_m)
+        return values | self._measures.metrics(run)
 
     def choices(self) -> dict[str, Any]:
         """Every choice that the numbers depend on, to be stored beside them."""
@@ -149,10 +138,11 @@ class EpisodeScorer(Subscriber):
             "distance": "geodesic on the map inflated by the robot's radius, fast marching",
             "robot_radius_m": task.robot_radius_m,
             "success": asdict(task.success),
-            "stop_required": True,
+            "stop_required": task.success.when == "stop",
             "steps": "actions, stop included",
             "scene_digest": self._header.scene.digest,
             **asdict(self._rules),
+            **self._measures.choices(),
         }
 
     def _shortest(self, start: SE2) -> float:
@@ -174,25 +164,17 @@ class EpisodeScorer(Subscriber):
         return shortest_m
 
     def _succeeded(self, distance_m: float) -> bool:
-        stopped = self._stopped and (self._end is None or self._end.reason is EndReason.STOP)
-        rule = self._header.task.success
-        if rule.rule == "visible":
-            return stopped and self._sees_goal
-        return success(stopped, distance_m, rule.distance_m, rule.inclusive)
+        when = self._header.task.success.when
+        if when == "reached":
+            return self._reached
+        aborted = self._end is not None and self._end.reason in (EndReason.FAULT, EndReason.INTERRUPTED)
+        if aborted or (when == "stop" and not self._has_stopped):
+            return False
+        return self._measures.holds(self._poses[-1], distance_m)
 
-    def _sees(self, record: StepRecord) -> bool:
-        header = self._header
-        if not record.frame.depth_m.size:
-            raise RecordingError(
-                f"step {record.index}: has no depth image, but success is judged from it", "read it with its images"
-            )
-        pose, rule = record.referee.pose, header.task.success
-        points = points_in_map(record.frame.depth_m, header.intrinsics, header.mount, record.head, pose)
-        seen = (
-            visible_pixels(points, item, pose, rule.distance_m, self._rules.box_margin_m)
-            for item in objectnav.instances(header.task, header.scene, header.episode)
-        )
-        return any(pixels >= rule.min_visible_pixels for pixels in seen)
+    @property
+    def _has_stopped(self) -> bool:
+        return self._stopped and (self._end is None or self._end.reason is EndReason.STOP)
 
 
 METRICS = (
@@ -205,4 +187,20 @@ METRICS = (
     "path_length_m",
     "shortest_path_m",
 )
-"""Keys of :meth:`EpisodeScorer.metrics`, in the order of tables."""
+"""Keys of :meth:`EpisodeScorer.metrics` for every kind of task, in the order of tables."""
+
+ALL_METRICS = (*METRICS, *KIND_METRICS)
+"""With those that only some kinds have."""
+
+SHARES = frozenset(
+    {
+        "success",
+        "oracle_success",
+        "answer_accuracy",
+        "r_T",
+        "r_enter",
+        "stopped",
+        *(name for name in KIND_METRICS if name.startswith("criterion_")),
+    }
+)
+"""Metrics that are true or false of an episode: their means are shares."""

@@ -19,7 +19,8 @@ from robot_runtime.recording.serial import plain
 from robot_runtime.records import EndReason, EpisodeHeader
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean, wilson
 from robot_runtime.scoring.pool import map_in_order
-from robot_runtime.scoring.scorer import METRICS, EpisodeScorer, Metrics, Rules
+from robot_runtime.scoring.rules import Metrics, Rules
+from robot_runtime.scoring.scorer import ALL_METRICS, SHARES, EpisodeScorer
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -74,7 +75,7 @@ class GroupSummary:
     Attributes:
         scene: its name, or how many there are.
         episodes: scored; unscored: logs that could not be.
-        intervals: per metric; empty if nothing was scored. Success has Wilson's interval, the others bootstrap.
+        intervals: per metric; empty if nothing was scored. Shares have Wilson's interval, the others bootstrap.
         counts: per metric, how many of the scored episodes have it.
         resamples: of the bootstrap.
     """
@@ -243,7 +244,7 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore])
     scored = [score.metrics for score in members if score.scorable]
     scenes = list(dict.fromkeys(score.scene for score in members))
     scene = scenes[0] if len(scenes) == 1 else f"{len(scenes)} scenes"
-    values = {name: present(metrics.get(name) for metrics in scored) for name in METRICS}
+    values = {name: present(metrics.get(name) for metrics in scored) for name in ALL_METRICS}
     resamples = min(RESAMPLES, max(LEAST_RESAMPLES, _DRAWN // max(1, len(scored))))
     intervals = {name: _interval(name, column, resamples) for name, column in values.items() if column}
     counts = {name: len(values[name]) for name in intervals}
@@ -257,6 +258,6 @@ def present(values: Iterable[float | bool | int | None]) -> list[float]:
 
 
 def _interval(name: str, values: Sequence[float], resamples: int) -> Interval:
-    if name == "success":
+    if name in SHARES:
         return wilson(round(math.fsum(values)), len(values), CONFIDENCE)
     return bootstrap_mean(values, CONFIDENCE, resamples, SEED)

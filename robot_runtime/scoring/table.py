@@ -18,11 +18,26 @@ COLUMNS = {
     "success": ("success", "%", 100.0, 1),
     "spl": ("SPL", "", 1.0, 3),
     "soft_spl": ("SoftSPL", "", 1.0, 3),
+    "criterion_intentionality": ("stopped", "%", 100.0, 1),
+    "criterion_validity": ("valid place", "%", 100.0, 1),
+    "criterion_proximity": ("near object", "%", 100.0, 1),
+    "criterion_visibility": ("sees object", "%", 100.0, 1),
+    "oracle_success": ("oracle success", "%", 100.0, 1),
+    "ndtw": ("nDTW", "", 1.0, 3),
+    "sdtw": ("SDTW", "", 1.0, 3),
+    "cls": ("CLS", "", 1.0, 3),
+    "answer_rank": ("answer rank", "", 1.0, 2),
+    "d_T_m": ("d_T", "m", 1.0, 2),
+    "d_delta_m": ("d_Δ", "m", 1.0, 2),
+    "d_min_m": ("d_min", "m", 1.0, 2),
+    "r_T": ("r_T", "%", 100.0, 1),
+    "r_enter": ("r_→", "%", 100.0, 1),
+    "stopped": ("stopped", "%", 100.0, 1),
     "distance_to_goal": ("distance", "m", 1.0, 2),
     "collisions": ("collisions", "", 1.0, 1),
     "steps": ("steps", "", 1.0, 1),
 }
-"""Metrics that tables show: heading, unit, factor, digits."""
+"""Metrics that tables show where a task has them: heading, unit, factor, digits."""
 
 _LISTED = 30
 """So many logs without a score are listed one by one; the JSON lists all."""
@@ -31,7 +46,7 @@ _LISTED = 30
 def table(scores: Sequence[EpisodeScore]) -> Group:
     """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
     blocks = [part for group in summarise(scores) for part in (_block(group), Text())]
-    intervals = Text(f"{CONFIDENCE:.0%} intervals: Wilson for success, bootstrap for the others", style="dim")
+    intervals = Text(f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others", style="dim")
     return Group(*blocks, *([intervals] if blocks else []), *_not_scored(scores))
 
 
@@ -75,9 +90,11 @@ def cell(name: str, value: float) -> str:
 
 
 def episode_cell(name: str, value: float | bool | int | None) -> str:
-    """As :func:`cell` for a single episode, where counts are whole."""
+    """As :func:`cell` for a single episode, where counts are whole and a share is yes or no."""
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return str(value) if isinstance(value, int) else cell(name, float(value))
 
 

@@ -14,7 +14,7 @@ from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.scoring.scorer import Rules
+from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.summary import EpisodeScore, score_log
 from robot_runtime.tasks.rules import task_module
 

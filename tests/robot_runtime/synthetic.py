@@ -216,10 +216,11 @@ class _Robot:
         category = None
         if start.task.kind == "pointnav":
             goal = self._pose.inverse().apply(start.episode.goals[0].x_m, start.episode.goals[0].y_m)
-        else:
-            category = start.task.categories[start.episode.category or ""].id
+        elif start.episode.category is not None:
+            category = start.task.categories[start.episode.category].id
         categories = objectnav.object_category_ids(start.task, start.scene)
-        self._builder = ObservationBuilder(start.task, self._pose, goal, category, categories)
+        words = (start.episode.instruction, start.episode.question)
+        self._builder = ObservationBuilder(start.task, self._pose, goal, category, categories, *words)
 
     def act(self, index: int, action: Action) -> StepRecord:
         wanted = self._header.task.magnitudes.displacement(action)

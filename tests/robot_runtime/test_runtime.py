@@ -11,13 +11,14 @@ from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 
 from robot_runtime.actions import Action
 from robot_runtime.env import Env
+from robot_runtime.episodes.episode import Question
 from robot_runtime.errors import InvalidStart, PolicyError, UnknownAction
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
-from robot_runtime.policies.policy import Observation, Policy, World
-from robot_runtime.records import EndReason
+from robot_runtime.policies.policy import Answer, Observation, Policy, World
+from robot_runtime.records import ANSWER, EndReason
 from robot_runtime.runtime import check_policy, run_episode, run_episodes
-from robot_runtime.tasks.task import Task
+from robot_runtime.tasks.task import Category, Success, Task
 
 TASK = make_task()
 
@@ -210,3 +211,69 @@ def test_the_first_error_ends_a_series():
         with pytest.raises(InvalidStart):
             next(runs)
     assert len(witness.headers) == len(witness.ends) == 1
+
+
+class Answering(Script):
+    """Answers with how many observations it has seen."""
+
+    def answer(self, observation: Observation) -> Answer | None:
+        assert observation is self.seen[-1]
+        return str(len(self.seen))
+
+
+ASKED = make_episode(question=Question("How many rooms?", "2", "room_count"))
+EQA = make_task(
+    "eqa",
+    sensors=("rgb", "question"),
+    categories={},
+    success=Success("answer", target="view_points", when="end"),
+    max_steps=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("actions", "answer", "right"),
+    [
+        pytest.param([Action.TURN_LEFT, Action.STOP], "2", True, id="with the stop"),
+        pytest.param([Action.TURN_LEFT] * 3, "3", False, id="with the last step that is allowed"),
+    ],
+)
+def test_a_question_is_answered_once_in_the_last_step(actions: list[Action], answer: str, right: bool):
+    witness, policy = Witness(), Answering(*actions)
+    with fake_robot(EQA) as robot:
+        env = Env(robot, EQA, make_scene(), (witness,))
+        run_episode(env, policy, ASKED, seed=5)
+        assert env.get_metrics()["answer_accuracy"] is right
+    said = [step.policy_info.get(ANSWER) for step in witness.steps]
+    assert said == [*[None] * len(actions), answer]
+    assert str(policy.seen[0]["question"]) == "How many rooms?"
+
+
+def test_a_policy_that_does_not_answer_is_wrong_and_is_not_asked_without_a_question():
+    with fake_robot(EQA) as robot:
+        env = Env(robot, EQA, make_scene())
+        run_episode(env, Script(Action.STOP), ASKED, seed=5)
+        assert env.get_metrics()["answer_accuracy"] is False
+        assert env.record.policy_info == {"decision": 1, ANSWER: None}
+    with fake_robot(TASK) as robot:
+        env = Env(robot, TASK, make_scene())
+        run_episode(env, Answering(Action.STOP), make_episode(), seed=5)
+        assert ANSWER not in env.record.policy_info
+
+
+def test_a_success_that_ends_the_episode_needs_no_stop():
+    """The hall is the whole room: the robot is in it from the start."""
+    task = make_task(
+        "areagoal",
+        sensors=("rgb", "areagoal"),
+        categories={"hall": Category(2, ("hall",))},
+        success=Success("room", when="reached"),
+    )
+    with fake_robot(task) as robot:
+        env = Env(robot, task, make_scene())
+        policy = Script(Action.TURN_LEFT)
+        end = run_episode(env, policy, make_episode(goals=(), category="hall"), seed=5)
+        assert (end.reason, end.steps) == (EndReason.REACHED, 1)
+        assert env.get_metrics()["success"] is True
+        assert env.get_metrics()["stopped"] is False
+        assert policy.seen[0]["areagoal"].tolist() == [2]

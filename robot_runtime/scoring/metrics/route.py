@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,7 @@ def route_metrics(
     stopped: bool,
     rules: RouteRules | None = None,
     distance: Distance = EUCLIDEAN,
+    to_goal_m: Sequence[float] | None = None,
 ) -> dict[str, float | bool]:
     """Table 3 of Magalhaes et al. 2019 for one episode, and SoftSPL.
 
@@ -49,6 +51,8 @@ def route_metrics(
         reference: R, its last node the goal. path: Q, the executed one.
         shortest_m: from the start to the goal, SPL's l, which is not the reference's length.
         stopped: the episode ended with ``stop``: without it no success. Oracle success needs none.
+        to_goal_m: from each node of ``path`` to the goal, where that distance is another than ``distance``: VLN-CE's
+            is geodesic for navigation error and success, and Euclidean for nDTW.
 
     Returns:
         Keys: ``path_length_m``, ``navigation_error_m``, ``oracle_navigation_error_m``, ``success``, ``oracle_success``,
@@ -62,8 +66,8 @@ def route_metrics(
     travelled_m = path_length(path, distance)
     if rules.drop_repeats and distance.nodes(path).ndim == 2:
         path = without_repeats(path)
-    error_m = navigation_error(reference, path, distance)
-    oracle_error_m = oracle_navigation_error(reference, path, distance)
+    error_m = navigation_error(reference, path, distance) if to_goal_m is None else to_goal_m[-1]
+    oracle_error_m = oracle_navigation_error(reference, path, distance) if to_goal_m is None else min(to_goal_m)
     succeeded = success(stopped, error_m, threshold, rules.inclusive)
     similarity = ndtw(reference, path, threshold, distance)
     return {

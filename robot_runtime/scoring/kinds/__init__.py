@@ -1,0 +1,29 @@
+"""What each kind of task measures besides what all of them do, one module each."""
+
+from __future__ import annotations
+
+from robot_runtime.geodesic import GeodesicMap
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.scoring.kinds.areagoal import AreaMeasures
+from robot_runtime.scoring.kinds.eqa import QuestionMeasures
+from robot_runtime.scoring.kinds.measures import Measures
+from robot_runtime.scoring.kinds.objectnav import ObjectMeasures
+from robot_runtime.scoring.kinds.vln import RouteMeasures
+from robot_runtime.scoring.rules import Rules
+from robot_runtime.tasks.task import TaskKind
+
+KINDS: dict[TaskKind, type[Measures]] = {
+    "pointnav": Measures,
+    "objectnav": ObjectMeasures,
+    "vln": RouteMeasures,
+    "eqa": QuestionMeasures,
+    "areagoal": AreaMeasures,
+}
+
+KIND_METRICS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.names))
+"""The names of all that only some kinds measure, each once."""
+
+
+def measures(header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> Measures:
+    """What an episode's kind of task measures. Raises ``EpisodeError``: the episode lacks what that needs."""
+    return KINDS[header.task.kind](header, rules, geodesic)

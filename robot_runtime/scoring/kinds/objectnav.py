@@ -1,0 +1,124 @@
+"""ObjectNav: the four criteria of Batra et al. 2020, section 2.1, each by itself.
+
+*Intentionality*: the agent stopped. *Validity*: it stands where the robot fits. *Proximity*: its centre is within a
+distance of the object's surface, the oriented box. *Visibility*: at least one pixel shows the object; or, by
+oracle-visibility, it could be seen from this place: the place is at one of the object's view points.
+
+Of several instances, the one that meets most counts. An episode that fails misses at least one criterion.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from robot_runtime.actions import Action
+from robot_runtime.errors import RecordingError
+from robot_runtime.geodesic import GeodesicMap
+from robot_runtime.geometry import SE2
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scoring.kinds.measures import Measures, Run
+from robot_runtime.scoring.rules import Metrics, Rules
+from robot_runtime.scoring.visibility import points_in_map, visible_pixels
+from robot_runtime.tasks import objectnav
+
+PROXIMITY_M = 1.0
+"""The paper's "reasonable starting point". A task with the rule ``visible`` states its own."""
+
+
+class ObjectMeasures(Measures):
+    """Success by view points or by what the frame of the stop shows, and the criteria."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "criterion_intentionality",
+        "criterion_validity",
+        "criterion_proximity",
+        "criterion_visibility",
+    )
+
+    def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
+        super().__init__(header, rules, geodesic)
+        self._instances = objectnav.instances(header.task, header.scene, header.episode)
+        self._goals = objectnav.resolve_goals(header.task, header.scene, header.episode).goals
+        self._by_frame = header.task.success.rule == "visible"
+        self._near_and_seen: list[tuple[bool, bool]] | None = None
+
+    def needs_frame(self, record: StepRecord) -> bool:
+        return self._by_frame and record.action is Action.STOP
+
+    def on_step(self, record: StepRecord) -> None:
+        """Look at the frame of the stop, where that decides. Raises ``RecordingError`` if it has no depth image."""
+        if self.needs_frame(record):
+            self._near_and_seen = self._look(record)
+
+    def holds(self, pose: SE2, distance_m: float) -> bool:
+        if self._by_frame:
+            return (True, True) in (self._near_and_seen or ())
+        return super().holds(pose, distance_m)
+
+    def metrics(self, run: Run) -> Metrics:
+        near, seen = self._judged(run.poses[-1], run.distance_m)
+        return {
+            "criterion_intentionality": run.stopped,
+            "criterion_validity": math.isfinite(run.distance_m),
+            "criterion_proximity": near,
+            "criterion_visibility": seen,
+        }
+
+    def choices(self) -> dict[str, Any]:
+        task = self.header.task
+        return {
+            "criteria": "Batra et al. 2020, section 2.1; of several instances the one that meets most",
+            "criterion_validity": "on the map inflated by the robot's radius, and connected to a goal",
+            "criterion_proximity": {
+                "distance_m": self._proximity_m,
+                "from": "robot's centre",
+                "to": "box, in the plane",
+            },
+            "criterion_visibility": f"{task.success.min_visible_pixels} pixels of the frame of the stop"
+            if self._by_frame
+            else "oracle: at a view point of the object, by the task's success distance",
+        }
+
+    @property
+    def _proximity_m(self) -> float:
+        return self.header.task.success.distance_m if self._by_frame else PROXIMITY_M
+
+    def _judged(self, pose: SE2, distance_m: float) -> tuple[bool | None, bool | None]:
+        """Proximity and visibility; None where it is not known: no box in the scene, no frame of a stop."""
+        around = [item.distance_m(pose.x_m, pose.y_m) <= self._proximity_m for item in self._instances]
+        if not self._by_frame:
+            at_view_point = super().holds(pose, distance_m)
+            reached = min(self._goals, key=lambda goal: _nearest_view_m(goal.view_points, pose)).object_id
+            own = [near for item, near in zip(self._instances, around, strict=True) if item.id == reached]
+            return own[0] if own and at_view_point else (any(around) if around else None), at_view_point
+        if self._near_and_seen is None:
+            return any(around) if around else None, None
+        return max(self._near_and_seen, key=sum, default=(False, False))
+
+    def _look(self, record: StepRecord) -> list[tuple[bool, bool]]:
+        """Per instance, whether it is near and whether it is seen.
+
+        THOR's distance is that of what is seen of an object: of one that is partly hidden, the box may be nearer.
+        """
+        header = self.header
+        if not record.frame.depth_m.size:
+            raise RecordingError(
+                f"step {record.index}: has no depth image, but success is judged from it", "read it with its images"
+            )
+        pose, rule = record.referee.pose, header.task.success
+        points = points_in_map(record.frame.depth_m, header.intrinsics, header.mount, record.head, pose)
+        judged = []
+        for item in self._instances:
+            pixels, near_pixels = (
+                visible_pixels(points, item, pose, reach_m, self.rules.box_margin_m)
+                for reach_m in (math.inf, rule.distance_m)
+            )
+            seen = pixels >= rule.min_visible_pixels
+            near = near_pixels >= rule.min_visible_pixels
+            judged.append((near if seen else item.distance_m(pose.x_m, pose.y_m) <= rule.distance_m, seen))
+        return judged
+
+
+def _nearest_view_m(view_points: tuple[SE2, ...], pose: SE2) -> float:
+    return min((pose.distance_to(view) for view in view_points), default=math.inf)

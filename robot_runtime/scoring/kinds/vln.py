@@ -1,0 +1,58 @@
+"""Instruction following: how faithfully the route was followed (Magalhaes et al. 2019; VLN-CE ``measures.py``).
+
+As in VLN-CE, distance to the goal is geodesic, for success and oracle success too, and distance to the reference is
+Euclidean, here in the plane. SED is left out: it counts edges of a graph, and a route in free space has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from robot_runtime.episodes.r2r_ce import ground_truth_path
+from robot_runtime.geodesic import GeodesicMap
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.scoring.kinds.measures import Measures, Run
+from robot_runtime.scoring.metrics.distances import Euclidean
+from robot_runtime.scoring.metrics.route import RouteRules, route_metrics
+from robot_runtime.scoring.rules import Metrics, Rules
+
+_PLANE = Euclidean((0, 1))
+
+
+class RouteMeasures(Measures):
+    """Success by distance, and the metrics of a path against its reference; None without a reference."""
+
+    names: ClassVar[tuple[str, ...]] = (
+        "oracle_success",
+        "ndtw",
+        "sdtw",
+        "cls",
+        "oracle_navigation_error_m",
+        "average_deviation_m",
+        "max_deviation_m",
+    )
+
+    def __init__(self, header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> None:
+        super().__init__(header, rules, geodesic)
+        rule = header.task.success
+        self._route_rules = RouteRules(threshold_m=rule.distance_m, inclusive=rule.inclusive, zero_path=rules.zero_path)
+        dense = ground_truth_path(header.episode) if rules.reference == "densest" else ()
+        self._source = "the follower's positions" if dense else "nodes of the reference path"
+        self._reference = dense or header.episode.reference_path
+
+    def metrics(self, run: Run) -> Metrics:
+        if not self._reference:
+            return dict.fromkeys(self.names)
+        path = [(pose.x_m, pose.y_m) for pose in run.poses]
+        values = route_metrics(
+            self._reference, path, run.shortest_m, run.stopped, self._route_rules, _PLANE, run.distances_m()
+        )
+        return {name: values[name] for name in self.names}
+
+    def choices(self) -> dict[str, Any]:
+        return {
+            "route": asdict(self._route_rules),
+            "route_distance": "planar Euclidean to the reference, exact DTW; geodesic to the goal",
+            "route_reference": self._source if self._reference else "none",
+        }

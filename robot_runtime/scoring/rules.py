@@ -1,0 +1,29 @@
+"""What a score is made of and what it depends on: shared by the scorer and by what each kind of task measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from robot_runtime.scoring.metrics.spl import ZeroRule
+from robot_runtime.scoring.visibility import BOX_MARGIN_M
+
+Metrics = dict[str, float | bool | int | None]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What published scorers do differently; the defaults are habitat-lab's where it has a rule.
+
+    Attributes:
+        shortest_path: where SPL's l comes from: the scene's map, from the referee's pose at the start, or the dataset.
+        zero_path: SPL of an episode that starts at its goal.
+        box_margin_m: of object boxes, for the success rule ``visible``.
+        reference: what a followed route is compared with: the follower's positions where the dataset has them (as
+            VLN-CE does), else the nodes of the reference path; or always the nodes.
+    """
+
+    shortest_path: Literal["map", "dataset"] = "map"
+    zero_path: ZeroRule = "one_if_still"
+    box_margin_m: float = BOX_MARGIN_M
+    reference: Literal["densest", "nodes"] = "densest"
