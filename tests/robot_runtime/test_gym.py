@@ -13,12 +13,13 @@ import yaml
 from open_room import Witness, fake_robot, make_episode, make_object_episode, make_scene, make_task
 
 from robot_runtime.env import Env
+from robot_runtime.episodes.episode import Instruction
 from robot_runtime.errors import ConfigError, EpisodeError, StaleData, UnknownAction
 from robot_runtime.geometry import SE2
 from robot_runtime.gym import NavigationEnv, Reward, observation_space
 from robot_runtime.hal import Robot
 from robot_runtime.records import EndReason
-from robot_runtime.tasks.task import Task
+from robot_runtime.tasks.task import Success, Task
 
 TASK = make_task()
 STOP, FORWARD, LEFT, RIGHT = range(4)
@@ -199,3 +200,17 @@ def test_closing_twice_ends_the_episode_once():
         env.close()
         env.close()
     assert [end.reason for end in witness.ends] == [EndReason.INTERRUPTED]
+
+
+def test_words_are_text_in_a_text_space():
+    task = make_task(
+        "vln", sensors=("rgb", "instruction", "instruction_tokens"), success=Success("distance", 0.36), categories={}
+    )
+    episode = make_episode(instruction=Instruction("दरवाज़े तक जाओ – “stop”.\n", (5, 6)))
+    with fake_robot(task) as robot:
+        env = make_env(robot, task, [episode])
+        observation, _ = env.reset()
+        assert observation["instruction"] == episode.instruction.text
+        assert env.observation_space.contains(observation)
+        observation, *_ = env.step(np.int64(2))
+        assert env.observation_space.contains(observation)

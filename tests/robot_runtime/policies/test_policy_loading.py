@@ -16,6 +16,7 @@ from robot_runtime.policies import AGENTS, load_policy
 from robot_runtime.policies.baselines import GoalFollower
 from robot_runtime.policies.policy import Policy
 from robot_runtime.policies.python import HabitatAgent
+from robot_runtime.tasks.task import load_task
 
 
 class Answering:
@@ -213,3 +214,33 @@ def test_an_agent_may_write_into_what_it_is_given() -> None:
     agent.reset(make_task(), 0)
     assert agent.act({"rgb": rgb}) is Action.STOP
     assert (rgb == 9).all()
+
+
+def asked(returned: Any) -> Policy:
+    policy = HabitatAgent(Answering(returned), "mine")
+    policy.reset(load_task("eqa_habitat"), 0)
+    return policy
+
+
+def test_an_answer_by_habitats_action_stops_and_is_given() -> None:
+    policy = asked({"action": "answer", "action_args": {"answer_id": np.int64(17)}})
+    assert policy.act({}) is Action.STOP
+    assert policy.answer({}) == 17
+    assert asked("stop").answer({}) is None
+
+
+@pytest.mark.parametrize("returned", ["answer", {"action": "answer"}, {"action": "answer", "action_args": {"id": 1}}])
+def test_an_answer_without_its_id_says_how_to_give_it(returned: Any) -> None:
+    with pytest.raises(PolicyError, match="without 'answer_id'") as caught:
+        asked(returned).act({})
+    assert "answer_id" in caught.value.remedy
+
+
+def test_answering_is_no_action_where_nothing_is_asked() -> None:
+    with pytest.raises(UnknownAction):
+        adapted("answer").act({})
+
+
+def test_the_classical_agent_says_which_tasks_it_solves() -> None:
+    with pytest.raises(PolicyError, match="of kind areagoal"):
+        load_policy("classical").reset(load_task("areagoal_stop"), 0)
