@@ -29,6 +29,18 @@ SensorName = Literal[
     "question_tokens",
     "areagoal",
 ]
+_GOAL_SENSORS: dict[SensorName, TaskKind] = {
+    "pointgoal": "pointnav",
+    "pointgoal_with_gps_compass": "pointnav",
+    "objectgoal": "objectnav",
+    "instruction": "vln",
+    "instruction_tokens": "vln",
+    "question": "eqa",
+    "question_tokens": "eqa",
+    "areagoal": "areagoal",
+}
+"""Sensors that tell what to do, and whose episodes say it."""
+
 SENSOR_NAMES: tuple[SensorName, ...] = get_args(SensorName)
 
 
@@ -153,9 +165,9 @@ class Task:
             raise ValueError("the success rule answer goes with the kind eqa")
         if "semantic" in self.sensors and not self.categories:
             raise ValueError("the sensor 'semantic' tells category ids: the task needs 'categories'")
-        foreign = {"pointnav": {"objectgoal"}, "objectnav": {"pointgoal", "pointgoal_with_gps_compass"}}[self.kind]
-        if shown := foreign.intersection(self.sensors):
-            raise ValueError(f"an episode of {self.kind} has nothing that the sensor {min(shown)!r} could tell")
+        for name in self.sensors:
+            if _GOAL_SENSORS.get(name, self.kind) != self.kind:
+                raise ValueError(f"an episode of {self.kind} has nothing that the sensor {name!r} could tell")
         if len(set(self.sensors)) < len(self.sensors):
             raise ValueError(f"a sensor stands twice in {list(self.sensors)}")
         if self.max_steps <= 0:

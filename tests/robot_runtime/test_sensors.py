@@ -31,11 +31,14 @@ COUNTS_AS = np.array([3, -1, 3, 11, -1, 11, 3, 3, -1], np.int32)  # the nine obj
 
 
 def make_task(*sensors: SensorName, **changes: Any) -> Task:
-    if "objectgoal" in sensors:
+    kinds = {"objectgoal": "objectnav", "areagoal": "areagoal", "instruction": "vln", "question": "eqa"}
+    kind = next((kinds[name.removesuffix("_tokens")] for name in sensors if name.removesuffix("_tokens") in kinds), "")
+    if kind in ("objectnav", "areagoal"):
         changes.setdefault("categories", CATEGORIES)
+    success = {"areagoal": Success("room"), "eqa": Success("answer")}.get(kind, Success("distance", 0.2))
     return Task(
         name="test",
-        kind="objectnav" if "objectgoal" in sensors else "pointnav",
+        kind=kind or "pointnav",
         source="",
         actions=(Action.STOP, Action.MOVE_FORWARD),
         magnitudes=Magnitudes(0.25, 30, 30),
@@ -43,7 +46,7 @@ def make_task(*sensors: SensorName, **changes: Any) -> Task:
         camera=changes.pop("camera", CAMERA),
         robot_radius_m=0.18,
         max_steps=10,
-        success=Success("distance", 0.2),
+        success=success,
         **changes,
     )
 
@@ -160,9 +163,9 @@ def test_exact_shapes_and_types():
 
 
 def test_words_are_text_and_tokens_with_the_padding_of_their_dataset():
-    task = make_task("instruction", "instruction_tokens", "question", "question_tokens")
-    builder = ObservationBuilder(task, START, instruction=INSTRUCTION, question=QUESTION)
-    seen = builder.build(make_frame(), ROBOT)
+    told = ObservationBuilder(make_task("instruction", "instruction_tokens"), START, instruction=INSTRUCTION)
+    asked = ObservationBuilder(make_task("question", "question_tokens"), START, question=QUESTION)
+    seen = told.build(make_frame(), ROBOT) | asked.build(make_frame(), ROBOT)
     assert str(seen["instruction"]) == "Geh in die Küche."
     assert str(seen["question"]) == "What color is the vase?"
     assert seen["instruction_tokens"].tolist() == [7, 3, *[0] * 198]
