@@ -81,7 +81,8 @@ def test_instructions(task: str, tmp_path: Path) -> None:
 def test_questions(task: str, questions: Path, tmp_path: Path) -> None:
     for metrics in run(tmp_path, task, questions):
         assert metrics["success"] is metrics["answer_accuracy"] is metrics["r_T"] is metrics["stopped"] is True
-        assert metrics["d_T_m"] == metrics["d_min_m"] < 0.2
+        assert metrics["d_T_m"] == pytest.approx(metrics["d_min_m"], abs=1e-6)
+        assert metrics["d_T_m"] < 0.2
 
 
 def test_a_question_that_is_not_answered_is_answered_wrongly(questions: Path, tmp_path: Path) -> None:
