@@ -53,9 +53,6 @@ def main() -> int:
     except Refused as error:
         sys.stderr.write(str(error))
         return REFUSED
-    except (MemoryError, RecursionError):
-        sys.stderr.write("takes more memory than it should")
-        return REFUSED
     json.dump(value, sys.stdout, separators=(",", ":"), allow_nan=False)
     return 0
 
@@ -87,6 +84,8 @@ def unpickle(data: bytes) -> object:
         raise Refused(f"is larger than {MAX_PICKLE_BYTES} bytes")
     try:
         return _Unpickler(io.BytesIO(data)).load()
+    except (MemoryError, RecursionError) as error:  # a length that no machine has, or nesting without end
+        raise Refused("takes more memory than it should") from error
     except _MALFORMED as error:
         raise Refused(f"is not a pickle of plain data: {type(error).__name__}: {error}"[:300]) from error
 
