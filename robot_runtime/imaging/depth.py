@@ -25,7 +25,7 @@ def training_depth(depth_m: NDArray[np.float32], camera: TrainingCamera) -> NDAr
     # A hole that is 0 becomes the minimum by clipping alone; only the others have to be looked for.
     if camera.depth_holes == "max":
         depth[~(depth > 0)] = high_m
-    if not np.isfinite(depth.sum()):
+    if not (np.isfinite(depth.min()) and np.isfinite(depth.max())):
         depth[~np.isfinite(depth_m)] = high_m if camera.depth_holes == "max" else 0.0
     np.clip(depth, low_m, high_m, out=depth)
     if camera.depth_normalized:

@@ -39,6 +39,7 @@ def camera(*, holes: str = "zero", normalized: bool = True, low: float = 0.5, hi
         (math.nan, 0.5, 0.0),
         (math.inf, 0.5, 0.0),
         (-1.0, 0.5, 0.0),
+        (3e38, 5.0, 1.0),  # a sum of such values overflows
     ],
 )
 def test_worked_values(depth_m: float, metres: float, normalized: float):
