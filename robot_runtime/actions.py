@@ -24,6 +24,7 @@ class Action(str, Enum):
     TURN_RIGHT = "turn_right"
     LOOK_UP = "look_up"
     LOOK_DOWN = "look_down"
+    GRAB_RELEASE = "grab_release"
 
     def __str__(self) -> str:
         return self.value
@@ -65,7 +66,7 @@ class Magnitudes:
                 raise ValueError(f"{name} must be a positive number, got {value}")
 
     def displacement(self, action: Action) -> Displacement:
-        """The motion that ``action`` asks for; zero for ``stop``."""
+        """The motion that ``action`` asks for; zero for ``stop`` and ``grab_release``."""
         turn_rad, tilt_rad = math.radians(self.turn_deg), math.radians(self.tilt_deg)
         return {
             Action.STOP: Displacement(),
@@ -74,6 +75,7 @@ class Magnitudes:
             Action.TURN_RIGHT: Displacement(turn_rad=-turn_rad),
             Action.LOOK_UP: Displacement(tilt_rad=tilt_rad),
             Action.LOOK_DOWN: Displacement(tilt_rad=-tilt_rad),
+            Action.GRAB_RELEASE: Displacement(),
         }[action]
 
 

@@ -1,6 +1,6 @@
 """The contract between the runtime and a robot, real or simulated.
 
-Five small interfaces and the frozen data that crosses them. Nothing here knows ROS, a serial port or a simulator.
+Small interfaces and the frozen data that crosses them. Nothing here knows ROS, a serial port or a simulator.
 ``robot_runtime.conformance`` is this contract as a test suite; a driver is done when it passes.
 
 Rules that hold for every method:
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, Flag
 from types import TracebackType
@@ -26,7 +27,9 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from robot_runtime.clock import Clock
+from robot_runtime.errors import DeviceFault
 from robot_runtime.geometry import SE2
+from robot_runtime.objects import Grab, ObjectPose, ObjectSource, TrackedObjects
 
 
 class Zone(Flag):
@@ -332,6 +335,59 @@ class Localizer(Device):
         """
 
 
+class Manipulator(Device):
+    """A hand without fingers: the "magic pointer" (Batra et al. 2020, 3.2.1 and A.5), or an arm that acts like one.
+
+    What it takes goes into a backpack: out of the world, neither seen nor touched, until it is let go.
+    """
+
+    @property
+    @abstractmethod
+    def held(self) -> tuple[str, ...]:
+        """Ids of what is in the backpack, in the order in which it was taken."""
+
+    @abstractmethod
+    def grab_release(self, crosshair: tuple[float, float], reach_m: float, capacity: int) -> Grab:
+        """Take what is under the crosshair, or let go what was taken last.
+
+        If the backpack has room, a ray goes from the camera's optical centre through the crosshair; if the first thing
+        that it meets within ``reach_m`` is a movable object, that is taken. Otherwise what was taken last is released
+        with the pose relative to base_link that it had then. A release where something stands in the way, or where
+        nothing could carry the object, does not happen and says so.
+
+        Args:
+            crosshair: fractions of the image's width from the left and of its height from the top; (0.5, 0.5) is the
+                middle.
+            reach_m: from the optical centre, along the ray.
+            capacity: how many objects the backpack holds.
+
+        Raises:
+            InvalidCommand: a crosshair outside the image, a reach or capacity that is not positive.
+            DeviceFault: the hand failed.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerInfo:
+    """A source of object poses: its name, what kind of source it is, and its nominal rate."""
+
+    name: str
+    source: ObjectSource
+    rate_hz: float
+
+
+class ObjectTracker(Device):
+    """Says where the movable objects are, in ``map``."""
+
+    @property
+    @abstractmethod
+    def info(self) -> TrackerInfo: ...
+
+    @abstractmethod
+    def objects(self, max_age_s: float) -> TrackedObjects:
+        """All objects that an episode is about. Raises ``StaleData`` naming one whose pose is older."""
+
+
 class Placer(ABC):
     """Brings the robot to an episode's start: a teleport in simulation, an operator or a drive in reality."""
 
@@ -343,6 +399,20 @@ class Placer(ABC):
             InvalidStart: if the robot does not fit there.
         """
 
+    def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
+        """Put objects at these poses, at rest, empty the backpack, and put every other object where the scene has it.
+
+        Call it before :meth:`place`: where the robot fits depends on it.
+
+        Raises:
+            EpisodeError: an object that is unknown, not movable, or whose pose is not finite; nothing was moved.
+            DeviceFault: this robot's site has nobody who moves objects.
+        """
+        raise DeviceFault(
+            f"{type(self).__name__} brings the robot to its start but no objects to theirs",
+            "run this task on a robot whose placer does, for instance the simulated one",
+        )
+
 
 @dataclass(frozen=True)
 class Robot:
@@ -351,6 +421,7 @@ class Robot:
     Attributes:
         localizer: the pose that the policy is given.
         referee: the pose that scores are computed from; may be the same object.
+        manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
     """
 
     name: str
@@ -361,11 +432,15 @@ class Robot:
     localizer: Localizer
     referee: Localizer
     placer: Placer
+    manipulator: Manipulator | None = None
+    tracker: ObjectTracker | None = None
 
     @property
     def devices(self) -> tuple[Device, ...]:
         """The distinct devices, in the order in which they are connected."""
-        return tuple(dict.fromkeys((self.base, self.head, self.camera, self.localizer, self.referee)))
+        always = (self.base, self.head, self.camera, self.localizer, self.referee)
+        present = [device for device in (self.manipulator, self.tracker) if device is not None]
+        return tuple(dict.fromkeys((*always, *present)))
 
     def connect(self) -> None:
         """Connect every device, or none: a failure closes those already open and is raised again."""

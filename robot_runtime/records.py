@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from robot_runtime.actions import Action, Displacement
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
+from robot_runtime.objects import Grab, ObjectPose, ObjectSource
 from robot_runtime.policies.policy import Observation
 from robot_runtime.scene import Scene
 from robot_runtime.tasks.task import Task
@@ -70,6 +72,12 @@ class StepRecord:
         pose: policy's localizer at exposure; referee: scoring pose after the action, standing still.
         policy_info: what the policy said about the decision that led to ``action``.
         phase_s: host seconds by phase: decide, act, observe.
+        objects: poses (map) of the tracked objects when the action had ended, without those that are ``held``; empty
+            in a task that moves none.
+        grab: what ``grab_release`` came to; None after any other action.
+        phase: of the episode, to which this step's observation belongs; empty where a task has one only. With the
+            action that ends a phase, robot and objects are brought to the start of the next before anything is
+            observed: there, poses jump.
     """
 
     index: int
@@ -84,6 +92,10 @@ class StepRecord:
     times: StepTimes
     policy_info: dict[str, Any] = field(default_factory=dict)
     phase_s: dict[str, float] = field(default_factory=dict)
+    objects: Mapping[str, ObjectPose] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
+    grab: Grab | None = None
+    phase: str = ""
 
 
 class EndReason(str, Enum):
@@ -113,6 +125,7 @@ class EpisodeHeader:
     Attributes:
         dataset: file or folder that the episode was read from; empty if it was generated.
         intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical centre at rest.
+        object_source: who says where the objects are; None in a task that moves none.
         provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
     """
 
@@ -129,6 +142,7 @@ class EpisodeHeader:
     start_ns: int
     provenance: dict[str, Any]
     dataset: str = ""
+    object_source: ObjectSource | None = None
 
 
 class Subscriber:

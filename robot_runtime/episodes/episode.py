@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from robot_runtime.geometry import SE2
+from robot_runtime.objects import ObjectPose
 
 
 @dataclass(frozen=True)
@@ -56,19 +57,6 @@ class Question:
     type: str
     tokens: tuple[int, ...] = ()
     answer_token: int | None = None
-
-
-@dataclass(frozen=True)
-class ObjectPose:
-    """Where an object is and in what state: position of its origin in map, rotation as quaternion w, x, y, z.
-
-    Attributes:
-        openness: 0 closed .. 1 open; None for what does not open.
-    """
-
-    position: tuple[float, float, float]
-    quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
-    openness: float | None = None
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ from scipy.spatial.transform import Rotation
 from typing_extensions import NotRequired
 
 from robot_runtime.episodes import habitat
-from robot_runtime.episodes.episode import Episode, ObjectPose, RearrangedObject
+from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.episodes.reading import Finite, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.geometry import ros_to_habitat_position
+from robot_runtime.objects import ObjectPose
 
 Row = Annotated[list[Finite], Field(min_length=4, max_length=4)]
 Transform = Annotated[list[Row], Field(min_length=4, max_length=4)]

@@ -23,11 +23,12 @@ from pydantic import TypeAdapter
 from scipy.spatial.transform import Rotation
 from typing_extensions import TypedDict
 
-from robot_runtime.episodes.episode import Episode, ObjectPose, RearrangedObject
+from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.episodes.reading import OPEN, Finite, Reader, checked, episode_at, read_json, records_of, write_json
 from robot_runtime.episodes.robothor import Position
 from robot_runtime.errors import EpisodeError
 from robot_runtime.geometry import SE2, thor_rotation_to_yaw, thor_to_ros_position
+from robot_runtime.objects import ObjectPose
 
 FORMAT = "ithor-rearrangement-1"
 

@@ -42,10 +42,11 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.config import SHORT_FLOAT, read_yaml
-from robot_runtime.episodes.episode import Episode, Goal, Instruction, ObjectPose, Question, RearrangedObject
+from robot_runtime.episodes.episode import Episode, Goal, Instruction, Question, RearrangedObject
 from robot_runtime.episodes.reading import Finite, Quaternion, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.geometry import SE2
+from robot_runtime.objects import ObjectPose
 
 SUFFIXES = (".yaml", ".yml")
 

@@ -76,6 +76,7 @@ def test_displacements_have_the_documented_signs() -> None:
         Action.TURN_RIGHT: Displacement(turn_rad=-math.radians(30)),
         Action.LOOK_UP: Displacement(tilt_rad=math.radians(15)),
         Action.LOOK_DOWN: Displacement(tilt_rad=-math.radians(15)),
+        Action.GRAB_RELEASE: Displacement(),
     }
 
 

@@ -26,10 +26,11 @@ from robot_runtime.episodes import (
     mp3d_eqa,
     robothor,
 )
-from robot_runtime.episodes.episode import Episode, Goal, Instruction, ObjectPose, RearrangedObject
+from robot_runtime.episodes.episode import Episode, Goal, Instruction, RearrangedObject
 from robot_runtime.episodes.reading import write_json
 from robot_runtime.episodes.validate import CHECKS, validate
 from robot_runtime.geometry import SE2
+from robot_runtime.objects import ObjectPose
 
 HERE = Path("memory.json")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.actions import HABITAT, Action, Magnitudes
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2, compass, gps, polar_goal, wrap_angle
@@ -37,7 +37,7 @@ def make_task(kind: str = "pointnav", turn_deg: float = 30.0, success_m: float =
         "name": "boxes",
         "kind": kind,
         "source": "tests",
-        "actions": POINTNAV_ACTIONS if kind == "pointnav" else tuple(Action),
+        "actions": POINTNAV_ACTIONS if kind == "pointnav" else HABITAT.actions,
         "magnitudes": Magnitudes(0.25, turn_deg, 30.0),
         "sensors": ("depth", "gps", "compass", "pointgoal" if kind == "pointnav" else "objectgoal"),
         "camera": camera,
