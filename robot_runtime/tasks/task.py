@@ -13,7 +13,7 @@ from robot_runtime.actions import Action, Magnitudes
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
 
-TaskKind = Literal["pointnav", "objectnav", "vln", "eqa", "areagoal"]
+TaskKind = Literal["pointnav", "objectnav", "vln", "eqa", "areagoal", "rearrangement"]
 SensorName = Literal[
     "rgb",
     "depth",
@@ -28,6 +28,12 @@ SensorName = Literal[
     "question",
     "question_tokens",
     "areagoal",
+    "obj_start_gps_compass",
+    "obj_goal_gps_compass",
+    "held",
+    "phase",
+    "program",
+    "imagegoal",
 ]
 _GOAL_SENSORS: dict[SensorName, TaskKind] = {
     "pointgoal": "pointnav",
@@ -38,6 +44,12 @@ _GOAL_SENSORS: dict[SensorName, TaskKind] = {
     "question": "eqa",
     "question_tokens": "eqa",
     "areagoal": "areagoal",
+    "obj_start_gps_compass": "rearrangement",
+    "obj_goal_gps_compass": "rearrangement",
+    "held": "rearrangement",
+    "phase": "rearrangement",
+    "program": "rearrangement",
+    "imagegoal": "rearrangement",
 }
 """Sensors that tell what to do, and whose episodes say it."""
 
@@ -91,7 +103,8 @@ class Success:
     Attributes:
         rule: ``distance``: geodesic distance from the stop pose to the nearest target is below ``distance_m``;
             ``visible``: the target is in view, unoccluded, within ``distance_m`` of the robot's axis (RoboTHOR);
-            ``room``: the robot's centre is in a goal room; ``answer``: the question is answered correctly.
+            ``room``: the robot's centre is in a goal room; ``answer``: the question is answered correctly;
+            ``objects``: every object is as it should be, and nothing was harmed (:class:`Rearrangement`).
         distance_m: for ``distance`` and ``visible``; the other rules measure none.
         target: what distance is measured to: the goal position, or the object's view points.
         inclusive: whether exactly ``distance_m`` counts (papers write <=, habitat-lab's code <).
@@ -101,7 +114,7 @@ class Success:
             ``reached``: as soon as it holds, which ends the episode.
     """
 
-    rule: Literal["distance", "visible", "room", "answer"]
+    rule: Literal["distance", "visible", "room", "answer", "objects"]
     distance_m: float = 0.0
     target: Literal["goal", "view_points"] = "goal"
     inclusive: bool = False
@@ -129,6 +142,63 @@ class Category:
     __pydantic_config__ = config.STRICT
 
 
+GoalKind = Literal["geometric", "predicate", "experience", "image"]
+
+
+@dataclass(frozen=True)
+class Rearrangement:
+    """How objects are moved, and when they are as they should be (Batra et al. 2020, "Rearrangement", sections 3 and 4).
+
+    The criteria per object hold together; None leaves one out, and one that an object has no measurement for is left
+    out for it. With ``goal: predicate`` they decide nothing: the episode's program does.
+
+    Attributes:
+        goal: how the agent is told: poses; a program of predicates; a walk through the goal state before the objects
+            are moved; an image of the goal state, taken where the robot starts.
+        crosshair: where ``grab_release`` points, fractions of the image from its left and top; (0.5, 0.5) is the middle.
+        reach_m: from the optical centre, along that ray.
+        capacity: how many objects can be carried at once.
+        max_translation_m, max_angle_deg: between final and goal pose, <=. min_iou: of the oriented boxes, >, or >= with
+            ``inclusive_iou``. max_openness: of the difference, <=.
+        harm_min_iou: an object without a goal is unharmed while its boxes at the start and in the end overlap by more
+            than this; None: there is no such test.
+        walkthrough_steps: for ``experience``, how many actions the agent has in the goal state; ``stop`` ends it early.
+            ``max_steps`` counts the rest.
+        min_objects, max_objects: how many have to be moved, in episodes that are generated.
+    """
+
+    goal: GoalKind
+    crosshair: tuple[float, float]
+    reach_m: float
+    capacity: int = 1
+    max_translation_m: float | None = None
+    max_angle_deg: float | None = None
+    min_iou: float | None = None
+    inclusive_iou: bool = False
+    max_openness: float | None = None
+    harm_min_iou: float | None = None
+    walkthrough_steps: int = 0
+    min_objects: int = 1
+    max_objects: int = 5
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not all(0 <= part <= 1 for part in self.crosshair):
+            raise ValueError(f"crosshair must be two fractions of the image, got {self.crosshair}")
+        if self.reach_m <= 0 or self.capacity < 1:
+            raise ValueError(f"reach_m and capacity must be positive, got {self.reach_m} and {self.capacity}")
+        limits = (self.max_translation_m, self.max_angle_deg, self.min_iou, self.max_openness, self.harm_min_iou)
+        if any(limit is not None and limit < 0 for limit in limits):
+            raise ValueError("a criterion cannot be negative")
+        if self.goal != "predicate" and all(limit is None for limit in limits[:4]):
+            raise ValueError("no criterion says when an object is where it should be")
+        if (self.goal == "experience") != (self.walkthrough_steps > 0):
+            raise ValueError("walkthrough_steps goes with the goal experience")
+        if not 1 <= self.min_objects <= self.max_objects:
+            raise ValueError(f"need 1 <= min_objects <= max_objects, got {self.min_objects} and {self.max_objects}")
+
+
 @dataclass(frozen=True)
 class Task:
     """One published setting.
@@ -137,6 +207,7 @@ class Task:
         actions: in the order of the policy's ids.
         sensors: the observation's keys, in order.
         robot_radius_m: for navigability and distances.
+        rearrangement: for the kind of that name.
         source: paper, repository and file that the constants come from.
     """
 
@@ -151,6 +222,7 @@ class Task:
     max_steps: int
     success: Success
     categories: dict[str, Category] = field(default_factory=dict)
+    rearrangement: Rearrangement | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -163,6 +235,11 @@ class Task:
             raise ValueError("the success rule room goes with the kind areagoal")
         if (self.success.rule == "answer") != (self.kind == "eqa"):
             raise ValueError("the success rule answer goes with the kind eqa")
+        moves_objects = self.kind == "rearrangement"
+        if (self.success.rule == "objects") != moves_objects or (self.rearrangement is not None) != moves_objects:
+            raise ValueError("the kind rearrangement goes with the success rule objects and with 'rearrangement'")
+        if (Action.GRAB_RELEASE in self.actions) != moves_objects:
+            raise ValueError("the action grab_release goes with the kind rearrangement")
         if "semantic" in self.sensors and not self.categories:
             raise ValueError("the sensor 'semantic' tells category ids: the task needs 'categories'")
         for name in self.sensors:
