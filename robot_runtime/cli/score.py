@@ -13,6 +13,7 @@ from rich.console import Console
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
+    from robot_runtime.scoring.rules import Rules
     from robot_runtime.scoring.summary import EpisodeScore
 
 
@@ -38,6 +39,9 @@ def score(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for --submission.")] = None,
     split: Annotated[str | None, typer.Option(help="For --submission, of logs that name no dataset.")] = None,
+    ignore_evidence: Annotated[
+        bool, typer.Option("--ignore-evidence", help="Score as if nobody had added a verdict or object poses.")
+    ] = False,
     cases: Annotated[
         Path | None, typer.Option(help="Check the metrics against a file of worked cases, instead of scoring logs.")
     ] = None,
@@ -63,8 +67,10 @@ def score(
         raise ConfigError("--submission and --out go together", "give both: which challenge, and the file to write")
     from robot_runtime.cli.console import console
     from robot_runtime.scoring.results import write_json, write_parquet
+    from robot_runtime.scoring.rules import Rules
 
-    scores = print_scores(logs or [], console, workers)
+    rules = Rules(evidence="ignore" if ignore_evidence else "use")
+    scores = print_scores(logs or [], console, workers, rules)
     if json is not None:
         write_json(json, scores)
     if parquet is not None:
@@ -91,16 +97,20 @@ def _submit(challenge: Challenge, out: Path, scores: Sequence[EpisodeScore], spl
     console.print(f"{challenge.value} submission of {scored} episodes: {out}{left_out}", soft_wrap=True, markup=False)
 
 
-def print_scores(logs: Sequence[Path], console: Console, workers: int | None = None) -> list[EpisodeScore]:
+def print_scores(
+    logs: Sequence[Path], console: Console, workers: int | None = None, rules: Rules | None = None
+) -> list[EpisodeScore]:
     """Score, print the table, and return the scores."""
     from robot_runtime.scoring.table import table
 
-    scores = score_with_progress(logs, workers)
+    scores = score_with_progress(logs, workers, rules)
     console.print(table(scores))
     return scores
 
 
-def score_with_progress(logs: Sequence[Path], workers: int | None = None) -> list[EpisodeScore]:
+def score_with_progress(
+    logs: Sequence[Path], workers: int | None = None, rules: Rules | None = None
+) -> list[EpisodeScore]:
     """The scores of logs, under a progress bar; with a process per core unless ``workers`` says how many."""
     from robot_runtime.cli.console import progress_bar
     from robot_runtime.scoring.pool import cores
@@ -109,7 +119,7 @@ def score_with_progress(logs: Sequence[Path], workers: int | None = None) -> lis
     paths = find_logs(logs)
     with progress_bar() as progress:
         bar = progress.add_task("scoring", total=len(paths), note="")
-        return score_logs(paths, on_scored=lambda _: progress.advance(bar), workers=workers or cores())
+        return score_logs(paths, rules, lambda _: progress.advance(bar), workers or cores())
 
 
 def _check_cases(path: Path) -> None:

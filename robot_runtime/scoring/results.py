@@ -72,6 +72,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             ("seed", pyarrow.int64()),
             ("choices", pyarrow.int32()),
             ("run", pyarrow.int32()),
+            ("evidence", pyarrow.string()),
             *((name, pyarrow.bool_() if name in SHARES else pyarrow.float64()) for name in ALL_METRICS),
         ]
     )
@@ -81,7 +82,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
     try:
         with parquet.ParquetWriter(path, schema.with_metadata({"robot_runtime": about})) as writer:
             for part in _parts(rows, _ROWS):
-                flat = [{**row, **row["metrics"], "path": str(row["path"])} for row in part]
+                flat = [{**row, **row["metrics"], "path": str(row["path"]), "evidence": _text(row)} for row in part]
                 columns = {name: [row.get(name) for row in flat] for name in schema.names}
                 writer.write_table(pyarrow.table(columns, schema=writer.schema))
     except OSError as error:
@@ -116,10 +117,16 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
         "key": score.key,
         "seed": score.seed,
         "end": score.end,
+        "evidence": score.evidence,
         "metrics": score.metrics,
         "choices": choices.number(score.choices),
         "run": runs.number(score.provenance),
     }
+
+
+def _text(row: dict[str, Any]) -> str | None:
+    """What people added, as JSON: Parquet has no column for each of it."""
+    return json.dumps(plain(row["evidence"])) if row["evidence"] else None
 
 
 class _Numbered:

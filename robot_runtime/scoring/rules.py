@@ -21,9 +21,11 @@ class Rules:
         box_margin_m: of object boxes, for the success rule ``visible``.
         reference: what a followed route is compared with: the follower's positions where the dataset has them (as
             VLN-CE does), else the nodes of the reference path; or always the nodes.
+        evidence: whether what people added after the run counts, see :mod:`robot_runtime.recording.evidence`.
     """
 
     shortest_path: Literal["map", "dataset"] = "map"
     zero_path: ZeroRule = "one_if_still"
     box_margin_m: float = BOX_MARGIN_M
     reference: Literal["densest", "nodes"] = "densest"
+    evidence: Literal["use", "ignore"] = "use"

@@ -14,6 +14,7 @@ from robot_runtime.actions import Action
 from robot_runtime.errors import RecordingError, UnreachableGoal
 from robot_runtime.geodesic import DistanceField, GeodesicMap
 from robot_runtime.geometry import SE2
+from robot_runtime.recording.evidence import Evidence
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scoring.kinds import KIND_METRICS, measures
 from robot_runtime.scoring.kinds.measures import Run
@@ -54,6 +55,11 @@ class EpisodeScorer(Subscriber):
         self._reached = False
         self._end: EpisodeEnd | None = None
         self._shortest_m: float | None = None
+
+    def on_evidence(self, evidence: Evidence) -> None:
+        """Take in what people added to the log after the run, before the first step, unless the rules ignore it."""
+        if self._rules.evidence == "use":
+            self._measures.on_evidence(evidence)
 
     def on_step(self, record: StepRecord) -> None:
         """Take one step in, in order.

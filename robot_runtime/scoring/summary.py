@@ -14,6 +14,7 @@ from typing import Any
 from robot_runtime.episodes.splits import split_of
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.geodesic import GeodesicMap
+from robot_runtime.recording.evidence import Statement, read_evidence
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EndReason, EpisodeHeader
@@ -41,6 +42,7 @@ class EpisodeScore:
         key: the episode's, to pair runs of several agents. end: how the episode ended, None if unknown.
         dataset: where the episode was read from; empty if it was generated.
         choices, provenance: of the score and of the log; episodes that have equal ones share them.
+        evidence: what people added to the log after the run; empty if the rules ignore it.
     """
 
     path: Path
@@ -56,6 +58,7 @@ class EpisodeScore:
     metrics: Metrics = field(default_factory=dict)
     choices: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+    evidence: tuple[Statement, ...] = ()
 
     @property
     def scorable(self) -> bool:
@@ -152,6 +155,7 @@ def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMa
         RuntimeFault: whatever log or scorer find wrong.
     """
     scorer = EpisodeScorer(log.header, rules, geodesic)
+    scorer.on_evidence(read_evidence(log.path, log.header))
     for record in log.steps(images=False):
         scorer.on_step(log.with_images(record) if scorer.needs_frame(record) else record)
     if log.end is not None:
@@ -209,16 +213,27 @@ def _score(log: LogReader, rules: Rules | None, maps: _Maps) -> EpisodeScore:
         provenance=header.provenance,
     )
     if end is None:
-        return replace(facts, reason="no end record: the run was killed before the episode ended")
+        return replace(facts, reason=_without_end(log))
     if end.reason in (EndReason.INTERRUPTED, EndReason.FAULT):
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
     try:
         scorer = score_steps(log, rules, maps.of(header))
-        return replace(facts, metrics=scorer.metrics(), choices=scorer.choices())
+        used = read_evidence(log.path, header).statements if (rules or Rules()).evidence == "use" else ()
+        return replace(facts, metrics=scorer.metrics(), choices=scorer.choices(), evidence=used)
     except RuntimeFault as error:
         return replace(facts, reason=error.message)
     except (ValueError, ZeroDivisionError) as error:  # a metric is not defined for this episode under these rules
         return replace(facts, reason=f"cannot be scored: {error}")
+
+
+def _without_end(log: LogReader) -> str:
+    """What is known of why a log stops: nothing but where."""
+    try:
+        last = max((record.index for record in log.steps(images=False)), default=None)
+    except RuntimeFault as error:
+        return f"no end record, and {error.message}"
+    where = "before its first step" if last is None else f"after step {last}"
+    return f"no end record: it stops {where}; the run was killed, or could not write on, or is still going"
 
 
 def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], list[EpisodeScore]]:

@@ -47,7 +47,7 @@ def table(scores: Sequence[EpisodeScore]) -> Group:
     """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
     blocks = [part for group in summarise(scores) for part in (_block(group), Text())]
     intervals = Text(f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others", style="dim")
-    return Group(*blocks, *([intervals] if blocks else []), *_not_scored(scores))
+    return Group(*blocks, *([intervals] if blocks else []), *_added(scores), *_not_scored(scores))
 
 
 def _block(group: GroupSummary) -> Group:
@@ -70,6 +70,13 @@ def _block(group: GroupSummary) -> Group:
             some = f"of {group.counts[name]}" if group.counts[name] < group.episodes else ""
             rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)), some)
     return Group(heading, *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []))
+
+
+def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """That people added evidence after the run, and who."""
+    names = dict.fromkeys(said.who for score in scores for said in score.evidence)
+    count = sum(bool(score.evidence) for score in scores)
+    return [Text(f"{count} of {len(scores)} scores use what {', '.join(names)} added after the run")] if names else []
 
 
 def _not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:

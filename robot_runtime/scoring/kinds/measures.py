@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
+from robot_runtime.recording.evidence import Evidence
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring.metrics.success import success
 from robot_runtime.scoring.rules import Metrics, Rules
@@ -47,6 +48,9 @@ class Measures:
     def needs_frame(self, record: StepRecord) -> bool:
         """Whether :meth:`on_step` looks at the record's images."""
         return False
+
+    def on_evidence(self, evidence: Evidence) -> None:
+        """Take in, before the first step, what people added to the log after the run."""
 
     def on_step(self, record: StepRecord) -> None:
         """Take one step in, in order."""

@@ -2,7 +2,8 @@
 
 *Intentionality*: the agent stopped. *Validity*: it stands where the robot fits. *Proximity*: its centre is within a
 distance of the object's surface, the oriented box. *Visibility*: at least one pixel shows the object; or, by
-oracle-visibility, it could be seen from this place: the place is at one of the object's view points.
+oracle-visibility, it could be seen from this place: the place is at one of the object's view points; or, where there is
+one, an operator's verdict says so.
 
 Of several instances, the one that meets most counts. An episode that fails misses at least one criterion.
 """
@@ -16,6 +17,7 @@ from robot_runtime.actions import Action
 from robot_runtime.errors import RecordingError
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
+from robot_runtime.recording.evidence import Evidence
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring.kinds.measures import Measures, Run
 from robot_runtime.scoring.rules import Metrics, Rules
@@ -42,9 +44,14 @@ class ObjectMeasures(Measures):
         self._goals = objectnav.resolve_goals(header.task, header.scene, header.episode).goals
         self._by_frame = header.task.success.rule == "visible"
         self._near_and_seen: list[tuple[bool, bool]] | None = None
+        self._verdict: bool | None = None
+
+    def on_evidence(self, evidence: Evidence) -> None:
+        """An operator's verdict on visibility replaces what would be computed."""
+        self._verdict = evidence.verdict.visible if evidence.verdict is not None else None
 
     def needs_frame(self, record: StepRecord) -> bool:
-        return self._by_frame and record.action is Action.STOP
+        return self._by_frame and self._verdict is None and record.action is Action.STOP
 
     def on_step(self, record: StepRecord) -> None:
         """Look at the frame of the stop, where that decides. Raises ``RecordingError`` if it has no depth image."""
@@ -52,6 +59,9 @@ class ObjectMeasures(Measures):
             self._near_and_seen = self._look(record)
 
     def holds(self, pose: SE2, distance_m: float) -> bool:
+        if self._verdict is not None:
+            near = self._near(pose)
+            return self._verdict and (super().holds(pose, distance_m) if near is None else near)
         if self._by_frame:
             return (True, True) in (self._near_and_seen or ())
         return super().holds(pose, distance_m)
@@ -75,10 +85,20 @@ class ObjectMeasures(Measures):
                 "from": "robot's centre",
                 "to": "box, in the plane",
             },
-            "criterion_visibility": f"{task.success.min_visible_pixels} pixels of the frame of the stop"
-            if self._by_frame
-            else "oracle: at a view point of the object, by the task's success distance",
+            "criterion_visibility": self._visibility(task.success.min_visible_pixels),
         }
+
+    def _visibility(self, pixels: int) -> str:
+        if self._verdict is not None:
+            return "an operator's verdict; success is that, stopped, and near"
+        if self._by_frame:
+            return f"{pixels} pixels of the frame of the stop"
+        return "oracle: at a view point of the object, by the task's success distance"
+
+    def _near(self, pose: SE2) -> bool | None:
+        """Whether any instance is near; None if the scene has no box of one."""
+        around = [item.distance_m(pose.x_m, pose.y_m) <= self._proximity_m for item in self._instances]
+        return any(around) if around else None
 
     @property
     def _proximity_m(self) -> float:
@@ -86,6 +106,8 @@ class ObjectMeasures(Measures):
 
     def _judged(self, pose: SE2, distance_m: float) -> tuple[bool | None, bool | None]:
         """Proximity and visibility; None where it is not known: no box in the scene, no frame of a stop."""
+        if self._verdict is not None:
+            return self._near(pose), self._verdict
         around = [item.distance_m(pose.x_m, pose.y_m) <= self._proximity_m for item in self._instances]
         if not self._by_frame:
             at_view_point = super().holds(pose, distance_m)
@@ -93,7 +115,7 @@ class ObjectMeasures(Measures):
             own = [near for item, near in zip(self._instances, around, strict=True) if item.id == reached]
             return own[0] if own and at_view_point else (any(around) if around else None), at_view_point
         if self._near_and_seen is None:
-            return any(around) if around else None, None
+            return self._near(pose), None
         return max(self._near_and_seen, key=sum, default=(False, False))
 
     def _look(self, record: StepRecord) -> list[tuple[bool, bool]]:
