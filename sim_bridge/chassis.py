@@ -1,0 +1,113 @@
+"""What drives and senses in the simulated base: wheels with errors, odometry, bumper, cliff and drop sensors, battery.
+
+Whoever owns a :class:`Chassis` decides what its wheels are told: :class:`~sim_bridge.base.SimBase` through a Guard, the
+ROS robot as its real base's firmware does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from robot_runtime.clock import ns_to_seconds
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.hal import Velocity, Zone
+from sim_bridge.battery import Battery
+from sim_bridge.noise import Drift
+from sim_bridge.odometry import Odometry
+from sim_bridge.world import World
+
+CLIFF_SENSORS_M = ((Zone.LEFT, 0.0873, 0.1360), (Zone.CENTER, 0.156, 0.0), (Zone.RIGHT, 0.0873, -0.1360))
+"""Where they look down, in base_link (kobuki_description)."""
+
+WHEELS_M = ((Zone.LEFT, 0.0, 0.115), (Zone.RIGHT, 0.0, -0.115))
+"""Where the wheels stand, in base_link (kobuki_description: 0.23 m apart)."""
+
+FLOOR_POINTS_M = tuple((zone.value, x_m, y_m) for zone, x_m, y_m in CLIFF_SENSORS_M) + tuple(
+    (zone.value << 3, x_m, y_m) for zone, x_m, y_m in WHEELS_M
+)
+"""All places that need a floor, each with its bit: cliff zones, and three bits higher the wheels."""
+
+FLOOR_REACH_M = max(math.hypot(x_m, y_m) for _, x_m, y_m in FLOOR_POINTS_M)
+LOOK_DOWN_M = 0.005
+"""How far such a place moves between two looks at the floor: half of what ``World.has_floor`` can tell apart."""
+
+
+class Chassis:
+    """A base without any will of its own, in a :class:`World`.
+
+    Args:
+        odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
+
+    Attributes:
+        bumper_bits, cliff_bits, wheel_drop_bits: bits of :class:`Zone`, as of the last :meth:`measure`.
+    """
+
+    def __init__(self, world: World, odometry: Drift, actuation: Drift, battery: Battery) -> None:
+        self.world = world
+        self.battery = battery
+        self.bumper_bits = self.cliff_bits = self.wheel_drop_bits = 0
+        self._odometry, self._actuation = Odometry(odometry, world.pose), actuation
+        self._drained_ns = 0
+        self._measured_at: SE2 | None = None
+        self._looked_from: SE2 | None = None
+
+    @property
+    def odom(self) -> SE2:
+        """Wheel odometry as last measured."""
+        return self._odometry.pose
+
+    def restart(self, random: np.random.Generator) -> None:
+        """The world has placed the robot: odometry starts at zero, and errors are drawn from ``random``."""
+        self._odometry.restart(self.world.pose, random)
+        self._actuation.restart(random)
+        self._measured_at = self._looked_from = None
+
+    def drive(self, wheels: Velocity) -> None:
+        """One physics step with the wheels turning for this velocity."""
+        linear_m_s, angular_rad_s = wheels.linear_m_s, wheels.angular_rad_s
+        if not self._actuation.exact:
+            step_s = self.world.step_s
+            forward_m, turn_rad = self._actuation.distort(linear_m_s * step_s, angular_rad_s * step_s)
+            linear_m_s, angular_rad_s = forward_m / step_s, turn_rad / step_s
+        self.world.advance(linear_m_s, angular_rad_s)
+
+    def measure(self, now_ns: int, driving: bool) -> bool:
+        """Read every sensor; whether any level differs from the last time.
+
+        Args:
+            driving: whether the wheels have been turning, which the battery feels.
+        """
+        world = self.world
+        pose = world.pose
+        before = self.bumper_bits, self.cliff_bits, self.wheel_drop_bits
+        if pose != self._measured_at:
+            self._measured_at = pose
+            self._odometry.update(pose)
+            if self._has_moved_on(pose):
+                self._looked_from = pose
+                unsupported = self._look_down(pose)
+                self.cliff_bits, self.wheel_drop_bits = unsupported & 7, unsupported >> 3
+        self.bumper_bits = world.touching
+        self.battery.drain(ns_to_seconds(now_ns - self._drained_ns), driving)
+        self._drained_ns = now_ns
+        return before != (self.bumper_bits, self.cliff_bits, self.wheel_drop_bits)
+
+    def _has_moved_on(self, pose: SE2) -> bool:
+        """Whether a floor point may have moved by ``LOOK_DOWN_M`` since the last look down."""
+        last = self._looked_from
+        if last is None:
+            return True
+        turned_m = FLOOR_REACH_M * abs(wrap_angle(pose.yaw_rad - last.yaw_rad))
+        return abs(pose.x_m - last.x_m) + abs(pose.y_m - last.y_m) + turned_m >= LOOK_DOWN_M
+
+    def _look_down(self, pose: SE2) -> int:
+        """Bits of the cliff sensors that see no floor, and, three bits higher, of the wheels that have none."""
+        cos, sin = math.cos(pose.yaw_rad), math.sin(pose.yaw_rad)
+        x0_m, y0_m, has_floor = pose.x_m, pose.y_m, self.world.has_floor
+        bits = 0
+        for bit, x_m, y_m in FLOOR_POINTS_M:
+            if not has_floor(x0_m + cos * x_m - sin * y_m, y0_m + sin * x_m + cos * y_m):
+                bits |= bit
+        return bits
