@@ -139,6 +139,11 @@ class Stopwatch:
         return elapsed_s
 
 
+def unix_now_ns() -> int:
+    """Nanoseconds since 1970 UTC by the host's wall clock, which can be set; to compare with another computer's stamps."""
+    return time.time_ns()
+
+
 def utc_now_iso() -> str:
     """The wall-clock time as ISO 8601 in UTC, for headers and file names."""
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
