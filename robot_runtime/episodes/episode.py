@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from robot_runtime.episodes.program import Program
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import ObjectPose
 
@@ -89,7 +90,7 @@ class Episode:
         info: whatever else the dataset says, kept for writing it back.
         instruction, reference_path: instruction following; the path as (x, y, z) points in map.
         question: EmbodiedQA.
-        objects: rearrangement.
+        objects: rearrangement. program: what must be so at the end; None if the objects' goals say it.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Episode:
     reference_path: tuple[tuple[float, float, float], ...] = ()
     question: Question | None = None
     objects: tuple[RearrangedObject, ...] = ()
+    program: Program | None = None
 
     @property
     def key(self) -> str:

@@ -26,6 +26,11 @@
       start: [1.2, 0.4, 90]
       objects:
       - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}, goal: {position: [4, 1, 0.9], yaw_deg: 90}}
+    - id: set the table                     # or whatever makes a program true, see robot_runtime.episodes.program
+      start: [1.2, 0.4, 90]
+      objects:
+      - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}}
+      program: {targets: [{subject: mug_1, on: table_1}]}
 
 Heights that are left out are on the floor. An object's rotation is ``yaw_deg`` or ``quaternion`` (w, x, y, z).
 """
@@ -43,6 +48,7 @@ from typing_extensions import NotRequired, TypedDict
 
 from robot_runtime.config import SHORT_FLOAT, read_yaml
 from robot_runtime.episodes.episode import Episode, Goal, Instruction, Question, RearrangedObject
+from robot_runtime.episodes.program import read_program
 from robot_runtime.episodes.reading import Finite, Quaternion, Vector3, checked, episode_at
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.geometry import SE2
@@ -129,6 +135,7 @@ class Record(TypedDict):
     reference_path: NotRequired[list[PointOrFloor]]
     question: NotRequired[QuestionRecord]
     objects: NotRequired[list[ObjectRecord]]
+    program: NotRequired[dict[str, JsonValue]]
     info: NotRequired[dict[str, JsonValue]]
 
 
@@ -213,6 +220,7 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
             _object(item, f"{path}: {where}field 'objects.{number}.")
             for number, item in enumerate(record.get("objects", ()))
         ),
+        program=read_program(record["program"], f"{path}: {where}program") if "program" in record else None,
     )
 
 
@@ -281,6 +289,7 @@ def _record(episode: Episode, shared_scene: str | None) -> dict[str, Any]:
         "reference_path": [_point_numbers(point) for point in episode.reference_path] or None,
         "question": episode.question and _stated(vars(episode.question)),
         "objects": [_object_record(item) for item in episode.objects] or None,
+        "program": None if episode.program is None else episode.program.to_document(),
         "info": episode.info or None,
     }
     return record | {name: value for name, value in optional.items() if value is not None}

@@ -147,7 +147,7 @@ GoalKind = Literal["geometric", "predicate", "experience", "image"]
 
 @dataclass(frozen=True)
 class Rearrangement:
-    """How objects are moved, and when they are as they should be (Batra et al. 2020, "Rearrangement", sections 3 and 4).
+    """How objects are moved, and when they are as they should be (Batra et al. 2020, Rearrangement, sections 3, 4).
 
     The criteria per object hold together; None leaves one out, and one that an object has no measurement for is left
     out for it. With ``goal: predicate`` they decide nothing: the episode's program does.
@@ -155,7 +155,7 @@ class Rearrangement:
     Attributes:
         goal: how the agent is told: poses; a program of predicates; a walk through the goal state before the objects
             are moved; an image of the goal state, taken where the robot starts.
-        crosshair: where ``grab_release`` points, fractions of the image from its left and top; (0.5, 0.5) is the middle.
+        crosshair: where ``grab_release`` points, fractions of the image from its left and top; 0.5, 0.5 is the middle.
         reach_m: from the optical centre, along that ray.
         capacity: how many objects can be carried at once.
         max_translation_m, max_angle_deg: between final and goal pose, <=. min_iou: of the oriented boxes, >, or >= with
