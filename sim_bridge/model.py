@@ -3,13 +3,18 @@
 Every asset's visual meshes become geoms that are drawn and touch nothing; its contact shapes become geoms that touch
 the robot and are not drawn. The robot is one upright cylinder on planar joints that is not drawn either: the camera
 sits inside it.
+
+Where a task moves objects, those that the scene calls movable become free bodies under gravity, see
+:mod:`sim_bridge.movables`. Otherwise everything but the robot is part of the fixed world.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -17,8 +22,8 @@ from numpy.typing import NDArray
 
 from robot_runtime import config
 from robot_runtime.errors import SceneError
-from robot_runtime.scene import Asset, Collision, Scene, Visual
-from sim_bridge import floor
+from robot_runtime.scene import Asset, Collision, Scene, SceneObject, Visual
+from sim_bridge import floor, movables
 from sim_bridge.noise import NonNegative, Positive
 
 
@@ -58,6 +63,7 @@ class Body:
         bumper_travel_m: more than the way of one physics step, so that the base stops before the rigid part touches.
         mass_kg: LoCoBot (PyRobot's URDF).
         response_s: time constant with which the wheels take up a velocity.
+        bumper_force_n: what presses the bumper is fixed or resists with more than this; the robot pushes the rest along.
     """
 
     radius_m: Positive = 0.18
@@ -66,6 +72,7 @@ class Body:
     top_m: Positive = 0.90
     mass_kg: Positive = 7.5
     response_s: Positive = 0.001
+    bumper_force_n: Positive = 10.0
 
     __pydantic_config__ = config.STRICT
 
@@ -85,6 +92,8 @@ class SceneModel:
             velocities; camera 0 is placed by whoever draws.
         geom_object: int32 (ngeom,), index into ``scene.objects`` of the object that a geom belongs to, -1 for none.
         geom_owner: per geom, the name of its asset, for messages.
+        robot_geom: number of the robot's geom.
+        movable: the objects that are free bodies; none where the task moves none.
     """
 
     scene: Scene
@@ -92,13 +101,23 @@ class SceneModel:
     model: mujoco.MjModel
     geom_object: NDArray[np.int32]
     geom_owner: tuple[str, ...]
+    robot_geom: int
+    movable: tuple[movables.Movable, ...] = ()
 
 
-def build_model(scene: Scene, step_s: float = 0.005, body: Body | None = None) -> SceneModel:
+def build_model(
+    scene: Scene,
+    step_s: float = 0.005,
+    body: Body | None = None,
+    objects_move: bool = False,
+    brought: tuple[SceneObject, ...] = (),
+) -> SceneModel:
     """Compile a scene.
 
     Args:
         step_s: length of one physics step.
+        objects_move: whether the scene's movable objects are free bodies.
+        brought: more of them, which episodes bring along: boxes, out of the world until they are placed.
 
     Raises:
         SceneError: the scene has no meshes, or MuJoCo refuses one of them; names the file.
@@ -110,48 +129,71 @@ def build_model(scene: Scene, step_s: float = 0.005, body: Body | None = None) -
         )
     body = body or Body()
     builder = _Builder(scene)
+    free = [item for item in scene.objects if item.movable] if objects_move else []
+    # The robot's joints come first in the state, whatever else can move.
+    if free or brought:
+        builder.add_robot(body)
+    builder.add_free_bodies(free, brought)
     for asset in scene.file.assets:
         builder.add_asset(asset)
     builder.add_surroundings()
-    builder.add_robot(body)
+    if not (free or brought):
+        builder.add_robot(body)
     model = builder.compile(step_s)
+    ground = builder.ground.id
     if floor.is_missing(model, SOLID, scene.map):
-        model.geom_group[builder.ground] = Group.VISUAL
+        model.geom_group[ground] = Group.VISUAL
     index = {item.id: i for i, item in enumerate(scene.objects)}
     geom_object = np.full(model.ngeom, -1, np.int32)
-    for geom, asset in enumerate(builder.owners):
-        if asset.object is not None:
-            geom_object[geom] = index[asset.object]
-    names = tuple(asset.name for asset in builder.owners)
-    return SceneModel(scene, body, model, geom_object, names + ("",) * (model.ngeom - len(names)))
+    geom_owner = [""] * model.ngeom
+    for geom, name, object_id in builder.owners:
+        geom_owner[geom.id] = name
+        geom_object[geom.id] = index.get(object_id or "", -1)
+    found = tuple(movables.find(model, item, item in brought) for item in (*free, *brought))
+    robot_geom = model.geom("robot").id
+    return SceneModel(scene, body, model, geom_object, tuple(geom_owner), robot_geom, found)
 
 
 class _Builder:
     """Fills one MjSpec.
 
     Attributes:
-        owners: the asset of each geom added so far. All of them hang on the world body, so MuJoCo numbers them in the
-            order in which they were added, and before the robot's.
-        ground: number of the ground's geom.
+        owners: each geom of the scene, the name of its asset, and the object that it belongs to, if any.
+        ground: the ground's geom. Geoms have their numbers once the model is compiled.
     """
 
     def __init__(self, scene: Scene) -> None:
-        self.owners: list[Asset] = []
-        self.ground = -1
+        self.owners: list[tuple[mujoco.MjsGeom, str, str | None]] = []
+        self.ground: mujoco.MjsGeom
         self._scene = scene
+        self._free: dict[str, tuple[SceneObject, mujoco.MjsBody]] = {}
         self._spec = mujoco.MjSpec()
         self._world = self._spec.worldbody
         self._meshes: set[str] = set()
         self._add_materials()
 
+    def add_free_bodies(self, free: Sequence[SceneObject], brought: Sequence[SceneObject]) -> None:
+        """Bodies for what can be moved. Their geoms come with the assets; an object that has no asset is its box."""
+        if free or brought:
+            movables.let_fall(self._spec)
+        drawn = {asset.object for asset in self._scene.file.assets}
+        for item in (*free, *brought):
+            body = movables.add_body(self._world, item)
+            self._free[item.id] = item, body
+            if item in brought or item.id not in drawn:
+                for geom in movables.add_box(body, item, Group.VISUAL, Group.COLLISION):
+                    self.owners.append((geom, item.id, item.id))
+
     def add_asset(self, asset: Asset) -> None:
-        frame = self._world.add_frame(pos=asset.position, quat=asset.quaternion)
+        parent, position, quaternion = self._world, asset.position, asset.quaternion
+        if asset.object in self._free:
+            item, parent = self._free[asset.object]
+            position, quaternion = movables.in_object(item, asset)
+        frame = parent.add_frame(pos=position, quat=quaternion)
         for visual in asset.visual:
-            self._add_visual(visual).set_frame(frame)
-            self.owners.append(asset)
+            self._add_geom(asset, frame, parent, self._visual(visual))
         for shape in asset.collision:
-            self._add_collision(shape).set_frame(frame)
-            self.owners.append(asset)
+            self._add_geom(asset, frame, parent, self._collision(shape))
 
     def add_surroundings(self) -> None:
         """Sky, light, and a ground that is off until needed.
@@ -176,19 +218,20 @@ class _Builder:
                 type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, dir=direction, castshadow=False, pos=(0, 0, 10)
             )
             light.diffuse, light.ambient, light.specular = (brightness,) * 3, (0.0,) * 3, (0.1,) * 3
-        self._world.add_geom(
+        # Objects lie on the ground; the robot has wheels.
+        touches = movables.ONLY_OBJECTS if self._free else 0
+        self.ground = self._world.add_geom(
             type=mujoco.mjtGeom.mjGEOM_PLANE,
             size=(0, 0, 1),
             rgba=(0.6, 0.58, 0.55, 1),
-            contype=0,
-            conaffinity=0,
+            contype=touches,
+            conaffinity=touches,
             group=Group.GROUND,
         )
-        self.ground = len(self.owners)
         self._world.add_camera(name="robot")
 
     def add_robot(self, body: Body) -> None:
-        robot = self._spec.worldbody.add_body(name="robot")
+        robot = self._world.add_body(name="robot", sleep=mujoco.mjtSleepPolicy.mjSLEEP_NEVER)
         inertia = 0.5 * body.mass_kg * body.radius_m**2
         robot.mass, robot.inertia, robot.ipos, robot.explicitinertial = (
             body.mass_kg,
@@ -213,7 +256,7 @@ class _Builder:
             # Within the gap a contact is reported and exerts no force: that is the bumper's travel.
             gap=body.bumper_travel_m,
             condim=1,
-            priority=1,
+            priority=movables.PRIORITY + 1,
             solref=(0.01, 1.0),
             solimp=(0.99, 0.99, 0.001, 0.5, 2.0),
             group=Group.ROBOT,
@@ -223,7 +266,7 @@ class _Builder:
         spec, scene = self._spec, self._scene
         spec.option.timestep = step_s
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        spec.option.gravity = (0, 0, 0)
+        spec.option.gravity = (0, 0, -movables.GRAVITY_M_S2 if self._free else 0)
         spec.visual.headlight.ambient = (0.42,) * 3
         spec.visual.headlight.diffuse = (0.2,) * 3
         spec.visual.headlight.specular = (0.0,) * 3
@@ -253,26 +296,33 @@ class _Builder:
                     )
                 made.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = material.texture
 
-    def _add_visual(self, visual: Visual) -> mujoco.MjsGeom:
-        return self._world.add_geom(
-            type=mujoco.mjtGeom.mjGEOM_MESH,
-            meshname=self._mesh(visual.mesh),
-            material=visual.material,
-            contype=0,
-            conaffinity=0,
-            group=Group.VISUAL,
-        )
+    def _add_geom(self, asset: Asset, frame: mujoco.MjsFrame, parent: mujoco.MjsBody, settings: dict[str, Any]) -> None:
+        if asset.object in self._free and settings["group"] is Group.COLLISION:
+            settings = {**settings, **movables.CONTACT}
+        geom = parent.add_geom(**settings)
+        geom.set_frame(frame)
+        self.owners.append((geom, asset.name, asset.object))
 
-    def _add_collision(self, shape: Collision) -> mujoco.MjsGeom:
+    def _visual(self, visual: Visual) -> dict[str, Any]:
+        return {
+            "type": mujoco.mjtGeom.mjGEOM_MESH,
+            "meshname": self._mesh(visual.mesh),
+            "material": visual.material,
+            "contype": 0,
+            "conaffinity": 0,
+            "group": Group.VISUAL,
+        }
+
+    def _collision(self, shape: Collision) -> dict[str, Any]:
         half = math.radians(shape.yaw_deg) / 2
         common = {"pos": shape.center, "quat": (math.cos(half), 0, 0, math.sin(half)), "group": Group.COLLISION}
         x, y, z = shape.size
         if shape.shape == "box":
-            return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_BOX, size=(x / 2, y / 2, z / 2), **common)
+            return {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": (x / 2, y / 2, z / 2), **common}
         if shape.shape == "cylinder":
-            return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=(x / 2, z / 2, 0), **common)
+            return {"type": mujoco.mjtGeom.mjGEOM_CYLINDER, "size": (x / 2, z / 2, 0), **common}
         assert shape.mesh is not None, "Collision checks it"
-        return self._world.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=self._mesh(shape.mesh), **common)
+        return {"type": mujoco.mjtGeom.mjGEOM_MESH, "meshname": self._mesh(shape.mesh), **common}
 
     def _mesh(self, file: str) -> str:
         if file not in self._meshes:

@@ -17,12 +17,16 @@ from robot_runtime.hal import Zone
 from robot_runtime.maps import Cell
 from sim_bridge.floor import has_floor
 from sim_bridge.model import SOLID, SceneModel
+from sim_bridge.movables import MovableObjects
 
 ZONES = tuple(Zone(bits) for bits in range(8))
 """Every combination of bumper zones by its bits; composing flags anew costs more than a physics step."""
 
 CENTER_HALF_ANGLE_RAD = math.radians(30)
 SIDE_END_RAD = math.radians(90)
+
+BUMPER_S = 0.05
+"""The bumper's spring evens out forces over about so long: a light thing that is hit does not press it."""
 
 SUPPORT_CELL_M = 0.01
 """Whether there is floor is found once per cell of this size."""
@@ -36,6 +40,7 @@ class World:
         step_s, step_ns: length of one physics step.
         physics_s: host seconds spent inside MuJoCo's physics.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
+        objects: what can be moved; empty unless the model was built for a task that moves objects.
     """
 
     def __init__(self, scene_model: SceneModel) -> None:
@@ -44,14 +49,22 @@ class World:
         self.touching = 0
         self._model = scene_model.model
         self._data = mujoco.MjData(self._model)
-        self._position = self._data.qpos
-        self._velocity = self._data.qvel
+        self._position = self._data.qpos[:3]
+        self._velocity = self._data.qvel[:3]
         self._control = self._data.ctrl
         self.step_s: float = self._model.opt.timestep
         self.step_ns = seconds_to_ns(self.step_s)
         self._stopwatch = Stopwatch()
         self._floor: dict[tuple[int, int], bool] = {}
+        self._push_n = 0.0
+        self._force = np.zeros(6)
         mujoco.mj_step1(self._model, self._data)
+        self.objects = MovableObjects(self._model, self._data, scene_model.movable)
+
+    @property
+    def data(self) -> mujoco.MjData:
+        """MuJoCo's state, to be looked at."""
+        return self._data
 
     @property
     def pose(self) -> SE2:
@@ -77,6 +90,8 @@ class World:
         self._stopwatch.restart()
         # Split and swapped: contacts are found after the motion, so that a stop on contact loses no step.
         mujoco.mj_step2(self._model, self._data)
+        if self.objects.by_id:
+            self._feel()
         mujoco.mj_step1(self._model, self._data)
         self.physics_s += self._stopwatch.elapsed_s()
         self.touching = self._zones() if self._data.ncon else 0
@@ -103,6 +118,7 @@ class World:
                 "choose a start with more room around it",
             )
         self.touching = 0
+        self._push_n = 0.0
 
     def has_floor(self, x_m: float, y_m: float) -> bool:
         """Whether something at floor height carries what stands there."""
@@ -122,17 +138,38 @@ class World:
         self._velocity[:] = 0
         self._control[:] = 0
         mujoco.mj_step1(self._model, self._data)
-        owners = self.scene_model.geom_owner
-        touched = {owners[geom] for pair in self._data.contact.geom for geom in pair.tolist()}
+        owners, robot = self.scene_model.geom_owner, self.scene_model.robot_geom
+        touched = {owners[geom] for pair in self._data.contact.geom.tolist() if robot in pair for geom in pair}
         return sorted(touched - {""})
 
     def _zones(self) -> int:
         x_m, y_m, yaw_rad = self._position.tolist()
+        pushes = self._push_n > self.scene_model.body.bumper_force_n
         bits = 0
-        for contact_x_m, contact_y_m, _ in self._data.contact.pos.tolist():
+        contact = self._data.contact
+        for pair, (contact_x_m, contact_y_m, _) in zip(contact.geom.tolist(), contact.pos.tolist(), strict=True):
+            if self.objects.by_id and not self._is_pressed_by(pair, pushes):
+                continue
             bearing_rad = wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad)
             bits |= bumper_bits(bearing_rad)
         return bits
+
+    def _is_pressed_by(self, pair: list[int], pushes: bool) -> bool:
+        """Whether a contact is one of the robot's that its bumper feels: with what is fixed, or with what resists."""
+        robot = self.scene_model.robot_geom
+        if robot not in pair:
+            return False
+        other = pair[0] if pair[1] == robot else pair[1]
+        return pushes or self.objects.of_geom(other) is None
+
+    def _feel(self) -> None:
+        """How hard the robot pushes objects, newtons, evened out over :data:`BUMPER_S`."""
+        robot, now_n = self.scene_model.robot_geom, 0.0
+        for number, pair in enumerate(self._data.contact.geom.tolist()):
+            if robot in pair and self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]) is not None:
+                mujoco.mj_contactForce(self._model, self._data, number, self._force)
+                now_n += float(self._force[0])
+        self._push_n += (now_n - self._push_n) * self.step_s / BUMPER_S
 
 
 def bumper_bits(bearing_rad: float) -> int:
