@@ -8,9 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
+from robot_runtime.objects import ObjectPose
 from robot_runtime.scoring.metrics.boxes import Box, iou
 from robot_runtime.scoring.metrics.distances import EUCLIDEAN, Distance
+
+
+def pose_box(pose: ObjectPose, size: Sequence[float] | NDArray[np.float64]) -> Box:
+    """The box of an object of that size (full edge lengths along its own axes) in that pose.
+
+    Raises:
+        ValueError: the pose is none (:attr:`ObjectPose.fault`), or a size is not positive.
+    """
+    if pose.fault is not None:
+        raise ValueError(pose.fault)
+    w, x, y, z = pose.quaternion
+    return Box(np.array(pose.position), np.array(size), Rotation.from_quat([x, y, z, w]).as_matrix())
 
 
 def angle_between(a: Sequence[float], b: Sequence[float]) -> float:
