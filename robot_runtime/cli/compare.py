@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from robot_runtime.cli.score import ClusterBy
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
@@ -17,6 +19,9 @@ def compare(
     a: Annotated[Path, typer.Argument(help="Logs of one policy: a folder, or a log.", metavar="A")],
     b: Annotated[Path, typer.Argument(help="Logs of the other, on the same episodes.", metavar="B")],
     json: Annotated[Path | None, typer.Option(help="Write the comparison to this file.")] = None,
+    cluster: Annotated[
+        ClusterBy, typer.Option(help="What interval and test take as independent: episodes, scenes or trajectories.")
+    ] = ClusterBy.NONE,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
 ) -> None:
     """Say whether two policies differ on the episodes that both have run, and how many more would tell.
@@ -32,7 +37,8 @@ def compare(
     from robot_runtime.scoring import compare as comparing
     from robot_runtime.scoring.compare_table import table
 
-    comparison = comparing.compare(score_with_progress([a], workers), score_with_progress([b], workers))
+    sides = score_with_progress([a], workers), score_with_progress([b], workers)
+    comparison = comparing.compare(*sides, cluster.value)
     console.print(table(comparison))
     if json is not None:
         comparing.write_comparison(json, comparison)

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from robot_runtime.scoring.summary import EpisodeScore
 
 
+class ClusterBy(str, Enum):
+    """What an interval's bootstrap draws, see :data:`robot_runtime.scoring.summary.Cluster`."""
+
+    NONE = "none"
+    SCENE = "scene"
+    TRAJECTORY = "trajectory"
+
+
 class Challenge(str, Enum):
     """Whose format a submission has."""
 
@@ -39,6 +47,13 @@ def score(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for --submission.")] = None,
     split: Annotated[str | None, typer.Option(help="For --submission, of logs that name no dataset.")] = None,
+    cluster: Annotated[
+        ClusterBy,
+        typer.Option(help="Intervals over episodes; or over scenes, for a claim about other scenes; or trajectories."),
+    ] = ClusterBy.NONE,
+    limit_s: Annotated[
+        float | None, typer.Option(min=1, help="Seconds for one log, with several processes. Default: 300.")
+    ] = None,
     ignore_evidence: Annotated[
         bool, typer.Option("--ignore-evidence", help="Score as if nobody had added a verdict or object poses.")
     ] = False,
@@ -54,6 +69,8 @@ def score(
 
         robot-runtime score logs/ --json scores.json --parquet scores.parquet
 
+        robot-runtime score logs/ --cluster scene
+
         robot-runtime score logs/ --submission robothor --out metrics.json.gz
 
         robot-runtime score --cases metrics_cases.json
@@ -68,11 +85,13 @@ def score(
     from robot_runtime.cli.console import console
     from robot_runtime.scoring.results import write_json, write_parquet
     from robot_runtime.scoring.rules import Rules
+    from robot_runtime.scoring.table import table
 
     rules = Rules(evidence="ignore" if ignore_evidence else "use")
-    scores = print_scores(logs or [], console, workers, rules)
+    scores = score_with_progress(logs or [], workers, rules, limit_s)
+    console.print(table(scores, cluster.value))
     if json is not None:
-        write_json(json, scores)
+        write_json(json, scores, cluster.value)
     if parquet is not None:
         write_parquet(parquet, scores)
     if not any(episode.scorable for episode in scores):
@@ -97,29 +116,27 @@ def _submit(challenge: Challenge, out: Path, scores: Sequence[EpisodeScore], spl
     console.print(f"{challenge.value} submission of {scored} episodes: {out}{left_out}", soft_wrap=True, markup=False)
 
 
-def print_scores(
-    logs: Sequence[Path], console: Console, workers: int | None = None, rules: Rules | None = None
-) -> list[EpisodeScore]:
+def print_scores(logs: Sequence[Path], console: Console, workers: int | None = None) -> list[EpisodeScore]:
     """Score, print the table, and return the scores."""
     from robot_runtime.scoring.table import table
 
-    scores = score_with_progress(logs, workers, rules)
+    scores = score_with_progress(logs, workers)
     console.print(table(scores))
     return scores
 
 
 def score_with_progress(
-    logs: Sequence[Path], workers: int | None = None, rules: Rules | None = None
+    logs: Sequence[Path], workers: int | None = None, rules: Rules | None = None, limit_s: float | None = None
 ) -> list[EpisodeScore]:
     """The scores of logs, under a progress bar; with a process per core unless ``workers`` says how many."""
     from robot_runtime.cli.console import progress_bar
-    from robot_runtime.scoring.pool import cores
+    from robot_runtime.scoring.pool import LIMIT_S, cores
     from robot_runtime.scoring.summary import find_logs, score_logs
 
     paths = find_logs(logs)
     with progress_bar() as progress:
         bar = progress.add_task("scoring", total=len(paths), note="")
-        return score_logs(paths, rules, lambda _: progress.advance(bar), workers or cores())
+        return score_logs(paths, rules, lambda _: progress.advance(bar), workers or cores(), limit_s or LIMIT_S)
 
 
 def _check_cases(path: Path) -> None:

@@ -17,8 +17,8 @@ import yaml
 
 from robot_runtime import config
 from robot_runtime.clock import utc_now_iso
-from robot_runtime.episodes.episode import ObjectPose
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.objects import ObjectPose
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader
@@ -166,11 +166,11 @@ def read_objects(path: Path) -> dict[str, ObjectPose]:
             f"{path}: is not a mapping of object ids to poses", "write ID: {position: [x, y, z]} per line"
         )
     poses = {str(name): config.parse(pose, ObjectPose, f"{path}: object {name!r}") for name, pose in data.items()}
-    for name, pose in poses.items():
-        try:
+    try:
+        for name, pose in poses.items():
             _check_pose(name, pose)
-        except ValueError as error:
-            raise ConfigError(f"{path}: {error}", "correct the pose") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}", "correct the pose") from error
     return poses
 
 

@@ -53,6 +53,8 @@ class LogFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.exists() and not path.is_file():  # a pipe would be waited for, for ever
+            raise RecordingError(f"{path}: is not a file", "give a .mcap file that a run wrote")
         try:
             self._file: BinaryIO = path.open("rb")
         except OSError as error:

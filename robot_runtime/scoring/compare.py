@@ -14,7 +14,7 @@ from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean
 from robot_runtime.scoring.scorer import ALL_METRICS, SCORER_VERSION
 from robot_runtime.scoring.statistics import further_episodes, paired_permutation_test
-from robot_runtime.scoring.summary import CONFIDENCE, RESAMPLES, SEED, EpisodeScore
+from robot_runtime.scoring.summary import CONFIDENCE, RESAMPLES, SEED, Cluster, EpisodeScore
 
 ALPHA = 0.05
 POWER = 0.8
@@ -80,19 +80,21 @@ class Comparison:
 
     groups: tuple[GroupComparison, ...]
     unpaired: tuple[Unpaired, ...]
+    cluster: Cluster = "none"
 
 
 _Key = tuple[str, str]  # task, episode key
 _Runs = dict[_Key, list[EpisodeScore]]
 
 
-def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore]) -> Comparison:
+def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Cluster = "none") -> Comparison:
     """Compare two policies on the episodes that both were scored on, paired by task and ``Episode.key``.
 
-    A pair needs equal choices (success rule, map, scorer): a score under other rules is another quantity.
+    A pair needs equal choices (success rule, map, scorer): a score under other rules is another quantity. By clusters,
+    whole clusters are drawn for the interval and change sign together in the test.
 
     Raises:
-        ConfigError: a side holds several agents.
+        ConfigError: a side holds several agents, or the pairs of a group are a single cluster.
         RecordingError: no pair; says what each side has.
     """
     unpaired: list[Unpaired] = []
@@ -110,8 +112,8 @@ def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore]) -> Comparison:
             f"A and B have no episode in common: A has {_has(a)}; B has {_has(b)}" + _first(unpaired),
             "run both policies on the same episode file, in the same scene",
         )
-    groups = [_group(task, split, keys, runs_a, runs_b) for (task, split), keys in pairs.items()]
-    return Comparison(tuple(groups), tuple(unpaired))
+    groups = [_group(task, split, keys, runs_a, runs_b, cluster) for (task, split), keys in pairs.items()]
+    return Comparison(tuple(groups), tuple(unpaired), cluster)
 
 
 def _runs(side: Side, scores: Sequence[EpisodeScore], unpaired: list[Unpaired]) -> _Runs:
@@ -141,10 +143,17 @@ def _obstacle(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore]) -> str:
     return f"scored by different choices: {', '.join(sorted(names))}" if names else ""
 
 
-def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _Runs) -> GroupComparison:
+def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _Runs, by: Cluster) -> GroupComparison:
     a, b = [runs_a[key] for key in keys], [runs_b[key] for key in keys]
+    clusters = None if by == "none" else [runs[0].cluster(by) for runs in a]
+    if clusters is not None and len(set(clusters)) < 2:
+        raise ConfigError(
+            f"{task}{f' {split}' if split else ''}: all pairs are of one {by}, which says nothing about others",
+            "compare with --cluster none, or run more of them",
+        )
     metrics = [
-        _metric(name, [_mean(name, runs) for runs in a], [_mean(name, runs) for runs in b]) for name in ALL_METRICS
+        _metric(name, [_mean(name, runs) for runs in a], [_mean(name, runs) for runs in b], clusters)
+        for name in ALL_METRICS
     ]
     return GroupComparison(
         task=task,
@@ -164,36 +173,43 @@ def _mean(name: str, runs: Sequence[EpisodeScore]) -> float:
     return math.fsum(math.nan if value is None else float(value) for value in values) / len(values)
 
 
-def _metric(name: str, all_a: Sequence[float], all_b: Sequence[float]) -> MetricComparison | None:
-    """None if no pair has the metric."""
-    pairs = [pair for pair in zip(all_a, all_b, strict=True) if math.isfinite(pair[0]) and math.isfinite(pair[1])]
-    if not pairs:
+def _metric(
+    name: str, all_a: Sequence[float], all_b: Sequence[float], all_clusters: Sequence[str] | None
+) -> MetricComparison | None:
+    """None if no pair has the metric, or, by clusters, those of one cluster only."""
+    pairs = [i for i, pair in enumerate(zip(all_a, all_b, strict=True)) if all(map(math.isfinite, pair))]
+    clusters = None if all_clusters is None else [all_clusters[i] for i in pairs]
+    if not pairs or (clusters is not None and len(set(clusters)) < 2):
         return None
-    a, b = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    test = paired_permutation_test(b, a, seed=SEED)
+    a, b = [all_a[i] for i in pairs], [all_b[i] for i in pairs]
+    test = paired_permutation_test(b, a, clusters, seed=SEED)
     return MetricComparison(
         metric=name,
         pairs=len(pairs),
         mean_a=math.fsum(a) / len(a),
         mean_b=math.fsum(b) / len(b),
-        difference=bootstrap_mean([y - x for x, y in pairs], CONFIDENCE, RESAMPLES, SEED),
+        difference=bootstrap_mean([y - x for x, y in zip(a, b, strict=True)], CONFIDENCE, RESAMPLES, SEED, clusters),
         p_value=test.p_value,
         exact=test.exact,
-        further=0 if test.p_value < ALPHA else _further(a, b, test.difference),
+        further=0 if test.p_value < ALPHA else _further(a, b, clusters, test.difference),
     )
 
 
-def _further(a: Sequence[float], b: Sequence[float], difference: float) -> int | None:
+def _further(a: Sequence[float], b: Sequence[float], clusters: Sequence[str] | None, difference: float) -> int | None:
     """More episodes needed, of a test that could not tell: never 0.
 
-    The size formula holds for many pairs. Of few, the test itself sets the least: only pairs that differ count, and N
-    of them cannot give a smaller p than 2^(1-N).
+    The size formula holds for many pairs. Of few, the test itself sets the least: only units that differ count, pairs
+    or clusters of them, and N of them cannot give a smaller p than 2^(1-N).
     """
-    moving = sum(x != y for x, y in zip(a, b, strict=True))
+    units: dict[str, float] = {}
+    for number, (x, y) in enumerate(zip(a, b, strict=True)):
+        unit = str(number) if clusters is None else clusters[number]
+        units[unit] = units.get(unit, 0.0) + y - x
+    moving = sum(value != 0 for value in units.values())
     if difference == 0:
         return None
     least = math.ceil(LEAST_DIFFERING * len(a) / moving) - len(a)
-    by_size = further_episodes(b, a, alpha=ALPHA, power=POWER) if len(a) > 1 else None
+    by_size = further_episodes(b, a, clusters, alpha=ALPHA, power=POWER) if len(a) > 1 else None
     return max(1, least, by_size or 0)
 
 
@@ -205,6 +221,7 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
     """
     document = {
         "scorer": SCORER_VERSION,
+        "units": "episodes" if comparison.cluster == "none" else f"clusters of episodes by {comparison.cluster}",
         "difference": "B - A, mean over episodes; several runs of an episode are averaged first",
         "interval": {"kind": "percentile bootstrap", "confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": SEED},
         "test": {"kind": "paired permutation, two-sided, per metric", "alpha": ALPHA, "seed": SEED},

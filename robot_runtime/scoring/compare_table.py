@@ -22,9 +22,11 @@ _MOST = 100_000
 def table(comparison: Comparison) -> Group:
     """A block per task and split with a sentence per metric that decides; below it what was not paired."""
     blocks = [part for group in comparison.groups for part in (_block(group), Text())]
+    units = "" if comparison.cluster == "none" else f", both by {comparison.cluster}"
     notes = Text(
         f"difference: B - A with its {CONFIDENCE:.0%} bootstrap interval; p: paired permutation test, each metric by "
-        f"itself; more: episodes still needed to tell, with {POWER:.0%} power, if the difference is what it seems",
+        f"itself{units}; more: episodes still needed to tell, with {POWER:.0%} power, if the difference is what it "
+        "seems",
         style="dim",
     )
     return Group(*blocks, notes, *_unpaired(comparison))

@@ -1,4 +1,8 @@
-"""Work on many items in several processes: results in order, whatever happens to a process."""
+"""Work on many items in several processes: results in order, whatever happens to a process.
+
+A process that dies, or that is silent for too long, costs the one item that it was at; the rest of its share goes to a
+new process. ``concurrent.futures`` can do neither: it does not know which item a process was at, and never ends one.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,11 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import Generic, TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Generic, Literal, TypeVar
+
+from robot_runtime.clock import Stopwatch
+from robot_runtime.errors import ConfigError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -17,7 +23,16 @@ R = TypeVar("R")
 CHUNK = 16
 """Items that a process gets at once: enough to share what they have in common, few enough to keep all busy."""
 
-_AHEAD = 2  # chunks per process that are under way at once, which bounds what is held
+LIMIT_S = 300.0
+"""Seconds that an item may take, by default; a long log on a slow disk takes some."""
+
+START_LIMIT_S = 120.0
+"""Seconds that a process may take to start: importing the program on a busy machine."""
+
+Lost = Literal["died", "hung"]
+"""What became of the process that was at an item."""
+
+_AHEAD = 4  # chunks per process whose results may wait for an earlier one, which bounds what is held
 
 
 def cores() -> int:
@@ -28,11 +43,12 @@ def cores() -> int:
 
 
 def map_in_order(
-    function: Callable[[Sequence[T]], list[R]],
+    function: Callable[[Sequence[T]], Iterator[R]],
     items: Sequence[T],
     workers: int,
-    died: Callable[[T], R],
+    lost: Callable[[T, Lost], R],
     chunk: int = CHUNK,
+    limit_s: float = LIMIT_S,
 ) -> Iterator[R]:
     """One result per item, in the order of the items; the same for any number of workers.
 
@@ -40,91 +56,156 @@ def map_in_order(
     and a script that calls this needs ``if __name__ == "__main__"``.
 
     Args:
-        function: results for a few items, in their order; what it raises ends the iteration.
-        workers: processes; with one, or for a single chunk, everything happens in this process.
-        died: the result for an item whose process was killed, also when it was alone with it.
+        function: yields results for a few items, in their order; what it raises ends the iteration.
+        workers: processes; with one, or for a single chunk, everything happens in this process, without a limit.
+        lost: the result for an item whose process died, or took more than ``limit_s`` seconds for it.
+
+    Raises:
+        ConfigError: processes cannot be started.
     """
-    chunks = [items[i : i + chunk] for i in range(0, len(items), chunk)]
+    chunks = [range(i, min(i + chunk, len(items))) for i in range(0, len(items), chunk)]
     if workers <= 1 or len(chunks) <= 1:
         for part in chunks:
-            yield from function(part)
+            yield from function([items[i] for i in part])
         return
-    pool = _Pool(function, min(workers, len(chunks)))
-    under_way: deque[tuple[Sequence[T], Future[list[R]]]] = deque()
+    pool = _Pool(function, items, deque(chunks), min(workers, len(chunks)), lost, limit_s)
     try:
-        for part in chunks:
-            under_way.append((part, pool.submit(part)))
-            if len(under_way) >= _AHEAD * pool.workers:
-                yield from _next(pool, under_way, died)
-        while under_way:
-            yield from _next(pool, under_way, died)
+        yield from pool.results(_AHEAD * chunk * pool.size)
     finally:
         pool.close()
-
-
-def _next(pool: _Pool[T, R], under_way: deque[tuple[Sequence[T], Future[list[R]]]], died: Callable[[T], R]) -> list[R]:
-    """The results of the oldest chunk; if the pool broke meanwhile, a new one carries on with the others."""
-    part, future = under_way.popleft()
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        pool.restart()
-        for _ in range(len(under_way)):
-            other, other_future = under_way.popleft()
-            under_way.append((other, other_future if _succeeded(other_future) else pool.submit(other)))
-        return _one_by_one(pool.function, part, died)
-
-
-def _one_by_one(function: Callable[[Sequence[T]], list[R]], items: Sequence[T], died: Callable[[T], R]) -> list[R]:
-    """Each item alone with a process, so that it is known which one kills it."""
-    pool = _Pool(function, 1)
-
-    def alone(item: T) -> list[R]:
-        try:
-            return pool.submit([item]).result()
-        except BrokenProcessPool:
-            pool.restart()
-            return [died(item)]
-
-    try:
-        return [result for item in items for result in alone(item)]
-    finally:
-        pool.close()
-
-
-def _succeeded(future: Future[list[R]]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None
 
 
 class _Pool(Generic[T, R]):
-    """A process pool that can be started again."""
+    def __init__(
+        self,
+        function: Callable[[Sequence[T]], Iterator[R]],
+        items: Sequence[T],
+        todo: deque[range],
+        size: int,
+        lost: Callable[[T, Lost], R],
+        limit_s: float,
+    ) -> None:
+        self.size = size
+        self._function, self._items, self._todo, self._lost, self._limit_s = function, items, todo, lost, limit_s
+        self._workers: list[_Worker[T, R]] = []
+        self._done: dict[int, R] = {}
 
-    def __init__(self, function: Callable[[Sequence[T]], list[R]], workers: int) -> None:
-        self.function = function
-        self.workers = workers
-        self._executor = self._start()
-
-    def submit(self, items: Sequence[T]) -> Future[list[R]]:
-        """As ``Executor.submit``, but a pool that broke meanwhile says so in the future only."""
-        try:
-            return self._executor.submit(self.function, items)
-        except BrokenProcessPool as error:
-            future: Future[list[R]] = Future()
-            future.set_exception(error)
-            return future
-
-    def restart(self) -> None:
-        self.close()
-        self._executor = self._start()
+    def results(self, ahead: int) -> Iterator[R]:
+        """All results in order; work goes on up to ``ahead`` items beyond the one that is waited for."""
+        for index in range(len(self._items)):
+            while index not in self._done:
+                self._employ(index + ahead)
+                self._collect()
+            yield self._done.pop(index)
 
     def close(self) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        for worker in self._workers:
+            worker.end()
 
-    def _start(self) -> ProcessPoolExecutor:
+    def _employ(self, until: int) -> None:
+        """Give every idle process a chunk, if one is due."""
+        while len(self._workers) < self.size and self._todo:
+            self._workers.append(_Worker(self._function))
+        for worker in self._workers:
+            if worker.idle and self._todo and self._todo[0].start < until:
+                worker.give(self._todo.popleft(), self._items)
+
+    def _collect(self) -> None:
+        """Take in what some process says; end those that say nothing for too long."""
+        busy = [worker for worker in self._workers if not worker.idle]
+        left_s = min(worker.left_s(self._limit_s) for worker in busy)
+        ready = wait([worker.pipe for worker in busy], max(0.0, left_s))
+        for worker in busy:
+            if worker.pipe in ready:
+                self._take(worker)
+            elif worker.left_s(self._limit_s) <= 0:
+                self._replace(worker, "hung")
+
+    def _take(self, worker: _Worker[T, R]) -> None:
+        try:
+            said = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._replace(worker, "died")
+            return
+        if isinstance(said, BaseException):
+            raise said
+        worker.heard()
+        if said is not None:
+            self._done[worker.share.popleft()] = said[0]
+
+    def _replace(self, worker: _Worker[T, R], how: Lost) -> None:
+        """Without its process, an item is lost; what had been given to it beside that is to be done again."""
+        worker.end()
+        self._workers.remove(worker)
+        if not worker.started:
+            raise ConfigError(
+                f"a process for scoring {'did not start in time' if how == 'hung' else 'died while it started'}",
+                "use --workers 1, which needs none",
+            )
+        index = worker.share.popleft()
+        self._done[index] = self._lost(self._items[index], how)
+        if worker.share:
+            self._todo.appendleft(range(worker.share[0], worker.share[-1] + 1))
+
+
+class _Worker(Generic[T, R]):
+    """One process, and the items that it is at, the first of them now.
+
+    Attributes:
+        share: numbers of the items not yet done. started: it has said that it is there.
+    """
+
+    def __init__(self, function: Callable[[Sequence[T]], Iterator[R]]) -> None:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.workers, mp_context=context, initializer=_ignore_ctrl_c)
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(function, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        self.share: deque[int] = deque()
+        self.started = False
+        self._silence = Stopwatch()
+
+    @property
+    def idle(self) -> bool:
+        return not self.share
+
+    def give(self, share: range, items: Sequence[T]) -> None:
+        self.share = deque(share)
+        if self.started:
+            self._silence.restart()
+        try:
+            self.pipe.send([items[i] for i in share])
+        except OSError:  # it died between two chunks: the pipe's end says so to whoever reads
+            return
+
+    def heard(self) -> None:
+        self.started = True
+        self._silence.restart()
+
+    def left_s(self, limit_s: float) -> float:
+        """Seconds that it may still be silent."""
+        return (limit_s if self.started else START_LIMIT_S) - self._silence.elapsed_s()
+
+    def end(self) -> None:
+        """Without asking: it may not be able to answer, and it holds nothing that is not done again."""
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
 
 
-def _ignore_ctrl_c() -> None:
+def _work(function: Callable[[Sequence[T]], Iterator[R]], pipe: Connection) -> None:
+    """A process's life: says None when it is there, then (result,) per item; or the error that ends everything."""
     # Ctrl-C reaches every process of the terminal; the parent alone ends the work, with one message.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe.send(None)
+    while True:
+        try:
+            items = pipe.recv()
+        except EOFError:  # the parent is gone
+            return
+        try:
+            for result in function(items):
+                pipe.send((result,))
+        except Exception as error:
+            pipe.send(error)
+            raise

@@ -13,13 +13,13 @@ from robot_runtime import __version__
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.scorer import ALL_METRICS, SCORER_VERSION, SHARES
-from robot_runtime.scoring.summary import CONFIDENCE, SEED, EpisodeScore, summarise
+from robot_runtime.scoring.summary import CONFIDENCE, SEED, Cluster, EpisodeScore, summarise
 
 _ROWS = 10_000
 """Rows that are turned into columns at once."""
 
 
-def write_json(path: Path, scores: Sequence[EpisodeScore]) -> None:
+def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> None:
     """Scores, summaries and every choice behind them.
 
     ``choices`` and ``runs`` (provenance) list what episodes have in common; an episode names its own by index.
@@ -30,9 +30,9 @@ def write_json(path: Path, scores: Sequence[EpisodeScore]) -> None:
     choices, runs = _Numbered(), _Numbered()
     episodes = [_episode(score, choices, runs) for score in scores]
     document = {
-        **_about(),
+        **_about(cluster),
         "choices": choices.values,
-        "groups": [asdict(group) for group in summarise(scores)],
+        "groups": [asdict(group) for group in summarise(scores, cluster)],
         "runs": runs.values,
     }
     head = json.dumps(plain(document), indent=2).removesuffix("\n}")
@@ -64,7 +64,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             "writing Parquet needs pyarrow, which is not installed",
             "install the extra: pip install 'robot-runtime[parquet]'",
         ) from error
-    texts = ("path", "reason", "task", "split", "agent", "scene", "dataset", "episode", "key", "end")
+    texts = ("path", "reason", "task", "split", "agent", "scene", "dataset", "episode", "key", "trajectory", "end")
     schema = pyarrow.schema(
         [
             ("scorable", pyarrow.bool_()),
@@ -78,7 +78,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
     )
     choices, runs = _Numbered(), _Numbered()
     rows = [_episode(score, choices, runs) for score in scores]
-    about = json.dumps(plain({**_about(), "choices": choices.values, "runs": runs.values}))
+    about = json.dumps(plain({**_about("none"), "choices": choices.values, "runs": runs.values}))
     try:
         with parquet.ParquetWriter(path, schema.with_metadata({"robot_runtime": about})) as writer:
             for part in _parts(rows, _ROWS):
@@ -89,14 +89,15 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
         raise _unwritable(path, error) from error
 
 
-def _about() -> dict[str, Any]:
+def _about(cluster: Cluster) -> dict[str, Any]:
     return {
         "scorer": SCORER_VERSION,
         "robot_runtime": __version__,
         "intervals": {
             "confidence": CONFIDENCE,
-            "shares": "wilson",
-            "others": "percentile bootstrap over episodes",
+            "shares": "wilson" if cluster == "none" else "as others",
+            "others": f"percentile bootstrap over {'episodes' if cluster == 'none' else 'clusters'}",
+            "cluster": cluster,
             "resamples": "see each group",
             "seed": SEED,
         },
@@ -115,6 +116,7 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
         "dataset": score.dataset,
         "episode": score.episode,
         "key": score.key,
+        "trajectory": score.trajectory,
         "seed": score.seed,
         "end": score.end,
         "evidence": score.evidence,

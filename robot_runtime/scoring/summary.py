@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from robot_runtime.episodes.episode import Episode
 from robot_runtime.episodes.splits import split_of
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.geodesic import GeodesicMap
@@ -19,7 +20,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EndReason, EpisodeHeader
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean, wilson
-from robot_runtime.scoring.pool import map_in_order
+from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.rules import Metrics, Rules
 from robot_runtime.scoring.scorer import ALL_METRICS, SHARES, EpisodeScorer
 
@@ -30,6 +31,14 @@ _DRAWN = 50_000_000
 """Episodes drawn for one interval at most: of many episodes fewer resamples do, and take seconds less."""
 SEED = 0
 
+Cluster = Literal["none", "scene", "trajectory"]
+"""What is drawn anew for an interval: episodes; or whole scenes, or all episodes of one start and one route or goal.
+
+The default is ``none``, which says how sure the mean is of other episodes *in these scenes*: most robots are tested in
+one place, of which no interval over scenes exists, and with few scenes such an interval is too narrow. For a claim
+about unseen scenes take ``scene``; where several instructions describe one route, as in R2R and RxR, ``trajectory``.
+"""
+
 _CACHED_MAPS = 4
 
 
@@ -39,7 +48,8 @@ class EpisodeScore:
 
     Attributes:
         reason: why it cannot be scored; empty if it can. Then ``metrics`` and ``choices`` are empty.
-        key: the episode's, to pair runs of several agents. end: how the episode ended, None if unknown.
+        key: the episode's, to pair runs of several agents. trajectory: what episodes of one start and route share.
+        end: how the episode ended, None if unknown.
         dataset: where the episode was read from; empty if it was generated.
         choices, provenance: of the score and of the log; episodes that have equal ones share them.
         evidence: what people added to the log after the run; empty if the rules ignore it.
@@ -53,6 +63,7 @@ class EpisodeScore:
     dataset: str = ""
     episode: str = ""
     key: str = ""
+    trajectory: str = ""
     seed: int | None = None
     end: str | None = None
     metrics: Metrics = field(default_factory=dict)
@@ -64,6 +75,10 @@ class EpisodeScore:
     def scorable(self) -> bool:
         """Whether there is a score."""
         return not self.reason
+
+    def cluster(self, by: Cluster) -> str:
+        """What the episode belongs to, for :data:`Cluster`."""
+        return {"none": str(self.path), "scene": self.scene, "trajectory": self.trajectory}[by]
 
     @property
     def split(self) -> str:
@@ -78,9 +93,10 @@ class GroupSummary:
     Attributes:
         scene: its name, or how many there are.
         episodes: scored; unscored: logs that could not be.
-        intervals: per metric; empty if nothing was scored. Shares have Wilson's interval, the others bootstrap.
+        intervals: per metric; empty if nothing was scored. Shares have Wilson's interval, the others bootstrap; by
+            clusters all have bootstrap. Of a single cluster there is none: its ends are NaN.
         counts: per metric, how many of the scored episodes have it.
-        resamples: of the bootstrap.
+        resamples: of the bootstrap. cluster, clusters: what was drawn, and how many there are.
     """
 
     task: str
@@ -92,6 +108,8 @@ class GroupSummary:
     intervals: dict[str, Interval]
     counts: dict[str, int]
     resamples: int
+    cluster: Cluster = "none"
+    clusters: int = 0
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
@@ -117,29 +135,33 @@ def score_logs(
     rules: Rules | None = None,
     on_scored: Callable[[EpisodeScore], None] | None = None,
     workers: int = 1,
+    limit_s: float = LIMIT_S,
 ) -> list[EpisodeScore]:
     """Score each log; one that cannot be scored says why and does not stop the others.
 
     Args:
         on_scored: called after each, in order, for progress.
         workers: processes; the scores do not depend on it. See :func:`robot_runtime.scoring.pool.map_in_order`.
+        limit_s: for one log, where there are several processes.
     """
     scores = []
-    for score in iter_scores(paths, rules, workers):
+    for score in iter_scores(paths, rules, workers, limit_s):
         scores.append(score)
         if on_scored is not None:
             on_scored(score)
     return scores
 
 
-def iter_scores(paths: Sequence[Path], rules: Rules | None = None, workers: int = 1) -> Iterator[EpisodeScore]:
+def iter_scores(
+    paths: Sequence[Path], rules: Rules | None = None, workers: int = 1, limit_s: float = LIMIT_S
+) -> Iterator[EpisodeScore]:
     """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
     shared: dict[str, dict[str, Any]] = {}
 
     def share(facts: dict[str, Any]) -> dict[str, Any]:
         return shared.setdefault(json.dumps(plain(facts), sort_keys=True), facts)
 
-    for score in map_in_order(partial(_score_chunk, rules=rules), paths, workers, _died):
+    for score in map_in_order(partial(_score_chunk, rules=rules), paths, workers, lost_score, limit_s=limit_s):
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))
 
 
@@ -181,13 +203,19 @@ class _Maps:
         return self._maps[key]
 
 
-def _score_chunk(paths: Sequence[Path], rules: Rules | None) -> list[EpisodeScore]:
+def _score_chunk(paths: Sequence[Path], rules: Rules | None) -> Iterator[EpisodeScore]:
     maps = _Maps()
-    return [_score_log(path, rules, maps) for path in paths]
+    for path in paths:
+        yield _score_log(path, rules, maps)
 
 
-def _died(path: Path) -> EpisodeScore:
-    return EpisodeScore(path, reason="the process that scored it was killed: not enough memory, or a damaged log")
+def lost_score(path: Path, how: Lost) -> EpisodeScore:
+    """The score of a log whose process died or hung: none, and that."""
+    reasons = {
+        "died": "the process that scored it was killed: not enough memory, or a damaged log",
+        "hung": "scoring it took longer than the limit: a disk that does not answer, or a damaged log",
+    }
+    return EpisodeScore(path, reason=reasons[how])
 
 
 def _score_log(path: Path, rules: Rules | None, maps: _Maps) -> EpisodeScore:
@@ -208,6 +236,7 @@ def _score(log: LogReader, rules: Rules | None, maps: _Maps) -> EpisodeScore:
         dataset=header.dataset,
         episode=header.episode.id,
         key=header.episode.key,
+        trajectory=_trajectory(header.episode),
         seed=header.seed,
         end=end.reason.value if end is not None else None,
         provenance=header.provenance,
@@ -224,6 +253,16 @@ def _score(log: LogReader, rules: Rules | None, maps: _Maps) -> EpisodeScore:
         return replace(facts, reason=error.message)
     except (ValueError, ZeroDivisionError) as error:  # a metric is not defined for this episode under these rules
         return replace(facts, reason=f"cannot be scored: {error}")
+
+
+def _trajectory(episode: Episode) -> str:
+    """What episodes of one start and one route or goal share: the dataset's number, else both in centimetres."""
+    said = episode.instruction
+    if said is not None and said.trajectory_id is not None:
+        return f"{episode.scene}/{said.trajectory_id}"
+    ends = episode.reference_path[-1:] or [(goal.x_m, goal.y_m) for goal in episode.goals]
+    places = [(episode.start.x_m, episode.start.y_m), *sorted(end[:2] for end in ends)]
+    return f"{episode.scene}/" + " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
 
 
 def _without_end(log: LogReader) -> str:
@@ -250,21 +289,29 @@ def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], l
     return groups
 
 
-def summarise(scores: Iterable[EpisodeScore]) -> list[GroupSummary]:
+def summarise(scores: Iterable[EpisodeScore], cluster: Cluster = "none") -> list[GroupSummary]:
     """Means with intervals per group of :func:`grouped`."""
-    return [_summary(task, split, agent, members) for (task, split, agent, _), members in grouped(scores).items()]
+    groups = grouped(scores).items()
+    return [_summary(task, split, agent, members, cluster) for (task, split, agent, _), members in groups]
 
 
-def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore]) -> GroupSummary:
-    scored = [score.metrics for score in members if score.scorable]
+def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore], by: Cluster) -> GroupSummary:
+    scored = [score for score in members if score.scorable]
     scenes = list(dict.fromkeys(score.scene for score in members))
     scene = scenes[0] if len(scenes) == 1 else f"{len(scenes)} scenes"
-    values = {name: present(metrics.get(name) for metrics in scored) for name in ALL_METRICS}
     resamples = min(RESAMPLES, max(LEAST_RESAMPLES, _DRAWN // max(1, len(scored))))
-    intervals = {name: _interval(name, column, resamples) for name, column in values.items() if column}
-    counts = {name: len(values[name]) for name in intervals}
+    clusters = {score.cluster(by) for score in scored}
+    intervals, counts = {}, {}
+    for name in ALL_METRICS:
+        having = [score for score in scored if present([score.metrics.get(name)])]
+        if having:
+            values = present(score.metrics[name] for score in having)
+            drawn = None if by == "none" else [score.cluster(by) for score in having]
+            intervals[name], counts[name] = _interval(name, values, resamples, drawn), len(having)
     unscored = len(members) - len(scored)
-    return GroupSummary(task, split, agent, scene, len(scored), unscored, intervals, counts, resamples)
+    return GroupSummary(
+        task, split, agent, scene, len(scored), unscored, intervals, counts, resamples, by, len(clusters)
+    )
 
 
 def present(values: Iterable[float | bool | int | None]) -> list[float]:
@@ -272,7 +319,11 @@ def present(values: Iterable[float | bool | int | None]) -> list[float]:
     return [float(value) for value in values if value is not None and not math.isnan(value)]
 
 
-def _interval(name: str, values: Sequence[float], resamples: int) -> Interval:
+def _interval(name: str, values: Sequence[float], resamples: int, clusters: Sequence[str] | None) -> Interval:
+    if clusters is not None and len(set(clusters)) < 2:
+        return Interval(math.fsum(values) / len(values), math.nan, math.nan)
+    if clusters is not None:
+        return bootstrap_mean(values, CONFIDENCE, resamples, SEED, clusters)
     if name in SHARES:
         return wilson(round(math.fsum(values)), len(values), CONFIDENCE)
     return bootstrap_mean(values, CONFIDENCE, resamples, SEED)

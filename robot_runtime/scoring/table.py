@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.scoring.intervals import Interval
-from robot_runtime.scoring.summary import CONFIDENCE, EpisodeScore, GroupSummary, summarise
+from robot_runtime.scoring.summary import CONFIDENCE, Cluster, EpisodeScore, GroupSummary, summarise
 
 COLUMNS = {
     "success": ("success", "%", 100.0, 1),
@@ -43,10 +43,15 @@ _LISTED = 30
 """So many logs without a score are listed one by one; the JSON lists all."""
 
 
-def table(scores: Sequence[EpisodeScore]) -> Group:
+FEW_CLUSTERS = 20
+"""With fewer, an interval over clusters is too narrow, which tables then say."""
+
+
+def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
-    blocks = [part for group in summarise(scores) for part in (_block(group), Text())]
-    intervals = Text(f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others", style="dim")
+    groups = summarise(scores, cluster)
+    blocks = [part for group in groups for part in (_block(group), Text())]
+    intervals = Text(intervals_text(groups), style="dim")
     return Group(*blocks, *([intervals] if blocks else []), *_added(scores), *_not_scored(scores))
 
 
@@ -56,6 +61,7 @@ def _block(group: GroupSummary) -> Group:
             Text(group.task, style="bold"),
             *(Text(part) for part in (group.split, group.agent or "no agent", group.scene) if part),
             Text(count(group)),
+            *([Text(f"{group.clusters} clusters by {group.cluster}")] if group.cluster != "none" else []),
         ]
     )
     rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -90,6 +96,17 @@ def _not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
     ]
 
 
+def intervals_text(groups: Sequence[GroupSummary]) -> str:
+    """How the intervals were made, and where they say less than they seem to."""
+    by = groups[0].cluster if groups else "none"
+    if by == "none":
+        return f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others"
+    many = f"{by}s" if by == "scene" else "trajectories"
+    few = min(group.clusters for group in groups)
+    warning = f"; of fewer than {FEW_CLUSTERS}, too narrow" if few < FEW_CLUSTERS else ""
+    return f"{CONFIDENCE:.0%} intervals: bootstrap over {many}" + warning
+
+
 def cell(name: str, value: float) -> str:
     """A metric's value as tables print it, without unit."""
     _, _, factor, digits = COLUMNS[name]
@@ -106,7 +123,9 @@ def episode_cell(name: str, value: float | bool | int | None) -> str:
 
 
 def interval_text(name: str, interval: Interval) -> str:
-    """The ends of a metric's interval as tables print them."""
+    """The ends of a metric's interval as tables print them; a dash where there is none."""
+    if math.isnan(interval.low):
+        return "–"
     return f"[{cell(name, interval.low)}, {cell(name, interval.high)}]"
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from synthetic import DOWN, FORWARD, STOP
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.episodes.episode import ObjectPose
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.objects import ObjectPose
 from robot_runtime.recording.evidence import (
     Evidence,
     RunIdentity,

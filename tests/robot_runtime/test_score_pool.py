@@ -1,34 +1,49 @@
-"""Results come in order from any number of processes, also when some of them are killed."""
+"""Results come in order from any number of processes, also when some of them are killed or never answer."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
-from robot_runtime.scoring.pool import cores, map_in_order
+from robot_runtime.scoring.pool import Lost, cores, map_in_order
+from robot_runtime.scoring.summary import lost_score, score_log
 
 DEADLY = (5, 21)
+ENDLESS = (6, 23)
 
 
-def square(numbers: Sequence[int]) -> list[int]:
-    return [number * number for number in numbers]
+def square(numbers: Sequence[int]) -> Iterator[int]:
+    for number in numbers:
+        yield number * number
 
 
-def square_or_die(numbers: Sequence[int]) -> list[int]:
-    if set(numbers) & set(DEADLY):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return square(numbers)
+def square_or_die(numbers: Sequence[int]) -> Iterator[int]:
+    for number in numbers:
+        if number in DEADLY:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield number * number
 
 
-def refuse(numbers: Sequence[int]) -> list[int]:
+def square_or_hang(numbers: Sequence[int]) -> Iterator[int]:
+    for number in numbers:
+        if number in ENDLESS:
+            while True:
+                time.sleep(3600)
+        yield number * number
+
+
+def refuse(numbers: Sequence[int]) -> Iterator[int]:
     raise ValueError(f"not these: {list(numbers)}")
+    yield 0
 
 
-def minus(number: int) -> int:
-    return -number
+def minus(number: int, how: Lost) -> int:
+    return -number if how == "died" else -1000 - number
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -39,6 +54,11 @@ def test_results_are_in_order(workers: int) -> None:
 def test_an_item_that_kills_its_process_is_told_and_the_others_are_done() -> None:
     results = list(map_in_order(square_or_die, range(25), 2, minus, chunk=4))
     assert results == [-n if n in DEADLY else n * n for n in range(25)]
+
+
+def test_an_item_that_never_ends_is_told_and_the_others_are_done() -> None:
+    results = list(map_in_order(square_or_hang, range(25), 2, minus, chunk=4, limit_s=0.5))
+    assert results == [-1000 - n if n in ENDLESS else n * n for n in range(25)]
 
 
 def test_an_error_of_the_function_is_not_swallowed() -> None:
@@ -55,3 +75,13 @@ def test_one_may_stop_asking() -> None:
 def test_nothing_to_do() -> None:
     assert list(map_in_order(square, [], 4, minus)) == []
     assert cores() >= 1
+
+
+def test_a_log_that_is_lost_says_how() -> None:
+    reasons = [lost_score(Path("x.mcap"), how).reason for how in ("died", "hung")]
+    assert ["was killed" in reasons[0], "longer than the limit" in reasons[1]] == [True, True]
+
+
+def test_a_pipe_is_no_log_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.mcap")
+    assert "is not a file" in score_log(tmp_path / "x.mcap").reason
