@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_type_hints
 
@@ -28,6 +29,16 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 SHORT_FLOAT = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
 """What YAML 1.2 and :func:`read_yaml` take for a number and PyYAML's writers leave unquoted as text: 1e-3."""
+
+MAX_FOREIGN_DEPTH = 32
+
+_DEEPER = (
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+)
+_SHALLOWER = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 _FASTEST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -58,18 +69,59 @@ def read_yaml(path: Path) -> Any:
         ConfigError: missing, unreadable, not UTF-8 or not YAML, or with a repeated key; names file, line and column.
     """
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file", "check the path, or list presets with `robot-runtime info`"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}", "check that it is a readable UTF-8 text file") from error
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The document that a text holds. Raises ``ConfigError``; names ``where``, line and column."""
+    with _yaml_errors(where):
+        return yaml.load(text, Loader=_Loader)
+
+
+def parse_foreign_yaml(data: bytes, where: str) -> Any:
+    """The document in bytes that anybody may have written: without aliases, which can blow up a page of text to
+    gigabytes, and without depths at which the parser's own stack ends.
+
+    Raises:
+        ConfigError: for what :func:`read_yaml` refuses, and for those two.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: cannot be read: {error}", "write it as UTF-8 text") from error
+    depth = 0
+    with _yaml_errors(where):
+        for token in yaml.scan(text, Loader=_FASTEST_LOADER):
+            if isinstance(token, yaml.AliasToken):
+                line = token.start_mark.line + 1
+                raise ConfigError(f"{where}: line {line} refers to an anchor", "write the value out")
+            if isinstance(token, _DEEPER):
+                depth += 1
+            elif isinstance(token, _SHALLOWER):
+                depth -= 1
+            if depth > MAX_FOREIGN_DEPTH:
+                raise ConfigError(
+                    f"{where}: line {token.start_mark.line + 1} is nested more than {MAX_FOREIGN_DEPTH} deep",
+                    "write it as the documentation shows",
+                )
+    return parse_yaml(text, where)
+
+
+@contextmanager
+def _yaml_errors(where: str) -> Iterator[None]:
+    try:
+        yield
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
-        raise ConfigError(f"{path}:{where} is not valid YAML: {problem}", "mend the YAML at that place") from error
+        raise ConfigError(f"{where}:{place} is not valid YAML: {problem}", "mend the YAML at that place") from error
 
 
 def parse(data: Any, cls: type[T], where: str) -> T:
@@ -94,6 +146,11 @@ def parse(data: Any, cls: type[T], where: str) -> T:
         close = difflib.get_close_matches(str(problem["loc"][-1]), _field_names(cls), n=1) if misspelt else []
         remedy = f"did you mean {close[0]!r}?" if close else f"mend {field!r} there"
         raise ConfigError(f"{where}: field {field!r}: {message}", remedy) from error
+
+
+def unparse(value: Any) -> Any:
+    """The inverse of :func:`parse`: a dataclass as mappings, lists, strings and numbers, without what is None."""
+    return _adapter(cast(Hashable, type(value))).dump_python(value, mode="json", exclude_none=True)
 
 
 def load(path: Path, cls: type[T]) -> T:
@@ -186,5 +243,5 @@ def _parents(module_name: str) -> tuple[str, ...]:
 
 
 def _install_hint(module_name: str, missing: str) -> str:
-    extra = {"sim_bridge": "sim"}.get(module_name.split(".")[0])
+    extra = {"onnxruntime": "onnx", "torch": "torch"}.get(missing, {"sim_bridge": "sim"}.get(module_name.split(".")[0]))
     return f"pip install 'robot-runtime[{extra}]'" if extra else f"install the package that provides {missing!r}"

@@ -104,3 +104,15 @@ class PolicyError(RuntimeFault):
     """A policy or agent cannot be loaded, lacks an observation, or raised."""
 
     exit_code = 9
+
+
+class PackageError(PolicyError):
+    """A policy package is incomplete, damaged, contradicts itself, or tries what it must not."""
+
+
+class PolicyMismatch(PolicyError):
+    """A policy was trained with another camera, other actions or another goal than the task or robot has."""
+
+
+class PolicyOutputError(PolicyError):
+    """A network gave something that no action can be chosen from: NaN, infinity, or another shape than it declared."""

@@ -32,11 +32,12 @@ class EpisodeRun:
 
 
 def check_policy(policy: Policy, task: Task) -> None:
-    """Whether the task shows the policy what it needs.
+    """Whether the policy can run in the task, which shows it what it needs.
 
     Raises:
-        PolicyError: naming the sensors that are missing.
+        PolicyError: naming the sensors that are missing, or what else does not fit.
     """
+    policy.check(task)
     missing = [name for name in policy.needs if name not in task.sensors]
     if missing:
         message = f"policy {policy.name!r} needs {', '.join(missing)}, which task {task.name!r} does not have"

@@ -51,6 +51,9 @@ class Policy(ABC):
     needs: ClassVar[tuple[str, ...]] = ()
     privileged: ClassVar[bool] = False
 
+    def check(self, task: Task) -> None:
+        """Whether it can run in a task, beyond its sensors; called before the robot moves. Raises ``PolicyError``."""
+
     @abstractmethod
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode. ``world`` is given to privileged policies only."""

@@ -69,9 +69,18 @@ class Classical(Policy):
         if blocked:
             self._grid.touch(pose, self._task.robot_radius_m)
         action = self._mission.decide(pose, observation)
-        self._contacts.acted(action)
-        self._tilt_rad += self._task.magnitudes.displacement(action).tilt_rad
+        self._take_note(action)
         return action
+
+    def overruled(self, action: Action) -> None:
+        """The robot carries out this action instead of the one decided on last, as when it only advises."""
+        self._tilt_rad = self._tilt_before_rad
+        self._take_note(action)
+
+    def _take_note(self, action: Action) -> None:
+        self._contacts.acted(action)
+        self._tilt_before_rad = self._tilt_rad
+        self._tilt_rad += self._task.magnitudes.displacement(action).tilt_rad
 
     def info(self) -> dict[str, Any]:
         return self._mission.info()

@@ -1,0 +1,98 @@
+"""The resampling kernels with which the training frameworks shrink images, to the last bit or 1e-6.
+
+They are not interchangeable: torch's "area" averages over adaptive bins that overlap, OpenCV's ``INTER_AREA`` over
+fractional pixels, Pillow's bilinear is a triangle as wide as the shrinking asks for. Between them one image differs by
+up to ten grey levels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def torch_area(image: Array, height: int, width: int) -> Array:
+    """``torch.nn.functional.interpolate(mode="area")`` of an image, cast back to its type as habitat-lab does.
+
+    Output pixel ``i`` of ``n`` is the mean over input pixels ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``,
+    in rows as in columns (torch ``aten/src/ATen/native/AdaptivePooling.h``). The cast truncates.
+
+    Args:
+        image: (H, W, C), uint8 or float32.
+
+    Returns:
+        (height, width, C), of the same type. uint8 exactly as torch's; float32 within 1e-6 of the values' size.
+    """
+    row_start, row_count = _bins(image.shape[0], height)
+    column_start, column_count = _bins(image.shape[1], width)
+    exact = image.dtype == np.uint8
+    wide = np.uint32 if exact else np.float32
+    rows = _window_sums(image, row_start, row_count, 0, np.dtype(np.uint16 if _fits(row_count) and exact else wide))
+    sums = _window_sums(rows, column_start, column_count, 1, np.dtype(wide))
+    counts = row_count[:, None, None] * column_count[None, :, None]
+    if exact:
+        return (sums // counts.astype(np.uint32)).astype(np.uint8)
+    return (sums / counts.astype(np.float32)).astype(image.dtype)
+
+
+def pil_bilinear(image: Array, height: int, width: int) -> Array:
+    """``PIL.Image.resize((width, height), BILINEAR)``, which AllenAct's sensors use; done by Pillow itself.
+
+    Args:
+        image: uint8 (H, W, 3), or float32 (H, W, 1).
+
+    Returns:
+        (height, width, C), of the same type.
+    """
+    from PIL import Image
+
+    plane = image if image.shape[2] == 3 else image[:, :, 0]
+    resized = Image.fromarray(np.ascontiguousarray(plane)).resize((width, height), Image.Resampling.BILINEAR)
+    return np.asarray(resized, image.dtype).reshape(height, width, image.shape[2])
+
+
+def torch_nearest(image: Array, height: int, width: int) -> Array:
+    """``torch.nn.functional.interpolate(mode="nearest")``: pixel ``floor(i * (size / n))``, in float32 as torch does.
+
+    Args:
+        image: (H, W, C) of any type; ids of objects may only be resized like this.
+    """
+    return image[_nearest(image.shape[0], height)][:, _nearest(image.shape[1], width)]
+
+
+def _bins(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First pixel, and number of pixels, of each output pixel's bin."""
+    index = np.arange(count)
+    start = index * size // count
+    return start.astype(np.intp), (-(-(index + 1) * size // count) - start).astype(np.intp)
+
+
+def _fits(counts: NDArray[np.intp]) -> bool:
+    return int(counts.max()) * 255 <= np.iinfo(np.uint16).max
+
+
+def _window_sums(
+    image: Array, start: NDArray[np.intp], counts: NDArray[np.intp], axis: int, dtype: np.dtype[Any]
+) -> Array:
+    """Sums over ``counts`` pixels from ``start`` along an axis."""
+    total = np.take(image, start, axis).astype(dtype)
+    last = image.shape[axis] - 1
+    for offset in range(1, int(counts.max())):
+        part = np.take(image, np.minimum(start + offset, last), axis)
+        inside = counts > offset
+        if inside.all():
+            total += part
+        else:
+            where = (slice(None),) * axis + (inside,)
+            total[where] += part[where]
+    return total
+
+
+def _nearest(size: int, count: int) -> NDArray[np.intp]:
+    scale = np.float32(size) / np.float32(count)
+    index = np.floor(np.arange(count, dtype=np.float32) * scale).astype(np.intp)
+    return np.asarray(np.minimum(index, size - 1))

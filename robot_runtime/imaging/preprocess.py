@@ -1,0 +1,287 @@
+"""What stands between a task's observation and a network's input: an ordered list of operations, each one exact.
+
+The order is part of the policy: resize, then crop, is another image than crop, then resize. Each operation names the
+keys that it changes and the arithmetic that it does, so that two readers of one manifest feed a network the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from robot_runtime import config
+from robot_runtime.errors import PolicyError
+from robot_runtime.imaging.kernels import pil_bilinear, torch_area, torch_nearest
+
+Array = NDArray[Any]
+
+Kernel = Literal["torch_area", "pil_bilinear", "torch_nearest"]
+
+MAX_SIDE = 4096
+"""Pixels; a manifest that asks for more is damaged or means harm."""
+
+_KERNELS = {"torch_area": torch_area, "pil_bilinear": pil_bilinear, "torch_nearest": torch_nearest}
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """What all operations have: the keys that they change."""
+
+    keys: tuple[str, ...]
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not self.keys or len(set(self.keys)) < len(self.keys):
+            raise ValueError(f"needs one key or more, each once, got {list(self.keys)}")
+
+    def apply(self, array: Array) -> Array:
+        """The changed array; the given one stays as it is.
+
+        Raises:
+            ValueError: for an array that the operation is not made for.
+        """
+        raise TypeError(f"{type(self).__name__} is not an operation")
+
+
+@dataclass(frozen=True)
+class ResizeShortestEdge(_Operation):
+    """Habitat's ``ResizeShortestEdge``: both sides times ``size / shorter side``, cut off to whole pixels.
+
+    ``habitat_baselines/utils/common.py``, ``image_resize_shortest_edge``: the scale is a double, the sides are
+    ``int(side * scale)``, uint8 is truncated.
+    """
+
+    size: int
+    kernel: Kernel
+    op: Literal["resize_shortest_edge"] = "resize_shortest_edge"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_sides(self.size)
+
+    def apply(self, array: Array) -> Array:
+        height, width = _image(array, self.kernel).shape[:2]
+        scale = self.size / min(height, width)
+        height, width = int(height * scale), int(width * scale)
+        if not (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE):
+            raise ValueError(f"an image of {array.shape} would become {height}x{width}")
+        return array if array.shape[:2] == (height, width) else _KERNELS[self.kernel](array, height, width)
+
+
+@dataclass(frozen=True)
+class Resize(_Operation):
+    """To a size, whatever that does to the aspect."""
+
+    height: int
+    width: int
+    kernel: Kernel
+    op: Literal["resize"] = "resize"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_sides(self.height, self.width)
+
+    def apply(self, array: Array) -> Array:
+        _image(array, self.kernel)
+        if array.shape[:2] == (self.height, self.width):
+            return array
+        return _KERNELS[self.kernel](array, self.height, self.width)
+
+
+@dataclass(frozen=True)
+class CenterCrop(_Operation):
+    """Habitat's ``CenterCropper``: from ``side // 2 - size // 2`` on."""
+
+    height: int
+    width: int
+    op: Literal["center_crop"] = "center_crop"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_sides(self.height, self.width)
+
+    def apply(self, array: Array) -> Array:
+        height, width = _image(array).shape[:2]
+        if height < self.height or width < self.width:
+            raise ValueError(f"cannot crop {self.height}x{self.width} out of {height}x{width}")
+        top, left = height // 2 - self.height // 2, width // 2 - self.width // 2
+        return array[top : top + self.height, left : left + self.width]
+
+
+@dataclass(frozen=True)
+class NormalizeRange(_Operation):
+    """Clip to ``[low, high]``, then ``(x - low) / (high - low)``, in float32: Habitat's rule for depth in metres."""
+
+    low: float
+    high: float
+    op: Literal["normalize_range"] = "normalize_range"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self.low, self.high)
+
+    def apply(self, array: Array) -> Array:
+        low = np.float32(self.low)
+        clipped = np.clip(_float(array), low, np.float32(self.high))
+        return np.asarray((clipped - low) / np.float32(self.high - self.low))
+
+
+@dataclass(frozen=True)
+class Clip(_Operation):
+    """To ``[low, high]``, in float32."""
+
+    low: float
+    high: float
+    op: Literal["clip"] = "clip"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self.low, self.high)
+
+    def apply(self, array: Array) -> Array:
+        return np.clip(_float(array), np.float32(self.low), np.float32(self.high))
+
+
+@dataclass(frozen=True)
+class Divide(_Operation):
+    """By a number, in float32: colours by 255."""
+
+    by: float
+    op: Literal["divide"] = "divide"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if np.float32(self.by) == 0:
+            raise ValueError(f"cannot divide by {self.by}")
+
+    def apply(self, array: Array) -> Array:
+        return np.asarray(array.astype(np.float32) / np.float32(self.by))
+
+
+@dataclass(frozen=True)
+class Standardize(_Operation):
+    """``(x - mean) / std`` per channel, the last axis, in float32."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    op: Literal["standardize"] = "standardize"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.mean) != len(self.std) or not self.mean or np.array(self.std, np.float32).min() <= 0:
+            raise ValueError(f"needs a mean and a positive std per channel, got {self.mean} and {self.std}")
+
+    def apply(self, array: Array) -> Array:
+        if not array.ndim or array.shape[-1] != len(self.mean):
+            raise ValueError(f"has {len(self.mean)} channels, the array has shape {array.shape}")
+        return np.asarray((_float(array) - np.array(self.mean, np.float32)) / np.array(self.std, np.float32))
+
+
+@dataclass(frozen=True)
+class ChannelOrder(_Operation):
+    """Channel ``order[i]`` becomes channel ``i``: ``[2, 1, 0]`` makes BGR of RGB."""
+
+    order: tuple[int, ...]
+    op: Literal["channel_order"] = "channel_order"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.order or sorted(self.order) != list(range(len(self.order))):
+            raise ValueError(f"order must name each channel once, got {list(self.order)}")
+
+    def apply(self, array: Array) -> Array:
+        if _image(array).shape[2] != len(self.order):
+            raise ValueError(f"has {len(self.order)} channels, the image has {array.shape[2]}")
+        return array[:, :, list(self.order)]
+
+
+@dataclass(frozen=True)
+class ChannelsFirst(_Operation):
+    """(H, W, C) becomes (C, H, W)."""
+
+    op: Literal["channels_first"] = "channels_first"
+
+    def apply(self, array: Array) -> Array:
+        return np.moveaxis(_image(array), 2, 0)
+
+
+@dataclass(frozen=True)
+class Cast(_Operation):
+    """To another type; of a float only the whole part goes into an integer, and only if it fits."""
+
+    dtype: Literal["uint8", "int32", "int64", "float32"]
+    op: Literal["cast"] = "cast"
+
+    def apply(self, array: Array) -> Array:
+        wanted = np.dtype(self.dtype)
+        if wanted.kind in "iu" and array.size:
+            limits, low, high = np.iinfo(wanted), array.min(), array.max()
+            if not limits.min <= low <= high <= limits.max:  # NaN is not there either
+                raise ValueError(f"values from {low} to {high} do not fit into {self.dtype}")
+        return array.astype(wanted)
+
+
+Operation = Annotated[
+    ResizeShortestEdge
+    | Resize
+    | CenterCrop
+    | NormalizeRange
+    | Clip
+    | Divide
+    | Standardize
+    | ChannelOrder
+    | ChannelsFirst
+    | Cast,
+    Field(discriminator="op"),
+]
+
+
+def preprocess(observation: Mapping[str, Array], operations: Sequence[Operation]) -> dict[str, Array]:
+    """The observation after all operations, in order. Keys that none names stay as they are, not copied.
+
+    Raises:
+        PolicyError: an operation names a key that is not there, or meets an array that it is not made for; says which.
+    """
+    result = dict(observation)
+    for position, operation in enumerate(operations):
+        where = f"preprocessing, operation {position} ({operation.op})"
+        for key in operation.keys:
+            if key not in result:
+                raise PolicyError(f"{where}: there is no {key!r}", f"name one of {', '.join(result)}")
+            try:
+                result[key] = operation.apply(result[key])
+            except ValueError as error:
+                raise PolicyError(f"{where} of {key!r}: {error}", "mend the policy's preprocessing") from error
+    return result
+
+
+def _check_sides(*sides: int) -> None:
+    if not all(0 < side <= MAX_SIDE for side in sides):
+        raise ValueError(f"sides must lie in 1..{MAX_SIDE} pixels, got {sides}")
+
+
+def _check_range(low: float, high: float) -> None:
+    if not np.float32(low) < np.float32(high):
+        raise ValueError(f"need low < high, got {low} and {high}")
+
+
+def _image(array: Array, kernel: Kernel | None = None) -> Array:
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(f"takes an image (H, W, C), got an array of shape {array.shape}")
+    if kernel == "torch_area" and array.dtype not in (np.uint8, np.float32):
+        raise ValueError(f"torch_area averages uint8 or float32, got {array.dtype}")
+    if kernel == "pil_bilinear" and (array.dtype.name, array.shape[2]) not in (("uint8", 3), ("float32", 1)):
+        raise ValueError(f"pil_bilinear takes uint8 (H, W, 3) or float32 (H, W, 1), got {array.dtype} {array.shape}")
+    return array
+
+
+def _float(array: Array) -> Array:
+    if array.dtype != np.float32:
+        raise ValueError(f"takes float32, got {array.dtype}: divide or cast first")
+    return array

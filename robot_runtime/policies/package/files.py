@@ -1,0 +1,185 @@
+"""Reading a package from a folder or zip that anybody may have written.
+
+Nothing is unpacked to disk, nothing outside the package is opened, nothing is read before its size is known and
+allowed, and nothing is used before its hash is the manifest's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+
+from robot_runtime import config
+from robot_runtime.errors import PackageError
+from robot_runtime.policies.package.manifest import MANIFEST_FILE, Manifest
+
+MAX_FILES = 64
+MAX_MANIFEST_BYTES = 1 << 20
+MAX_GOLDEN_BYTES = 1 << 28
+MAX_MODEL_BYTES = 1 << 31
+
+
+@dataclass(frozen=True)
+class PackageFiles:
+    """A package in memory, hashes checked; nothing in it was run yet."""
+
+    path: Path
+    manifest: Manifest
+    model: bytes
+    golden: bytes
+
+
+def is_package(path: Path) -> bool:
+    """Whether a path looks like a package, good or bad: a folder with a manifest, or a zip."""
+    return (path.is_dir() and (path / MANIFEST_FILE).exists()) or (path.suffix == ".zip" and path.is_file())
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a package.
+
+    Raises:
+        PackageError: there is no such package, or it holds no readable manifest.
+        ConfigError: the manifest is not one; names the field.
+    """
+    with _open(path) as container:
+        return _manifest(path, container)
+
+
+def read_package(path: Path) -> PackageFiles:
+    """A package's files.
+
+    Raises:
+        PackageError: no such package; a file is missing, too large, or another one than the manifest's hash says.
+        ConfigError: the manifest is not one; names the field.
+    """
+    with _open(path) as container:
+        manifest = _manifest(path, container)
+        model, golden = manifest.model, manifest.golden
+        return PackageFiles(
+            path,
+            manifest,
+            _checked(path, model.file, container.read(model.file, MAX_MODEL_BYTES), model.sha256),
+            _checked(path, golden.file, container.read(golden.file, MAX_GOLDEN_BYTES), golden.sha256),
+        )
+
+
+class _Container(ABC):
+    """Where a package's files lie."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> _Container:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def read(self, name: str, limit: int) -> bytes:
+        """A file's content. Raises ``PackageError`` if it is missing, too large or unreadable."""
+
+    def close(self) -> None:
+        """Release it."""
+
+    def missing(self, name: str) -> PackageError:
+        return PackageError(f"{self.path}: there is no {name}", "write the package again, with all its files")
+
+    def too_large(self, name: str, size: int, limit: int) -> PackageError:
+        return PackageError(f"{self.path}: {name} has {size} bytes, {limit} are allowed", "check where it is from")
+
+
+class _Folder(_Container):
+    def read(self, name: str, limit: int) -> bytes:
+        file = self.path / name
+        try:
+            status = file.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                raise PackageError(f"{file}: is not a regular file", "put the file itself there, not a link to it")
+            if status.st_size > limit:
+                raise self.too_large(name, status.st_size, limit)
+            return file.read_bytes()
+        except FileNotFoundError as error:
+            raise self.missing(name) from error
+        except OSError as error:
+            raise PackageError(f"{file}: cannot be read: {error.strerror}", "check who may read it") from error
+
+
+class _Zip(_Container):
+    """Only a zip's listed members, by their exact names, so no name can lead out of it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            raise PackageError(f"{path}: is not a readable zip: {error}", "copy the package again") from error
+        try:
+            self._check_names()
+        except PackageError:
+            self._zip.close()
+            raise
+
+    def close(self) -> None:
+        self._zip.close()
+
+    def read(self, name: str, limit: int) -> bytes:
+        try:
+            info = self._zip.getinfo(name)
+        except KeyError:
+            raise self.missing(name) from None
+        if info.file_size > limit:
+            raise self.too_large(name, info.file_size, limit)
+        try:
+            with self._zip.open(info) as file:
+                data = file.read(info.file_size + 1)
+        except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise PackageError(f"{self.path}: {name} cannot be read: {error}", "copy the package again") from error
+        if len(data) != info.file_size:
+            raise PackageError(f"{self.path}: {name} is longer than the zip says", "check where it is from")
+        return data
+
+    def _check_names(self) -> None:
+        members = self._zip.infolist()
+        names = [member.filename for member in members]
+        if len(names) > MAX_FILES or len(set(names)) < len(names):
+            raise PackageError(
+                f"{self.path}: {len(names)} members, of which {MAX_FILES} are allowed, each name once",
+                "write the package again",
+            )
+        for member in members:
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            if "/" in member.filename or "\\" in member.filename or kind not in (0, stat.S_IFREG):
+                raise PackageError(
+                    f"{self.path}: member {member.filename!r} is no plain file beside the manifest",
+                    "a package is flat: put its files at the top of the zip",
+                )
+
+
+def _open(path: Path) -> _Container:
+    if path.is_dir():
+        return _Folder(path)
+    if path.is_file():
+        return _Zip(path)
+    raise PackageError(f"{path}: there is no such policy package", "give the folder or the zip that holds policy.yaml")
+
+
+def _manifest(path: Path, container: _Container) -> Manifest:
+    where = f"{path}: {MANIFEST_FILE}"
+    data = container.read(MANIFEST_FILE, MAX_MANIFEST_BYTES)
+    return config.parse(config.parse_foreign_yaml(data, where), Manifest, where)
+
+
+def _checked(path: Path, name: str, data: bytes, sha256: str) -> bytes:
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise PackageError(
+            f"{path}: {name} has SHA-256 {found}, the manifest says {sha256}",
+            "the file was damaged or exchanged: get the package again, or write it again if you changed the file",
+        )
+    return data

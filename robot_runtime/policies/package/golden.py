@@ -1,0 +1,257 @@
+"""``golden.npz``: a recorded rollout that a network must repeat before it may drive a robot.
+
+Arrays, T steps long but for the sensors and the states:
+
+====================  ================================================================================================
+``first``             bool: an episode starts here (state zero, mask false, no previous action)
+``action``            int64: the action taken, which the next step is told; the largest logit's
+``input/NAME``        of the network's inputs that show something, as fed, with the manifest's shape
+``sensor/KEY``        the first few observations, from which preprocessing must make the first few inputs
+``output/NAME``       of the outputs that are no state: what the original network gave
+``state/NAME``        by input name: the states after the last step
+====================  ================================================================================================
+
+What was recorded is the original network, not the one in the package: the file therefore tells a damaged export,
+another operator library and another processor from the policy that was trained.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.errors import PackageError
+from robot_runtime.policies.formats.network import Network
+from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
+from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest
+from robot_runtime.policies.package.rollout import Rollout, prepare
+from robot_runtime.tasks.task import SENSOR_NAMES
+
+Array = NDArray[Any]
+
+MAX_ARRAYS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Golden:
+    """The file's arrays; see the module's table."""
+
+    first: NDArray[np.bool_]
+    action: NDArray[np.int64]
+    inputs: Mapping[str, Array]
+    sensors: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    states: Mapping[str, Array]
+
+    @property
+    def steps(self) -> int:
+        """T."""
+        return len(self.first)
+
+    def prepared(self, step: int) -> dict[str, Array]:
+        """The inputs of one step that show something."""
+        return {name: array[step] for name, array in self.inputs.items()}
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        arrays: dict[str, Array] = {"first": self.first, "action": self.action}
+        for prefix, group in _groups(self).items():
+            arrays.update({f"{prefix}/{name}": array for name, array in group.items()})
+        file = io.BytesIO()
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How a network did on a golden rollout.
+
+    Attributes:
+        logit_difference, state_difference, input_difference: largest absolute ones; of inputs, what preprocessing made
+            of the recorded sensors.
+        same_actions: steps at which the largest logit was the recorded one.
+    """
+
+    steps: int
+    same_actions: int
+    logit_difference: float
+    state_difference: float
+    input_difference: float
+
+
+def record(
+    manifest: Manifest,
+    network: Network,
+    observations: Sequence[Mapping[str, Array]],
+    starts: Sequence[int] = (0,),
+    keep_sensors: int = 2,
+) -> Golden:
+    """Run the original network over observations of the task, and note everything.
+
+    Args:
+        manifest: ``model`` and ``golden`` in it are not looked at.
+        network: the original, by the manifest's names; any :class:`Network`, such as one that calls eager PyTorch.
+        starts: steps at which an episode starts, 0 among them.
+        keep_sensors: so many raw observations go into the file: images are large.
+    """
+    rollout = Rollout(manifest, network)
+    logits_name = manifest.outputs_of(LOGITS)[0].name
+    value_name = next((tensor.name for tensor in manifest.outputs_of(VALUE)), None)
+    inputs: list[dict[str, Array]] = []
+    outputs: dict[str, list[Array]] = {name: [] for name in (logits_name, value_name) if name is not None}
+    actions = []
+    for step, observation in enumerate(observations):
+        if step in starts:
+            rollout.reset()
+        inputs.append(prepare(manifest, observation))
+        logits, value = rollout.step(inputs[-1])
+        outputs[logits_name].append(logits.reshape(manifest.outputs_of(LOGITS)[0].shape))
+        if value_name is not None:
+            outputs[value_name].append(np.full(manifest.outputs_of(VALUE)[0].shape, value, np.float32))
+        actions.append(int(logits.argmax()))
+        rollout.acted(actions[-1])
+    return Golden(
+        first=np.isin(np.arange(len(actions)), starts),
+        action=np.array(actions, np.int64),
+        inputs={name: np.stack([step[name] for step in inputs]) for name in inputs[0]},
+        sensors={key: np.stack([o[key] for o in observations[:keep_sensors]]) for key in manifest.needs},
+        outputs={name: np.stack(values) for name, values in outputs.items()},
+        states=dict(rollout.state),
+    )
+
+
+def read(manifest: Manifest, data: bytes) -> Golden:
+    """The file's arrays, of which none is a pickle.
+
+    Raises:
+        PackageError: not such a file, too large, or not a rollout of this manifest.
+    """
+    arrays = _arrays(manifest, data)
+    try:
+        golden = Golden(
+            first=_typed(arrays, "first", "bool", (manifest.golden.steps,)),
+            action=_typed(arrays, "action", "int64", (manifest.golden.steps,)),
+            inputs={
+                tensor.name: _typed(
+                    arrays, f"input/{tensor.name}", tensor.dtype, (manifest.golden.steps, *tensor.shape)
+                )
+                for tensor in manifest.inputs
+                if tensor.role in SENSOR_NAMES
+            },
+            sensors={key: arrays[f"sensor/{key}"] for key in manifest.needs},
+            outputs={
+                tensor.name: _typed(
+                    arrays, f"output/{tensor.name}", tensor.dtype, (manifest.golden.steps, *tensor.shape)
+                )
+                for tensor in manifest.outputs
+                if tensor.role != RECURRENT
+            },
+            states={
+                tensor.name: _typed(arrays, f"state/{tensor.name}", tensor.dtype, tensor.shape)
+                for tensor in manifest.inputs_of(RECURRENT)
+            },
+        )
+        if not golden.first[0]:
+            raise ValueError("the first step is not an episode's first")
+        if len({len(array) for array in golden.sensors.values()}) != 1:
+            raise ValueError("the sensors have different numbers of observations")
+    except KeyError as error:
+        raise _bad(manifest, f"there is no array {error}") from error
+    except ValueError as error:
+        raise _bad(manifest, str(error)) from error
+    return golden
+
+
+def replay(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
+    """Run a network over the recorded inputs and compare; preprocessing over the recorded sensors as well.
+
+    Raises:
+        PolicyError: the network or the preprocessing failed.
+    """
+    input_difference = 0.0
+    kept = len(next(iter(golden.sensors.values())))
+    for step in range(min(kept, golden.steps)):
+        prepared = prepare(manifest, {key: array[step] for key, array in golden.sensors.items()})
+        for name, array in prepared.items():
+            input_difference = max(input_difference, _difference(array, golden.inputs[name][step]))
+    rollout = Rollout(manifest, network)
+    expected = golden.outputs[manifest.outputs_of(LOGITS)[0].name]
+    logit_difference, same = 0.0, 0
+    for step in range(golden.steps):
+        if golden.first[step]:
+            rollout.reset()
+        logits, _ = rollout.step(golden.prepared(step))
+        logit_difference = max(logit_difference, _difference(logits, expected[step].reshape(-1)))
+        same += int(logits.argmax() == golden.action[step])
+        rollout.acted(int(golden.action[step]))
+    state_difference = max(
+        (_difference(rollout.state[name], array) for name, array in golden.states.items()), default=0.0
+    )
+    return Agreement(golden.steps, same, logit_difference, state_difference, input_difference)
+
+
+def check(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
+    """:func:`replay`, which must agree within the manifest's tolerances, with the same largest logit at every step.
+
+    Raises:
+        PackageError: it does not; names what, by how much.
+    """
+    found, rule = replay(manifest, golden, network), manifest.golden
+    for what, difference, limit in (
+        ("preprocessed inputs", found.input_difference, rule.input_atol),
+        ("logits", found.logit_difference, rule.logit_atol),
+        ("recurrent states", found.state_difference, rule.state_atol),
+    ):
+        if not difference <= limit:
+            raise PackageError(
+                f"policy {manifest.name!r}: {what} differ from the golden rollout by {difference:.3g}, {limit:g} is "
+                f"allowed ({network.runtime})",
+                "this machine computes another policy than was trained: compare library versions with the manifest",
+            )
+    if found.same_actions < found.steps:
+        raise PackageError(
+            f"policy {manifest.name!r}: the largest logit is the golden rollout's at {found.same_actions} of "
+            f"{found.steps} steps ({network.runtime})",
+            "this machine computes another policy than was trained: compare library versions with the manifest",
+        )
+    return found
+
+
+def _groups(golden: Golden) -> dict[str, Mapping[str, Array]]:
+    return {"input": golden.inputs, "sensor": golden.sensors, "output": golden.outputs, "state": golden.states}
+
+
+def _arrays(manifest: Manifest, data: bytes) -> dict[str, Array]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            if len(members) > MAX_ARRAYS or size > MAX_GOLDEN_BYTES:
+                raise ValueError(f"{len(members)} arrays of {size} bytes in all are too many")
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception as error:  # numpy, zipfile and zlib raise some ten kinds for damaged files
+        raise _bad(manifest, str(error)) from error
+
+
+def _typed(arrays: Mapping[str, Array], name: str, dtype: str, shape: tuple[int, ...]) -> Array:
+    array = arrays[name]
+    if array.dtype != np.dtype(dtype) or array.shape != shape:
+        raise ValueError(f"{name} is {array.dtype} {list(array.shape)}, not {dtype} {list(shape)}")
+    return array
+
+
+def _difference(a: Array, b: Array) -> float:
+    return float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max(initial=0.0))
+
+
+def _bad(manifest: Manifest, problem: str) -> PackageError:
+    return PackageError(
+        f"{manifest.golden.file}: is no golden rollout of this policy: {problem}", "write the package again"
+    )

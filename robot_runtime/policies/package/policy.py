@@ -1,0 +1,158 @@
+"""A package as a policy: preprocess, run the network, choose, remember."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from robot_runtime.actions import Action
+from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.policies.formats.network import Execution, Network, open_network
+from robot_runtime.policies.package import golden
+from robot_runtime.policies.package.compatibility import check_task
+from robot_runtime.policies.package.files import PackageFiles, read_package
+from robot_runtime.policies.package.manifest import Manifest, Mode, Selection
+from robot_runtime.policies.package.rollout import Rollout, prepare
+from robot_runtime.policies.package.selection import Selector
+from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package whose network runs and repeats its golden rollout."""
+
+    path: Path
+    manifest: Manifest
+    network: Network
+    agreement: golden.Agreement
+
+
+def load_package(path: Path, execution: Execution | None = None) -> Package:
+    """Read a package, open its network and have it repeat the golden rollout, which also warms it up.
+
+    Raises:
+        PackageError: the package is incomplete, damaged, contradicts itself, tries what it must not, or does not repeat
+            its golden rollout on this machine.
+        ConfigError: its manifest is none; names the field.
+        PolicyError: the library that runs it is missing or too old, or its network failed.
+    """
+    return open_package(read_package(path), execution)
+
+
+def open_package(files: PackageFiles, execution: Execution | None = None) -> Package:
+    """:func:`load_package` of files that were read already."""
+    manifest = files.manifest
+    recorded = golden.read(manifest, files.golden)
+    network = open_network(manifest, files.model, execution)
+    try:
+        return Package(files.path, manifest, network, golden.check(manifest, recorded, network))
+    except PolicyError:
+        network.close()
+        raise
+
+
+class PackagePolicy(Policy):
+    """The policy of a package.
+
+    Args:
+        package: loaded. selection: instead of the manifest's.
+
+    Attributes:
+        manifest: of the package, with the selection in force.
+    """
+
+    def __init__(self, package: Package, selection: Selection | None = None) -> None:
+        self.manifest = replace(package.manifest, selection=selection or package.manifest.selection)
+        self.name = self.manifest.name  # type: ignore[misc]  # one class stands for every package
+        self.needs = self.manifest.needs  # type: ignore[misc]
+        self.package = package
+        self._rollout = Rollout(self.manifest, package.network)
+        self._info: dict[str, Any] = {}
+        self._about: dict[str, Any] = {}
+
+    def check(self, task: Task) -> None:
+        check_task(self.manifest, task)
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Start an episode.
+
+        Raises:
+            PolicyMismatch: the task is not one that the policy was trained for.
+        """
+        self.check(task)
+        self._rollout.reset()
+        self._selector = Selector(self.manifest.selection, seed)
+        selection = self.manifest.selection
+        self._about = {
+            "package": {"name": self.name, "model_sha256": self.manifest.model.sha256},
+            "selection": {"mode": selection.mode, "temperature": selection.temperature, "seed": [selection.seed, seed]},
+        }
+
+    def act(self, observation: Observation) -> Action:
+        """The next action.
+
+        Raises:
+            PolicyOutputError: the network gave NaN, infinity or an array that it did not declare.
+            PolicyError: a sensor is missing or of another shape, or the network failed.
+        """
+        logits, value = self._rollout.step(prepare(self.manifest, observation))
+        chosen = self._selector.choose(logits)
+        self._rollout.acted(chosen)
+        self._info = {**self._about, "logits": [float(logit) for logit in logits], "value": value}
+        self._about = {}
+        return self.manifest.task.actions[chosen]
+
+    def info(self) -> dict[str, Any]:
+        """Logits in the order of ``manifest.task.actions``, the value; at an episode's first step package and seeds."""
+        return self._info
+
+    def close(self) -> None:
+        self.package.network.close()
+
+
+def load_package_policy(path: Path, /, **arguments: Any) -> PackagePolicy:
+    """The policy of a package.
+
+    Args:
+        arguments: ``threads``, ``device``, ``selection`` (argmax or sample), ``temperature``, ``seed``; text is read as
+            the command line gives it.
+
+    Raises:
+        ConfigError: there is no such argument, or it has no such value. Else as :func:`load_package`.
+    """
+    execution, selection_fields = _execution(arguments)
+    files = read_package(path)
+    selection = _selection(files.manifest.selection, selection_fields)
+    return PackagePolicy(open_package(files, execution), selection)
+
+
+def _execution(arguments: Mapping[str, Any]) -> tuple[Execution, dict[str, Any]]:
+    kinds = {"threads": int, "device": str, "selection": str, "temperature": float, "seed": int}
+    values = {}
+    for name, value in arguments.items():
+        if name not in kinds:
+            raise ConfigError(f"a policy package takes no argument {name!r}", f"use one of {', '.join(kinds)}")
+        try:
+            values[name] = kinds[name](value)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"argument {name}={value!r} is not {kinds[name].__name__}", "correct the value"
+            ) from error
+    execution = {name: values.pop(name) for name in ("threads", "device") if name in values}
+    return Execution(**execution), values
+
+
+def _selection(selection: Selection, fields: dict[str, Any]) -> Selection:
+    if "selection" in fields:
+        fields = {**fields, "mode": fields["selection"]}
+        del fields["selection"]
+        modes = get_args(Mode)
+        if fields["mode"] not in modes:
+            raise ConfigError(f"there is no selection {fields['mode']!r}", f"choose {' or '.join(modes)}")
+    try:
+        return replace(selection, **fields)
+    except ValueError as error:
+        raise ConfigError(f"selection: {error}", "correct the policy's arguments") from error

@@ -1,0 +1,119 @@
+"""The recurrent loop around a network: state, previous action and mask, and nothing else between two calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.errors import PolicyError, PolicyOutputError
+from robot_runtime.imaging.preprocess import preprocess
+from robot_runtime.policies.formats.network import Network, check_tensor
+from robot_runtime.policies.package.manifest import LOGITS, MASK, PREVIOUS_ACTION, RECURRENT, VALUE, Manifest, Tensor
+from robot_runtime.tasks.task import SENSOR_NAMES
+
+Array = NDArray[Any]
+
+
+def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, Array]:
+    """An observation of the task as the network's inputs, by their names, state and the like not among them.
+
+    Leading sides of one (batch, time) are added where the manifest has them.
+
+    Raises:
+        PolicyError: a sensor is missing, or what preprocessing makes of it is not what the manifest says.
+    """
+    wanted = [tensor for tensor in manifest.inputs if tensor.role in SENSOR_NAMES]
+    missing = [tensor.role for tensor in wanted if tensor.role not in observation]
+    if missing:
+        raise PolicyError(
+            f"policy {manifest.name!r} is not shown {', '.join(missing)}", "add the sensor to the task (--sensor)"
+        )
+    shown = preprocess({key: observation[key] for key in manifest.needs}, manifest.preprocess)
+    inputs = {}
+    for tensor in wanted:
+        array = shown[tensor.role]
+        array = array.reshape((1,) * (len(tensor.shape) - array.ndim) + array.shape)
+        try:
+            check_tensor(tensor, array)
+        except ValueError as error:
+            raise PolicyError(
+                f"policy {manifest.name!r}, after preprocessing: {error}",
+                "mend 'preprocess' or 'inputs' in policy.yaml, or run it in the task that it was made for",
+            ) from error
+        inputs[tensor.name] = np.ascontiguousarray(array)
+    return inputs
+
+
+class Rollout:
+    """One network and its memory.
+
+    Args:
+        manifest: says what the memory is. network: computes.
+    """
+
+    def __init__(self, manifest: Manifest, network: Network) -> None:
+        self._manifest = manifest
+        self._network = network
+        self._states = list(zip(manifest.inputs_of(RECURRENT), manifest.outputs_of(RECURRENT), strict=True))
+        self._logits = manifest.outputs_of(LOGITS)[0]
+        self._value = next(iter(manifest.outputs_of(VALUE)), None)
+        self.reset()
+
+    def reset(self) -> None:
+        """Start an episode: state zero, no previous action, mask false at the next step."""
+        self._first = True
+        self._previous: int | None = None
+        self.state = {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor, _ in self._states}
+        """The recurrent state by input name, as it goes into the next step."""
+
+    def step(self, prepared: Mapping[str, Array]) -> tuple[NDArray[np.float32], float | None]:
+        """The logits (actions,), and the value where the network has one; the state moves on.
+
+        Args:
+            prepared: see :func:`prepare`.
+
+        Raises:
+            PolicyOutputError: the network gave NaN or infinity, or another shape or type than it declared.
+            PolicyError: the network failed.
+        """
+        outputs = self._network.run({**prepared, **self.state, **self._context()})
+        for tensor in self._manifest.outputs:
+            self._check(tensor, outputs)
+        for tensor, output in self._states:
+            self.state[tensor.name] = outputs[output.name]
+        self._first = False
+        value = None if self._value is None else float(outputs[self._value.name].reshape(()))
+        return outputs[self._logits.name].reshape(-1), value
+
+    def acted(self, action_id: int) -> None:
+        """Take note of the action that the robot carries out next."""
+        self._previous = action_id
+
+    def _context(self) -> dict[str, Array]:
+        context: dict[str, Array] = {}
+        rule = self._manifest.previous_action
+        for tensor in self._manifest.inputs_of(PREVIOUS_ACTION):
+            assert rule is not None
+            number = rule.first if self._previous is None else self._previous + rule.offset
+            context[tensor.name] = np.full(tensor.shape, number, tensor.dtype)
+        for tensor in self._manifest.inputs_of(MASK):
+            context[tensor.name] = np.full(tensor.shape, not self._first, tensor.dtype)
+        return context
+
+    def _check(self, tensor: Tensor, outputs: Mapping[str, Array]) -> None:
+        what = f"policy {self._manifest.name!r}: output"
+        array = outputs.get(tensor.name)
+        if array is None:
+            raise PolicyOutputError(f"{what} {tensor.name!r} is not there", "correct 'outputs' in policy.yaml")
+        try:
+            check_tensor(tensor, array)
+        except ValueError as error:
+            raise PolicyOutputError(f"{what} {error}", "correct 'outputs' in policy.yaml") from error
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise PolicyOutputError(
+                f"{what} {tensor.name!r} holds {int((~np.isfinite(array)).sum())} numbers that are not finite",
+                "check the training and, with `robot-runtime policy diff`, the observations of this step",
+            )

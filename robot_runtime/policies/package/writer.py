@@ -1,0 +1,92 @@
+"""Writing a package: the one way in which converters and training scripts make one."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robot_runtime import config
+from robot_runtime.config import SHORT_FLOAT
+from robot_runtime.errors import PackageError
+from robot_runtime.policies.package.files import read_package
+from robot_runtime.policies.package.golden import Golden
+from robot_runtime.policies.package.manifest import MANIFEST_FILE, GoldenFile, Manifest
+
+UNKNOWN_SHA256 = "0" * 64
+"""For a manifest's hashes before there are files; :func:`write_package` puts the right ones."""
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+
+
+def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) -> Manifest:
+    """Write a package and read it back; the same arguments give the same bytes.
+
+    Args:
+        path: a zip if it ends in ``.zip``, else a folder, made if missing; files of the package in it are replaced.
+        manifest: hashes and ``golden.steps`` in it are replaced by the right ones.
+
+    Returns:
+        The manifest as written. Load it with :func:`robot_runtime.policies.package.policy.load_package`, which runs it.
+
+    Raises:
+        PackageError, ConfigError: the manifest is not one that can be read back.
+        OSError: the files cannot be written.
+    """
+    golden_bytes = golden.to_bytes()
+    manifest = replace(
+        manifest,
+        model=replace(manifest.model, sha256=_sha256(model)),
+        golden=replace(manifest.golden, sha256=_sha256(golden_bytes), steps=golden.steps),
+    )
+    files = {
+        MANIFEST_FILE: manifest_yaml(manifest).encode(),
+        manifest.model.file: model,
+        manifest.golden.file: golden_bytes,
+    }
+    if len(files) < 3:
+        raise PackageError("manifest, model and golden rollout have names in common", "give each its own")
+    if path.suffix == ".zip":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data, zipfile.ZIP_DEFLATED)
+    else:
+        path.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            (path / name).write_bytes(data)
+    return read_package(path).manifest
+
+
+def golden_file(name: str = "golden.npz") -> GoldenFile:
+    """What a manifest says about a rollout that is not written yet."""
+    return GoldenFile(name, UNKNOWN_SHA256, steps=1)
+
+
+def manifest_yaml(manifest: Manifest) -> str:
+    """The manifest as YAML, in the order of its fields; what is None is left out."""
+    document = config.unparse(manifest)
+    document["preprocess"] = [{"op": step.pop("op"), **step} for step in document["preprocess"]]
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """No anchors, which a reader of foreign files refuses; lists of numbers and words on one line."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> yaml.SequenceNode:
+        flat = not any(isinstance(item, (list, dict)) for item in sequence)
+        return super().represent_sequence(tag, sequence, flow_style=flat)
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
