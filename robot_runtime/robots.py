@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from robot_runtime import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Robot
-from robot_runtime.scene import Scene
+from robot_runtime.scene import Scene, SceneObject
 from robot_runtime.tasks.task import TrainingCamera
 
 
@@ -31,12 +31,16 @@ class RobotContext:
         camera: the policy's training camera, so that a simulator can render it; None if unknown.
         seed: of everything random that the robot does.
         real_time: whether simulated time must keep pace with the wall clock.
+        objects_move: whether the task moves objects, so that a simulator must let them be moved.
+        brought: objects that episodes bring along and the scene does not have.
     """
 
     scene: Scene | None
     camera: TrainingCamera | None
     seed: int
     real_time: bool = False
+    objects_move: bool = False
+    brought: tuple[SceneObject, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sim_bridge.device import SimDevice
 from sim_bridge.head import SimHead
 from sim_bridge.model import NEAR_M, SKY_M
 from sim_bridge.noise import NonNegative, Positive
-from sim_bridge.renderer import SceneRenderer, look_along
+from sim_bridge.renderer import Rotation, SceneRenderer, Vector, look_along
 from sim_bridge.world import World
 
 
@@ -143,13 +143,17 @@ class SimCamera(SimDevice, Camera):
                 return exposure_ns
             number += 1
 
+    def viewpoint(self) -> tuple[Vector, Rotation]:
+        """Where the optical centre is now, in ``map``, and how the camera is turned."""
+        base = self._world.pose
+        pan_rad, tilt_rad = self._head.angles(self._clock.now_ns())
+        x_m, y_m = base.apply(self._info.mount.x_m, self._info.mount.y_m)
+        return np.array([x_m, y_m, self._info.mount.z_m]), look_along(base.yaw_rad + pan_rad, tilt_rad)
+
     def _expose(self, renderer: SceneRenderer, semantic: bool) -> RgbdFrame:
         stamp_ns = self._clock.now_ns()
-        base = self._world.pose
-        pan_rad, tilt_rad = self._head.angles(stamp_ns)
-        x_m, y_m = base.apply(self._info.mount.x_m, self._info.mount.y_m)
-        position = np.array([x_m, y_m, self._info.mount.z_m])
-        rotation = look_along(base.yaw_rad + pan_rad, tilt_rad)
+        position, rotation = self.viewpoint()
+        renderer.look_at(self._world.data)
         rgb, depth = renderer.render(position, rotation)
         ids = renderer.segment(position, rotation) if semantic else None
         return RgbdFrame(stamp_ns, rgb, self._measured(depth), ids)

@@ -63,7 +63,7 @@ class Body:
         bumper_travel_m: more than the way of one physics step, so that the base stops before the rigid part touches.
         mass_kg: LoCoBot (PyRobot's URDF).
         response_s: time constant with which the wheels take up a velocity.
-        bumper_force_n: what presses the bumper is fixed or resists with more than this; the robot pushes the rest along.
+        bumper_force_n: the robot pushes along what resists with less than this; all else presses the bumper.
     """
 
     radius_m: Positive = 0.18

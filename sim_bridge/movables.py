@@ -9,11 +9,12 @@ where no camera, ray or body reaches.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from robot_runtime.objects import ObjectPose, Point3, Quaternion
@@ -150,6 +151,7 @@ class MovableObjects:
         self.by_id = {movable.item.id: movable for movable in found}
         self.in_store: set[str] = set()
         self._model, self._data = model, data
+        self._robot_tree = int(model.body_treeid[model.body("robot").id])
         self._of_geom = {geom: movable.item.id for movable in found for geom in movable.geoms}
         self._place_in_store = {
             name: (0.0, 0.0, STORE_Z_M + STORE_SPACING_M * number) for number, name in enumerate(self.by_id)
@@ -180,51 +182,43 @@ class MovableObjects:
                 self._store(movable)
             else:
                 self._set(movable, pose or pose_in_scene(movable.item))
-        self._update()
-        self._data.tree_asleep[[movable.tree for movable in self.by_id.values()]] = [
-            movable.tree for movable in self.by_id.values()
-        ]
-        self._update()
+        self._apply(self._asleep(awake=self.by_id))
+        self._apply(self._asleep(asleep=self.by_id))
 
     def take_away(self, object_id: str) -> None:
         """One object out of the world; what it touched wakes up, since it may have lain on it."""
         movable = self.by_id[object_id]
         neighbours = self._touching(movable)
         self._store(movable)
-        self._update()
-        self._sleep(movable)
-        for name in neighbours:
-            self._wake(self.by_id[name])
-        self._update()
+        self._apply(self._asleep(awake=[object_id]))
+        self._apply(self._asleep(asleep=[object_id], awake=neighbours))
 
     def bring(self, object_id: str, pose: ObjectPose, settle: bool) -> None:
         """One object into the world at ``pose``: to fall from there, or to stay there until something touches it."""
-        movable = self.by_id[object_id]
-        self._set(movable, pose)
-        self._update()
+        before = self._asleep()
+        self._set(self.by_id[object_id], pose)
+        self._apply(self._asleep(awake=[object_id]))
         if not settle:
-            self._sleep(movable)
-            self._update()
+            self._apply(before)
 
     def deepest_overlap(self, object_id: str, pose: ObjectPose) -> tuple[int, float]:
-        """How deep an object that is in the store would stand in something at ``pose``: that geom and metres; (-1, 0.0).
+        """What an object that is out of the world would stand in at ``pose``, and how deep; (-1, 0.0) for nothing.
 
-        The object is in the store afterwards as before.
+        Returns:
+            Number of a geom, and metres. The object is out of the world afterwards as before.
         """
         movable = self.by_id[object_id]
-        asleep = self._data.tree_asleep.copy()
+        before = self._asleep()
         self._set(movable, pose)
-        self._update()
+        self._apply(self._asleep(awake=[object_id]))
         worst, depth_m = -1, 0.0
         for pair, distance_m in zip(self._data.contact.geom.tolist(), self._data.contact.dist.tolist(), strict=True):
             for geom, other in (pair, pair[::-1]):
                 if geom in movable.geoms and -distance_m > depth_m:
                     worst, depth_m = other, -distance_m
         self._store(movable)
-        self._update()
-        # Whatever the trial has woken sleeps on.
-        self._data.tree_asleep[:] = asleep
-        self._update()
+        self._apply(self._asleep(awake=[object_id]))
+        self._apply(before)
         return worst, depth_m
 
     def at_rest(self, object_id: str) -> bool:
@@ -232,19 +226,15 @@ class MovableObjects:
         return bool(self._data.tree_asleep[self.by_id[object_id].tree] >= 0)
 
     def _touching(self, movable: Movable) -> list[str]:
-        asleep = self._data.tree_asleep.copy()
-        for other in self.by_id.values():
-            if other.item.id not in self.in_store:
-                self._wake(other)
-        self._update()
+        before = self._asleep()
+        self._apply(self._asleep(awake=[movable.item.id]))
         names = {
             self._of_geom.get(other)
             for pair in self._data.contact.geom.tolist()
             for geom, other in (pair, pair[::-1])
             if geom in movable.geoms
         }
-        self._data.tree_asleep[:] = asleep
-        self._update()
+        self._apply(before)
         return sorted(name for name in names if name is not None)
 
     def _store(self, movable: Movable) -> None:
@@ -257,13 +247,25 @@ class MovableObjects:
         self._data.qpos[movable.qpos : movable.qpos + 7] = (*pose.position, w, i, j, k)
         self._data.qvel[movable.dof : movable.dof + 6] = 0
         self._data.qacc_warmstart[movable.dof : movable.dof + 6] = 0
-        self._wake(movable)
 
-    def _wake(self, movable: Movable) -> None:
-        self._data.tree_asleep[movable.tree] = _AWAKE
+    def _asleep(self, asleep: Iterable[str] = (), awake: Iterable[str] = ()) -> NDArray[np.int32]:
+        """``tree_asleep`` as it is, but for these objects."""
+        state: NDArray[np.int32] = self._data.tree_asleep.copy()
+        for name in asleep:
+            state[self.by_id[name].tree] = self.by_id[name].tree
+        for name in awake:
+            state[self.by_id[name].tree] = _AWAKE
+        return state
 
-    def _sleep(self, movable: Movable) -> None:
-        self._data.tree_asleep[movable.tree] = movable.tree
+    def _apply(self, asleep: NDArray[np.int32]) -> None:
+        """Let MuJoCo find everything anew, with these trees asleep; what an awake one touches wakes up.
 
-    def _update(self) -> None:
-        mujoco.mj_step1(self._model, self._data)
+        MuJoCo derives what it works with from ``tree_asleep`` only when it wakes something itself. So the robot, which
+        never sleeps, is said to: it is woken at once, and everything else is taken as written.
+        """
+        data, robot = self._data, self._robot_tree
+        data.tree_asleep[:] = asleep
+        data.tree_awake[:] = asleep < 0
+        data.tree_asleep[robot] = robot
+        data.tree_awake[robot] = 1
+        mujoco.mj_step1(self._model, data)

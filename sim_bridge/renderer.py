@@ -69,9 +69,18 @@ class SceneRenderer:
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
         self._camera.fixedcamid = 0
         model.cam_fovy[0] = math.degrees(2 * math.atan(height / 2 / intrinsics.fy))
+        moving = np.isin(model.geom_bodyid, [movable.body for movable in scene_model.movable])
+        self._moving = np.flatnonzero(moving)
         self._frustum = _Frustum(model, self._data, intrinsics)
         self._rgb = np.empty((height, width, 3), np.uint8)
         self._depth = np.empty((height, width), np.float32)
+
+    def look_at(self, state: mujoco.MjData) -> None:
+        """Draw objects where they are in ``state`` from now on."""
+        if self._moving.size:
+            self._data.geom_xpos[self._moving] = state.geom_xpos[self._moving]
+            self._data.geom_xmat[self._moving] = state.geom_xmat[self._moving]
+            self._frustum.follow(self._data)
 
     def render(self, position: Vector, rotation: Rotation) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """Colour, uint8 (H, W, 3), and depth along the optical axis in metres, float32 (H, W), of one instant.
@@ -150,6 +159,10 @@ class _Frustum:
                 (0, -math.cos(half_y), -math.sin(half_y)),
             ]
         )
+
+    def follow(self, data: mujoco.MjData) -> None:
+        """Take the geoms to be where they are in ``data``."""
+        self._centers[:] = data.geom_xpos[self._geoms]
 
     def cull(self, position: Vector, rotation: Rotation) -> None:
         distance = (self._centers - position) @ (self._planes @ rotation.T).T

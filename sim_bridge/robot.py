@@ -10,17 +10,21 @@ import numpy as np
 
 from robot_runtime import config
 from robot_runtime.clock import SimulatedClock, SystemClock, seconds_to_ns
-from robot_runtime.errors import SceneError
+from robot_runtime.errors import EpisodeError, SceneError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics, Placer, Robot
+from robot_runtime.objects import ObjectPose
 from robot_runtime.robots import RobotContext
+from robot_runtime.scene import Scene
 from sim_bridge.base import BaseOptions, SimBase
 from sim_bridge.battery import Battery, BatteryOptions
 from sim_bridge.camera import CameraOptions, SimCamera
 from sim_bridge.head import HeadOptions, SimHead
 from sim_bridge.localizer import LocalizerOptions, SimLocalizer
-from sim_bridge.model import Body, build_model
+from sim_bridge.manipulator import ManipulatorOptions, SimManipulator
+from sim_bridge.model import Body, SceneModel, build_model
 from sim_bridge.noise import Drift, DriftOptions, Positive
+from sim_bridge.tracker import SimTracker
 from sim_bridge.world import World
 
 CAMERA_HEIGHT_M = 0.88
@@ -37,6 +41,7 @@ class SimOptions:
         odometry: how odometry departs from the true motion.
         actuation: how the true motion departs from what the wheels are told.
         localizer: the pose that the policy is given; scores always use the exact one.
+        manipulator: for tasks that move objects.
     """
 
     step_s: Positive = 0.005
@@ -48,6 +53,7 @@ class SimOptions:
     head: HeadOptions = field(default_factory=HeadOptions)
     camera: CameraOptions = field(default_factory=CameraOptions)
     localizer: LocalizerOptions = field(default_factory=LocalizerOptions)
+    manipulator: ManipulatorOptions = field(default_factory=ManipulatorOptions)
 
     __pydantic_config__ = config.STRICT
 
@@ -63,14 +69,15 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     """A simulated LoCoBot in ``context.scene``, disconnected, standing at the map's origin until it is placed.
 
     Raises:
-        ConfigError: for a bad option. SceneError: without a scene that has meshes.
+        ConfigError: for a bad option.
+        SceneError: without a scene that has meshes, or, for a task that moves objects, without objects to move.
     """
     parsed = config.parse(dict(options), SimOptions, where)
     if context.scene is None:
         raise SceneError(
             f"robot {name!r} is simulated and was given no scene", "name a scene folder, e.g. with `--scene`"
         )
-    world = World(build_model(context.scene, parsed.step_s, parsed.body))
+    world = World(_model(context, context.scene, parsed))
     clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
     base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery))
@@ -95,26 +102,75 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     clock.add_listener(base.on_step)
     for source in localizers:
         clock.add_listener(source.on_step)
-    placer = Teleport(world, base, head, localizers, context.seed)
-    return Robot(name, clock, base, head, rgbd, localizer, referee, placer)
+    manipulator = SimManipulator(clock, world, rgbd, parsed.manipulator) if context.objects_move else None
+    tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
+    placer = Teleport(world, base, head, localizers, context.seed, manipulator)
+    return Robot(name, clock, base, head, rgbd, localizer, referee, placer, manipulator, tracker)
+
+
+def _model(context: RobotContext, scene: Scene, options: SimOptions) -> SceneModel:
+    model = build_model(scene, options.step_s, options.body, context.objects_move, context.brought)
+    if context.objects_move and not model.movable:
+        raise SceneError(
+            f"{scene.folder / 'scene.yaml'}: has no object that can be moved",
+            "write 'movable: true' at some of its objects, or generate a scene",
+        )
+    return model
 
 
 class Teleport(Placer):
     """Puts the robot anywhere that is free. Each placement starts its own sequence of errors."""
 
     def __init__(
-        self, world: World, base: SimBase, head: SimHead, localizers: tuple[SimLocalizer, ...], seed: int
+        self,
+        world: World,
+        base: SimBase,
+        head: SimHead,
+        localizers: tuple[SimLocalizer, ...],
+        seed: int,
+        manipulator: SimManipulator | None = None,
     ) -> None:
         self._world, self._base, self._head, self._localizers = world, base, head, localizers
         self._seed = seed
+        self._manipulator = manipulator
+        self._objects: Mapping[str, ObjectPose] | None = None
         self._placements = 0
         self._restart()
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
         self._world.place(pose)
+        if self._objects is not None:
+            # Once more: the robot may have stood among them.
+            self._world.objects.put(self._objects)
+            self._objects = None
         self._head.place(tilt_rad)
         self._placements += 1
         self._restart()
+
+    def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
+        world, scene = self._world, self._world.scene_model.scene
+        if self._manipulator is None:
+            super().place_objects(poses)
+        known = {item.id for item in scene.objects}
+        for object_id, pose in poses.items():
+            fault = pose.fault
+            if object_id not in world.objects.by_id:
+                what = "is not movable" if object_id in known else "is not there"
+                raise EpisodeError(
+                    f"scene {scene.name!r}: object {object_id!r} {what}",
+                    "write 'movable: true' in scene.yaml"
+                    if object_id in known
+                    else "list the scene's objects with "
+                    "`robot-runtime scene info`, and run the episode in its own scene",
+                )
+            if fault is None and pose.openness is not None:
+                fault = "it opens, and the simulated scenes have nothing that opens"
+            if fault is not None:
+                raise EpisodeError(f"scene {scene.name!r}: object {object_id!r}: {fault}", "correct the episode")
+        world.objects.put(poses)
+        self._objects = dict(poses)
+        if self._manipulator is not None:
+            self._manipulator.empty()
 
     def _restart(self) -> None:
         # A sequence of its own for each part, so that one part's options do not change another's errors.
