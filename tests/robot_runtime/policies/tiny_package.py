@@ -1,7 +1,7 @@
 """A policy package of a few hundred weights, for tests: depth and goal in, four actions out, with a memory.
 
-The network shrinks the preprocessed depth to nine averages, and computes ``state' = tanh(W [depth, goal, state, previous
-action])``, where mask false wipes state and previous action; logits and value are linear in the state.
+The network shrinks the preprocessed depth to nine averages and computes ``tanh(W [depth, goal, state, previous
+action])``, the next state, where mask false wipes state and previous action; logits and value are linear in the state.
 """
 
 from __future__ import annotations

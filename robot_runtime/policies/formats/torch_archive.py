@@ -1,0 +1,63 @@
+"""Torch's own files before torch sees them: a zip of tensors, of a graph or a program, and of places for pickles.
+
+What torch's loaders would do with a hostile file is read in their source (2.13.0): ``torch.export.load`` unpickles
+weights marked ``use_pickle``, and sample inputs without restriction if the restricted way fails; it looks a node's
+target up as a path of attributes from ``torch``, so that any function in reach of it can be called; it evaluates
+symbolic sizes as Python. TorchScript's archive is read by an unpickler in C++ that makes tensors only, but its programs
+may write and map files. So each format lists what its archive may hold, and torch is given a new archive of that alone:
+what one zip reader was shown is what another reads.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Callable
+
+from robot_runtime.errors import PackageError
+from robot_runtime.policies.package.files import MAX_MODEL_BYTES
+
+MAX_MEMBERS = 10_000
+
+
+def checked_archive(data: bytes, name: str, accept: Callable[[str, Callable[[], bytes]], bool]) -> io.BytesIO:
+    """A new, uncompressed archive of the members that ``accept`` lets through.
+
+    Args:
+        name: of the file, for messages.
+        accept: called with a member's path below the archive's root and a function that reads it; says whether it goes
+            into the new archive, or raises ``ValueError`` for a file that must not be loaded at all.
+
+    Raises:
+        PackageError: no such archive, or refused.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = archive.infolist()
+            _check_sizes(members)
+            target = io.BytesIO()
+            with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
+                for member in members:
+                    path = member.filename.partition("/")[2]
+                    if accept(path, lambda member=member: archive.read(member)):  # type: ignore[misc]
+                        copy.writestr(f"archive/{path}", archive.read(member))
+    except ValueError as error:
+        raise PackageError(f"{name}: {error}", "convert the policy to ONNX, or export it again") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise PackageError(f"{name}: is no whole torch archive: {error}", "copy the package again") from error
+    target.seek(0)
+    return target
+
+
+def _check_sizes(members: list[zipfile.ZipInfo]) -> None:
+    names = [member.filename for member in members]
+    if len(names) > MAX_MEMBERS or len(set(names)) < len(names):
+        raise ValueError(f"has {len(names)} members, {MAX_MEMBERS} are allowed, each name once")
+    if sum(member.file_size for member in members) > MAX_MODEL_BYTES:
+        raise ValueError(f"unpacks to more than {MAX_MODEL_BYTES} bytes")
+    if len({name.partition("/")[0] for name in names}) != 1:
+        raise ValueError("is no torch archive: its members have no common folder")
+    for name in names:
+        if "\\" in name or ".." in name.split("/") or "" in name.split("/"):
+            raise ValueError(f"has a member {name!r}")
