@@ -6,6 +6,10 @@ One episode::
     step  ──► wheels move and come to rest ──► frame exposed after that ──► on_step (index n)
     stop action, success that ends it, step limit, fault ──► wheels at zero ──► on_episode_end, exactly once
 
+Where a task moves objects, ``reset`` puts them where the episode begins. A task with two phases puts robot and objects
+to the start of the second when the first is over, within the action that ended it: what that step observes is seen
+there (``StepRecord.phase``).
+
 A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
 is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
 a person has to help the robot, and an episode that somebody helped in is not comparable with the others.
@@ -27,11 +31,13 @@ from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError, RuntimeFault
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
-from robot_runtime.hal import BaseState, Robot
+from robot_runtime.hal import BaseState, RgbdFrame, Robot
 from robot_runtime.localization.origin import mean_pose, tracked
 from robot_runtime.motion import MotionController, MotionProfile
+from robot_runtime.objects import Grab, TrackedObjects
 from robot_runtime.policies.policy import Observation
 from robot_runtime.provenance import provenance
+from robot_runtime.rearranging import UNSHUFFLE, WALKTHROUGH, Rearranging, goal_state, start_state
 from robot_runtime.records import (
     ActionResult,
     EndReason,
@@ -45,7 +51,7 @@ from robot_runtime.records import (
 from robot_runtime.scene import Scene
 from robot_runtime.scoring.rules import Metrics
 from robot_runtime.scoring.scorer import EpisodeScorer
-from robot_runtime.sensors import ObservationBuilder, check_camera
+from robot_runtime.sensors import Changes, ObservationBuilder, check_camera
 from robot_runtime.streams import STREAMS
 from robot_runtime.tasks import areagoal, objectnav, pointnav
 from robot_runtime.tasks.rules import check_episode
@@ -70,6 +76,7 @@ class _Act:
     end_ns: int
     policy_info: dict[str, Any] = field(default_factory=dict)
     phase_s: dict[str, float] = field(default_factory=dict)
+    grab: Grab | None = None
 
 
 class Env:
@@ -84,7 +91,8 @@ class Env:
         dataset: where the episodes were read from, for the header.
 
     Raises:
-        ConfigError: if the robot's camera is not the one that the task's policies were trained with.
+        ConfigError: if the robot's camera is not the one that the task's policies were trained with, or the task moves
+            objects and the robot cannot.
     """
 
     def __init__(
@@ -110,6 +118,10 @@ class Env:
         self._dataset = dataset
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, self._on_base_state)
+        self._objects = None if task.rearrangement is None else Rearranging(robot, task, task.rearrangement)
+        self._phase = ""
+        self._phase_began = 0
+        self._goal_frame: RgbdFrame | None = None
         self._semantic = "semantic" in task.sensors
         slowest_hz = min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz)
         self._stand_ns = seconds_to_ns(1 / slowest_hz)
@@ -169,8 +181,8 @@ class Env:
         self.interrupt(EndReason.INTERRUPTED, "another episode was started")
         episode = check_episode(self.task, self.scene, episode, self._geodesic)
         with self._ends_on_error():
-            start = self._place(episode)
-            self._builder = self._observation_builder(episode, start)
+            self._goal_frame = self._goal_view(episode)
+            self._begin_phase(episode, self._objects.phases[0] if self._objects is not None else "", 0)
             header = self._header(episode, agent_name, self._seed if seed is None else seed)
             self._start(header)
             now_ns = self.robot.clock.now_ns()
@@ -200,17 +212,17 @@ class Env:
             result = self._motion.execute(self.task.magnitudes.displacement(chosen))
             if self._motion.fault is not None:
                 raise self._motion.fault
+            grab = None
+            if self._objects is not None:
+                if chosen is Action.GRAB_RELEASE:
+                    grab = self._objects.grab_release(self._phase)
+                if self._walkthrough_ends(chosen, result, index):
+                    self._begin_phase(self.episode, UNSHUFFLE, index)
             end_ns = self.robot.clock.now_ns()
             phase_s = {"decide": decide_s, "act": watch.elapsed_s()}
-            observation = self._observe(_Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s))
-            if chosen is Action.STOP:
-                self._end(EndReason.STOP, "")
-            elif self.task.success.when == "reached" and self.get_metrics()["success"]:
-                self._end(EndReason.REACHED, "")
-            elif result.outcome is Outcome.STOPPED:
-                self._end(EndReason.INTERRUPTED, result.detail)
-            elif index >= self.task.max_steps:
-                self._end(EndReason.MAX_STEPS, "")
+            act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, grab)
+            observation = self._observe(act)
+            self._end_if_over(chosen, result, index)
             return observation
 
     def interrupt(self, reason: EndReason, detail: str) -> None:
@@ -221,6 +233,46 @@ class Env:
     def close(self) -> None:
         """End the running episode, if any. The robot stays connected."""
         self.interrupt(EndReason.INTERRUPTED, "the environment was closed")
+
+    # --- phases -----------------------------------------------------------------------------------------------------
+
+    def _begin_phase(self, episode: Episode, phase: str, index: int) -> None:
+        """Objects and robot to where the phase begins."""
+        self._phase, self._phase_began = phase, index
+        if self._objects is None:
+            start = self._place(episode)
+        else:
+            layout = goal_state(episode) if phase == WALKTHROUGH else start_state(episode)
+            self._objects.put_objects(layout)
+            start = self._place(episode)
+            self._objects.check_layout(layout)
+        self._builder = self._observation_builder(episode, start)
+
+    def _walkthrough_ends(self, chosen: Action, result: ActionResult, index: int) -> bool:
+        if self._phase != WALKTHROUGH or result.outcome is Outcome.STOPPED:
+            return False
+        rules = self.task.rearrangement
+        return chosen is Action.STOP or (rules is not None and index >= rules.walkthrough_steps)
+
+    def _end_if_over(self, chosen: Action, result: ActionResult, index: int) -> None:
+        begins = index == self._phase_began
+        if chosen is Action.STOP and not begins:
+            self._end(EndReason.STOP, "")
+        elif self.task.success.when == "reached" and self._phase != WALKTHROUGH and self.get_metrics()["success"]:
+            self._end(EndReason.REACHED, "")
+        elif result.outcome is Outcome.STOPPED:
+            self._end(EndReason.INTERRUPTED, result.detail)
+        elif self._phase != WALKTHROUGH and index - self._phase_began >= self.task.max_steps:
+            self._end(EndReason.MAX_STEPS, "")
+
+    def _goal_view(self, episode: Episode) -> RgbdFrame | None:
+        """What the robot would see at the start if everything were as it is to be; None where no task asks for it."""
+        if self._objects is None or not self._objects.shows_goal:
+            return None
+        self._objects.put_objects(goal_state(episode))
+        self._place(episode)
+        self._objects.check_layout(goal_state(episode))
+        return self.robot.camera.capture(self.robot.clock.now_ns(), STREAMS["rgb"].max_age_s)
 
     # --- start ------------------------------------------------------------------------------------------------------
 
@@ -247,7 +299,9 @@ class Env:
         elif self.task.kind == "areagoal":
             category_id = areagoal.goal_id(self.task, episode)
         objects = objectnav.object_category_ids(self.task, self.scene)
-        return ObservationBuilder(self.task, start, goal, category_id, objects, episode.instruction, episode.question)
+        words = (episode.instruction, episode.question)
+        changes = None if self._objects is None else Changes(episode, self._goal_frame)
+        return ObservationBuilder(self.task, start, goal, category_id, objects, *words, changes)
 
     def _header(self, episode: Episode, agent_name: str, seed: int) -> EpisodeHeader:
         camera = self.robot.camera.info
@@ -265,6 +319,7 @@ class Env:
             start_ns=self.robot.clock.now_ns(),
             provenance=self._provenance,
             dataset=self._dataset,
+            object_source=None if self._objects is None else self._objects.source,
         )
 
     # --- observing --------------------------------------------------------------------------------------------------
@@ -282,11 +337,12 @@ class Env:
         referee = pose
         if robot.referee is not robot.localizer:
             referee = tracked(robot.referee, robot.referee.at(frame.stamp_ns, STREAMS["referee"].max_age_s))
+        things = TrackedObjects(frame.stamp_ns) if self._objects is None else self._objects.tracked(act.end_ns)
         record = StepRecord(
             index=act.index,
             action=act.action,
             result=act.result,
-            observation=_known(self._builder).build(frame, pose.pose),
+            observation=_known(self._builder).build(frame, pose.pose, things.held, self._phase),
             frame=frame,
             pose=pose,
             referee=referee,
@@ -295,6 +351,10 @@ class Env:
             times=StepTimes(act.start_ns, act.end_ns, frame.stamp_ns, robot.clock.now_ns()),
             policy_info=act.policy_info,
             phase_s={**act.phase_s, "observe": watch.elapsed_s()},
+            objects=things.poses,
+            held=things.held,
+            grab=act.grab,
+            phase=self._phase,
         )
         self._record = record
         for subscriber in self._started:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.episodes.episode import Instruction, Question
+from robot_runtime.episodes.episode import Episode, Instruction, Question
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.geometry import SE2, compass, gps, polar_goal
 from robot_runtime.hal import CameraInfo, RgbdFrame
@@ -42,6 +42,22 @@ _PI = float(np.float32(math.pi))
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What an episode in which objects are moved has to show.
+
+    Attributes:
+        episode: its objects and its program, in map. goal_frame: what is seen at the start if all is as it is to be;
+            None where the task shows no such image.
+        held: objects that the robot carries. phase: of the episode.
+    """
+
+    episode: Episode
+    goal_frame: RgbdFrame | None = None
+    held: tuple[str, ...] = ()
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """Everything that an observation is made of.
 
@@ -50,7 +66,7 @@ class Moment:
         start: origin of the start frame; pose: of the robot; both in the localizer's frame.
         goal: (x, y) of the point goal in the start frame, metres. category_id: of the object goal.
         object_category_ids: of each object that ``frame.semantic`` can show (``objectnav.object_category_ids``).
-        instruction, question: of the episode.
+        instruction, question: of the episode. changes: None where no objects are moved.
     """
 
     task: Task
@@ -62,6 +78,7 @@ class Moment:
     object_category_ids: NDArray[np.int32]
     instruction: Instruction | None = None
     question: Question | None = None
+    changes: Changes | None = None
 
 
 Bound = float | tuple[float, ...]
@@ -259,6 +276,7 @@ class ObservationBuilder:
         category_id: of the object or area goal; None where no sensor shows it.
         object_category_ids: of each object of the scene; needed for the sensor ``semantic`` alone.
         instruction, question: None where no sensor shows them.
+        changes: None where no objects are moved.
 
     Raises:
         ConfigError: if a sensor of the task shows a goal that the episode does not have.
@@ -273,6 +291,7 @@ class ObservationBuilder:
         object_category_ids: NDArray[np.int32] | None = None,
         instruction: Instruction | None = None,
         question: Question | None = None,
+        changes: Changes | None = None,
     ) -> None:
         needs = {
             "pointgoal": goal,
@@ -296,9 +315,10 @@ class ObservationBuilder:
         self._category_id = category_id
         self._object_category_ids = np.empty(0, np.int32) if object_category_ids is None else object_category_ids
         self._words = (instruction, question)
+        self._changes = changes
 
-    def build(self, frame: RgbdFrame, pose: SE2) -> Observation:
-        """The observation of a frame taken at ``pose`` (localizer's frame).
+    def build(self, frame: RgbdFrame, pose: SE2, held: tuple[str, ...] = (), phase: str = "") -> Observation:
+        """The observation of a frame taken at ``pose`` (localizer's frame), with these objects in the backpack.
 
         The arrays are read-only and may share memory with the frame: a policy that could change them could change the
         log. Copy one to change it.
@@ -313,7 +333,8 @@ class ObservationBuilder:
                 "check the camera's driver: it announced another size",
             )
         goals = (self._goal, self._category_id, self._object_category_ids, *self._words)
-        moment = Moment(self._task, frame, pose, self._start, *goals)
+        changes = self._changes and replace(self._changes, held=held, phase=phase)
+        moment = Moment(self._task, frame, pose, self._start, *goals, changes)
         observation: Observation = {name: SENSORS[name].value(moment) for name in self._task.sensors}
         for array in observation.values():
             array.flags.writeable = False

@@ -45,6 +45,7 @@ STREAMS: dict[str, Stream] = {
         Stream("head", "/head/state", 50, 0.2),
         Stream("pose", "/pose", 30, 0.5),
         Stream("referee", "/referee/pose", 30, 0.5),
+        Stream("objects", "/objects", 30, 0.5),
         Stream("map", "/map", 0, _NO_AGE),
         Stream("tf", "/tf", 0, _NO_AGE),
         Stream("scene", "/scene", 0, _NO_AGE),
