@@ -1,0 +1,184 @@
+"""Demonstrations: the classical agent says at every step what it would do, whoever drives.
+
+In the first round it drives itself. In later ones the policy drives more and more often, and the classical agent says
+what would have been right where the policy got to (DAgger, Ross et al. 2011): a policy that has only seen its teacher's
+own ways does not know how to come back to them.
+
+The network's map views are stored instead of images: they are a fixed function of what was observed
+(``mapping.MapMemory``), and the network learns from nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from robot_runtime.actions import Action
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.episodes.generate import generate_episodes
+from robot_runtime.policies.classical.agent import Classical
+from robot_runtime.policies.policy import Observation
+from robot_runtime.scene import load_scene
+from robot_runtime.tasks.task import Task, load_task
+from sim_bridge.training.twin import Errors, Twin
+
+TASK = "pointnav_gps_compass"
+WIDTH, HEIGHT = 160, 120
+"""As many pixels as the teacher and the map memory read of a larger image."""
+
+MAX_STEPS = 250
+"""Of one episode: what follows in a longer one is standing against furniture."""
+
+_STUCK_STEPS = 60
+
+
+@dataclass(frozen=True)
+class Job:
+    """Some episodes in one scene.
+
+    Attributes:
+        policy: ONNX file of the policy with its views as outputs (``export.export_learner``).
+        learner_share: how often, per step, the policy drives. sampled: whether it draws from its logits.
+        exact_share: of episodes without any errors; the others have 0 to 1.5 times those of ``robot``.
+    """
+
+    scene: Path
+    out: Path
+    policy: Path
+    episodes: int
+    seed: int
+    learner_share: float
+    sampled: bool = False
+    exact_share: float = 0.3
+    robot: str = "sim-noisy"
+
+
+def small_task() -> Task:
+    """The task with a camera of fewer pixels and the same field of view."""
+    task = load_task(TASK)
+    return replace(task, camera=replace(task.camera, width=WIDTH, height=HEIGHT))
+
+
+class Learner:
+    """The policy as it is now, one step at a time."""
+
+    def __init__(self, path: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        state = next(one for one in self._session.get_inputs() if one.name == "rnn_state")
+        self._zero = np.zeros(state.shape, np.float32)
+
+    def reset(self) -> None:
+        """Begin an episode."""
+        self._state, self._previous, self._first = self._zero, 0, True
+
+    def observe(self, observation: Observation) -> dict[str, NDArray[np.float32]]:
+        """Everything that the network says: logits and views."""
+        names = ("logits", "rnn_state_out", "fine", "coarse", "motion")
+        values = self._session.run(
+            names,
+            {
+                "depth": observation["depth"][None],
+                "pointgoal": observation["pointgoal_with_gps_compass"][None],
+                "gps": observation["gps"][None],
+                "compass": observation["compass"][None],
+                "rnn_state": self._state,
+                "prev_action": np.array([[self._previous]], np.int64),
+                "not_done_mask": np.array([[not self._first]]),
+            },
+        )
+        said = dict(zip(names, (value[0] for value in values), strict=True))
+        self._state = said.pop("rnn_state_out")[None]
+        return said
+
+    def acted(self, action: int) -> None:
+        """What was done, by the action's id."""
+        self._previous, self._first = action, False
+
+
+def collect(job: Job) -> tuple[int, int]:
+    """Run a job and write its file; nothing if that is there. Returns numbers of steps and of episodes that arrived."""
+    if not job.out.exists():
+        _write(job)
+    with np.load(job.out) as data:
+        return len(data["label"]), int(data["arrived"].sum())
+
+
+def _write(job: Job) -> None:
+    task, scene = small_task(), load_scene(job.scene)
+    random = np.random.default_rng(job.seed)
+    twin, learner = Twin(scene, task), Learner(job.policy)
+    columns: dict[str, list[object]] = {}
+    try:
+        for episode in generate_episodes(scene, task, job.episodes, job.seed):
+            share = 0.0 if random.random() < job.exact_share else random.uniform(0, 1.5)
+            errors = Errors.of_preset(job.robot, share)
+            _episode(job, twin, learner, episode, errors, random, columns)
+    finally:
+        twin.close()
+    dtypes = {"fine": np.int8, "coarse": np.int8, "goal": np.float32, "motion": np.float32}
+    arrays = {name: np.asarray(values, dtypes.get(name, np.int8)) for name, values in columns.items()}
+    part = job.out.with_suffix(".part.npz")
+    np.savez(part, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for its own flag
+    part.replace(job.out)
+
+
+def _episode(
+    job: Job,
+    twin: Twin,
+    learner: Learner,
+    episode: Episode,
+    errors: Errors,
+    random: np.random.Generator,
+    columns: dict[str, list[object]],
+) -> None:
+    """One episode, appended to ``columns``; it goes on until the teacher would stop, or the learner did for good."""
+    task = twin.task
+    teacher = Classical()
+    teacher.reset(task, int(random.integers(2**31)))
+    learner.reset()
+    observation = twin.reset(episode, errors, random)
+    stops = 0
+    still = 0
+    arrived = False
+    for step in range(MAX_STEPS):
+        label = teacher.act(observation)
+        said = learner.observe(observation)
+        action = label
+        if random.random() < job.learner_share:
+            action = task.actions[_choice(said["logits"], job.sampled, random)]
+        row = {
+            "fine": said["fine"].astype(np.int8),
+            "coarse": np.rint(said["coarse"] * np.array([1, 16], np.float32)[:, None, None]).astype(np.int8),
+            "goal": observation["pointgoal_with_gps_compass"],
+            "motion": said["motion"],
+            "label": task.actions.index(label),
+            "first": step == 0,
+        }
+        if label is Action.STOP:
+            arrived = float(observation["pointgoal_with_gps_compass"][0]) < task.success.distance_m
+        if action is Action.STOP and label is not Action.STOP:
+            stops += 1
+            action = label  # a wrong stop ends nothing here: what would have come after it is worth learning too
+        learner.acted(task.actions.index(action))
+        teacher.overruled(action)
+        row["action"] = task.actions.index(action)
+        row["arrived"] = arrived
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+        still = still + 1 if abs(float(said["motion"][0])) < 0.1 else 0
+        if label is Action.STOP or still >= _STUCK_STEPS:
+            break
+        observation = twin.step(action)
+
+
+def _choice(logits: NDArray[np.float32], sampled: bool, random: np.random.Generator) -> int:
+    if not sampled:
+        return int(np.argmax(logits))
+    weights = np.exp(logits - logits.max())
+    return int(random.choice(len(weights), p=weights / weights.sum()))

@@ -1,0 +1,68 @@
+"""The trained network as ONNX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from robot_runtime.tasks.task import Task
+from sim_bridge.training import mapping
+from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPolicy
+
+OPSET = 20
+INPUTS = ("depth", "pointgoal", "gps", "compass", "rnn_state", "prev_action", "not_done_mask")
+OUTPUTS = ("logits", "rnn_state_out")
+
+
+class _WithViews(nn.Module):
+    """The policy with what its network saw of the map."""
+
+    def __init__(self, policy: PointNavPolicy) -> None:
+        super().__init__()
+        self.policy = policy
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        depth, _, gps, compass, state, previous, mask = inputs
+        views = self.policy.memory(depth, gps, compass, previous, mask, state[:, 0, : mapping.MAP_NUMBERS])
+        return (*self.policy(*inputs), *views[:3])
+
+
+def export_learner(head: Head, task: Task, path: Path) -> None:
+    """The policy for collecting, with the map views as outputs. ``task`` may have a smaller camera."""
+    _export(_WithViews(PointNavPolicy(task, head)), path, (*OUTPUTS, "fine", "coarse", "motion"))
+
+
+def export_policy(head: Head, task: Task, path: Path) -> None:
+    """The policy as it ships."""
+    _export(PointNavPolicy(task, head), path, OUTPUTS)
+
+
+def example_inputs() -> tuple[Tensor, ...]:
+    """One step's inputs, in the order of :data:`INPUTS`."""
+    return (
+        torch.full((1, mapping.HEIGHT, mapping.WIDTH, 1), 0.3),
+        torch.tensor([[3.0, 0.5]]),
+        torch.zeros(1, 2),
+        torch.zeros(1, 1),
+        torch.zeros(1, 1, STATE_NUMBERS),
+        torch.full((1, 1), ACTIONS - 1),
+        torch.ones(1, 1, dtype=torch.bool),
+    )
+
+
+def _export(module: nn.Module, path: Path, outputs: tuple[str, ...]) -> None:
+    part = path.with_suffix(".part")
+    torch.onnx.export(
+        module.eval(),
+        example_inputs(),
+        str(part),
+        dynamo=True,
+        external_data=False,
+        opset_version=OPSET,
+        input_names=list(INPUTS),
+        output_names=list(outputs),
+        verbose=False,
+    )
+    part.replace(path)

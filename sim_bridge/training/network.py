@@ -1,0 +1,133 @@
+"""The learned part: two views of the map, the goal and the last action, a GRU, four logits.
+
+:class:`PointNavPolicy` is the whole step as it ships: mapping, then this.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from robot_runtime.tasks.task import Task
+from sim_bridge.training import mapping
+from sim_bridge.training.mapping import COARSE_CELLS, FINE_CELLS, MAP_NUMBERS, MapMemory
+
+HIDDEN = 192
+ACTIONS = 4
+_NO_ACTION = ACTIONS
+_FAR_M, _NEAR_M = 10.0, 1.0
+
+
+class Head(nn.Module):
+    """From the views to logits.
+
+    The goal is also drawn: each cell of a view knows how much nearer to the goal it is than the robot.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name, cells, step_m in (
+            ("fine", FINE_CELLS, mapping.RESOLUTION_M),
+            ("coarse", COARSE_CELLS, mapping.RESOLUTION_M * mapping.POOL),
+        ):
+            middle = (torch.arange(cells, dtype=torch.float32) - (cells - 1) / 2) * step_m
+            self.register_buffer(f"_{name}_ahead", (-middle)[None, :, None], persistent=False)
+            self.register_buffer(f"_{name}_left", (-middle)[None, None, :], persistent=False)
+        self.fine = _encoder(3, 16, FINE_CELLS)
+        self.coarse = _encoder(3, 16, COARSE_CELLS)
+        self.before = nn.Sequential(nn.Linear(8 + mapping.MOTION_NUMBERS + ACTIONS + 1, 48), nn.ReLU())
+        self.rnn = nn.GRUCell(128 + 128 + 48, HIDDEN)
+        self.after = nn.Sequential(nn.Linear(HIDDEN + 128 + 128 + 48, 128), nn.ReLU())
+        self.actor = nn.Linear(128, ACTIONS)
+
+    def features(self, fine: Tensor, coarse: Tensor, goal: Tensor, motion: Tensor, previous: Tensor) -> Tensor:
+        """What one step's inputs amount to, before the memory.
+
+        Args:
+            goal: (B, 2), polar. previous: int64 (B,), the last action's id, ``ACTIONS`` for none.
+        """
+        rho, phi = goal[:, :1], goal[:, 1:2]
+        ahead, left = rho * torch.cos(phi), rho * torch.sin(phi)
+        f = torch.stack(
+            [fine.clamp(min=0) / mapping.MOST, fine.clamp(max=0) / mapping.LEAST, self._nearer("fine", ahead, left)], 1
+        )
+        c = torch.stack([coarse[:, 0] / mapping.MOST, coarse[:, 1], self._nearer("coarse", ahead, left)], 1)
+        near = rho.clamp(max=_NEAR_M)
+        numbers = torch.cat(
+            [
+                rho / _FAR_M,
+                near,
+                torch.cos(phi),
+                torch.sin(phi),
+                torch.cos(6 * phi),
+                torch.sin(6 * phi),
+                near * torch.cos(phi),
+                near * torch.sin(phi),
+                motion.clamp(-2, 2),
+                nn.functional.one_hot(previous, ACTIONS + 1).to(goal.dtype),
+            ],
+            1,
+        )
+        return torch.cat([self.fine(f), self.coarse(c), self.before(numbers)], 1)
+
+    def _nearer(self, name: str, ahead: Tensor, left: Tensor) -> Tensor:
+        cell_ahead, cell_left = getattr(self, f"_{name}_ahead"), getattr(self, f"_{name}_left")
+        dx, dy = cell_ahead - ahead[:, :, None], cell_left - left[:, :, None]
+        rho = torch.sqrt(ahead * ahead + left * left)[:, :, None]
+        return ((torch.sqrt(dx * dx + dy * dy) - rho) / 2).clamp(-1.5, 1.5)
+
+    def remember(self, features: Tensor, hidden: Tensor) -> Tensor:
+        """The next hidden state, (B, HIDDEN)."""
+        return self.rnn(features, hidden)
+
+    def decide(self, features: Tensor, hidden: Tensor) -> Tensor:
+        """Logits, (B, ACTIONS)."""
+        return self.actor(self.after(torch.cat([features, hidden], 1)))
+
+
+class PointNavPolicy(nn.Module):
+    """One step of the whole policy, with its memory passed in and out."""
+
+    def __init__(self, task: Task, head: Head) -> None:
+        super().__init__()
+        self.memory = MapMemory(task)
+        self.head = head
+
+    def forward(
+        self,
+        depth: Tensor,
+        pointgoal: Tensor,
+        gps: Tensor,
+        compass: Tensor,
+        rnn_state: Tensor,
+        prev_action: Tensor,
+        not_done_mask: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Logits (B, ACTIONS) and the next state (B, 1, STATE_NUMBERS)."""
+        state = rnn_state[:, 0]
+        fine, coarse, motion, remembered = self.memory(
+            depth, gps, compass, prev_action, not_done_mask, state[:, :MAP_NUMBERS]
+        )
+        hidden = torch.where(not_done_mask, state[:, MAP_NUMBERS:], torch.zeros_like(state[:, MAP_NUMBERS:]))
+        previous = torch.where(not_done_mask, prev_action, torch.full_like(prev_action, _NO_ACTION))[:, 0]
+        features = self.head.features(fine, coarse, pointgoal, motion, previous)
+        hidden = self.head.remember(features, hidden)
+        return self.head.decide(features, hidden), torch.cat([remembered, hidden], 1)[:, None]
+
+
+STATE_NUMBERS = MAP_NUMBERS + HIDDEN
+
+
+def _encoder(channels: int, width: int, cells: int) -> nn.Sequential:
+    left = cells // 8
+    return nn.Sequential(
+        nn.Conv2d(channels, width, 5, 2, 2),
+        nn.ReLU(),
+        nn.Conv2d(width, 2 * width, 3, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(2 * width, 2 * width, 3, 2, 1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(2 * width * left * left, 128),
+        nn.ReLU(),
+    )
