@@ -156,19 +156,19 @@ class SimCamera(SimDevice, Camera):
         renderer.look_at(self._world.data)
         rgb, depth = renderer.render(position, rotation)
         ids = renderer.segment(position, rotation) if semantic else None
-        return RgbdFrame(stamp_ns, rgb, self._measured(depth), ids)
+        return RgbdFrame(stamp_ns, rgb, as_measured(depth, self._options), ids)
 
-    def _measured(self, depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Depth as the sensor delivers it, computed in place: on its lattice, 0 outside its range."""
-        options = self._options
-        # Rarely is anything outside, and two extrema cost less than a mask.
-        outside = None
-        if depth_m.min() < options.depth_min_m or depth_m.max() > options.depth_max_m:
-            outside = (depth_m < options.depth_min_m) | (depth_m > options.depth_max_m)
-        if options.depth_unit_m:
-            depth_m *= np.float32(1 / options.depth_unit_m)
-            np.rint(depth_m, out=depth_m)
-            depth_m *= np.float32(options.depth_unit_m)
-        if outside is not None:
-            depth_m[outside] = 0
-        return depth_m
+
+def as_measured(depth_m: NDArray[np.float32], options: CameraOptions) -> NDArray[np.float32]:
+    """True depth as the sensor delivers it, computed in place: on its lattice, 0 outside its range."""
+    # Rarely is anything outside, and two extrema cost less than a mask.
+    outside = None
+    if depth_m.min() < options.depth_min_m or depth_m.max() > options.depth_max_m:
+        outside = (depth_m < options.depth_min_m) | (depth_m > options.depth_max_m)
+    if options.depth_unit_m:
+        depth_m *= np.float32(1 / options.depth_unit_m)
+        np.rint(depth_m, out=depth_m)
+        depth_m *= np.float32(options.depth_unit_m)
+    if outside is not None:
+        depth_m[outside] = 0
+    return depth_m

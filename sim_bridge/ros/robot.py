@@ -1,0 +1,161 @@
+"""The simulated LoCoBot with all its topics: what ``python -m sim_bridge.ros_robot`` runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import rospy
+from rosgraph_msgs.msg import Clock as ClockMessage
+from tf2_msgs.msg import TFMessage
+
+from robot_runtime.camera_mount import CameraMount
+from robot_runtime.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.errors import ConfigError
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Intrinsics
+from robot_runtime.scene import Scene
+from sim_bridge.battery import Battery
+from sim_bridge.chassis import Chassis
+from sim_bridge.head import SimHead
+from sim_bridge.model import build_model
+from sim_bridge.noise import Drift
+from sim_bridge.robot import DEFAULT_INTRINSICS, SimOptions
+from sim_bridge.ros import messages
+from sim_bridge.ros.base_topics import BaseTopics
+from sim_bridge.ros.camera_topics import CameraTopics
+from sim_bridge.ros.create_topics import CreateTopics
+from sim_bridge.ros.families import Family
+from sim_bridge.ros.faults import Faults
+from sim_bridge.ros.head_topics import HeadTopics
+from sim_bridge.ros.inbox import Inbox
+from sim_bridge.ros.kobuki_topics import KobukiTopics
+from sim_bridge.ros.localizer_topics import LOCALIZERS, LocalizerTopics
+from sim_bridge.ros.outlet import Outlet
+from sim_bridge.ros.services import Services
+from sim_bridge.ros.timeline import ScaledClock, Timeline
+from sim_bridge.ros.wheel_control import WheelControl
+from sim_bridge.world import World
+
+PAUSE_S = 0.02
+"""Host seconds between two looks at whether a world that stands still may go on."""
+
+
+@dataclass(frozen=True)
+class RosRobotOptions:
+    """How the robot is simulated.
+
+    Attributes:
+        sim: noise, limits and body: the options of a simulated robot's YAML file.
+        localizer: one of ``localizer_topics.LOCALIZERS``.
+        simulated_clock: whether time comes from ``/clock``, else it is real.
+        rate: of simulated time to real time; 1 in real time.
+        seed: of every error.
+    """
+
+    family: Family
+    mount: CameraMount
+    sim: SimOptions = field(default_factory=SimOptions)
+    intrinsics: Intrinsics = DEFAULT_INTRINSICS
+    localizer: str = "amcl"
+    simulated_clock: bool = True
+    rate: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.localizer not in LOCALIZERS:
+            raise ConfigError(f"there is no localizer {self.localizer!r}", f"use one of: {', '.join(LOCALIZERS)}")
+        if self.sim.localizer.source == "odometry":
+            raise ConfigError("option localizer.source: odometry has its own topic", "run with `--localizer none`")
+        if not 0 < self.rate < float("inf"):
+            raise ConfigError(f"rate {self.rate} is not a positive number", "give how many times faster than real time")
+        if not self.simulated_clock and self.rate != 1:
+            raise ConfigError(f"rate {self.rate} in real time", "use `--clock sim`, or leave the rate at 1")
+
+
+class RosRobot:
+    """A robot in a scene, as a ROS node; ``rospy.init_node`` must have been called.
+
+    Publishing and all of physics happen in the thread that calls :meth:`run`, drawing in another, and what arrives is
+    brought to the first by an inbox.
+    """
+
+    def __init__(self, scene: Scene, options: RosRobotOptions) -> None:
+        sim, family = options.sim, options.family
+        self._options = options
+        self._world = world = World(build_model(scene, sim.step_s, sim.body))
+        self._clock = clock = SimulatedClock(seconds_to_ns(sim.step_s), ScaledClock(options.rate))
+        self._timeline = timeline = Timeline(wall=not options.simulated_clock)
+        self._inbox, self._faults = Inbox(), Faults()
+        self._seed, self._placements = options.seed, 0
+        self._clock_out = Outlet("/clock", ClockMessage) if options.simulated_clock else None
+        tf = Outlet("/tf", TFMessage)
+        chassis = Chassis(world, Drift(sim.odometry), Drift(sim.actuation), Battery(sim.battery))
+        wheels = WheelControl(family.manners, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
+        self._chassis = chassis
+        self._head = head = SimHead(clock, sim.head)
+        head.connect()
+        self._base = base = BaseTopics(clock, timeline, self._inbox, self._faults, chassis, wheels, family, tf)
+        base.add(KobukiTopics(base, self._inbox) if family.names.base else CreateTopics())
+        self._head_topics = HeadTopics(clock, timeline, self._inbox, self._faults, head, base, world.step_ns)
+        self._camera = CameraTopics(
+            clock,
+            timeline,
+            self._faults,
+            world,
+            head,
+            options.mount,
+            options.intrinsics,
+            sim.camera,
+            family.names,
+            lockstep=options.simulated_clock,
+        )
+        self._localizer = LocalizerTopics(
+            clock, timeline, self._faults, world, sim.localizer, base, options.localizer, tf
+        )
+        self._localizer.connect()
+        self._restart()
+        for listener in (
+            self._begin_step,
+            base.on_step,
+            self._head_topics.on_step,
+            self._localizer.on_step,
+            self._camera.on_step,
+        ):
+            clock.add_listener(listener)
+        self._services = Services(self._inbox, self._faults, self.place)
+
+    def place(self, pose: SE2, tilt_rad: float) -> None:
+        """Put the robot there, at rest, with odometry at zero and errors of its own. Raises ``InvalidStart``."""
+        self._world.place(pose)
+        self._head.place(tilt_rad)
+        self._placements += 1
+        self._restart()
+
+    def run(self) -> None:
+        """Live until ROS shuts down."""
+        try:
+            while not rospy.is_shutdown():
+                if self._clock_out is not None and "clock_stopped" in self._faults:
+                    rospy.rostime.wallsleep(PAUSE_S)
+                    self._inbox.do_all()
+                    continue
+                self._clock.sleep_until(self._clock.now_ns() + self._world.step_ns)
+        finally:
+            self._services.close()
+            self._camera.close()
+
+    def _begin_step(self, now_ns: int) -> None:
+        """Before all others of a step: the time, and what has arrived since the last."""
+        self._timeline.keep_pace(now_ns)
+        if self._clock_out is not None:
+            self._clock_out.publish(messages.clock(now_ns))
+        self._inbox.do_all()
+
+    def _restart(self) -> None:
+        # The streams of the in-process robot, so that the same seed draws the same errors.
+        streams = np.random.SeedSequence((self._seed, self._placements)).spawn(2)
+        self._chassis.restart(np.random.default_rng(streams[0]))
+        self._base.restart()
+        self._head_topics.restart()
+        self._localizer.restart(np.random.default_rng(streams[1]))

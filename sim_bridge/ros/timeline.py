@@ -1,0 +1,71 @@
+"""Simulated time and the stamps that go with it."""
+
+from __future__ import annotations
+
+from robot_runtime.clock import MAX_CATCH_UP_S, Clock, SystemClock, seconds_to_ns, unix_now_ns
+
+
+class ScaledClock(Clock):
+    """The host's time, ``rate`` times as fast: what simulated time keeps pace with."""
+
+    def __init__(self, rate: float) -> None:
+        self._host = SystemClock()
+        self._start_ns = self._host.now_ns()
+        self._rate = rate
+
+    def now_ns(self) -> int:
+        return round((self._host.now_ns() - self._start_ns) * self._rate)
+
+    def sleep_until(self, deadline_ns: int) -> None:
+        self._host.sleep_until(self._start_ns + round(deadline_ns / self._rate))
+
+
+class Timeline:
+    """Turns simulated time into stamps.
+
+    With ``/clock`` a stamp is simulated time itself; in real time it is what the robot's wall clock showed then.
+
+    Args:
+        wall: whether stamps are of the wall clock.
+    """
+
+    def __init__(self, wall: bool) -> None:
+        self._wall = wall
+        self._offset_ns = unix_now_ns() if wall else 0
+
+    def keep_pace(self, now_ns: int) -> None:
+        """Follow the wall clock where simulated time has been lost, or the wall clock was set; call it every step."""
+        if not self._wall:
+            return
+        behind_ns = unix_now_ns() - self._offset_ns - now_ns
+        if abs(behind_ns) > seconds_to_ns(MAX_CATCH_UP_S):
+            self._offset_ns += behind_ns
+
+    def stamp_ns(self, now_ns: int) -> int:
+        """Nanoseconds for a message's header, of simulated time ``now_ns``."""
+        return now_ns + self._offset_ns
+
+
+class Ticks:
+    """Says when it is time again, at multiples of a period since the clock's start.
+
+    Args:
+        step_ns: length of a step; on its grid the ticks fall.
+    """
+
+    def __init__(self, rate_hz: float, step_ns: int) -> None:
+        self._rate_hz = rate_hz
+        self._step_ns = step_ns
+        self._number = 0
+        self._next_ns = 0
+
+    def due(self, now_ns: int) -> bool:
+        """Whether a tick has come since the last call; several missed ones count as one."""
+        if now_ns < self._next_ns:
+            return False
+        while self._next_ns <= now_ns:
+            self._number += 1
+            exact_ns = seconds_to_ns(self._number / self._rate_hz)
+            # Up to the step on which it can happen.
+            self._next_ns = -(-exact_ns // self._step_ns) * self._step_ns
+        return True
