@@ -131,6 +131,7 @@ class Env:
         self._episode: Episode | None = None
         self._record: StepRecord | None = None
         self._end_record: EpisodeEnd | None = None
+        self._log_s = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -189,13 +190,13 @@ class Env:
             return self._observe(_Act(0, None, None, now_ns, now_ns))
 
     def step(
-        self, action: Action | str, policy_info: Mapping[str, Any] | None = None, decide_s: float = 0.0
+        self, action: Action | str, policy_info: Mapping[str, Any] | None = None, infer_s: float = 0.0
     ) -> Observation:
         """Carry out one action and return what is seen afterwards, in read-only arrays.
 
         Args:
             action: an :class:`Action` or its logged name.
-            policy_info: what the decision was based on; decide_s: host seconds that it took. Both for the log.
+            policy_info: what the decision was based on; infer_s: host seconds that it took. Both for the log.
 
         Raises:
             EpisodeError: if no episode is running.
@@ -219,7 +220,8 @@ class Env:
                 if self._walkthrough_ends(chosen, result, index):
                     self._begin_phase(self.episode, UNSHUFFLE, index)
             end_ns = self.robot.clock.now_ns()
-            phase_s = {"decide": decide_s, "act": watch.elapsed_s()}
+            settle_s = self._motion.settle_s
+            phase_s = {"infer": infer_s, "act": watch.elapsed_s() - settle_s, "settle": settle_s}
             act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, grab)
             observation = self._observe(act)
             self._end_if_over(chosen, result, index)
@@ -327,16 +329,20 @@ class Env:
     def _observe(self, act: _Act) -> Observation:
         """Look, standing still since the act ended; record the step; return the observation."""
         watch = Stopwatch()
-        robot = self.robot
+        robot, phase_s = self.robot, dict(act.phase_s)
         # One pose later than the end of the motion: a pose at the exposure is interpolated between two measurements,
         # and the earlier one must not be from a robot that still moved.
         look_ns = act.end_ns + self._stand_ns
         timeout_s = ns_to_seconds(self._stand_ns) + STREAMS["rgb"].max_age_s
+        robot.clock.sleep_until(look_ns)
+        phase_s["settle"] = phase_s.get("settle", 0.0) + watch.restart()
         frame = robot.camera.capture(look_ns, timeout_s, self._semantic)
+        phase_s["observe"] = watch.restart()
         pose = tracked(robot.localizer, robot.localizer.at(frame.stamp_ns, STREAMS["pose"].max_age_s))
         referee = pose
         if robot.referee is not robot.localizer:
             referee = tracked(robot.referee, robot.referee.at(frame.stamp_ns, STREAMS["referee"].max_age_s))
+        phase_s["localize"] = watch.restart()
         things = TrackedObjects(frame.stamp_ns) if self._objects is None else self._objects.tracked(act.end_ns)
         record = StepRecord(
             index=act.index,
@@ -350,15 +356,19 @@ class Env:
             head=robot.head.state(STREAMS["head"].max_age_s),
             times=StepTimes(act.start_ns, act.end_ns, frame.stamp_ns, robot.clock.now_ns()),
             policy_info=act.policy_info,
-            phase_s={**act.phase_s, "observe": watch.elapsed_s()},
+            phase_s=phase_s,
             objects=things.poses,
             held=things.held,
             grab=act.grab,
             phase=self._phase,
         )
         self._record = record
+        phase_s["observe"] += watch.restart()
+        if act.index:
+            phase_s["log"] = self._log_s
         for subscriber in self._started:
             subscriber.on_step(record)
+        self._log_s = watch.elapsed_s()
         return dict(record.observation)
 
     # --- records and ends -------------------------------------------------------------------------------------------

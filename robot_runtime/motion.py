@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from robot_runtime import config
 from robot_runtime.actions import Displacement
-from robot_runtime.clock import NS_PER_S, Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.clock import NS_PER_S, Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Base, BaseState, Halt, Head, HeadState, Velocity, Zone
@@ -138,6 +138,8 @@ class MotionController:
         self.profile = profile or MotionProfile()
         self.fault: DeviceFault | None = None
         """The error behind the last action's outcome ``fault``; None after any other."""
+        self.settle_s = 0.0
+        """Host seconds of the last action from the end of its motion to rest; the head's motion includes its rest."""
         self._clock = clock
         self._base = base
         self._head = head
@@ -169,6 +171,7 @@ class MotionController:
         if sum(map(bool, (displacement.forward_m, displacement.turn_rad, displacement.tilt_rad))) > 1:
             raise ValueError(f"one component at a time, got {displacement}")
         self.fault = None
+        self.settle_s = 0.0
         start_ns = self._clock.now_ns()
         try:
             if displacement.tilt_rad:
@@ -209,7 +212,9 @@ class MotionController:
         self._intended_yaw_rad = None  # set again only by an arrival
         track = _Track(start, aim_rad)
         outcome, zones, detail = self._follow(displacement, track, aim_rad - start.yaw_rad, state)
+        watch = Stopwatch()
         state = self._rest_base()
+        self.settle_s = watch.elapsed_s()
         track.update(state.odom)
         if outcome is Outcome.REACHED:
             self._intended_yaw_rad = aim_rad

@@ -63,6 +63,17 @@ ANSWER = "answer"
 """Key of ``StepRecord.policy_info``, in the last step of an episode with a question: a ``policies.policy.Answer``."""
 
 
+PHASES: dict[str, str] = {
+    "infer": "the policy, from the observation to the action",
+    "act": "from the action to the end of its motion, without coming to rest",
+    "settle": "until wheels and head measure rest, and one pose longer",
+    "observe": "waiting for a frame exposed after that, and making the observation",
+    "localize": "waiting for the poses at that exposure",
+    "log": "handing the step before to recorder and other subscribers",
+}
+"""Where a step's time goes, in order. Host time: of a simulated robot it is what computing its motion took."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """One step: an action, how it ended, and what was observed afterwards. Step 0 is the reset: no action.
@@ -71,7 +82,7 @@ class StepRecord:
         observation: as fed to the policy. frame: as the camera delivered it.
         pose: policy's localizer at exposure; referee: scoring pose after the action, standing still.
         policy_info: what the policy said about the decision that led to ``action``.
-        phase_s: host seconds by phase: decide, act, observe.
+        phase_s: host seconds by phase of :data:`PHASES`; those that the step did not have are not there.
         objects: poses (map) of the tracked objects when the action had ended, without those that are ``held``; empty
             in a task that moves none.
         grab: what ``grab_release`` came to; None after any other action.

@@ -268,7 +268,7 @@ class _Robot:
             head=HeadState(stamp_ns, 0.0, self._tilt_rad, False),
             times=StepTimes(ended_ns - seconds_to_ns(1.0), ended_ns, stamp_ns, stamp_ns + 1000),
             policy_info={"confidence": 0.1 * index},
-            phase_s={"decide": 0.001, "act": 0.02},
+            phase_s={"infer": 0.001, "act": 0.02},
         )
 
 

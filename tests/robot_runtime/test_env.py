@@ -27,7 +27,7 @@ from robot_runtime.errors import (
 )
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, Robot, Velocity, Zone
-from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord, Subscriber
+from robot_runtime.records import PHASES, EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord, Subscriber
 
 TASK = make_task()
 SCENE = make_scene()
@@ -149,7 +149,7 @@ def test_every_frame_is_exposed_after_the_motion_and_poses_belong_to_it():
         assert record.pose.pose.distance_to(record.referee.pose) < 1e-9
         assert record.base.velocity == Velocity(0.0, 0.0)
         assert not record.head.moving
-        assert set(record.phase_s) == {"observe"} | ({"decide", "act"} if record.index else set())
+        assert set(record.phase_s) == (set(PHASES) if record.index else {"settle", "observe", "localize"})
     assert witness.steps[0].times.action_start_ns == witness.steps[0].times.action_end_ns
     assert len(witness.states) > 100
 
@@ -219,9 +219,9 @@ def test_what_the_policy_said_stands_in_the_record():
     with fake_robot(TASK) as robot:
         env = make_env(robot, witness)
         env.reset(make_episode())
-        env.step(Action.TURN_LEFT, {"plan": [1, 2]}, decide_s=0.25)
+        env.step(Action.TURN_LEFT, {"plan": [1, 2]}, infer_s=0.25)
     assert witness.steps[1].policy_info == {"plan": [1, 2]}
-    assert witness.steps[1].phase_s["decide"] == 0.25
+    assert witness.steps[1].phase_s["infer"] == 0.25
 
 
 def test_a_collision_marks_its_own_step():

@@ -86,7 +86,7 @@ class TestContent:
         files = []
         for run in range(2):
             header = synthetic.header(provenance={"created": f"run {run}"})
-            steps = [replace(r, phase_s={"decide": float(run)}) for r in synthetic.drive(header, ACTIONS)]
+            steps = [replace(r, phase_s={"infer": float(run)}) for r in synthetic.drive(header, ACTIONS)]
             recorder = Recorder(tmp_path / str(run))
             synthetic.play(recorder, header, steps)
             assert recorder.path is not None

@@ -91,7 +91,7 @@ def test_a_policy_runs_an_episode():
     assert policy.resets == [(5, None)]
     assert (witness.headers[0].agent, witness.headers[0].seed) == ("script", 5)
     assert [record.policy_info for record in witness.steps] == [{}, *({"decision": i} for i in range(1, 5))]
-    assert all(record.phase_s["decide"] > 0 for record in witness.steps[1:])
+    assert all(record.phase_s["infer"] > 0 for record in witness.steps[1:])
     assert len(policy.seen) == 4
 
 
