@@ -28,6 +28,7 @@ from robot_runtime import config
 from robot_runtime.errors import SceneError
 from robot_runtime.geometry import SE2
 from robot_runtime.maps import OccupancyMap
+from robot_runtime.objects import ObjectPose
 
 Point2 = tuple[float, float]
 Point3 = tuple[float, float, float]
@@ -85,6 +86,11 @@ class SceneObject:
     def __post_init__(self) -> None:
         if min(self.size) < 0:
             raise ValueError(f"object {self.id!r}: sizes cannot be negative, got {list(self.size)}")
+
+    @property
+    def pose(self) -> ObjectPose:
+        """Of the middle of the box, along its edges."""
+        return ObjectPose.upright(self.center, math.radians(self.yaw_deg))
 
     def distance_m(self, x_m: float, y_m: float) -> float:
         """Distance in the plane from a point to the object's box; 0 inside."""

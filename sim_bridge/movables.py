@@ -84,8 +84,7 @@ def let_fall(spec: mujoco.MjSpec) -> None:
 
 def add_body(world: mujoco.MjsBody, item: SceneObject) -> mujoco.MjsBody:
     """A free body at the object's place, asleep, without geoms."""
-    pose = pose_in_scene(item)
-    body = world.add_body(name=_name(item), pos=pose.position, quat=pose.quaternion)
+    body = world.add_body(name=_name(item), pos=item.pose.position, quat=item.pose.quaternion)
     body.sleep = mujoco.mjtSleepPolicy.mjSLEEP_INIT
     x, y, z = (max(edge_m, 0.005) for edge_m in item.size)
     mass = mass_kg(item.size)
@@ -129,11 +128,6 @@ def find(model: mujoco.MjModel, item: SceneObject, brought: bool) -> Movable:
         int(model.jnt_dofadr[joint]),
         frozenset(np.flatnonzero(model.geom_bodyid == body).tolist()),
     )
-
-
-def pose_in_scene(item: SceneObject) -> ObjectPose:
-    """Where the scene file has an object."""
-    return ObjectPose.upright(item.center, math.radians(item.yaw_deg))
 
 
 def _name(item: SceneObject) -> str:
@@ -181,7 +175,7 @@ class MovableObjects:
             if pose is None and movable.brought:
                 self._store(movable)
             else:
-                self._set(movable, pose or pose_in_scene(movable.item))
+                self._set(movable, pose or movable.item.pose)
         self._apply(self._asleep(awake=self.by_id))
         self._apply(self._asleep(asleep=self.by_id))
 

@@ -112,6 +112,7 @@ CHANNELS: tuple[Channel, ...] = (
             "mount": {"type": "array", "items": _NUMBER},
             "start_ns": _INTEGER,
             "dataset": _TEXT,
+            "object_source": {"type": ["string", "null"]},
         },
     ),
     _json(
@@ -137,7 +138,23 @@ CHANNELS: tuple[Channel, ...] = (
             "head": _extend(_object("pan_rad", "tilt_rad"), stamp_ns=_INTEGER, moving={"type": "boolean"}),
             "times": _object("action_start_ns", "action_end_ns", "exposed_ns", "observed_ns", of=_INTEGER),
             "policy_info": _ANY,
+            "objects": {
+                "type": ["object", "null"],
+                "description": "null in a task that moves none; 'since': the step whose /objects still holds",
+                "properties": {
+                    "since": {"type": ["integer", "null"]},
+                    "held": {"type": "array", "items": _TEXT},
+                    "grab": _object("outcome", "object_id", "detail", of={"type": ["string", "null"]}, nullable=True),
+                    "phase": _TEXT,
+                },
+            },
         },
+    ),
+    _json(
+        "objects",
+        "robot_runtime.Objects",
+        "Where all movable objects are, in map, by id; written with a step at which one is elsewhere than before.",
+        {"index": _INTEGER, "poses": _ANY},
     ),
     _json(
         "host",

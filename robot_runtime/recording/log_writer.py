@@ -8,7 +8,7 @@
     Chunk                        schemas, channels, /episode, /map, /scene, /camera/camera_info
     per step:
       Chunk                      images
-      Chunk                      /step, /pose, /referee/pose, /tf, /scene, /step/host
+      Chunk                      /step, /pose, /referee/pose, /tf, /scene, /step/host, and /objects if one was moved
     in between: Chunk            /base/state, at least every 0.25 s of the robot's time
     Chunk                        /end
     DataEnd, summary, Footer
@@ -28,6 +28,7 @@ from mcap.writer import CompressionType, Writer
 from robot_runtime.clock import seconds_to_ns
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState
+from robot_runtime.objects import ObjectPose
 from robot_runtime.recording import messages, serial
 from robot_runtime.recording.channels import CHANNELS, LOG_FORMAT
 from robot_runtime.recording.durable import DurableFile
@@ -63,6 +64,8 @@ class LogWriter:
         self._channels: dict[str, int] = {}
         self._header = header
         self._last_pose: SE2 = header.episode.start
+        self._objects: dict[str, ObjectPose] = {}
+        self._objects_since: int | None = None
         self._chunk_start_ns: int | None = None
 
     def write_header(self) -> None:
@@ -98,9 +101,21 @@ class LogWriter:
         self._protobuf("tf", frame.stamp_ns, index, messages.transforms(self._header, record))
         self._protobuf("scene", stamp_ns, index, messages.track(self._last_pose, record))
         self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
-        self._json("step", stamp_ns, index, serial.step_to_json(record))
+        self._write_objects(record)
+        self._json("step", stamp_ns, index, serial.step_to_json(record, self._objects_since))
         self._last_pose = record.referee.pose
         self._end_chunk()
+
+    def _write_objects(self, record: StepRecord) -> None:
+        """Where the objects are, if that differs from what was written last."""
+        if not record.objects and self._objects_since is None:
+            return
+        poses = dict(record.objects)
+        if poses != self._objects or self._objects_since is None:
+            self._objects, self._objects_since = poses, record.index
+            stamp_ns = record.times.observed_ns
+            self._json("objects", stamp_ns, record.index, {"index": record.index, "poses": poses})
+            self._protobuf("scene", stamp_ns, record.index, messages.objects_now(self._header, record))
 
     def write_base_state(self, state: BaseState) -> None:
         """One base state; its chunk ends ``BASE_CHUNK_S`` after it began."""
@@ -160,6 +175,7 @@ def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
         "mount": list(header.mount),
         "start_ns": header.start_ns,
         "dataset": header.dataset,
+        "object_source": serial.plain(header.object_source),
     }
 
 

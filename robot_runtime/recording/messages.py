@@ -33,6 +33,7 @@ from scipy.spatial.transform import Rotation
 from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.maps import Cell, OccupancyMap
+from robot_runtime.objects import ObjectPose
 from robot_runtime.recording.images import CAMERA_FRAME
 from robot_runtime.recording.stamps import timestamp
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -41,6 +42,7 @@ MAP_FRAME = "map"
 BASE_FRAME = "base_link"
 
 _LINE_Z_M = 0.02
+_UNKNOWN_SIZE_M = (0.1, 0.1, 0.1)
 _RGBA = {
     Cell.FREE: (245, 245, 245, 255),
     Cell.OCCUPIED: (60, 60, 70, 255),
@@ -115,14 +117,7 @@ def transforms(header: EpisodeHeader, record: StepRecord) -> FrameTransforms:
 def scene(header: EpisodeHeader) -> SceneUpdate:
     """The scene's objects as boxes, the goals as spheres with a label."""
     stamp = timestamp(header.start_ns)
-    boxes = [
-        CubePrimitive(
-            pose=planar(SE2(item.center[0], item.center[1], math.radians(item.yaw_deg)), item.center[2]),
-            size=Vector3(x=item.size[0], y=item.size[1], z=item.size[2]),
-            color=_OBJECT,
-        )
-        for item in header.scene.objects
-    ]
+    boxes = [_box(item.pose, item.size) for item in header.scene.objects]
     goals = header.episode.goals
     spheres = [_sphere(goal.x_m, goal.y_m, goal.z_m, 0.2, _GOAL) for goal in goals]
     labels = [
@@ -141,6 +136,18 @@ def scene(header: EpisodeHeader) -> SceneUpdate:
             SceneEntity(timestamp=stamp, frame_id=MAP_FRAME, id="goals", spheres=spheres, texts=labels),
         ]
     )
+
+
+def objects_now(header: EpisodeHeader, record: StepRecord) -> SceneUpdate:
+    """The scene's objects again, each where it is now; what is held is nowhere."""
+    known = {item.id: item for item in header.scene.objects}
+    fixed = [item for name, item in known.items() if name not in record.objects and name not in record.held]
+    boxes = [_box(item.pose, item.size) for item in fixed]
+    boxes += [
+        _box(pose, known[name].size if name in known else _UNKNOWN_SIZE_M) for name, pose in record.objects.items()
+    ]
+    stamp = timestamp(record.times.observed_ns)
+    return SceneUpdate(entities=[SceneEntity(timestamp=stamp, frame_id=MAP_FRAME, id="objects", cubes=boxes)])
 
 
 def track(previous: SE2, record: StepRecord) -> SceneUpdate:
@@ -169,6 +176,16 @@ def planar(pose: SE2, z_m: float = 0.0) -> Pose:
     half = pose.yaw_rad / 2
     return Pose(
         position=Vector3(x=pose.x_m, y=pose.y_m, z=z_m), orientation=Quaternion(z=math.sin(half), w=math.cos(half))
+    )
+
+
+def _box(pose: ObjectPose, size: tuple[float, float, float]) -> CubePrimitive:
+    x, y, z = pose.position
+    qw, qx, qy, qz = pose.quaternion
+    return CubePrimitive(
+        pose=Pose(position=Vector3(x=x, y=y, z=z), orientation=Quaternion(x=qx, y=qy, z=qz, w=qw)),
+        size=Vector3(x=size[0], y=size[1], z=size[2]),
+        color=_OBJECT,
     )
 
 

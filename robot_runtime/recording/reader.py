@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from robot_runtime.errors import ConfigError, RecordingError, SceneError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState, Intrinsics, RgbdFrame
 from robot_runtime.maps import MapFile, OccupancyMap
+from robot_runtime.objects import ObjectPose, ObjectSource
 from robot_runtime.policies.policy import Observation
 from robot_runtime.recording import images, serial
 from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
@@ -104,6 +105,7 @@ class LogReader:
         """
         image_chunk: _Chunk | None = None
         phase_s: dict[int, dict[str, float]] = {}
+        objects: dict[int | None, dict[str, ObjectPose]] = {None: {}}
         for chunk in self._chunks:
             if self._holds_images_only(chunk):
                 image_chunk = chunk
@@ -113,10 +115,12 @@ class LogReader:
                     image_chunk = chunk
                 elif topic == _TOPICS["host"]:
                     phase_s = {message.sequence: _loads(message)["phase_s"]}
+                elif topic == _TOPICS["objects"]:
+                    objects = {None: {}, message.sequence: serial.objects_from_json(_loads(message)["poses"])}
                 elif topic == _TOPICS["step"]:
                     try:
                         data = _loads(message)
-                        record = _step(data, phase_s.get(message.sequence, {}))
+                        record = _step(data, phase_s.get(message.sequence, {}), objects)
                     except (KeyError, ValueError, TypeError) as error:
                         raise self._not_understood(f"step {message.sequence}", error) from error
                     self._digests[record.index] = {k: v for k, v in data["observation"].items() if "crc32" in v}
@@ -281,6 +285,7 @@ def _header(
         start_ns=data["start_ns"],
         provenance=provenance,
         dataset=data.get("dataset", ""),  # logs of the first days have none
+        object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
     )
 
 
@@ -294,12 +299,18 @@ def _scene(path: Path, digest: str, attachments: dict[str, bytes], folder: Path)
     return Scene(folder, file, occupancy, view_points, digest)
 
 
-def _step(data: dict[str, Any], phase_s: dict[str, float]) -> StepRecord:
+def _step(
+    data: dict[str, Any], phase_s: dict[str, float], objects: Mapping[int | None, Mapping[str, ObjectPose]]
+) -> StepRecord:
     observation = {
         name: serial.array_from_json(array) for name, array in data["observation"].items() if "data" in array
     }
     frame = RgbdFrame(data["frame"]["stamp_ns"], np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32))
-    return serial.step_from_json(data, observation, frame, phase_s)
+    since = (data.get("objects") or {}).get("since")
+    if since not in objects:
+        # Of a log that was torn and recovered; what was written earlier or later is not where they were.
+        raise ValueError(f"the objects' poses that were written with step {since} are lost")
+    return serial.step_from_json(data, observation, frame, phase_s, objects[since])
 
 
 def _loads(message: Message) -> dict[str, Any]:

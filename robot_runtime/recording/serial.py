@@ -30,6 +30,7 @@ from robot_runtime.hal import (
     Velocity,
     Zone,
 )
+from robot_runtime.objects import Grab, GrabOutcome, ObjectPose
 from robot_runtime.policies.policy import Observation
 from robot_runtime.records import (
     ActionResult,
@@ -82,8 +83,13 @@ def dumps(value: Any) -> bytes:
 # --- step -----------------------------------------------------------------------------------------------------------
 
 
-def step_to_json(record: StepRecord) -> dict[str, Any]:
-    """One step without its frame and without ``phase_s``, which depends on the host's speed."""
+def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[str, Any]:
+    """One step without its frame and without ``phase_s``, which depends on the host's speed.
+
+    Args:
+        objects_since: the step with which the objects' poses, which stand elsewhere, were last written; None if there
+            are none.
+    """
     return {
         "index": record.index,
         "action": plain(record.action),
@@ -100,13 +106,25 @@ def step_to_json(record: StepRecord) -> dict[str, Any]:
         "head": plain(record.head),
         "times": plain(record.times),
         "policy_info": plain(record.policy_info),
+        "objects": _objects_to_json(record, objects_since),
     }
 
 
+def _objects_to_json(record: StepRecord, since: int | None) -> dict[str, Any] | None:
+    if not (record.objects or record.held or record.grab or record.phase):
+        return None
+    return {"since": since, "held": list(record.held), "grab": plain(record.grab), "phase": record.phase}
+
+
 def step_from_json(
-    data: Mapping[str, Any], observation: Observation, frame: RgbdFrame, phase_s: dict[str, float]
+    data: Mapping[str, Any],
+    observation: Observation,
+    frame: RgbdFrame,
+    phase_s: dict[str, float],
+    objects: Mapping[str, ObjectPose],
 ) -> StepRecord:
     """The inverse of :func:`step_to_json`; what it leaves out is given."""
+    moving = data.get("objects") or {}  # logs from before objects could be moved have none
     return StepRecord(
         index=int(data["index"]),
         action=None if data["action"] is None else Action(data["action"]),
@@ -120,7 +138,16 @@ def step_from_json(
         times=StepTimes(**data["times"]),
         policy_info=dict(data["policy_info"]),
         phase_s=phase_s,
+        objects=objects,
+        held=tuple(moving.get("held", ())),
+        grab=_grab(moving.get("grab")),
+        phase=moving.get("phase", ""),
     )
+
+
+def objects_from_json(data: Mapping[str, Any]) -> dict[str, ObjectPose]:
+    """The inverse of :func:`plain` for poses by object id."""
+    return {name: _object_pose(pose) for name, pose in data.items()}
 
 
 def base_from_json(data: Mapping[str, Any]) -> BaseState:
@@ -165,6 +192,16 @@ def _se2(data: Mapping[str, Any]) -> SE2:
 def _pose(data: Mapping[str, Any]) -> PoseEstimate:
     covariance = np.array([[float(v) for v in row] for row in data["covariance"]])
     return PoseEstimate(data["stamp_ns"], _se2(data["pose"]), data["frame"], covariance, PoseStatus(data["status"]))
+
+
+def _object_pose(data: Mapping[str, Any]) -> ObjectPose:
+    x, y, z = map(float, data["position"])
+    w, i, j, k = map(float, data["quaternion"])
+    return ObjectPose((x, y, z), (w, i, j, k), None if data["openness"] is None else float(data["openness"]))
+
+
+def _grab(data: Mapping[str, Any] | None) -> Grab | None:
+    return None if data is None else Grab(GrabOutcome(data["outcome"]), data["object_id"], data["detail"])
 
 
 def _zone(names: list[str]) -> Zone:
