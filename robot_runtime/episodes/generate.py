@@ -10,6 +10,8 @@ ratio [GDSP / Euclidean distance] falling in the range [1, 1.1]." The paper leav
 ObjectNav, Batra et al. 2020, section 3: the distance is that to the nearest view point of any instance, and the ratio
 is at least 1.05.
 
+Rearrangement: :mod:`robot_runtime.episodes.generate_rearrangement`.
+
 AreaGoal has no published generator. Kinds of room are drawn uniformly from those that the scene has, starts as for
 ObjectNav; a ratio is not asked for, since the nearest place of a room is rarely far off the straight line.
 """
@@ -23,15 +25,15 @@ from dataclasses import replace
 import numpy as np
 
 from robot_runtime.episodes.episode import Episode, Goal
+from robot_runtime.episodes.generate_rearrangement import generate_rearrangement
+from robot_runtime.episodes.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
 from robot_runtime.errors import EpisodeError
-from robot_runtime.geodesic import DistanceField, GeodesicMap
-from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.geodesic import DistanceField
+from robot_runtime.geometry import SE2
 from robot_runtime.scene import Room, Scene
 from robot_runtime.tasks import areagoal, objectnav
 from robot_runtime.tasks.task import Task
 
-MIN_GEODESIC_M = 1.0
-MAX_GEODESIC_M = 30.0
 POINTNAV_STRAIGHT_RATIO = 1.1
 OBJECTNAV_MIN_RATIO = 1.05
 
@@ -57,7 +59,12 @@ def generate_episodes(scene: Scene, task: Task, count: int, seed: int) -> list[E
             f"make them with `robot-runtime episodes questions {scene.name} --out questions.json.gz --episodes "
             "eqa.json.gz`, and give --episodes eqa.json.gz",
         )
-    generators = {"pointnav": generate_pointnav, "objectnav": generate_objectnav, "areagoal": generate_areagoal}
+    generators = {
+        "pointnav": generate_pointnav,
+        "objectnav": generate_objectnav,
+        "areagoal": generate_areagoal,
+        "rearrangement": generate_rearrangement,
+    }
     return generators[task.kind](scene, task, count, seed)
 
 
@@ -67,7 +74,7 @@ def generate_pointnav(scene: Scene, task: Task, count: int, seed: int) -> list[E
     Raises:
         EpisodeError: the robot fits nowhere, or the scene is too small or too open for such episodes.
     """
-    sampler = _Sampler(scene, task, seed)
+    sampler = Sampler(scene, task, seed)
     return [_pointnav_episode(sampler, scene, index) for index in range(count)]
 
 
@@ -78,7 +85,7 @@ def generate_objectnav(scene: Scene, task: Task, count: int, seed: int) -> list[
         EpisodeError: the robot fits nowhere, the scene has no view points of any of the task's categories, or it is
             too small or too open for such episodes.
     """
-    sampler = _Sampler(scene, task, seed)
+    sampler = Sampler(scene, task, seed)
     goals = _goals_by_category(scene, task)
     episodes: list[Episode] = []
     while len(episodes) < count:
@@ -99,7 +106,7 @@ def generate_areagoal(scene: Scene, task: Task, count: int, seed: int) -> list[E
     Raises:
         EpisodeError: the robot fits nowhere, the scene has no room of the task's categories, or nowhere to start.
     """
-    sampler = _Sampler(scene, task, seed)
+    sampler = Sampler(scene, task, seed)
     present = {room.category for room in scene.rooms}
     categories = sorted(name for name, category in task.categories.items() if present & set(category.matches))
     if not categories:
@@ -125,45 +132,7 @@ def keep_probability(ratio: float) -> float:
     return 1.0 if ratio >= POINTNAV_STRAIGHT_RATIO else 20 * (ratio - 0.98) ** 2
 
 
-class _Sampler:
-    """Random places and headings in a scene's navigable space."""
-
-    def __init__(self, scene: Scene, task: Task, seed: int) -> None:
-        self.scene = scene
-        self.rng = np.random.default_rng(seed)
-        self.geodesic = GeodesicMap(scene.map, task.robot_radius_m)
-        # Half a cell's diagonal more than the radius, so that the robot fits anywhere in the cell.
-        self._cells = np.argwhere(scene.map.navigable(task.robot_radius_m + scene.map.resolution_m * math.sqrt(0.5)))
-        if not len(self._cells):
-            raise EpisodeError(
-                f"{scene.folder / scene.file.map}: nowhere fits a robot of radius {task.robot_radius_m} m",
-                "check the map, or choose a task with a smaller robot",
-            )
-
-    def place(self) -> tuple[float, float]:
-        """A point, uniform over navigable space."""
-        row, column = self._cells[self.rng.integers(len(self._cells))]
-        # Not closer to the cell's border than rounding can move it across.
-        within = 0.99 * (self.rng.random(2) - 0.5)
-        return self.scene.map.to_point(row + within[0], column + within[1])
-
-    def heading(self) -> float:
-        """A heading, uniform in (-pi, pi]."""
-        return wrap_angle(self.rng.uniform(0, 2 * math.pi))
-
-    def too_small(self, kind: str) -> EpisodeError:
-        """The error that says why no episode can be found."""
-        width_m, height_m = self.scene.map.size_m
-        area_m2 = len(self._cells) * self.scene.map.resolution_m**2
-        return EpisodeError(
-            f"{self.scene.folder}: too small or too open for {kind} episode of {MIN_GEODESIC_M:g} to "
-            f"{MAX_GEODESIC_M:g} m that is not a straight line "
-            f"(the robot has {area_m2:.1f} m² to move in, on a map of {width_m:.1f} x {height_m:.1f} m)",
-            "use a larger scene, e.g. from `robot-runtime scene generate`",
-        )
-
-
-def _pointnav_episode(sampler: _Sampler, scene: Scene, index: int) -> Episode:
+def _pointnav_episode(sampler: Sampler, scene: Scene, index: int) -> Episode:
     for _ in range(_GOALS_PER_EPISODE):
         goal = sampler.place()
         field = sampler.geodesic.field([goal])
@@ -178,7 +147,7 @@ def _pointnav_episode(sampler: _Sampler, scene: Scene, index: int) -> Episode:
 
 
 def _objectnav_episode(
-    sampler: _Sampler, scene: Scene, index: int, category: str, goals: tuple[Goal, ...]
+    sampler: Sampler, scene: Scene, index: int, category: str, goals: tuple[Goal, ...]
 ) -> Episode | None:
     """None if no start is found. A start 1 m or more from every view point has not succeeded already."""
     field = sampler.geodesic.field([(pose.x_m, pose.y_m) for goal in goals for pose in goal.view_points])
@@ -194,7 +163,7 @@ def _objectnav_episode(
     return None
 
 
-def _areagoal_episode(sampler: _Sampler, scene: Scene, task: Task, index: int, category: str) -> Episode | None:
+def _areagoal_episode(sampler: Sampler, scene: Scene, task: Task, index: int, category: str) -> Episode | None:
     """None if no start is found, as in a scene of one room."""
     wanted = Episode(str(index), scene.name, SE2(), (), category=category)
     rooms = areagoal.goal_rooms(task, scene, wanted)
@@ -217,7 +186,7 @@ def _middle(room: Room, places: Sequence[tuple[float, float]]) -> tuple[float, f
 
 
 def _episode(
-    sampler: _Sampler,
+    sampler: Sampler,
     scene: Scene,
     index: int,
     start: tuple[float, float],

@@ -9,7 +9,7 @@ from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.scene import Scene
-from robot_runtime.tasks import areagoal, eqa, objectnav, pointnav, vln
+from robot_runtime.tasks import areagoal, eqa, objectnav, pointnav, rearrangement, vln
 from robot_runtime.tasks.task import Task, TaskKind
 
 
@@ -34,6 +34,7 @@ _MODULES: dict[TaskKind, TaskModule] = {
     "vln": vln,
     "eqa": eqa,
     "areagoal": areagoal,
+    "rearrangement": rearrangement,
 }
 
 

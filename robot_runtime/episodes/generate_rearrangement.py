@@ -1,0 +1,371 @@
+"""Rearrangement episodes for any scene with movable objects.
+
+House cleanup (Batra et al. 2020, A.5): "Each episode requires the agent to rearrange 2-5 objects", each with a start
+and a goal position. Room rearrangement (A.4): up to 5 objects lie elsewhere than in the scene's own state, which is to
+be restored. Neither paper says how places are drawn. Here:
+
+* An object takes part if the task's crosshair can meet it from somewhere, and is no thinner than ``THINNEST_M``.
+* ``grab_release`` keeps an object's height over the floor and sets it down on what it then meets. So what stands on the
+  floor goes to free floor, and what lies on furniture to the same surface; or to the floor, where the task forgives the
+  fall.
+* A place on the floor is free of everything by ``FREE_M``, and leaves the rest of the floor in one piece.
+* Where the task asks for more than a place (an overlap, an angle), a goal is a sum of the task's own moves from the
+  start, none of them more than ``MOST_MOVES`` long: a robot that turns by 90 degrees reaches no others.
+* At its start, nothing passes its test.
+* With a program, the goal state is one way to make it true; each target is drawn from those that hold there and not at
+  the start: ``at`` another room, ``next_to`` a piece of furniture, ``on`` a rug.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from robot_runtime.episodes.episode import Episode, RearrangedObject
+from robot_runtime.episodes.program import Program
+from robot_runtime.episodes.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
+from robot_runtime.errors import EpisodeError
+from robot_runtime.geometry import SE2
+from robot_runtime.maps import Cell
+from robot_runtime.objects import ObjectPose
+from robot_runtime.scene import Scene, SceneObject
+from robot_runtime.tasks import rearrangement
+from robot_runtime.tasks.pointing import Pointer, settings
+from robot_runtime.tasks.task import Task
+
+THINNEST_M = 0.07
+FREE_M = 0.05
+MOST_MOVES = 8
+LEAST_WAY_M = 0.5
+"""Nothing is asked to move by less."""
+
+RESERVE_M = 0.3
+"""Start and goal are farther apart than the task forgives by so much."""
+
+FORGIVES_A_FALL_M = 0.9
+"""A task that accepts an object within so much of its goal may ask for it to be put on the floor from a table."""
+
+HIGHEST_FALL_M = 0.6
+NEXT_TO_M = 0.3
+_RUG_M = 0.03
+_ON_FLOOR_M = 0.02
+_SURFACE_MARGIN_M = 0.04
+
+_TRIES = 200
+_EPISODE_TRIES = 60
+
+
+def generate_rearrangement(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
+    """``count`` rearrangement episodes of the task's kind of goal.
+
+    Raises:
+        EpisodeError: the robot fits nowhere; or the scene has fewer objects than the task wants moved that the task's
+            crosshair can meet, or no place to move them to.
+    """
+    drawer = _Drawer(scene, task, seed)
+    return [drawer.episode(index) for index in range(count)]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """An object that can be moved: as it stands in the scene, and from where it can be grabbed there."""
+
+    item: SceneObject
+    pose: ObjectPose
+    places: tuple[rearrangement.Point, ...]
+
+    @property
+    def low_m(self) -> float:
+        return self.item.center[2] - self.item.size[2] / 2
+
+    @property
+    def radius_m(self) -> float:
+        """Of a circle around the box, seen from above."""
+        return math.hypot(self.item.size[0], self.item.size[1]) / 2
+
+
+class _Drawer:
+    """Draws episodes from one scene."""
+
+    def __init__(self, scene: Scene, task: Task, seed: int) -> None:
+        self._scene, self._task, self._hand = scene, task, settings(task)
+        self._sampler = Sampler(scene, task, seed)
+        self._rng = self._sampler.rng
+        self._roomy = scene.map.navigable(task.robot_radius_m)
+        labels, _ = ndimage.label(self._roomy, np.ones((3, 3)))
+        # The robot moves in the largest connected part.
+        self._main = labels == 1 + int(np.argmax(np.bincount(labels[labels > 0])[1:]))
+        self._strict = self._hand.min_iou is not None or self._hand.max_angle_deg is not None
+        self._candidates = [found for item in scene.objects if (found := self._candidate(item)) is not None]
+        if len(self._candidates) < self._hand.min_objects:
+            movable = sum(item.movable for item in scene.objects)
+            raise EpisodeError(
+                f"{scene.folder}: task {task.name!r} wants {self._hand.min_objects} objects moved, and of the scene's "
+                f"{movable} movable ones its crosshair can meet {len(self._candidates)} within "
+                f"{self._hand.reach_m:g} m of a camera at {task.camera.height_m:g} m",
+                "choose a task with a longer reach, a lower camera or look actions, or a scene with other objects",
+            )
+
+    def episode(self, index: int) -> Episode:
+        for _ in range(_EPISODE_TRIES):
+            start = SE2(*self._sampler.place(), self._sampler.heading())
+            most = min(self._hand.max_objects, len(self._candidates))
+            wanted = int(self._rng.integers(self._hand.min_objects, most + 1))
+            moved = self._moved(start, wanted)
+            if len(moved) >= self._hand.min_objects and self._is_far_enough(start, moved):
+                return self._episode(index, start, moved)
+        raise EpisodeError(
+            f"{self._scene.folder}: found no places to move {self._hand.min_objects} objects to for task "
+            f"{self._task.name!r}",
+            "use a larger scene, e.g. from `robot-runtime scene generate`",
+        )
+
+    # --- objects ----------------------------------------------------------------------------------------------------
+
+    def _candidate(self, item: SceneObject) -> _Candidate | None:
+        if not item.movable or min(item.size) < THINNEST_M or self._support(item) is None:
+            return None
+        pose = ObjectPose.upright(item.center, math.radians(item.yaw_deg))
+        bare = Episode("", self._scene.name, SE2(), ())
+        places = rearrangement.grab_places(self._task, self._scene, bare, item.id, pose)
+        reachable = tuple(place for place in places if self._main[self._scene.map.to_cell(*place)])
+        return _Candidate(item, pose, reachable) if reachable else None
+
+    def _support(self, item: SceneObject) -> SceneObject | float | None:
+        """What an object stands on: the floor (0.0), a piece of furniture with its top there, or None: unknown."""
+        low_m = item.center[2] - item.size[2] / 2
+        if low_m <= _ON_FLOOR_M:
+            return 0.0
+        under = [
+            other
+            for other in self._scene.objects
+            if not other.movable
+            and abs(other.center[2] + other.size[2] / 2 - low_m) <= _ON_FLOOR_M
+            and other.distance_m(item.center[0], item.center[1]) == 0
+        ]
+        return under[0] if under else None
+
+    def _moved(self, start: SE2, wanted: int) -> list[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]:
+        """Objects, each with its other pose and, for a program, its target; in the order of the scene."""
+        floor = self._main.copy()
+        taken: list[tuple[float, float, float]] = []
+        found: list[tuple[int, _Candidate, ObjectPose, dict[str, Any] | None]] = []
+        for number in self._rng.permutation(len(self._candidates)).tolist():
+            if len(found) == wanted:
+                break
+            candidate = self._candidates[number]
+            for pose, target in self._other_places(candidate, start):
+                if self._fits(candidate, pose, floor, taken):
+                    found.append((number, candidate, pose, target))
+                    if pose.position[2] - candidate.item.size[2] / 2 <= _ON_FLOOR_M:
+                        floor &= ~self._blocked(pose, candidate.radius_m + self._task.robot_radius_m)
+                    taken.append((pose.position[0], pose.position[1], candidate.radius_m))
+                    break
+        return [(candidate, pose, target) for _, candidate, pose, target in sorted(found, key=lambda one: one[0])]
+
+    def _other_places(self, candidate: _Candidate, start: SE2) -> Iterator[tuple[ObjectPose, dict[str, Any] | None]]:
+        """Where the object could be instead, drawn at random; those that the task's crosshair can restore alone."""
+        least_m = max(LEAST_WAY_M, (self._hand.max_translation_m or 0.0) + RESERVE_M)
+        support = self._support(candidate.item)
+        for _ in range(_TRIES):
+            pose = self._draw(candidate, support, start)
+            way_m = math.dist(pose.position[:2], candidate.pose.position[:2])
+            if way_m < (least_m if support == 0.0 or pose.position[2] != candidate.pose.position[2] else RESERVE_M):
+                continue
+            if self._hand.max_translation_m is not None and way_m <= self._hand.max_translation_m + RESERVE_M / 2:
+                continue
+            if not self._can_carry(candidate, pose, start):
+                continue
+            if self._hand.goal != "predicate":
+                yield pose, None
+                continue
+            targets = self._targets(candidate.item, pose)
+            if targets:
+                yield pose, targets[int(self._rng.integers(len(targets)))]
+
+    def _draw(self, candidate: _Candidate, support: SceneObject | float | None, start: SE2) -> ObjectPose:
+        x_m, y_m, z_m = candidate.pose.position
+        if self._strict:
+            turn_rad = math.radians(self._task.magnitudes.turn_deg)
+            headings = start.yaw_rad + turn_rad * self._rng.integers(0, 360, 2)
+            steps = self._task.magnitudes.forward_m * self._rng.integers(-MOST_MOVES, MOST_MOVES + 1, 2)
+            moved = (x_m + float(steps @ np.cos(headings)), y_m + float(steps @ np.sin(headings)), z_m)
+            return ObjectPose(moved, candidate.pose.quaternion)
+        if isinstance(support, SceneObject) and not self._may_fall(candidate):
+            half = np.array(support.size[:2]) / 2
+            u, v = (2 * self._rng.random(2) - 1) * half
+            x_m, y_m = SE2(support.center[0], support.center[1], math.radians(support.yaw_deg)).apply(u, v)
+            return ObjectPose((x_m, y_m, z_m), candidate.pose.quaternion)
+        x_m, y_m = self._floor_place()
+        return ObjectPose((x_m, y_m, candidate.item.size[2] / 2), candidate.pose.quaternion)
+
+    def _may_fall(self, candidate: _Candidate) -> bool:
+        forgiven_m = self._hand.max_translation_m or 0.0
+        return self._hand.goal != "predicate" and forgiven_m >= FORGIVES_A_FALL_M and candidate.low_m <= HIGHEST_FALL_M
+
+    def _floor_place(self) -> tuple[float, float]:
+        cells = np.argwhere(self._main)
+        row, column = cells[self._rng.integers(len(cells))]
+        # Objects may stand nearer to a wall than the robot's centre: a step to any side.
+        x_m, y_m = self._scene.map.to_point(float(row), float(column))
+        dx, dy = self._rng.uniform(-self._task.robot_radius_m, self._task.robot_radius_m, 2)
+        return x_m + float(dx), y_m + float(dy)
+
+    # --- whether a place will do ------------------------------------------------------------------------------------
+
+    def _fits(
+        self,
+        candidate: _Candidate,
+        pose: ObjectPose,
+        floor: NDArray[np.bool_],
+        taken: Sequence[tuple[float, float, float]],
+    ) -> bool:
+        x_m, y_m, z_m = pose.position
+        for other_x, other_y, other_m in taken:
+            if math.hypot(x_m - other_x, y_m - other_y) < candidate.radius_m + other_m + 2 * self._task.robot_radius_m:
+                return False
+        if z_m - candidate.item.size[2] / 2 > _ON_FLOOR_M:
+            return self._lies_on_surface(candidate, pose)
+        map_ = self._scene.map
+        if not map_.contains(x_m, y_m):
+            return False
+        row, column = map_.to_cell(x_m, y_m)
+        if map_.cells[row, column] != Cell.FREE or map_.clearance_m()[row, column] < candidate.radius_m + FREE_M:
+            return False
+        # What is left of the floor must hang together, but for crumbs.
+        left = floor & ~self._blocked(pose, candidate.radius_m + self._task.robot_radius_m)
+        parts = np.bincount(ndimage.label(left, np.ones((3, 3)))[0][left])
+        return bool(parts.size and parts.max() >= 0.98 * left.sum())
+
+    def _lies_on_surface(self, candidate: _Candidate, pose: ObjectPose) -> bool:
+        support = self._support(candidate.item)
+        assert isinstance(support, SceneObject)
+        frame = SE2(support.center[0], support.center[1], math.radians(support.yaw_deg))
+        box = rearrangement.upright_box(candidate.item, pose)
+        middle = SE2(box.center[0], box.center[1], box.yaw_rad)
+        for u in (-0.5, 0.5):
+            for v in (-0.5, 0.5):
+                x_m, y_m = middle.apply(u * box.size[0], v * box.size[1])
+                local = SE2(x_m, y_m).relative_to(frame)
+                if abs(local.x_m) > support.size[0] / 2 - _SURFACE_MARGIN_M:
+                    return False
+                if abs(local.y_m) > support.size[1] / 2 - _SURFACE_MARGIN_M:
+                    return False
+        return all(
+            other.distance_m(box.center[0], box.center[1]) >= candidate.radius_m + FREE_M
+            for other in self._scene.objects
+            if other.id not in (candidate.item.id, support.id)
+            and other.center[2] - other.size[2] / 2 < box.high_m
+            and other.center[2] + other.size[2] / 2 > box.low_m + _ON_FLOOR_M
+        )
+
+    def _blocked(self, pose: ObjectPose, radius_m: float) -> NDArray[np.bool_]:
+        map_ = self._scene.map
+        rows, columns = np.indices(map_.cells.shape)
+        x = map_.origin_x_m + (columns + 0.5) * map_.resolution_m - pose.position[0]
+        y = map_.origin_y_m + (rows + 0.5) * map_.resolution_m - pose.position[1]
+        return np.asarray(np.hypot(x, y) < radius_m)
+
+    def _can_carry(self, candidate: _Candidate, pose: ObjectPose, start: SE2) -> bool:
+        """Whether the robot can stand so that it has the object before it, both where it is and where it could be."""
+        if not self._strict:
+            bare = Episode("", self._scene.name, SE2(), ())
+            level = ObjectPose((*pose.position[:2], candidate.pose.position[2]), pose.quaternion)
+            places = rearrangement.grab_places(self._task, self._scene, bare, candidate.item.id, level)
+            return any(self._main[self._scene.map.to_cell(*place)] for place in places)
+        dx, dy = (pose.position[axis] - candidate.pose.position[axis] for axis in (0, 1))
+        return any(
+            self._is_main(x_m + dx, y_m + dy) and self._sees(x_m + dx, y_m + dy, pose)
+            for x_m, y_m in self._stands(candidate, start)
+        )
+
+    def _stands(self, candidate: _Candidate, start: SE2) -> Sequence[tuple[float, float]]:
+        """Places to grab the object from; with coarse turns, those on the grid of the task's moves that face it."""
+        if self._task.magnitudes.turn_deg < 45:
+            return candidate.places
+        step_m, turns = self._task.magnitudes.forward_m, round(360 / self._task.magnitudes.turn_deg)
+        box = rearrangement.upright_box(candidate.item, candidate.pose)
+        reach = math.ceil((math.dist(box.center[:2], (start.x_m, start.y_m)) + 2) / step_m)
+        i, j = np.meshgrid(np.arange(-reach, reach + 1), np.arange(-reach, reach + 1))
+        c, s = step_m * math.cos(start.yaw_rad), step_m * math.sin(start.yaw_rad)
+        x, y = start.x_m + i * c - j * s, start.y_m + i * s + j * c
+        pointer = Pointer.of(self._task)
+        met = np.zeros(x.shape, bool)
+        for k in range(turns):
+            yaw = np.full(x.shape, start.yaw_rad + k * math.radians(self._task.magnitudes.turn_deg))
+            for ray in pointer.rays:
+                met |= pointer.hits(x, y, yaw, ray, box) > 0.3
+        found = zip(x[met].tolist(), y[met].tolist(), strict=True)
+        return [(x_m, y_m) for x_m, y_m in found if self._is_main(x_m, y_m) and self._sees(x_m, y_m, candidate.pose)]
+
+    def _is_main(self, x_m: float, y_m: float) -> bool:
+        map_ = self._scene.map
+        return map_.contains(x_m, y_m) and bool(self._main[map_.to_cell(x_m, y_m)])
+
+    def _sees(self, x_m: float, y_m: float, pose: ObjectPose) -> bool:
+        room = rearrangement.room_at(self._scene, pose.position[0], pose.position[1])
+        return room is None or room.contains(x_m, y_m)
+
+    def _is_far_enough(self, start: SE2, moved: Sequence[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]) -> bool:
+        """Whether the robot has some way to go, and stands in none of the objects."""
+        if not self._is_main(start.x_m, start.y_m):
+            return False
+        for candidate, pose, _ in moved:
+            away_m = math.dist(pose.position[:2], (start.x_m, start.y_m))
+            if away_m < candidate.radius_m + self._task.robot_radius_m + FREE_M:
+                return False
+        first = [place for candidate, _, _ in moved for place in candidate.places]
+        return MIN_GEODESIC_M / 2 <= self._sampler.geodesic.field(first).at(start.x_m, start.y_m) <= MAX_GEODESIC_M
+
+    # --- what it is written as --------------------------------------------------------------------------------------
+
+    def _targets(self, item: SceneObject, pose: ObjectPose) -> list[dict[str, Any]]:
+        """Targets of a program that hold of the object at ``pose``, and not where the scene has it."""
+        x_m, y_m, _ = pose.position
+        old_x, old_y, _ = item.center
+        found: list[dict[str, Any]] = []
+        room = rearrangement.room_at(self._scene, x_m, y_m)
+        if room is not None and not room.contains(old_x, old_y):
+            found.append({"subject": item.id, "at": {"room": room.id}})
+        edge_m = min(item.size[0], item.size[1]) / 2
+        for other in self._scene.objects:
+            if other.movable or other.id == item.id:
+                continue
+            top_m, low_m = other.center[2] + other.size[2] / 2, other.center[2] - other.size[2] / 2
+            if top_m <= _RUG_M:
+                if other.distance_m(x_m, y_m) == 0 and other.distance_m(old_x, old_y) > 0:
+                    found.append({"subject": item.id, "on": other.id})
+                continue
+            is_next_to = low_m <= _ON_FLOOR_M and other.distance_m(x_m, y_m) - edge_m <= NEXT_TO_M - FREE_M
+            if is_next_to and other.distance_m(old_x, old_y) > NEXT_TO_M + math.hypot(*item.size[:2]) / 2:
+                found.append({"subject": item.id, "next_to": other.id, "within_m": NEXT_TO_M})
+        return found
+
+    def _episode(
+        self, index: int, start: SE2, moved: Sequence[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]
+    ) -> Episode:
+        backwards = self._hand.goal == "experience"
+        objects = tuple(
+            RearrangedObject(
+                id=candidate.item.id,
+                start=pose if backwards else candidate.pose,
+                goal=candidate.pose if backwards else pose,
+                category=candidate.item.category,
+            )
+            for candidate, pose, _ in moved
+        )
+        targets = tuple(target for _, _, target in moved if target is not None)
+        return Episode(
+            id=str(index),
+            scene=self._scene.name,
+            start=start,
+            goals=(),
+            objects=objects,
+            program=Program(targets) if targets else None,
+        )
