@@ -43,7 +43,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def run(
     scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
-    kind: Annotated[str, typer.Option("--family", help=f"Whose topics: {', '.join(FAMILIES)}.")] = "pyrobot",
+    kind: Annotated[str, typer.Option("--family", help=f"Whose topics: {', '.join(FAMILIES)}.")] = "pyrobot-kobuki",
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
     robot: Annotated[str, typer.Option(help="Noise and limits: a simulated robot's preset or YAML file.")] = "sim",
     seed: Annotated[int, typer.Option(min=0, help="Of every error.")] = 0,
@@ -62,7 +62,7 @@ def run(
 
     Examples:
 
-        python -m sim_bridge.ros_robot --scene apartment --family pyrobot
+        python -m sim_bridge.ros_robot --scene apartment --family pyrobot-kobuki
 
         python -m sim_bridge.ros_robot --family interbotix --robot sim-noisy --clock real --manner command_timeout_s=0.6
     """

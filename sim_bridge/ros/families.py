@@ -102,7 +102,7 @@ class Family:
     wheels: Wheels = field(default=KOBUKI_WHEELS)
 
 
-def _pyrobot(robot_name: str) -> Family:
+def _pyrobot_kobuki(robot_name: str) -> Family:
     names = Names(
         command="/mobile_base/commands/velocity",
         odom="/odom",
@@ -116,7 +116,7 @@ def _pyrobot(robot_name: str) -> Family:
     return Family(names, Manners(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6, radius_commands=True))
 
 
-def _create(robot_name: str) -> Family:
+def _pyrobot_create(robot_name: str) -> Family:
     names = Names(
         command="/cmd_vel",
         odom="/odom",
@@ -147,7 +147,11 @@ def _interbotix(robot_name: str) -> Family:
     return Family(names, manners)
 
 
-FAMILIES: dict[str, Callable[[str], Family]] = {"pyrobot": _pyrobot, "create": _create, "interbotix": _interbotix}
+FAMILIES: dict[str, Callable[[str], Family]] = {
+    "pyrobot-kobuki": _pyrobot_kobuki,
+    "pyrobot-create": _pyrobot_create,
+    "interbotix": _interbotix,
+}
 
 
 def family(name: str, robot_name: str = "locobot") -> Family:
