@@ -1,0 +1,39 @@
+"""LoCoBots on ROS 1: ``driver: drivers.ros_locobot.driver.make_robot``. See README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drivers.ros_locobot.base import RosBase
+from drivers.ros_locobot.camera import NOMINAL, RosCamera
+from drivers.ros_locobot.clock import RosClock
+from drivers.ros_locobot.head import RosHead
+from drivers.ros_locobot.localizers import make_localizer
+from drivers.ros_locobot.motion_log import MotionLog
+from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.options import RosOptions
+from drivers.ros_locobot.placer import OperatorPlacer, SimulationPlacer
+from robot_runtime import config
+from robot_runtime.hal import Robot
+from robot_runtime.robots import RobotContext
+
+
+def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
+    """A LoCoBot on a ROS network, disconnected. Raises ``ConfigError`` for a bad option."""
+    chosen = config.parse(dict(options), RosOptions, where)
+    clock = RosClock(chosen.clock.max_skew_s, chosen.clock.stall_s)
+    session = Session(chosen.master, clock)
+    motion = MotionLog()
+    base = RosBase(name, session, chosen, motion)
+    head = RosHead(session, chosen, motion)
+    nominal = context.camera.intrinsics if context.camera is not None else NOMINAL
+    camera = RosCamera(session, chosen, nominal, motion)
+    localizer = make_localizer("localizer", session, chosen.localizer, chosen, motion)
+    referee = localizer
+    if chosen.referee != chosen.localizer:
+        referee = make_localizer("referee", session, chosen.referee, chosen, motion)
+    localizers = tuple(dict.fromkeys((localizer, referee)))
+    placer_class = SimulationPlacer if chosen.placer.by == "simulation" else OperatorPlacer
+    placer = placer_class(session, chosen.placer, base, head, camera, localizers, motion)
+    return Robot(name, clock, base, head, camera, localizer, referee, placer)

@@ -1,0 +1,166 @@
+"""The pan-tilt: PyRobot's two Float64 topics or Interbotix' joint group; state from JointState.
+
+In both stacks a positive tilt of the joint looks down (its axis is +y); ``hal`` counts upward. JointState comes from
+several nodes on one topic, wheels apart from the head: a message without both joints of the head is not for us.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from typing import Any
+
+import rospy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+
+from drivers.ros_locobot.device import RosDevice
+from drivers.ros_locobot.families import FAMILIES, head_limits, topics_of
+from drivers.ros_locobot.motion_log import MotionLog
+from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.options import RosOptions
+from robot_runtime.clock import seconds_to_ns
+from robot_runtime.errors import DeviceFault, InvalidCommand
+from robot_runtime.hal import Head, HeadLimits, HeadState
+
+JOINT_QUEUE = 10
+"""Wheels and head share the topic: the newest message alone may be the wrong one."""
+
+
+class RosHead(RosDevice, Head):
+    """A pan-tilt behind ROS topics. It is still once it has been at its goal for ``settle_s``."""
+
+    def __init__(self, session: Session, options: RosOptions, motion: MotionLog) -> None:
+        super().__init__("head", session)
+        self._motion = motion
+        self._family = FAMILIES[options.family]
+        self._topics = topics_of(options)
+        self._limits = head_limits(options)
+        self._stillness = Stillness(math.radians(options.head.tolerance_deg), self._limits.settle_s)
+        self._joints = self._channel(self._topics.joints)
+        self._publishers: list[rospy.Publisher] = []
+        self._lock = threading.Lock()
+
+    @property
+    def limits(self) -> HeadLimits:
+        return self._limits
+
+    def state(self, max_age_s: float) -> HeadState:
+        self._require_working()
+        received = self._joints.read(max_age_s)
+        pan_rad, tilt_rad = self._angles(received.message)
+        with self._lock:
+            return HeadState(received.stamp_ns, pan_rad, tilt_rad, moving=not self._stillness.still)
+
+    def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
+        self._require_working()
+        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
+            raise InvalidCommand(
+                f"head angles ({pan_rad}, {tilt_rad}) rad are not finite",
+                "check the controller or policy that computed them; the head was left as it is",
+            )
+        limits = self._limits
+        goal = (
+            min(max(pan_rad, limits.min_pan_rad), limits.max_pan_rad),
+            min(max(tilt_rad, limits.min_tilt_rad), limits.max_tilt_rad),
+        )
+        with self._lock:
+            self._stillness.aim(goal, self._clock.now_ns())
+        self._publish(goal[0], -goal[1])
+        return goal
+
+    def _publish(self, pan_joint_rad: float, tilt_joint_rad: float) -> None:
+        if self._family.head == "floats":
+            for publisher, angle_rad in zip(self._publishers, (pan_joint_rad, tilt_joint_rad), strict=True):
+                publisher.publish(Float64(angle_rad))
+        else:
+            from interbotix_xs_msgs.msg import JointGroupCommand
+
+            self._publishers[0].publish(JointGroupCommand(name="camera", cmd=[pan_joint_rad, tilt_joint_rad]))
+
+    def _opened(self) -> None:
+        session, topics = self._session, self._topics
+        self._endpoints.append(session.subscribe(topics.joints, JointState, self._on_joints, JOINT_QUEUE))
+        if self._family.head == "floats":
+            commands: list[tuple[str, Any]] = [(topics.pan, Float64), (topics.tilt, Float64)]
+        else:
+            from interbotix_xs_msgs.msg import JointGroupCommand
+
+            commands = [(topics.joint_group, JointGroupCommand)]
+        self._publishers = [session.advertise(topic, message) for topic, message in commands]
+        self._endpoints.extend(self._publishers)
+        for publisher in self._publishers:
+            session.require_listener(publisher)
+
+    def _closed(self) -> None:
+        self._publishers = []
+        with self._lock:
+            self._stillness.forget()
+
+    def _on_joints(self, message: JointState) -> None:
+        if {self._family.pan_joint, self._family.tilt_joint} <= set(message.name):
+            angles = self._angles(message)
+            received = self._joints.receive(message)
+            if received is not None:
+                self._motion.head(received.stamp_ns, *angles)
+                with self._lock:
+                    self._stillness.sample(angles, received.stamp_ns)
+
+    def _angles(self, message: JointState) -> tuple[float, float]:
+        """(pan, tilt), left and up positive."""
+        try:
+            pan_rad = message.position[message.name.index(self._family.pan_joint)]
+            tilt_rad = message.position[message.name.index(self._family.tilt_joint)]
+        except IndexError:
+            pan_rad = tilt_rad = math.nan
+        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
+            raise DeviceFault(
+                f"topic {self._joints.topic}: the head's joints have no position", "check the servo driver's log"
+            )
+        return pan_rad, -tilt_rad
+
+
+class Stillness:
+    """Whether the head rests: every sample of the last ``settle_s`` lies within ``tolerance_rad`` of the goal.
+
+    Before the first goal, of each other. Samples from before the goal was set do not count. Stamps in nanoseconds.
+    """
+
+    def __init__(self, tolerance_rad: float, settle_s: float) -> None:
+        self._tolerance_rad = tolerance_rad
+        self._settle_ns = seconds_to_ns(settle_s)
+        self._goal: tuple[float, float] | None = None
+        self._aimed_ns = 0
+        self._samples: deque[tuple[int, tuple[float, float]]] = deque()
+
+    @property
+    def still(self) -> bool:
+        """Whether it rests, as of the newest sample."""
+        if not self._samples or self._samples[-1][0] - self._samples[0][0] < self._settle_ns:
+            return False
+        goal = self._samples[-1][1] if self._goal is None else self._goal
+        return all(
+            max(abs(pan_rad - goal[0]), abs(tilt_rad - goal[1])) <= self._tolerance_rad
+            for _, (pan_rad, tilt_rad) in self._samples
+        )
+
+    def aim(self, goal: tuple[float, float], now_ns: int) -> None:
+        """A goal was commanded; the same one again changes nothing."""
+        if goal != self._goal:
+            self._goal = goal
+            self._samples.clear()
+            self._aimed_ns = now_ns
+
+    def sample(self, angles: tuple[float, float], stamp_ns: int) -> None:
+        """The head was at ``angles``."""
+        if self._goal is not None and stamp_ns <= self._aimed_ns:
+            return
+        self._samples.append((stamp_ns, angles))
+        while len(self._samples) > 2 and self._samples[1][0] <= stamp_ns - self._settle_ns:
+            self._samples.popleft()
+
+    def forget(self) -> None:
+        """A new connection: nothing is known of the goal."""
+        self._goal = None
+        self._samples.clear()

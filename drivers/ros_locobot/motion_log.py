@@ -1,0 +1,63 @@
+"""How the robot has moved lately, by odometry and servos: what a frozen camera or a jumping localizer is judged by."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+
+from robot_runtime.clock import seconds_to_ns
+from robot_runtime.errors import StaleData
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.hal import PoseEstimate
+from robot_runtime.localization.history import PoseHistory
+
+KEPT_S = 60.0
+MOVED_M = 0.03
+MOVED_RAD = math.radians(3)
+"""Beyond odometry's noise, and enough to change a picture of anything."""
+
+
+class MotionLog:
+    """Odometry and head angles by stamp. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._odom = PoseHistory("odometry", "odom", span_s=KEPT_S)
+        self._lock = threading.Lock()
+        self._head: deque[tuple[int, float, float]] = deque()
+
+    def odom(self, stamp_ns: int, pose: SE2) -> None:
+        """The base was at ``pose`` in odom."""
+        self._odom.add(PoseEstimate(stamp_ns, pose, "odom"))
+
+    def head(self, stamp_ns: int, pan_rad: float, tilt_rad: float) -> None:
+        """The head was at these angles."""
+        with self._lock:
+            self._head.append((stamp_ns, pan_rad, tilt_rad))
+            while self._head[0][0] < stamp_ns - seconds_to_ns(KEPT_S):
+                self._head.popleft()
+
+    def clear(self) -> None:
+        """The robot was put somewhere else, or time has a new origin."""
+        self._odom.clear()
+        with self._lock:
+            self._head.clear()
+
+    def pose_at(self, stamp_ns: int) -> SE2 | None:
+        """Odometry at an instant; None if it is not known (yet)."""
+        try:
+            estimate = self._odom.at(stamp_ns)
+        except StaleData:
+            return None
+        return estimate.pose if estimate is not None else None
+
+    def moved(self, since_ns: int, until_ns: int) -> bool:
+        """Whether base or head moved for certain between two instants; what is not known has not moved."""
+        before, after = self.pose_at(since_ns), self.pose_at(until_ns)
+        if before is not None and after is not None:
+            turned_rad = abs(wrap_angle(after.yaw_rad - before.yaw_rad))
+            if before.distance_to(after) > MOVED_M or turned_rad > MOVED_RAD:
+                return True
+        with self._lock:
+            samples = [sample for sample in self._head if since_ns <= sample[0] <= until_ns]
+        return len(samples) > 1 and any(abs(samples[-1][i] - samples[0][i]) > MOVED_RAD for i in (1, 2))
