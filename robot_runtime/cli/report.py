@@ -1,4 +1,4 @@
-"""``robot-runtime report``: one HTML page."""
+"""``robot-runtime report``: web pages about logs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from robot_runtime.cli.score import ClusterBy
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -15,27 +17,44 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def report(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="NAME.html for one page, else a folder. Default: report.html, or, of many logs, report/."),
+    ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also write the first episode as one PNG.")] = None,
+    cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = ClusterBy.NONE,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
 ) -> None:
-    """Write one self-contained HTML page: table, maps with trajectories and contacts, first-person strips, plots.
+    """Write self-contained HTML: scores with plots, and every episode with map, images and what its task is about.
 
     Examples:
 
         robot-runtime report logs/
 
         robot-runtime report logs/20261121T101500-classical-pointnav_gps_compass --out report.html
+
+        robot-runtime report logs/all --out report --cluster scene
     """
     from robot_runtime.cli.console import console, progress_bar
     from robot_runtime.scoring.picture import write_picture
-    from robot_runtime.scoring.report import write_report
+    from robot_runtime.scoring.pool import cores
+    from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
     from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.scoring.table import not_scored
 
     paths = find_logs(logs)
+    out = out or Path("report.html" if len(paths) <= MOST_ON_ONE_PAGE else "report")
     with progress_bar() as progress:
         bar = progress.add_task("drawing", total=len(paths), note="")
-        write_report(paths, out, on_drawn=lambda _: progress.advance(bar))
-    console.print(f"report: {out}", soft_wrap=True)
+        scores = write_report(
+            paths, out, lambda _: progress.advance(bar), cluster=cluster.value, workers=workers or cores()
+        )
+    for line in not_scored(scores):
+        console.print(line)
+    page = out if out.suffix == ".html" else out / "index.html"
+    console.print(f"report: {page}", soft_wrap=True, markup=False)
     if picture is not None:
         write_picture(paths[0], picture)
-        console.print(f"picture: {picture}", soft_wrap=True)
+        console.print(f"picture: {picture}", soft_wrap=True, markup=False)
+    if not any(score.scorable for score in scores):
+        raise typer.Exit(1)

@@ -75,7 +75,8 @@ def _numbers(view: EpisodeView) -> str:
         return view.score.reason
     metrics = view.score.metrics
     word = "success" if metrics["success"] else "failed"
-    return f"{word} · SPL {metrics['spl']:.3f} · {metrics['steps']} steps · {metrics['collisions']} contacts"
+    ratio = f"SPL {metrics['spl']:.3f} · " if metrics["spl"] is not None else ""
+    return f"{word} · {ratio}{metrics['steps']} steps · {metrics['collisions']} contacts"
 
 
 def _draw_map(axes: Axes, view: EpisodeView) -> None:

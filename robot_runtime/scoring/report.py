@@ -1,11 +1,19 @@
-"""One self-contained HTML page about some logs: no network, no other file, light and dark, on a phone too."""
+"""A report about some logs as web pages: no network, no other file, light and dark, on a phone too.
+
+Few logs make one page; many make a folder with an index and a page per episode. Logs are drawn one at a time by several
+processes, and of each only its score is kept, so that a report of thousands takes no more memory than one of ten.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
+from typing import TextIO
 
 import cv2
 import numpy as np
@@ -14,29 +22,45 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from robot_runtime.clock import utc_now_iso
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.scene import Scene
-from robot_runtime.scoring import drawing
+from robot_runtime.scoring import drawing, panels, plots
+from robot_runtime.scoring.index import index_context
+from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.scorer import SCORER_VERSION
-from robot_runtime.scoring.summary import CONFIDENCE, EpisodeScore, summarise
-from robot_runtime.scoring.table import COLUMNS, cell, episode_cell, interval_text, unscored_line
+from robot_runtime.scoring.summary import Cluster, EpisodeScore, Maps, lost_score
+from robot_runtime.scoring.table import COLUMNS, episode_cell
 from robot_runtime.scoring.view import EpisodeView, load_view
 
+MOST_ON_ONE_PAGE = 100
 THUMBNAIL_WIDTH = 320
 JPEG_QUALITY = 80
 OPEN_EPISODES = 6
-"""So many episodes are unfolded when the page opens."""
+"""So many episodes are unfolded when a single page opens."""
+
+PAGES = "episodes"
+"""The folder of the pages of episodes, beside the index."""
 
 
 @dataclass(frozen=True)
-class _Map:
-    """A scene's map, drawn once and shown in each of its episodes."""
+class _Job:
+    """One log to be drawn: its number among all, whose pages lead to each other."""
 
-    id: str
-    box: drawing.Box
-    paths: Markup
-    rooms: Markup
+    index: int
+    path: Path
+    count: int
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What is kept of a drawn log. fragment: its part of a single page, with the map that it refers to."""
+
+    score: EpisodeScore
+    category: str = ""
+    fragment: str = ""
+    map_id: str = ""
+    map: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,84 +70,149 @@ class _Strip:
     uri: str
 
 
-@dataclass(frozen=True)
-class _Row:
-    """One episode of the page; ``view`` and ``map`` are None if its log shows nothing."""
-
-    id: str
-    score: EpisodeScore
-    view: EpisodeView | None
-    map: _Map | None
-    overlay: Markup
-    plot: Markup
-    strip: list[_Strip]
-
-
 def write_report(
-    paths: Sequence[Path], out: Path, on_drawn: Callable[[Path], None] | None = None, rules: Rules | None = None
-) -> None:
-    """Write the page.
+    paths: Sequence[Path],
+    out: Path,
+    on_drawn: Callable[[Path], None] | None = None,
+    rules: Rules | None = None,
+    cluster: Cluster = "none",
+    workers: int = 1,
+    limit_s: float = LIMIT_S,
+) -> list[EpisodeScore]:
+    """Write the page ``out``, or, if its name does not end in ``.html``, a folder with ``index.html``.
 
     Args:
         paths: logs, whole or torn; what cannot be scored is shown as far as it goes, with the reason.
         on_drawn: called after each log, for progress.
+        workers, limit_s: see :func:`robot_runtime.scoring.pool.map_in_order`.
+
+    Returns:
+        The scores, a log each.
 
     Raises:
-        RecordingError: ``out`` cannot be written.
+        ConfigError: too many logs for one page.
+        RecordingError: a page cannot be written.
     """
-    maps: dict[str, _Map] = {}
-    rows = []
-    for index, path in enumerate(paths):
-        rows.append(_row(index, path, maps, rules))
-        if on_drawn is not None:
-            on_drawn(path)
-    scores = [row.score for row in rows]
-    groups = summarise(scores)
-    environment = Environment(
+    single = out.suffix == ".html"
+    if single and len(paths) > MOST_ON_ONE_PAGE:
+        raise ConfigError(
+            f"{out}: {len(paths)} episodes are too many for one page, which takes {MOST_ON_ONE_PAGE}",
+            f"name a folder: --out {out.with_suffix('')}",
+        )
+    page = out if single else out / "index.html"
+    jobs = [_Job(index, path, len(paths)) for index, path in enumerate(paths)]
+    draw = partial(_draw_chunk, folder=None if single else out / PAGES, rules=rules)
+    try:
+        if not single:
+            (out / PAGES).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:
+            drawn: list[_Drawn] = []
+            maps: dict[str, Markup] = {}
+            for job, result in zip(jobs, map_in_order(draw, jobs, workers, _lost, limit_s=limit_s), strict=True):
+                fragments.write(result.fragment)
+                if result.map_id:
+                    maps.setdefault(result.map_id, Markup(result.map))
+                drawn.append(replace(result, fragment="", map=""))
+                if on_drawn is not None:
+                    on_drawn(job.path)
+            scores = [one.score for one in drawn]
+            context = index_context(scores, [one.category for one in drawn], cluster)
+            link = "#e{}" if single else PAGES + "/{}.html"
+            head, tail = _page("index.html", **context, link=link, maps=maps, single=single).split("<!-- episodes -->")
+            with page.open("w", encoding="utf-8") as file:
+                file.write(head)
+                _append(file, fragments)
+                file.write(tail)
+    except OSError as error:
+        raise RecordingError(f"{page}: cannot be written: {error.strerror}", "give another place with --out") from error
+    return scores
+
+
+def _append(file: TextIO, fragments: TextIO) -> None:
+    fragments.seek(0)
+    shutil.copyfileobj(fragments, file)
+
+
+def _lost(job: _Job, how: Lost) -> _Drawn:
+    return _Drawn(lost_score(job.path, how))
+
+
+def _draw_chunk(jobs: Sequence[_Job], folder: Path | None, rules: Rules | None) -> Iterator[_Drawn]:
+    """Draw logs: into their own pages, or, without a folder, as parts of one."""
+    maps = Maps()
+    drawings: dict[str, _Map] = {}
+    for job in jobs:
+        score, view = load_view(job.path, rules, maps)
+        if view is None:
+            if folder is not None:
+                _write_page(folder, job, score, view, "", None)
+            yield _Drawn(score)
+            continue
+        scene = view.header.scene
+        if scene.digest not in drawings:
+            drawings = {scene.digest: _draw_map(scene)}  # one at a time: runs of a scene follow each other
+        drawn = drawings[scene.digest]
+        body = _page("episode.html", **_episode_context(view, drawn))
+        category = view.header.episode.category or ""
+        if folder is not None:
+            _write_page(folder, job, score, view, body, drawn)
+            yield _Drawn(score, category)
+        else:
+            part = _page("fragment.html", job=job, score=score, view=view, body=Markup(body), open=OPEN_EPISODES)
+            yield _Drawn(score, category, part, drawn.id, drawn.shapes)
+
+
+def _write_page(
+    folder: Path, job: _Job, score: EpisodeScore, view: EpisodeView | None, body: str, drawn: _Map | None
+) -> None:
+    maps = {drawn.id: drawn.shapes} if drawn is not None else {}
+    text = _page("page.html", job=job, score=score, view=view, body=Markup(body), maps=maps)
+    (folder / f"{job.index}.html").write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class _Map:
+    """A scene's map, drawn once and shown in each of its episodes."""
+
+    id: str
+    box: drawing.Box
+    shapes: Markup
+
+
+def _draw_map(scene: Scene) -> _Map:
+    box = drawing.map_box(scene.map)
+    shapes = drawing.map_paths(scene.map) + drawing.object_shapes(scene) + drawing.room_labels(scene, box)
+    return _Map(f"map-{scene.digest[:12]}", box, shapes)
+
+
+def _episode_context(view: EpisodeView, drawn: _Map) -> dict[str, object]:
+    return {
+        "view": view,
+        "map": drawn,
+        "overlay": drawing.episode_overlay(view, drawn.box),
+        "plots": [plot for plot in (plots.distance_plot(view), plots.room_plot(view)) if plot],
+        "criteria": panels.criteria(view),
+        "answered": panels.answered(view),
+        "strip": [_Strip(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in view.keyframes],
+        "metrics": [
+            (label if unit == "%" else f"{label} {unit}".strip(), episode_cell(name, view.score.metrics[name]))
+            for name, (label, unit, _, _) in COLUMNS.items()
+            if view.score.metrics.get(name) is not None and not name.startswith("criterion_") and name != "success"
+        ],
+    }
+
+
+def _page(template: str, **context: object) -> str:
+    return _environment().get_template(template).render(
+        created=utc_now_iso(), scorer=SCORER_VERSION, outcome=panels.outcome, **context
+    )  # fmt: skip
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
         loader=PackageLoader("robot_runtime.scoring"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    page = environment.get_template("report.html").render(
-        rows=rows,
-        maps=list(maps.values()),
-        groups=groups,
-        unscored=[unscored_line(score) for score in scores if not score.scorable],
-        columns={name: column for name, column in COLUMNS.items() if any(name in group.intervals for group in groups)},
-        cell=cell,
-        episode_cell=episode_cell,
-        interval_text=interval_text,
-        confidence=CONFIDENCE,
-        created=utc_now_iso(),
-        scorer=SCORER_VERSION,
-        open_episodes=OPEN_EPISODES,
-    )
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{out}: cannot be written: {error.strerror}", "give another file with --out") from error
-
-
-def _row(index: int, path: Path, maps: dict[str, _Map], rules: Rules | None) -> _Row:
-    score, view = load_view(path, rules)
-    if view is None:
-        return _Row(f"e{index}", score, None, None, Markup(""), Markup(""), [])
-    scene = view.header.scene
-    if scene.digest not in maps:
-        maps[scene.digest] = _draw_map(f"map{len(maps)}", scene)
-    drawn = maps[scene.digest]
-    return _Row(
-        id=f"e{index}",
-        score=score,
-        view=view,
-        map=drawn,
-        overlay=drawing.episode_overlay(view, drawn.box),
-        plot=drawing.distance_plot(view),
-        strip=[_Strip(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in view.keyframes],
-    )
-
-
-def _draw_map(name: str, scene: Scene) -> _Map:
-    box = drawing.map_box(scene.map)
-    return _Map(name, box, drawing.map_paths(scene.map) + drawing.object_shapes(scene), drawing.room_labels(scene, box))
 
 
 def jpeg_uri(rgb: NDArray[np.uint8], width: int = THUMBNAIL_WIDTH) -> str:

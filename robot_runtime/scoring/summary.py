@@ -165,9 +165,9 @@ def iter_scores(
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))
 
 
-def score_log(path: Path, rules: Rules | None = None) -> EpisodeScore:
+def score_log(path: Path, rules: Rules | None = None, maps: Maps | None = None) -> EpisodeScore:
     """The score of one log; never raises for what is wrong with the log, but says it in ``reason``."""
-    return _score_log(path, rules, _Maps())
+    return _score_log(path, rules, maps or Maps())
 
 
 def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMap | None = None) -> EpisodeScorer:
@@ -187,13 +187,14 @@ def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMa
     return scorer
 
 
-class _Maps:
+class Maps:
     """The maps of the last few scenes, which most of a folder's logs share: making one costs more than scoring."""
 
     def __init__(self) -> None:
         self._maps: OrderedDict[tuple[str, float], GeodesicMap] = OrderedDict()
 
     def of(self, header: EpisodeHeader) -> GeodesicMap:
+        """The map of a log's scene, for its task's robot."""
         key = (header.scene.digest, header.task.robot_radius_m)
         if key not in self._maps:
             self._maps[key] = GeodesicMap(header.scene.map, header.task.robot_radius_m)
@@ -204,7 +205,7 @@ class _Maps:
 
 
 def _score_chunk(paths: Sequence[Path], rules: Rules | None) -> Iterator[EpisodeScore]:
-    maps = _Maps()
+    maps = Maps()
     for path in paths:
         yield _score_log(path, rules, maps)
 
@@ -218,7 +219,7 @@ def lost_score(path: Path, how: Lost) -> EpisodeScore:
     return EpisodeScore(path, reason=reasons[how])
 
 
-def _score_log(path: Path, rules: Rules | None, maps: _Maps) -> EpisodeScore:
+def _score_log(path: Path, rules: Rules | None, maps: Maps) -> EpisodeScore:
     try:
         with LogReader(path) as log:
             return _score(log, rules, maps)
@@ -226,7 +227,7 @@ def _score_log(path: Path, rules: Rules | None, maps: _Maps) -> EpisodeScore:
         return EpisodeScore(path, reason=error.message)
 
 
-def _score(log: LogReader, rules: Rules | None, maps: _Maps) -> EpisodeScore:
+def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
     header, end = log.header, log.end
     facts = EpisodeScore(
         log.path,

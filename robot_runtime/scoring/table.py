@@ -52,7 +52,7 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     groups = summarise(scores, cluster)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
-    return Group(*blocks, *([intervals] if blocks else []), *_added(scores), *_not_scored(scores))
+    return Group(*blocks, *([intervals] if blocks else []), *_added(scores), *not_scored(scores))
 
 
 def _block(group: GroupSummary) -> Group:
@@ -85,7 +85,8 @@ def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
     return [Text(f"{count} of {len(scores)} scores use what {', '.join(names)} added after the run")] if names else []
 
 
-def _not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
+def not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
+    """The logs without a score, each with its reason; empty if there are none."""
     lines = [unscored_line(score) for score in scores if not score.scorable]
     if not lines:
         return []

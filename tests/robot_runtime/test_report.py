@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from synthetic import FORWARD, LEFT, STOP
 
-from robot_runtime.errors import RecordingError
+from robot_runtime.cli.main import run_command
+from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.scene import SceneObject
 from robot_runtime.scoring.drawing import furniture, rectangles
 from robot_runtime.scoring.picture import write_picture
-from robot_runtime.scoring.report import write_report
+from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
 from robot_runtime.scoring.view import keyframe_indices, load_view
 
 VOID = {"meta", "img", "br"}
@@ -76,8 +77,8 @@ def page(record, tmp_path: Path) -> Page:
         broken,
     ]
     drawn: list[Path] = []
-    write_report(paths, tmp_path / "report.html", on_drawn=drawn.append)
-    assert drawn == paths
+    scores = write_report(paths, tmp_path / "report.html", on_drawn=drawn.append)
+    assert drawn == paths == [score.path for score in scores]
     return Page(tmp_path / "report.html")
 
 
@@ -104,16 +105,18 @@ def test_every_log_is_there(page: Page) -> None:
 def test_a_link_to_an_episode_leads_into_it_so_that_browsers_unfold_it(page: Page) -> None:
     links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     inside = ["#" + (attributes["id"] or "") for tag, attributes in page.tags if attributes.get("class") == "body"]
-    assert links[:3] == inside
+    assert inside == ["#e0", "#e1", "#e2"]
+    assert set(inside) == set(links)
 
 
 def test_episodes_of_several_agents_can_be_told_apart(record, tmp_path: Path) -> None:
     paths = [record(synthetic.header(agent=agent), [STOP]) for agent in ("tortoise", "hare")]
     write_report(paths, tmp_path / "report.html")
-    outcomes = (tmp_path / "report.html").read_text().partition("Outcomes")[2].partition("Episodes")[0]
-    assert "tortoise, " in outcomes
-    assert "hare, " in outcomes
-    assert "failed: stopped elsewhere" in outcomes
+    groups = (tmp_path / "report.html").read_text().partition("Episodes")[0].split("<section")
+    assert len(groups) == 3
+    for group, agent in zip(groups[1:], ("tortoise", "hare"), strict=True):
+        assert f"{agent} · two rooms" in " ".join(group.split())
+        assert "failed: stopped elsewhere" in group
 
 
 def test_map_is_drawn_once_and_each_episode_on_it(page: Page) -> None:
@@ -170,6 +173,73 @@ def test_positions_off_the_map_leave_a_gap(record, tmp_path: Path) -> None:
 def test_page_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="cannot be written"):
         write_report([], tmp_path / "no" / "report.html")
+
+
+class TestFolder:
+    """Many logs: an index, and a page per log that leads to its neighbours."""
+
+    @pytest.fixture
+    def folder(self, record, tmp_path: Path) -> Path:
+        paths = [record(synthetic.header(seed=seed), [FORWARD] * seed + [STOP]) for seed in (1, 2)]
+        (tmp_path / "broken.mcap").write_bytes(b"x")
+        write_report([paths[0], tmp_path / "broken.mcap", paths[1]], tmp_path / "out")
+        return tmp_path / "out"
+
+    def test_a_page_each_and_links_between_them(self, folder: Path) -> None:
+        assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.html")) == [
+            "episodes/0.html",
+            "episodes/1.html",
+            "episodes/2.html",
+            "index.html",
+        ]
+        for path in folder.rglob("*.html"):
+            for tag, attributes in Page(path).tags:
+                if tag == "a":
+                    assert (path.parent / (attributes["href"] or "?")).is_file()
+
+    def test_every_page_stands_alone(self, folder: Path) -> None:
+        for name in ("0.html", "2.html"):
+            page = Page(folder / "episodes" / name)
+            ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+            used = {attributes["href"] for tag, attributes in page.tags if tag == "use"}
+            assert used == {f"#{name}" for name in ids if str(name).startswith("map-")}
+            assert page.count("polyline", "track") == 1
+        assert "is not a log" in Page(folder / "episodes" / "1.html").text
+
+    def test_the_index_holds_no_image(self, folder: Path) -> None:
+        page = Page(folder / "index.html")
+        assert not [tag for tag, _ in page.tags if tag == "img"]
+        assert page.count("svg", "plot") == 3
+
+    def test_any_number_of_processes_writes_the_same(self, record, tmp_path: Path) -> None:
+        first = record(synthetic.header(), [FORWARD, STOP])
+        paths = [first.with_name(f"{number:02d}.mcap") for number in range(20)]
+        for path in paths:
+            path.write_bytes(first.read_bytes())
+        assert write_report(paths, tmp_path / "a", workers=2) == write_report(paths, tmp_path / "b")
+        for path in (tmp_path / "a").rglob("*.html"):
+            written, again = (root / path.relative_to(tmp_path / "a") for root in (tmp_path / "a", tmp_path / "b"))
+            strip = re.compile(r"Written \S+ by")
+            assert strip.sub("", written.read_text()) == strip.sub("", again.read_text())
+
+    def test_too_many_for_one_page(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="too many for one page"):
+            write_report([tmp_path / "x.mcap"] * (MOST_ON_ONE_PAGE + 1), tmp_path / "report.html")
+
+
+class TestCommand:
+    def test_nothing_that_could_be_scored_is_an_error_and_says_why(self, tmp_path: Path, capsys, monkeypatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "empty.mcap").touch()
+        assert run_command(["report", "empty.mcap"]) == 1
+        assert "is not a log" in capsys.readouterr().out
+        assert "is not a log" in Page(tmp_path / "report.html").text
+
+    def test_a_folder_on_demand(self, record, tmp_path: Path, capsys) -> None:
+        path = record(synthetic.header(), [FORWARD, STOP])
+        assert run_command(["report", str(path), "--out", str(tmp_path / "r"), "--workers", "1"]) == 0
+        assert (tmp_path / "r" / "index.html").is_file()
+        assert "index.html" in capsys.readouterr().out
 
 
 class TestKeyframes:

@@ -92,7 +92,7 @@ class ObjectMeasures(Measures):
         if self._verdict is not None:
             return "an operator's verdict; success is that, stopped, and near"
         if self._by_frame:
-            return f"{pixels} pixels of the frame of the stop"
+            return f"{pixels} pixel{'' if pixels == 1 else 's'} of the frame of the stop"
         return "oracle: at a view point of the object, by the task's success distance"
 
     def _near(self, pose: SE2) -> bool | None:
