@@ -292,9 +292,9 @@ class Env:
 
     def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
         goal = category_id = None
+        # Odometry does not know the map: there, the robot is where it was put.
+        in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
         if self.task.kind == "pointnav":
-            # Odometry does not know the map: there, the robot is where it was put.
-            in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
             goal = in_map.inverse().apply(*pointnav.goal_point(episode))
         elif self.task.kind == "objectnav":
             category_id = objectnav.goal_id(self.task, episode)
@@ -302,7 +302,7 @@ class Env:
             category_id = areagoal.goal_id(self.task, episode)
         objects = objectnav.object_category_ids(self.task, self.scene)
         words = (episode.instruction, episode.question)
-        changes = None if self._objects is None else Changes(episode, self._goal_frame)
+        changes = None if self._objects is None else Changes(episode, in_map, self._goal_frame)
         return ObservationBuilder(self.task, start, goal, category_id, objects, *words, changes)
 
     def _header(self, episode: Episode, agent_name: str, seed: int) -> EpisodeHeader:

@@ -11,10 +11,11 @@ Worked numbers are in ``tests/robot_runtime/test_sensors.py``.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from robot_runtime.geometry import SE2, compass, gps, polar_goal
 from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policies.policy import Observation
+from robot_runtime.tasks import rearrangement
 from robot_runtime.tasks.task import SensorName, Task
 
 HFOV_TOLERANCE_DEG = 0.5
@@ -46,12 +48,13 @@ class Changes:
     """What an episode in which objects are moved has to show.
 
     Attributes:
-        episode: its objects and its program, in map. goal_frame: what is seen at the start if all is as it is to be;
-            None where the task shows no such image.
+        episode: its objects and its program, in map. origin: of the start frame, in map.
+        goal_frame: what is seen at the start if all is as it is to be; None where the task shows no such image.
         held: objects that the robot carries. phase: of the episode.
     """
 
     episode: Episode
+    origin: SE2
     goal_frame: RgbdFrame | None = None
     held: tuple[str, ...] = ()
     phase: str = ""
@@ -149,6 +152,62 @@ def _text(said: Instruction | Question | None) -> NDArray[np.str_]:
     return np.array("" if said is None else said.text, np.str_)
 
 
+def _most_objects(task: Task) -> int:
+    return task.rearrangement.max_objects if task.rearrangement else 0
+
+
+def _changes(moment: Moment) -> Changes:
+    if moment.changes is None:
+        raise ConfigError("the episode moves no objects", "use episodes of this task's kind")
+    return moment.changes
+
+
+def _object_places(moment: Moment, which: Literal["start", "goal"]) -> NDArray[np.float32]:
+    """Polar, object by object; [-1, 0] where there is none."""
+    changes, most = _changes(moment), _most_objects(moment.task)
+    objects = rearrangement.to_move(changes.episode)
+    if len(objects) > most:
+        raise EpisodeError(
+            f"episode {changes.episode.id!r}: {len(objects)} objects are to be moved, task {moment.task.name!r} shows "
+            f"{most}",
+            "raise 'max_objects' in the task's preset",
+        )
+    here = changes.origin @ moment.pose.relative_to(moment.start)
+    shown = np.tile(np.array([-1.0, 0.0], np.float32), most)
+    for row, item in enumerate(objects):
+        pose = item.start if which == "start" or item.goal is None else item.goal
+        shown[2 * row : 2 * row + 2] = polar_goal(here, pose.position[0], pose.position[1])
+    return shown
+
+
+def _held(moment: Moment) -> NDArray[np.int64]:
+    changes = _changes(moment)
+    if not changes.held:
+        return np.array([-1], np.int64)
+    names = [item.id for item in rearrangement.to_move(changes.episode)]
+    last = changes.held[-1]
+    return np.array([names.index(last) if last in names else _most_objects(moment.task)], np.int64)
+
+
+def _program(moment: Moment) -> NDArray[np.str_]:
+    program = _changes(moment).episode.program
+    if program is None:
+        raise ConfigError("the episode has no program", "use episodes with one, or a task without the sensor 'program'")
+    return np.array(json.dumps(program.to_document()), np.str_)
+
+
+def _goal_image(moment: Moment) -> NDArray[np.uint8]:
+    frame = _changes(moment).goal_frame
+    if frame is None:
+        raise ConfigError("there is no image of the goal state", "use a task whose goals are images")
+    return np.asarray(frame.rgb.view())
+
+
+def _place_bounds(task: Task) -> tuple[Bound, Bound]:
+    most = _most_objects(task)
+    return (-1.0, -_PI) * most, (_UNBOUNDED, _PI) * most
+
+
 def _token_sensor(what: str, value: Callable[[Moment], NDArray[Any]]) -> Sensor:
     return Sensor(
         doc=f"the {what} as the dataset's token ids, then {_NO_TOKEN[what]}",
@@ -224,6 +283,44 @@ SENSORS: dict[SensorName, Sensor] = {
     "instruction_tokens": _token_sensor("instruction", lambda moment: _tokens("instruction", moment.instruction)),
     "question": _text_sensor("the question in words", lambda moment: _text(moment.question)),
     "question_tokens": _token_sensor("question", lambda moment: _tokens("question", moment.question)),
+    "obj_start_gps_compass": Sensor(
+        doc="where each object to be moved was at the start, from the present pose: [rho m, azimuth rad] each, left "
+        "positive, in the episode's order; [-1, 0] for none",
+        dtype=np.float32,
+        shape=lambda task: (2 * _most_objects(task),),
+        bounds=_place_bounds,
+        value=lambda moment: _object_places(moment, "start"),
+    ),
+    "obj_goal_gps_compass": Sensor(
+        doc="where each object is to go, likewise",
+        dtype=np.float32,
+        shape=lambda task: (2 * _most_objects(task),),
+        bounds=_place_bounds,
+        value=lambda moment: _object_places(moment, "goal"),
+    ),
+    "held": Sensor(
+        doc="which object is carried, the one taken last: its place among those to be moved, -1 for none, "
+        "the most that can be shown for any other",
+        dtype=np.int64,
+        shape=lambda _: (1,),
+        bounds=lambda task: (-1, _most_objects(task)),
+        value=_held,
+    ),
+    "phase": Sensor(
+        doc="0 in the walkthrough, 1 when objects are to be moved",
+        dtype=np.int64,
+        shape=lambda _: (1,),
+        bounds=lambda _: (0, 1),
+        value=lambda moment: np.array([_changes(moment).phase != "walkthrough"], np.int64),
+    ),
+    "program": _text_sensor("the evaluation program as JSON: robot_runtime.episodes.program", _program),
+    "imagegoal": Sensor(
+        doc="colour, 0..255, of the goal state from where the robot starts; constant over the episode",
+        dtype=np.uint8,
+        shape=_image_shape(3),
+        bounds=lambda _: (0, 255),
+        value=_goal_image,
+    ),
     "areagoal": Sensor(
         doc="the id of the goal room's category in the task",
         dtype=np.int64,

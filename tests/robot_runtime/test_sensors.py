@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -12,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.actions import Action, Magnitudes
-from robot_runtime.episodes.episode import Instruction, Question
+from robot_runtime.episodes.episode import Episode, Instruction, Question, RearrangedObject
+from robot_runtime.episodes.program import Program
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
-from robot_runtime.sensors import SENSORS, ObservationBuilder, check_camera
-from robot_runtime.tasks.task import Category, SensorName, Success, Task, TrainingCamera
+from robot_runtime.objects import ObjectPose
+from robot_runtime.sensors import SENSORS, Changes, ObservationBuilder, check_camera
+from robot_runtime.tasks.task import Category, Rearrangement, SensorName, Success, Task, TrainingCamera
 
 CAMERA = TrainingCamera(
     width=8, height=6, hfov_deg=79.0, height_m=0.88, depth_min_m=0.5, depth_max_m=5.0, depth_normalized=True
@@ -30,17 +33,37 @@ CATEGORIES = {"vase": Category(11, ("vase",)), "mug": Category(3, ("mug",))}
 COUNTS_AS = np.array([3, -1, 3, 11, -1, 11, 3, 3, -1], np.int32)  # the nine objects that make_frame shows
 
 
+MOVES_OBJECTS = ("obj_start_gps_compass", "obj_goal_gps_compass", "held", "phase", "program", "imagegoal")
+HAND = Rearrangement("geometric", (0.5, 0.7), 1.0, max_translation_m=1.0, max_objects=3)
+CUP = RearrangedObject("cup", ObjectPose((0.0, 6.0, 0.5)), ObjectPose((-2.0, 6.0, 0.5)))
+BOOK = RearrangedObject("book", ObjectPose((1.0, 1.0, 0.5)))
+EPISODE = Episode(
+    "1",
+    "flat",
+    SE2(1.0, 2.0, math.radians(90)),
+    (),
+    objects=(BOOK, CUP),
+    program=Program(({"subject": "cup", "on": "table"},)),
+)
+
+
 def make_task(*sensors: SensorName, **changes: Any) -> Task:
     kinds = {"objectgoal": "objectnav", "areagoal": "areagoal", "instruction": "vln", "question": "eqa"}
+    kinds |= dict.fromkeys(MOVES_OBJECTS, "rearrangement")
     kind = next((kinds[name.removesuffix("_tokens")] for name in sensors if name.removesuffix("_tokens") in kinds), "")
     if kind in ("objectnav", "areagoal"):
         changes.setdefault("categories", CATEGORIES)
-    success = {"areagoal": Success("room"), "eqa": Success("answer")}.get(kind, Success("distance", 0.2))
+    rules = {"areagoal": Success("room"), "eqa": Success("answer"), "rearrangement": Success("objects")}
+    success = rules.get(kind, Success("distance", 0.2))
+    actions = (Action.STOP, Action.MOVE_FORWARD)
+    if kind == "rearrangement":
+        changes.setdefault("rearrangement", HAND)
+        actions = (*actions, Action.GRAB_RELEASE)
     return Task(
         name="test",
         kind=kind or "pointnav",
         source="",
-        actions=(Action.STOP, Action.MOVE_FORWARD),
+        actions=actions,
         magnitudes=Magnitudes(0.25, 30, 30),
         sensors=sensors,
         camera=changes.pop("camera", CAMERA),
@@ -129,7 +152,8 @@ def test_gps_compass_and_static_goal_give_the_dynamic_goal(x: float, y: float, y
 @pytest.mark.parametrize("name", SENSORS)
 def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: SensorName):
     task = make_task(name, categories=CATEGORIES)
-    builder = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS, INSTRUCTION, QUESTION)
+    changes = Changes(EPISODE, START, make_frame())
+    builder = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS, INSTRUCTION, QUESTION, changes)
     value = builder.build(make_frame(semantic=True), ROBOT)[name]
     sensor = SENSORS[name]
     if sensor.dtype is np.str_:
@@ -143,7 +167,7 @@ def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: Se
 
 
 def test_exact_shapes_and_types():
-    task = make_task()
+    task = make_task("held")
     table = {name: (row.shape(task), np.dtype(row.dtype).name) for name, row in SENSORS.items()}
     assert table == {
         "rgb": ((6, 8, 3), "uint8"),
@@ -159,7 +183,59 @@ def test_exact_shapes_and_types():
         "question": ((), "str"),
         "question_tokens": ((200,), "int64"),
         "areagoal": ((1,), "int64"),
+        "obj_start_gps_compass": ((6,), "float32"),
+        "obj_goal_gps_compass": ((6,), "float32"),
+        "held": ((1,), "int64"),
+        "phase": ((1,), "int64"),
+        "program": ((), "str"),
+        "imagegoal": ((6, 8, 3), "uint8"),
     }
+
+
+def changes_seen(held: tuple[str, ...] = (), phase: str = "unshuffle", origin: SE2 = START) -> dict[str, Any]:
+    frame = make_frame()
+    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), START, changes=Changes(EPISODE, origin, frame))
+    return builder.build(frame, ROBOT, held, phase)
+
+
+def test_objects_to_be_moved_are_told_from_where_the_robot_is():
+    """The robot looks along 120 degrees from (0, 5): the cup 1 m north lies 30 degrees to its right."""
+    seen = changes_seen()
+    away_m, bearing = math.hypot(2, 1), math.atan2(1, -2) - math.radians(120)
+    np.testing.assert_allclose(seen["obj_start_gps_compass"], [1, math.radians(-30), -1, 0, -1, 0], atol=1e-6)
+    np.testing.assert_allclose(seen["obj_goal_gps_compass"], [away_m, bearing, -1, 0, -1, 0], atol=1e-6)
+
+
+def test_where_objects_are_does_not_depend_on_the_localizers_frame():
+    """Odometry starts at its own origin; the episode's start is where that is in the map."""
+    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), SE2(), changes=Changes(EPISODE, START, make_frame()))
+    seen = builder.build(make_frame(), ROBOT.relative_to(START))
+    np.testing.assert_allclose(seen["obj_start_gps_compass"], changes_seen()["obj_start_gps_compass"], atol=1e-6)
+
+
+@pytest.mark.parametrize(("held", "number"), [((), -1), (("cup",), 0), (("cup", "book"), 3), (("book", "cup"), 0)])
+def test_what_is_carried_is_told_by_its_place_among_the_objects(held: tuple[str, ...], number: int):
+    assert changes_seen(held)["held"].tolist() == [number]
+
+
+def test_phase_program_and_image_of_the_goal():
+    assert (changes_seen(phase="walkthrough")["phase"], changes_seen()["phase"]) == ([0], [1])
+    assert json.loads(str(changes_seen()["program"])) == {"targets": [{"subject": "cup", "on": "table"}]}
+    np.testing.assert_array_equal(changes_seen()["imagegoal"], make_frame().rgb)
+
+
+def test_more_objects_than_the_task_shows_are_an_error():
+    crowded = replace(EPISODE, objects=tuple(replace(CUP, id=f"cup {i}") for i in range(4)))
+    builder = ObservationBuilder(make_task("obj_start_gps_compass"), START, changes=Changes(crowded, START))
+    with pytest.raises(EpisodeError, match="4 objects are to be moved"):
+        builder.build(make_frame(), ROBOT)
+
+
+@pytest.mark.parametrize("name", ["program", "imagegoal", "held"])
+def test_what_the_episode_does_not_have_is_an_error(name: SensorName):
+    bare = None if name == "held" else Changes(replace(EPISODE, program=None), START)
+    with pytest.raises(ConfigError):
+        ObservationBuilder(make_task(name), START, changes=bare).build(make_frame(), ROBOT)
 
 
 def test_words_are_text_and_tokens_with_the_padding_of_their_dataset():
