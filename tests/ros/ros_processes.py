@@ -48,6 +48,11 @@ class Master:
         self._port = int(uri.rstrip("/").rpartition(":")[2])
         self.uri = f"http://127.0.0.1:{self._port}"
 
+    def hang(self) -> None:
+        """It accepts connections and answers nobody, until it is killed."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
     def kill(self) -> None:
         """As if the power failed; twice is harmless."""
         if self._process is not None:

@@ -1,0 +1,38 @@
+"""The guard's time: this computer's monotonic clock, or ``/clock`` if the master says that time is simulated."""
+
+from __future__ import annotations
+
+import rospy
+
+from robot_runtime.clock import SystemClock, seconds_to_ns
+
+STALL_S = 0.25
+"""How long, by this computer's clock, simulated time may stand still before the wheels do.
+
+Without this a robot on which somebody left ``/use_sim_time`` set would never see a command expire.
+"""
+
+
+class GuardClock:
+    """Create it after ``rospy.init_node``, which is when rospy chooses between the two."""
+
+    def __init__(self) -> None:
+        self._host = SystemClock()
+        self._simulated = not rospy.rostime.is_wallclock()
+        self._newest_ns = -1
+        self._moved_ns = self._host.now_ns() - seconds_to_ns(STALL_S)
+
+    def now_ns(self) -> int:
+        """Nanoseconds; comparable with each other only."""
+        return int(rospy.get_rostime().to_nsec()) if self._simulated else self._host.now_ns()
+
+    def stalled(self) -> bool:
+        """Whether simulated time has stood still too long; to be asked more often than that."""
+        if not self._simulated:
+            return False
+        now_ns, host_ns = self.now_ns(), self._host.now_ns()
+        if now_ns != self._newest_ns:
+            if self._newest_ns >= 0 and now_ns > 0:
+                self._moved_ns = host_ns
+            self._newest_ns = now_ns
+        return host_ns - self._moved_ns >= seconds_to_ns(STALL_S)

@@ -1,0 +1,302 @@
+"""The guard node between a runtime and a base, all of them real nodes of a real master."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import rosgraph
+import rospy
+import std_msgs.msg
+from geometry_msgs.msg import Twist
+from guard_rig import SCRIPT, Rig
+from kobuki_msgs.msg import BumperEvent, SensorState
+from nav_msgs.msg import Odometry
+from ros_processes import eventually
+from rosgraph_msgs.msg import Clock
+from std_msgs.msg import Bool
+
+SPEED = 0.2
+
+
+@pytest.fixture
+def make_rig(ros_node: str, ros_name: str, spawn: Any) -> Iterator[Callable[..., Rig]]:
+    with ExitStack() as stack:
+
+        def make(**parameters: Any) -> Rig:
+            rig = Rig(ros_name, spawn, **parameters)
+            stack.callback(rig.close)
+            return rig
+
+        yield make
+
+
+@pytest.fixture
+def rig(make_rig: Callable[..., Rig]) -> Rig:
+    """One that drives forward."""
+    rig = make_rig()
+    rig.wish = (SPEED, 0.0)
+    assert rig.moves(linear=SPEED), rig.guard.output
+    return rig
+
+
+def test_commands_pass_and_the_status_says_so(rig: Rig) -> None:
+    rig.wish = (SPEED, 0.5)
+    assert rig.moves(linear=SPEED, angular=0.5)
+    assert eventually(lambda: (rig.status.reason, rig.status.source, rig.status.notes) == ("none", "levels", ""))
+
+
+def test_speed_is_limited_to_the_bases(rig: Rig) -> None:
+    rig.wish = (5.0, 0.0)
+    assert rig.moves(linear=0.7)
+    assert max(linear for _, linear, _ in rig.wire) == pytest.approx(0.7)
+
+
+def test_contact_stops_forward_but_not_turning_until_it_is_released(rig: Rig) -> None:
+    rig.press(bumper=SensorState.BUMPER_LEFT)
+    assert rig.stands("contact")
+    assert rig.status.bumper == "left"
+    rig.wish = (0.0, 0.5)
+    assert rig.moves(linear=0.0, angular=0.5)
+    rig.wish = (-0.1, 0.0)
+    assert rig.moves(linear=-0.1)
+    rig.wish = (SPEED, 0.0)
+    assert rig.stands("contact")
+    rig.press()
+    assert rig.moves(linear=SPEED)
+
+
+@pytest.mark.parametrize(("sensor", "reason"), [("cliff", "cliff"), ("wheel_drop", "wheel_drop")])
+def test_cliff_and_wheel_drop_stop(rig: Rig, sensor: str, reason: str) -> None:
+    rig.press(**{sensor: 1})
+    assert rig.stands(reason)
+    assert getattr(rig.status, sensor) == "right"
+    rig.press()
+    assert rig.moves(linear=SPEED)
+
+
+def test_a_runtime_that_falls_silent_is_stopped(rig: Rig) -> None:
+    rig.wish = None
+    last_s = time.monotonic()
+    assert rig.stands("expired")
+    moved_s = max(stamp_s for stamp_s, linear, _ in rig.wire if linear)
+    assert moved_s - last_s < 1.0, "0.2 s, and what a busy machine adds"
+    rig.wish = (SPEED, 0.0)
+    assert rig.moves(linear=SPEED)
+
+
+def test_a_base_whose_sensors_fall_silent_is_stopped(rig: Rig) -> None:
+    rig.core = None
+    assert rig.stands("no_feedback")
+    assert "s old" in rig.status.text
+    rig.core = SensorState()
+    assert rig.moves(linear=SPEED)
+
+
+def test_emergency_stop_as_a_service_and_as_a_topic(rig: Rig) -> None:
+    assert "refused" in rig.emergency_stop(True)
+    assert rig.stands("e_stop")
+    assert rig.status.e_stop
+    rig.emergency_stop(False)
+    assert rig.moves(linear=SPEED)
+    button = rig.emergency_stop_topic()
+    assert eventually(button.get_num_connections)
+    button.publish(Bool(True))
+    assert rig.stands("e_stop")
+    button.publish(Bool(False))
+    assert rig.moves(linear=SPEED)
+
+
+def test_a_velocity_that_is_no_number_stops(rig: Rig) -> None:
+    rig.wish = (math.nan, 0.0)
+    assert eventually(lambda: "not finite" in rig.status.notes)
+    assert rig.stands("none")
+
+
+def test_status_is_latched(rig: Rig) -> None:
+    rig.wish = None
+    assert rig.stands("expired")
+    before = len(rig.statuses)
+    late: list[Any] = []
+    subscriber = rospy.Subscriber(f"{rig.guard_name}/status", rospy.AnyMsg, late.append)
+    assert eventually(lambda: late)
+    subscriber.unregister()
+    assert late[0]._connection_header["latching"] == "1"
+    assert len(rig.statuses) - before <= 3
+
+
+def test_a_second_publisher_is_named_and_nothing_moves_until_it_leaves(rig: Rig) -> None:
+    stranger = rig.publisher("velocity", Twist)
+    assert rig.stands("foreign_publisher")
+    assert rospy.get_name() in rig.status.text
+    stranger.unregister()
+    assert rig.moves(linear=SPEED)
+
+
+def test_a_publisher_known_to_be_silent_is_let_be_until_it_speaks(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(base={"silent_publishers": [rospy.get_name()]})
+    rig.wish = (SPEED, 0.0)
+    multiplexer = rig.publisher("velocity", Twist)
+    assert rig.moves(linear=SPEED)
+    assert eventually(lambda: multiplexer.get_num_connections() >= 2)
+    multiplexer.publish(Twist())
+    assert rig.stands("foreign_publisher"), rig.guard.output
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_zero_goes_out_when_the_guard_is_told_to_end(rig: Rig, sent: signal.Signals) -> None:
+    assert rig.guard.stop(sent) == 0
+    assert eventually(lambda: rig.wire[-1][1:] == (0.0, 0.0))
+    assert eventually(lambda: rig.status.reason == "ended")
+    assert rig.wire[-1][1:] == (0.0, 0.0)
+
+
+def test_after_a_killed_guard_nothing_reaches_the_base_until_the_next_one(rig: Rig) -> None:
+    rig.guard.stop(signal.SIGKILL)
+    rig.wish = None
+    assert eventually(lambda: time.monotonic() - rig.wire[-1][0] > 0.3), "the base's own time limit takes over"
+    rig.wire.clear()
+    rig.start()
+    rig.wish = (SPEED, 0.0)
+    assert rig.moves(linear=SPEED)
+    assert rig.wire[0][1] < SPEED, "speeds up anew"
+
+
+def test_a_sensor_of_another_definition_is_named(make_rig: Callable[..., Rig], ros_name: str) -> None:
+    rig = make_rig(topics={"velocity": f"{ros_name}/velocity", "core": f"{ros_name}/other"})
+    rig.wish = (SPEED, 0.0)
+    rig.publisher(f"{ros_name}/other", std_msgs.msg.Int16)
+    assert eventually(lambda: rig.status and "std_msgs/Int16" in rig.status.notes), rig.guard.output
+    assert SensorState._md5sum in rig.status.notes
+    assert f"{ros_name}/other" in rig.status.notes
+    assert rig.stands("no_feedback")
+
+
+def test_a_base_with_events_only(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig()
+    rig.core = None
+    events, odometry = rig.publisher("bumper", BumperEvent), rig.publisher("odom", Odometry)
+    rig.wish = (SPEED, 0.0)
+
+    def alive() -> bool:
+        odometry.publish(Odometry())
+        return bool(rig.status and rig.status.source == "events" and rig.wire[-1][1])
+
+    assert eventually(alive, poll_s=0.02), rig.guard.output
+    events.publish(BumperEvent(bumper=BumperEvent.CENTER, state=BumperEvent.PRESSED))
+    assert eventually(lambda: (alive(), rig.status.reason)[1] == "contact", poll_s=0.02)
+    assert rig.status.bumper == "center"
+    events.publish(BumperEvent(bumper=BumperEvent.CENTER, state=BumperEvent.RELEASED))
+    assert eventually(lambda: alive() and rig.status.reason == "none", poll_s=0.02)
+
+
+@pytest.mark.parametrize("package", ["ca_msgs", "create_msgs"])
+def test_a_create_of_either_generation(make_rig: Callable[..., Rig], package: str) -> None:
+    module = __import__(f"{package}.msg", fromlist=["Bumper"])
+    rig = make_rig(family="pyrobot-create")
+    bumper, dropped = rig.publisher("bumper", module.Bumper), rig.publisher("wheel_drop", std_msgs.msg.Empty)
+    rig.wish = (SPEED, 0.0)
+
+    def eventually_at(reason: str, pressed: bool, drop: bool = False) -> bool:
+        def look() -> bool:
+            bumper.publish(module.Bumper(is_left_pressed=pressed))
+            if drop:
+                dropped.publish(std_msgs.msg.Empty())
+            return bool(rig.status and rig.status.reason == reason)
+
+        return bool(eventually(look, poll_s=0.05, alive=rig.guard))
+
+    assert eventually_at("none", pressed=False), rig.guard.output
+    assert eventually_at("contact", pressed=True)
+    assert eventually_at("none", pressed=False)
+    assert eventually_at("wheel_drop", pressed=False, drop=True)
+    assert eventually_at("none", pressed=False)
+
+
+def test_simulated_time_that_stands_still_stops(make_rig: Callable[..., Rig]) -> None:
+    rospy.set_param("/use_sim_time", True)
+    try:
+        rig = make_rig()
+        rig.wish = (SPEED, 0.0)
+        clock = rig.publisher("/clock", Clock)
+        assert rig.stands("clock"), rig.guard.output
+    finally:
+        rospy.delete_param("/use_sim_time")
+    seconds = iter(range(10**6))
+
+    def passing() -> bool:
+        clock.publish(Clock(rospy.Time.from_sec(1.0 + 0.02 * next(seconds))))
+        return bool(rig.wire[-1][1] == SPEED)
+
+    assert eventually(passing, poll_s=0.02)
+    assert rig.stands("clock")
+
+
+# A base whose bumper is pressed for every other quarter of a second, and a runtime that wants forward all the time.
+PUSHED = """
+import rospy
+from geometry_msgs.msg import Twist
+from kobuki_msgs.msg import SensorState
+rospy.init_node("pushed", anonymous=True)
+core = rospy.Publisher("/core", SensorState, queue_size=1)
+wish = rospy.Publisher("/robot_runtime_guard/command", Twist, queue_size=1)
+command, told = Twist(), []
+command.linear.x = 0.1
+def on_wheels(message):
+    word = {0.1: "moves", 0.0: "stands"}.get(message.linear.x)
+    if word and told[-1:] != [word]:
+        told.append(word)
+        print(word, flush=True)
+rospy.Subscriber("/velocity", Twist, on_wheels)
+for tick in range(10**6):
+    core.publish(SensorState(bumper=2 if tick % 24 < 12 else 0))
+    wish.publish(command)
+    rospy.rostime.wallsleep(0.02)
+    if rospy.is_shutdown():
+        break
+"""
+
+
+@pytest.mark.parametrize("fate", ["killed", "hung"])
+def test_the_guard_needs_no_master_and_knows_the_next_one(make_master: Any, spawn: Any, fate: str) -> None:
+    master = make_master()
+    parameters = {
+        "family": "pyrobot-kobuki",
+        "topics": {"velocity": "/velocity", "core": "/core"},
+        "master": {"monitor_period_s": 0.1, "timeout_s": 0.5},
+    }
+    rosgraph.Master("/test", master.uri).setParam("/robot_runtime_guard", parameters)
+    guard = spawn(str(SCRIPT), master=master.uri)
+    first = spawn("-c", PUSHED, master=master.uri)
+    assert eventually(lambda: first.lines.count("stands") >= 2, alive=guard), guard.output
+    master.kill() if fate == "killed" else master.hang()
+    seen = len(first.lines)
+    assert eventually(lambda: len(first.lines) >= seen + 3, alive=guard), "contact stops, release moves, as before"
+    assert first.stop(signal.SIGKILL)
+    master.kill()
+    master.start()
+    second = spawn("-c", PUSHED, master=master.uri)
+    assert eventually(lambda: second.lines.count("stands") >= 2, alive=guard), guard.output
+    assert guard.stop() == 0
+
+
+def test_a_misspelt_parameter_is_named(ros_node: str, ros_name: str, spawn: Any) -> None:
+    rospy.set_param(ros_name, {"family": "pyrobot-kobuki", "comand_timeout_s": 0.2})
+    guard = spawn(str(SCRIPT), f"__name:={ros_name.lstrip('/')}")
+    assert guard.process.wait(30) == 2
+    guard.stop()
+    assert "comand_timeout_s" in guard.output
+    assert "did you mean 'command_timeout_s'?" in guard.output
+
+
+def test_without_a_master_it_ends_and_says_so(spawn: Any, free_port: int) -> None:
+    guard = spawn(str(SCRIPT), master=f"http://127.0.0.1:{free_port}")
+    assert guard.process.wait(30) == 7
+    guard.stop()
+    assert f"http://127.0.0.1:{free_port}" in guard.output
+    assert "roscore" in guard.output
