@@ -169,7 +169,7 @@ class NamedNavigationEnv(NavigationEnv):
         chosen = (
             load_episodes(Path(episodes)) if episodes else generate_episodes(chosen_scene, chosen_task, count, seed)
         )
-        self._robot = load_robot(robot, RobotContext(chosen_scene, chosen_task.camera, seed))
+        self._robot = load_robot(robot, RobotContext.of(chosen_task, chosen_scene, chosen, seed))
         self._robot.connect()
         try:
             super().__init__(Env(self._robot, chosen_task, chosen_scene, seed=seed), chosen, render_mode)

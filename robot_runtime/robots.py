@@ -10,16 +10,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from robot_runtime import config
+from robot_runtime.episodes.brought import brought_objects
+from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Robot
 from robot_runtime.scene import Scene, SceneObject
-from robot_runtime.tasks.task import TrainingCamera
+from robot_runtime.tasks.task import Task, TrainingCamera
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,15 @@ class RobotContext:
     real_time: bool = False
     objects_move: bool = False
     brought: tuple[SceneObject, ...] = ()
+
+    @classmethod
+    def of(
+        cls, task: Task, scene: Scene, episodes: Iterable[Episode], seed: int, real_time: bool = False
+    ) -> RobotContext:
+        """What a robot needs to know to run these episodes of a task."""
+        moves = task.rearrangement is not None
+        brought = brought_objects(scene, episodes) if moves else ()
+        return cls(scene, task.camera, seed, real_time, moves, brought)
 
 
 @dataclass(frozen=True)

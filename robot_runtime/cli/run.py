@@ -15,9 +15,13 @@ from robot_runtime.errors import ConfigError, RuntimeFault
 
 if TYPE_CHECKING:
     from robot_runtime.episodes.episode import Episode
+    from robot_runtime.policies.policy import Policy
     from robot_runtime.records import StepRecord
     from robot_runtime.scene import Scene
     from robot_runtime.tasks.task import Task
+
+DEFAULT_AGENT = "classical"
+DEFAULT_TASK = "pointnav_gps_compass"
 
 _EXAMPLES = """Run episodes and print their scores; every episode becomes one log in --out.
 
@@ -28,6 +32,8 @@ Examples:
     robot-runtime run --agent goal-follower --count 20
 
     robot-runtime run --task objectnav_habitat2020 --agent oracle --scene scenes/house
+
+    robot-runtime run --policy my_policy.zip --agent-arg selection=argmax
 
     robot-runtime run --task objectnav_habitat2020 --sensor semantic
 
@@ -50,17 +56,25 @@ def run(
         str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
     ] = "apartment",
     task: Annotated[
-        str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)
-    ] = "pointnav_gps_compass",
-    agent: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="random, forward-only, goal-follower, oracle, classical, module:Class or file.py:Class.",
+            help="Task preset (launch/tasks) or YAML file. Default: the policy's own, else pointnav_gps_compass.",
+            autocompletion=completion.tasks,
+        ),
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="random, forward-only, goal-follower, oracle, classical, module:Class or file.py:Class. "
+            "Default: classical.",
             autocompletion=completion.agents,
         ),
-    ] = "classical",
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="Policy package, a folder or zip, instead of an agent.", metavar="PACKAGE")
+    ] = None,
     agent_arg: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the agent; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of agent or policy; repeatable.")
     ] = None,
     sensor: Annotated[
         list[str] | None,
@@ -86,6 +100,7 @@ def run(
     from robot_runtime.cli.score import print_scores
     from robot_runtime.env import Env
     from robot_runtime.policies import load_policy
+    from robot_runtime.policies.package.policy import load_package_policy
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.records import Subscriber
     from robot_runtime.robots import RobotContext, load_robot, read_robot_file
@@ -93,18 +108,26 @@ def run(
     from robot_runtime.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task, with_sensors
 
-    chosen_task = with_sensors(load_task(task), sensor or ())
+    if agent is not None and policy is not None:
+        raise ConfigError("--agent and --policy are two policies", "give one of them")
+    arguments = _agent_arguments(agent_arg or [])
+    chosen_policy: Policy
+    if policy is not None:
+        chosen_policy = load_package_policy(policy, **arguments)
+    else:
+        chosen_policy = load_policy(agent or DEFAULT_AGENT, **arguments)
+    own_task = chosen_policy.task if task is None else None
+    chosen_task = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
     chosen_scene = load_scene(find_scene(scene))
-    policy = load_policy(agent, **_agent_arguments(agent_arg or []))
-    check_policy(policy, chosen_task)
+    check_policy(chosen_policy, chosen_task)
     chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene)
-    folder = _log_folder(out, overwrite, agent, chosen_task.name)
+    folder = _log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
     _, robot_file = read_robot_file(robot)
-    context = RobotContext(scene=chosen_scene, camera=chosen_task.camera, seed=seed, real_time=real_time)
+    context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
 
     failures: list[RuntimeFault] = []
     with ExitStack() as stack:
-        stack.callback(policy.close)
+        stack.callback(chosen_policy.close)
         connected = stack.enter_context(load_robot(robot, context))
         recorder = Recorder(folder)
         stack.callback(recorder.close)
@@ -131,7 +154,7 @@ def run(
         )
         for index, episode in enumerate(chosen_episodes):
             try:
-                run_episode(env, policy, episode, seed + index)
+                run_episode(env, chosen_policy, episode, seed + index)
             except RuntimeFault as error:
                 if not keep_going:
                     raise
