@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from robot_runtime import __version__
-from robot_runtime.cli import compare, episodes, info, questions, recover, report, run, scene, score, verdict
+from robot_runtime.cli import compare, episodes, info, policy, questions, recover, report, run, scene, score, verdict
 from robot_runtime.cli.console import error_console
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.scoring import bench as score_bench
@@ -19,7 +19,7 @@ from robot_runtime.scoring import bench as score_bench
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
 
-_GROUPS = ("scene", "episodes", "bench")
+_GROUPS = ("scene", "episodes", "policy", "bench")
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -47,10 +47,26 @@ def build_app() -> TyperGroup:
         "episodes": typer.Typer(
             help="Generate, inspect, validate and convert episodes.", no_args_is_help=True, rich_markup_mode=None
         ),
+        "policy": typer.Typer(
+            help="Inspect, validate, time and compare policies.", no_args_is_help=True, rich_markup_mode=None
+        ),
         "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
     }
     app.callback()(_global_options)
-    for module in (run, score, compare, report, verdict, recover, info, scene, episodes, questions, score_bench):
+    for module in (
+        run,
+        score,
+        compare,
+        report,
+        verdict,
+        recover,
+        info,
+        scene,
+        episodes,
+        policy,
+        questions,
+        score_bench,
+    ):
         module.register(groups)
     for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
         entry_point.load()(groups)

@@ -45,11 +45,13 @@ class Policy(ABC):
         name: for logs and tables.
         needs: sensors without which it cannot decide; checked before the robot moves.
         privileged: whether it needs the :class:`World`.
+        task: the one that it was trained for, which it runs in unless told otherwise; None for any.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     privileged: ClassVar[bool] = False
+    task: Task | None = None
 
     def check(self, task: Task) -> None:
         """Whether it can run in a task, beyond its sensors; called before the robot moves. Raises ``PolicyError``."""

@@ -16,7 +16,7 @@ import numpy as np
 from robot_runtime import config
 from robot_runtime.actions import Action
 from robot_runtime.imaging.preprocess import Operation
-from robot_runtime.tasks.task import SENSOR_NAMES, Task
+from robot_runtime.tasks.task import SENSOR_NAMES, SensorName, Task
 
 SCHEMA = 1
 """Version of this file's layout."""
@@ -286,7 +286,7 @@ class Manifest:
         self._check_goal()
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def needs(self) -> tuple[SensorName, ...]:
         """Sensors that the network takes."""
         return tuple(tensor.role for tensor in self.inputs if tensor.role in SENSOR_NAMES)
 

@@ -68,6 +68,7 @@ class PackagePolicy(Policy):
         self.manifest = replace(package.manifest, selection=selection or package.manifest.selection)
         self.name = self.manifest.name  # type: ignore[misc]  # one class stands for every package
         self.needs = self.manifest.needs  # type: ignore[misc]
+        self.task = self.manifest.task
         self.package = package
         self._rollout = Rollout(self.manifest, package.network)
         self._info: dict[str, Any] = {}

@@ -1,0 +1,269 @@
+"""``robot-runtime policy``: inspect, validate, time and compare policy packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robot_runtime.cli import completion
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from robot_runtime.imaging.preprocess import Operation
+    from robot_runtime.policies.formats.network import Execution
+    from robot_runtime.policies.package.manifest import Manifest, Recurrent
+    from robot_runtime.policies.policy import Policy
+
+_Package = Annotated[Path, typer.Argument(help="Policy package: a folder or a zip.", metavar="PACKAGE")]
+_Threads = Annotated[int, typer.Option(min=1, help="CPU threads of the network.")]
+_Device = Annotated[str, typer.Option(help="auto (CUDA where there is one), cpu or cuda.")]
+
+_MOST_DIFFERENCES = 20
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the commands."""
+    for command in (inspect, validate, bench, diff):
+        groups["policy"].command(command.__name__)(command)
+
+
+def inspect(
+    package: _Package,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole manifest as JSON.")] = False,
+) -> None:
+    """Say what a package is, without running anything in it. Hashes are checked.
+
+    Example:
+
+        robot-runtime policy inspect my_policy.zip
+    """
+    import json
+
+    from robot_runtime import config
+    from robot_runtime.cli.console import console
+    from robot_runtime.policies.package.files import read_package
+
+    manifest = read_package(package).manifest
+    if as_json:
+        typer.echo(json.dumps(config.unparse(manifest), indent=2, ensure_ascii=False))
+    else:
+        console.print(_about(manifest))
+
+
+def validate(
+    package: _Package,
+    task: Annotated[
+        str | None,
+        typer.Option(help="Also check that it fits this task preset or YAML file.", autocompletion=completion.tasks),
+    ] = None,
+    threads: _Threads = 1,
+    device: _Device = "auto",
+) -> None:
+    """Run a package over its golden rollout, as every load does, and say how nearly it repeats it.
+
+    Examples:
+
+        robot-runtime policy validate my_policy.zip
+
+        robot-runtime policy validate my_policy.zip --task pointnav_gps_compass
+    """
+    from robot_runtime.cli.console import console
+    from robot_runtime.policies.package.policy import PackagePolicy, load_package
+    from robot_runtime.runtime import check_policy
+    from robot_runtime.tasks.task import load_task
+
+    loaded = load_package(package, _execution(threads, device))
+    found = loaded.agreement
+    console.print(
+        f"{loaded.manifest.name}: the golden rollout of {found.steps} steps is repeated: largest difference of logits "
+        f"{found.logit_difference:.2g}, states {found.state_difference:.2g}, inputs {found.input_difference:.2g}; the "
+        f"same action at {found.same_actions} of {found.steps} ({loaded.network.runtime})",
+        soft_wrap=True,
+        markup=False,
+    )
+    if task is not None:
+        check_policy(PackagePolicy(loaded), load_task(task))
+        console.print(f"it fits task {task}", soft_wrap=True, markup=False)
+
+
+def bench(
+    package: _Package,
+    steps: Annotated[int, typer.Option(min=10, help="Decisions to time.")] = 100,
+    threads: _Threads = 1,
+    device: _Device = "auto",
+) -> None:
+    """Time a package's decisions on this machine, on noise in the shapes of its task's observations.
+
+    Example:
+
+        robot-runtime policy bench my_policy.zip --steps 200
+    """
+    import numpy as np
+    from rich.table import Table
+
+    from robot_runtime.cli.console import console
+    from robot_runtime.clock import Stopwatch
+    from robot_runtime.policies.package.policy import load_package
+    from robot_runtime.policies.package.speed import time_package
+
+    watch = Stopwatch()
+    loaded = load_package(package, _execution(threads, device))
+    ready_s = watch.elapsed_s()
+    times = time_package(loaded, steps)
+    table = Table(title=f"{loaded.manifest.name}: {loaded.network.runtime}", title_justify="left", box=None)
+    for heading in ("ms per step", "p50", "p95", "p99"):
+        table.add_column(heading, justify="left" if heading == "ms per step" else "right")
+    for name, values in (("preprocess", times.preprocess), ("network", times.network), ("decide", times.decide)):
+        table.add_row(name, *(f"{value:.2f}" for value in np.percentile(values, (50, 95, 99))))
+    console.print(table)
+    console.print(f"{steps} decisions; loading and proving the package took {ready_s:.2f} s", soft_wrap=True)
+
+
+def diff(
+    policy: Annotated[str, typer.Argument(help="Policy package, or any agent that `run --agent` takes.")],
+    others: Annotated[
+        list[Path], typer.Argument(help="Logs or folders of them to decide again; or one other package.")
+    ],
+    threads: _Threads = 1,
+    device: _Device = "auto",
+) -> None:
+    """Decide again what a log saw and compare the actions; or say in what two packages differ.
+
+    Exits with 1 if anything differs.
+
+    Examples:
+
+        robot-runtime policy diff my_policy.zip logs/my_run
+
+        robot-runtime policy diff my_policy.zip retrained.zip
+    """
+    from robot_runtime.policies import load_policy
+    from robot_runtime.policies.package.files import is_package
+
+    if len(others) == 1 and is_package(others[0]):
+        same = _diff_packages(Path(policy), others[0], threads, device)
+    else:
+        arguments = {"threads": threads, "device": device} if is_package(Path(policy)) else {}
+        loaded = load_policy(policy, **arguments)
+        try:
+            same = _diff_logs(loaded, others)
+        finally:
+            loaded.close()
+    if not same:
+        raise typer.Exit(1)
+
+
+def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
+    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.policy_diff import replay_log
+    from robot_runtime.recording.reader import LogReader
+    from robot_runtime.scoring.summary import find_logs
+
+    logs = find_logs(paths)
+    steps = same = 0
+    lines = []
+    with progress_bar() as progress:
+        bar = progress.add_task("deciding", total=len(logs), note="")
+        for path in logs:
+            with LogReader(path) as log:
+                replay = replay_log(log, policy)
+            steps += replay.steps
+            same += replay.steps - len(replay.differences)
+            lines += [f"{path.name}: step {d.step}: {d.logged} then, {d.now} now" for d in replay.differences]
+            if replay.logit_difference:
+                lines.append(f"{path.name}: logits differ by up to {replay.logit_difference:.3g}")
+            progress.advance(bar)
+    for line in lines[:_MOST_DIFFERENCES]:
+        console.print(line, soft_wrap=True, markup=False)
+    if len(lines) > _MOST_DIFFERENCES:
+        console.print(f"... and {len(lines) - _MOST_DIFFERENCES} more")
+    share = f"{100 * same / steps:.4g} %" if steps else "nothing to compare"
+    console.print(f"{policy.name}: the same action at {same} of {steps} steps: {share}", soft_wrap=True, markup=False)
+    return not lines
+
+
+def _diff_packages(first: Path, second: Path, threads: int, device: str) -> bool:
+    from robot_runtime.cli.console import console
+    from robot_runtime.policies.package.files import read_package
+    from robot_runtime.policies.package.policy import load_package
+    from robot_runtime.policy_diff import manifest_differences, network_difference
+
+    a = read_package(first)
+    b = load_package(second, _execution(threads, device))
+    differences = list(manifest_differences(a, read_package(second)))
+    for name, left, right in differences:
+        console.print(f"{name}: {left} | {right}", soft_wrap=True, markup=False)
+    if a.manifest.inputs != b.manifest.inputs or a.manifest.outputs != b.manifest.outputs:
+        console.print("the networks have different inputs or outputs: not compared")
+        return False
+    found = network_difference(a, b)
+    console.print(
+        f"{second} on the golden rollout of {first}: the same action at {found.same_actions} of {found.steps} steps, "
+        f"logits differ by up to {found.logit_difference:.3g}",
+        soft_wrap=True,
+        markup=False,
+    )
+    return not differences and found.same_actions == found.steps
+
+
+def _execution(threads: int, device: str) -> Execution:
+    from robot_runtime.policies.formats.network import Execution
+
+    return Execution(threads, device)  # type: ignore[arg-type]  # checked there, with a better message
+
+
+def _about(manifest: Manifest) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    task, camera, model = manifest.task, manifest.task.camera, manifest.model
+    tilt = f", tilted {camera.tilt_deg:g}°" if camera.tilt_deg else ""
+    depth = f"{camera.depth_min_m:g} to {camera.depth_max_m:g} m{', normalised' if camera.depth_normalized else ''}"
+    magnitudes = task.magnitudes
+    selection = manifest.selection
+    opset = "" if model.opset is None else f", opset {model.opset}"
+    rows = {
+        "policy": manifest.name,
+        "task": f"{task.name} ({task.kind}), {task.max_steps} steps",
+        "actions": ", ".join(
+            f"{number} {action}={native}"
+            for number, (action, native) in enumerate(zip(task.actions, manifest.native_actions, strict=True))
+        ),
+        "magnitudes": f"{magnitudes.forward_m:g} m, turn {magnitudes.turn_deg:g}°, look {magnitudes.tilt_deg:g}°",
+        "camera": f"{camera.width}x{camera.height}, {camera.hfov_deg:g}° wide, {camera.height_m:g} m high{tilt}",
+        "depth": f"{depth}, holes {camera.depth_holes}",
+        "preprocessing": "\n".join(_operation(step) for step in manifest.preprocess) or "none",
+        "goal": " ".join([manifest.goal.sensor or "", manifest.goal.format, *manifest.goal.vocabulary]).strip(),
+        "memory": _memory(manifest.recurrent),
+        "selection": f"{selection.mode}, temperature {selection.temperature:g}, seed {selection.seed}",
+        "network": f"{model.file}: {model.format}{opset}, runs from {model.minimum_runtime} on",
+        "inputs": "\n".join(f"{t.name}: {t.role}, {t.dtype} {list(t.shape)}" for t in manifest.inputs),
+        "outputs": "\n".join(f"{t.name}: {t.role}, {t.dtype} {list(t.shape)}" for t in manifest.outputs),
+        "sources": "\n".join(f"{s.what} ({s.licence}) {s.sha256 or s.location}" for s in manifest.sources),
+        "converter": f"{manifest.converter.name} {manifest.converter.version}",
+        "proof": f"{manifest.proof.same_actions} of {manifest.proof.steps} steps the same action as "
+        f"{manifest.proof.against}, logits within {manifest.proof.max_logit_difference:.2g}",
+        "golden": f"{manifest.golden.steps} steps, logits within {manifest.golden.logit_atol:g}",
+    }
+    table = Table(show_header=False, box=None)
+    for name, text in rows.items():
+        table.add_row(name, escape(text))
+    return table
+
+
+def _operation(operation: Operation) -> str:
+    from robot_runtime import config
+
+    fields = config.unparse(operation)
+    keys = ", ".join(fields.pop("keys"))
+    details = ", ".join(f"{name} {value}" for name, value in fields.items() if name != "op")
+    return f"{operation.op} of {keys}" + (f": {details}" if details else "")
+
+
+def _memory(recurrent: Recurrent | None) -> str:
+    if recurrent is None:
+        return "none"
+    return f"{recurrent.layers}-layer {recurrent.cell} of {recurrent.hidden}, packed {recurrent.packing}"
