@@ -34,11 +34,14 @@ class Timeline:
         self._offset_ns = unix_now_ns() if wall else 0
 
     def keep_pace(self, now_ns: int) -> None:
-        """Follow the wall clock where simulated time has been lost, or the wall clock was set; call it every step."""
+        """Follow the wall clock where simulated time has been lost, or the wall clock was set; call it every step.
+
+        No stamp lies in the future: what hurries to catch up would get there when time was lost before.
+        """
         if not self._wall:
             return
         behind_ns = unix_now_ns() - self._offset_ns - now_ns
-        if abs(behind_ns) > seconds_to_ns(MAX_CATCH_UP_S):
+        if not 0 <= behind_ns <= seconds_to_ns(MAX_CATCH_UP_S):
             self._offset_ns += behind_ns
 
     def stamp_ns(self, now_ns: int) -> int:
