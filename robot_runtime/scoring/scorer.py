@@ -18,6 +18,7 @@ from robot_runtime.recording.evidence import Evidence
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scoring.kinds import KIND_METRICS, measures
 from robot_runtime.scoring.kinds.measures import Run
+from robot_runtime.scoring.latency import Latency
 from robot_runtime.scoring.metrics.collisions import collisions
 from robot_runtime.scoring.metrics.path import path_length
 from robot_runtime.scoring.metrics.spl import soft_spl, spl
@@ -54,6 +55,8 @@ class EpisodeScorer(Subscriber):
         self._stopped = False
         self._reached = False
         self._end: EpisodeEnd | None = None
+        self.latency = Latency()
+        """Where the time of the steps went that were taken in; no metric depends on it."""
         self._shortest_m: float | None = None
 
     def on_evidence(self, evidence: Evidence) -> None:
@@ -76,6 +79,7 @@ class EpisodeScorer(Subscriber):
                 "check the referee's localizer, and run the episode again",
             )
         self._poses.append(pose)
+        self.latency.add(record.phase_s)
         if self._shortest_m is None:
             self._shortest_m = self._shortest(pose)
         if record.result is not None:

@@ -20,6 +20,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EndReason, EpisodeHeader
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean, wilson
+from robot_runtime.scoring.latency import Latency, PhaseTime, together
 from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.rules import Metrics, Rules
 from robot_runtime.scoring.scorer import ALL_METRICS, SHARES, EpisodeScorer
@@ -53,6 +54,7 @@ class EpisodeScore:
         dataset: where the episode was read from; empty if it was generated.
         choices, provenance: of the score and of the log; episodes that have equal ones share them.
         evidence: what people added to the log after the run; empty if the rules ignore it.
+        latency: where the time of the steps went; of the machine, not of the policy's success.
     """
 
     path: Path
@@ -70,6 +72,7 @@ class EpisodeScore:
     choices: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     evidence: tuple[Statement, ...] = ()
+    latency: Latency = field(default_factory=Latency)
 
     @property
     def scorable(self) -> bool:
@@ -97,6 +100,7 @@ class GroupSummary:
             clusters all have bootstrap. Of a single cluster there is none: its ends are NaN.
         counts: per metric, how many of the scored episodes have it.
         resamples: of the bootstrap. cluster, clusters: what was drawn, and how many there are.
+        latency: host milliseconds per step and phase, over the steps of all scored episodes.
     """
 
     task: str
@@ -110,6 +114,7 @@ class GroupSummary:
     resamples: int
     cluster: Cluster = "none"
     clusters: int = 0
+    latency: tuple[PhaseTime, ...] = ()
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
@@ -249,7 +254,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
     try:
         scorer = score_steps(log, rules, maps.of(header))
         used = read_evidence(log.path, header).statements if (rules or Rules()).evidence == "use" else ()
-        return replace(facts, metrics=scorer.metrics(), choices=scorer.choices(), evidence=used)
+        return replace(facts, metrics=scorer.metrics(), choices=scorer.choices(), evidence=used, latency=scorer.latency)
     except RuntimeFault as error:
         return replace(facts, reason=error.message)
     except (ValueError, ZeroDivisionError) as error:  # a metric is not defined for this episode under these rules
@@ -310,8 +315,9 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore],
             drawn = None if by == "none" else [score.cluster(by) for score in having]
             intervals[name], counts[name] = _interval(name, values, resamples, drawn), len(having)
     unscored = len(members) - len(scored)
+    times = tuple(together(score.latency for score in scored).times())
     return GroupSummary(
-        task, split, agent, scene, len(scored), unscored, intervals, counts, resamples, by, len(clusters)
+        task, split, agent, scene, len(scored), unscored, intervals, counts, resamples, by, len(clusters), times
     )
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.scoring.intervals import Interval
+from robot_runtime.scoring.latency import PhaseTime
 from robot_runtime.scoring.summary import CONFIDENCE, Cluster, EpisodeScore, GroupSummary, summarise
 
 COLUMNS = {
@@ -75,7 +76,23 @@ def _block(group: GroupSummary) -> Group:
             mean = Text(cell(name, interval.mean), style="bold")
             some = f"of {group.counts[name]}" if group.counts[name] < group.episodes else ""
             rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)), some)
-    return Group(heading, *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []))
+    return Group(
+        heading,
+        *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []),
+        *([Padding(_times(group.latency), (0, 0, 0, 2), expand=False)] if group.latency else []),
+    )
+
+
+def _times(times: Sequence[PhaseTime]) -> Table:
+    """Where a step's time went on the machine that ran it."""
+    rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    rows.add_column("host ms per step", min_width=12, no_wrap=True)
+    for heading in ("p50", "p95", "p99"):
+        rows.add_column(heading, justify="right", min_width=7, no_wrap=True)
+    for time in times:
+        values = (time.p50_ms, time.p95_ms, time.p99_ms)
+        rows.add_row(time.phase, *(f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in values))
+    return rows
 
 
 def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
