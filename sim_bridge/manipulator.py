@@ -29,8 +29,8 @@ from sim_bridge.model import Group
 from sim_bridge.renderer import Vector
 from sim_bridge.world import World
 
-OVERLAP_M = 0.005
-"""How deep a released object may stand in something: what lies on something touches it."""
+OVERLAP_M = 0.01
+"""How deep a released object may stand in something: what lies on something touches it, and a cushion sinks in."""
 
 BEFORE_HIT_M = 0.02
 """The hand's way to an object ends so far before the point that it took it by."""

@@ -215,6 +215,10 @@ class MovableObjects:
         self._apply(before)
         return worst, depth_m
 
+    def shake(self) -> None:
+        """Wake everything that is in the world, to see whether it is at rest where it lies."""
+        self._apply(self._asleep(awake=[name for name in self.by_id if name not in self.in_store]))
+
     def at_rest(self, object_id: str) -> bool:
         """Whether an object has come to rest."""
         return bool(self._data.tree_asleep[self.by_id[object_id].tree] >= 0)
