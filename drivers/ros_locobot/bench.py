@@ -1,0 +1,44 @@
+"""``robot-runtime bench ros``: what the LoCoBot over ROS does in which time, over real rospy on this computer.
+
+Every group of rows is a function of the network and a number of trials, in a file of its own: ``bench_*.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.bench import print_rows, write_rows
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["bench"].command("ros")(ros)
+
+
+def ros(
+    trials: Annotated[int, typer.Option(min=1, help="Of each kind of stop.")] = 200,
+    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+) -> None:
+    """Measure the LoCoBot over ROS: how fast the robot-side guard stops on contact and on silence.
+
+    Master, guard, base and runtime are processes of this computer, connected by TCP over loopback.
+
+    Example:
+
+        robot-runtime bench ros --trials 200 --json bench_ros.json
+    """
+    from drivers.ros_locobot.bench_network import local_network
+    from robot_runtime.cli.console import console, progress_bar
+
+    with local_network("bench") as network, progress_bar() as progress:
+        from drivers.ros_locobot.bench_guard import guard_rows
+
+        bar = progress.add_task("stops", total=2 * trials, note="")
+        rows = guard_rows(network, trials, lambda: progress.advance(bar))
+    print_rows("bench ros", rows, console)
+    if json is not None:
+        write_rows(json, "ros", rows)
+        console.print(f"rows: {json}", soft_wrap=True)

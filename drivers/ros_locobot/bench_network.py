@@ -1,0 +1,95 @@
+"""A ROS network on this computer for one bench: a master on a free port, this process as a node, and programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from robot_runtime.errors import DeviceFault, DriverMissing
+
+# Ends with this process, however that ends: the pipe closes.
+_MASTER = """
+import sys, rosmaster.master
+master = rosmaster.master.Master(port=0)
+master.start()
+print(master.uri, flush=True)
+sys.stdin.read()
+"""
+STOP_LIMIT_S = 10.0
+
+
+class Network:
+    """Inside :func:`local_network`: starts programs as nodes of it, which print into files."""
+
+    def __init__(self, stack: ExitStack, home: Path) -> None:
+        self._stack = stack
+        self._home = home
+        self._outputs: list[Path] = []
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Run this Python with arguments; it is ended with the network."""
+        path = self._home / f"program{len(self._outputs)}.txt"
+        self._outputs.append(path)
+        with path.open("wb") as output:
+            program = subprocess.Popen([sys.executable, *arguments], stdout=output, stderr=subprocess.STDOUT)
+        self._stack.callback(_end, program)
+        return program
+
+    def last_words(self) -> str:
+        """The end of what every program printed, for when something went wrong."""
+        return "\n".join(path.read_text(encoding="utf-8", errors="replace")[-2000:] for path in self._outputs)
+
+
+@contextmanager
+def local_network(node_name: str) -> Iterator[Network]:
+    """A network of which this process is a node; once in a process's life.
+
+    Raises:
+        DriverMissing: there is no ROS 1 for this Python.
+        DeviceFault: no master could be started.
+    """
+    try:
+        import rosmaster  # noqa: F401 - started below, in a process of its own
+        import rospy
+    except ImportError as error:
+        raise DriverMissing(
+            f"ROS 1 cannot be imported: {error}", "install it with `bash .ci/setup dev`, on a system that has it"
+        ) from error
+
+    with ExitStack() as stack:
+        home = stack.enter_context(tempfile.TemporaryDirectory())
+        network = Network(stack, Path(home))
+        os.environ.pop("ROS_HOSTNAME", None)
+        os.environ |= {"ROS_HOME": home, "ROS_LOG_DIR": home, "ROS_IP": "127.0.0.1"}
+        master = subprocess.Popen([sys.executable, "-c", _MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        stack.callback(_end, master)
+        assert master.stdout is not None
+        uri = master.stdout.readline().decode().strip()
+        if not uri:
+            raise DeviceFault("a ROS master could not be started", "see what it printed")
+        os.environ["ROS_MASTER_URI"] = uri
+        rospy.init_node(node_name, argv=sys.argv[:1], disable_signals=True)
+        stack.callback(rospy.signal_shutdown, "the bench is over")
+        try:
+            yield network
+        except BaseException:
+            print(network.last_words(), file=sys.stderr)
+            raise
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    if program.stdin is not None:
+        program.stdin.close()
+    program.terminate()
+    try:
+        program.wait(STOP_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()
+    if program.stdout is not None:
+        program.stdout.close()
