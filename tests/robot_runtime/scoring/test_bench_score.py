@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robot_runtime.scoring import bench
+from robot_runtime.scoring import bench, bench_logs
 
 pytest.importorskip("fastdtw", reason="the bench's rivals are not installed")
 pytest.importorskip("dtaidistance", reason="the bench's rivals are not installed")
@@ -15,7 +15,9 @@ pytest.importorskip("dtaidistance", reason="the bench's rivals are not installed
 
 def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "DTW_NODES", 50)
-    bench.score(episodes=10, pairs=2, seed=0, json=tmp_path / "rows.json")
+    monkeypatch.setattr(bench_logs, "COUNTS", (4, 8))
+    monkeypatch.setattr(bench_logs, "DIFFERENT", 2)
+    bench.score(episodes=10, pairs=2, seed=0, logs=True, json=tmp_path / "rows.json")
     rows = {row["id"]: row for row in json.loads((tmp_path / "rows.json").read_text())["rows"]}
     assert set(rows) == {
         "spl_episodes_per_s",
@@ -23,8 +25,12 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "dtw_1000_ms",
         "dtw_vs_fastdtw",
         "dtw_vs_dtaidistance",
+        "score_us_per_log_200",
+        "score_us_per_log_2000",
+        "score_cost_ratio",
+        "score_kb_per_log",
     }
-    assert all(row["value"] > 0 for row in rows.values())
+    assert all(row["value"] > 0 for name, row in rows.items() if name != "score_kb_per_log")
 
 
 def test_without_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
