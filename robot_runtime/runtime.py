@@ -90,7 +90,15 @@ def _reset_policy(policy: Policy, env: Env, seed: int) -> None:
     world = None
     if policy.privileged:
         # The robot stands still whenever a policy decides, so the last step's pose is the present one.
-        world = World(env.scene, env.episode, lambda: env.record.referee.pose, lambda: env.record.head.tilt_rad)
+        world = World(
+            env.scene,
+            env.episode,
+            pose=lambda: env.record.referee.pose,
+            tilt_rad=lambda: env.record.head.tilt_rad,
+            objects=lambda: env.record.objects,
+            held=lambda: env.record.held,
+            phase=lambda: env.record.phase,
+        )
     try:
         policy.reset(env.task, seed, world)
     except RuntimeFault:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from robot_runtime.actions import Action
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.geometry import SE2
+from robot_runtime.objects import ObjectPose
 from robot_runtime.scene import Scene
 from robot_runtime.tasks.task import Task
 
@@ -30,12 +31,16 @@ class World:
 
     Attributes:
         pose: returns the robot's present pose in ``map``. tilt_rad: returns its camera tilt, up positive.
+        objects: returns the poses of the tracked objects, held: ids of those that are carried, phase: the episode's.
     """
 
     scene: Scene
     episode: Episode
     pose: Callable[[], SE2]
     tilt_rad: Callable[[], float]
+    objects: Callable[[], Mapping[str, ObjectPose]] = dict
+    held: Callable[[], tuple[str, ...]] = tuple
+    phase: Callable[[], str] = str
 
 
 class Policy(ABC):
