@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from robot_runtime.geometry import SE2
+
 Point3 = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 
@@ -33,6 +35,14 @@ class ObjectPose:
     def upright(cls, position: Point3, yaw_rad: float) -> ObjectPose:
         """Standing, turned counter-clockwise about z."""
         return cls(position, (math.cos(yaw_rad / 2), 0.0, 0.0, math.sin(yaw_rad / 2)))
+
+    def moved(self, by: SE2) -> ObjectPose:
+        """After a motion in the plane; or, in ``map``, a pose that was given in the frame that stands at ``by``."""
+        x_m, y_m = by.apply(self.position[0], self.position[1])
+        c, s = math.cos(by.yaw_rad / 2), math.sin(by.yaw_rad / 2)
+        w, x, y, z = self.quaternion
+        turned = (c * w - s * z, c * x - s * y, c * y + s * x, c * z + s * w)
+        return ObjectPose((x_m, y_m, self.position[2]), turned, self.openness)
 
     @property
     def fault(self) -> str | None:

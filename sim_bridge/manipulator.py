@@ -14,7 +14,6 @@ from typing import Literal
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation as Turn
 
 from robot_runtime import config
 from robot_runtime.clock import Clock, wait_for
@@ -120,13 +119,13 @@ class SimManipulator(SimDevice, Manipulator):
         base = self._world.pose
         pose = self._world.objects.pose(object_id)
         hand = eye + distance_m * ray
-        self._backpack.append(_Held(object_id, _moved(pose, base.inverse()), _to(base, hand), _to(base, eye)))
+        self._backpack.append(_Held(object_id, pose.moved(base.inverse()), _to(base, hand), _to(base, eye)))
         self._world.objects.take_away(object_id)
         return Grab(GrabOutcome.GRABBED, object_id)
 
     def _release(self) -> Grab:
         held = self._backpack[-1]
-        pose = _moved(held.pose, self._world.pose)
+        pose = held.pose.moved(self._world.pose)
         refusal = self._refusal(held, pose)
         if refusal is not None:
             return Grab(GrabOutcome.NOTHING, held.object_id, f"{held.object_id} cannot be released: {refusal}")
@@ -170,14 +169,6 @@ class SimManipulator(SimDevice, Manipulator):
         model = self._world.scene_model.model
         distance_m = mujoco.mj_ray(model, data, start, direction, counted, 1, -1, hit, None)
         return int(hit[0]), float(distance_m)
-
-
-def _moved(pose: ObjectPose, by: SE2) -> ObjectPose:
-    """A pose seen from a frame in which ``by`` is the frame that it was given in."""
-    x_m, y_m = by.apply(*pose.position[:2])
-    w, i, j, k = pose.quaternion
-    i, j, k, w = (Turn.from_euler("z", by.yaw_rad) * Turn.from_quat([i, j, k, w])).as_quat().tolist()
-    return ObjectPose((x_m, y_m, pose.position[2]), (w, i, j, k), pose.openness)
 
 
 def _to(base: SE2, point: Vector) -> Vector:
