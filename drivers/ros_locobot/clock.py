@@ -16,6 +16,9 @@ from drivers.ros_locobot.errors import ClockSkew
 from robot_runtime.clock import Clock, SystemClock, ns_to_seconds, seconds_to_ns, unix_now_ns
 
 CHRONY = "synchronise both computers' clocks (chrony; see drivers/ros_locobot/README.md), then connect again"
+SIMULATED_SKEW_S = 0.5
+"""As ``max_skew_s``, where there is one clock only: how much sooner a message may be heard than its ``/clock``."""
+
 RESTART = "the simulator was started anew or a bag was rewound: connect again"
 
 
@@ -96,10 +99,10 @@ class RosClock(Clock):
             self._simulated_ns = now_ns
 
     def advance(self, now_ns: int) -> None:
-        """``/clock`` says ``now_ns``. Going back by more than the skew is a fault and changes nothing."""
+        """``/clock`` says ``now_ns``. Going back by more than ``SIMULATED_SKEW_S`` is a fault and changes nothing."""
         with self._moved:
             before_ns = self._simulated_ns if self._simulated_ns is not None else now_ns
-            if now_ns < before_ns - self._max_skew_ns:
+            if now_ns < before_ns - seconds_to_ns(SIMULATED_SKEW_S):
                 back_s = ns_to_seconds(before_ns - now_ns)
                 self._fault = self._fault or ClockSkew(f"topic /clock: time went back by {back_s:.3f} s", RESTART)
             elif now_ns > before_ns:
@@ -114,10 +117,10 @@ class RosClock(Clock):
             # Measured against the clock as it was without help, so that a robot's clock that runs fast is found out.
             own_ns = self._host.now_ns() + self._unix_offset_ns if self._simulated_ns is None else self._simulated_ns
             ahead_ns = stamp_ns - own_ns
-            if ahead_ns > self._max_skew_ns:
+            allowed_s = self.max_skew_s if self._simulated_ns is None else SIMULATED_SKEW_S
+            if ahead_ns > seconds_to_ns(allowed_s):
                 self._fault = self._fault or ClockSkew(
-                    f"topic {topic}: stamped {ns_to_seconds(ahead_ns):.3f} s in the future, "
-                    f"{ns_to_seconds(self._max_skew_ns):g} s is allowed",
+                    f"topic {topic}: stamped {ns_to_seconds(ahead_ns):.3f} s in the future, {allowed_s:g} s is allowed",
                     CHRONY,
                 )
                 return False

@@ -45,9 +45,11 @@ _KOBUKI = BaseInfo("Kobuki", 0.178, 0.7, GYRO_LIMIT_RAD_S, 1.0, 7.0, rate_hz=50.
 _CREATE = BaseInfo("Create 2", 0.175, 0.5, GYRO_LIMIT_RAD_S, 1.0, 7.0, rate_hz=50.0)
 
 _PYROBOT_HEAD = HeadLimits(
-    min_pan_rad=-2.7,
-    max_pan_rad=2.6,
-    min_tilt_rad=-1.75,  # upward positive here
+    # Less than PyRobot's software allows (pan -2.7..2.6, tilt 1.75 down): the URDF ends at 1.57, and further down the
+    # camera sees the robot itself.
+    min_pan_rad=-math.pi / 2,
+    max_pan_rad=math.pi / 2,
+    min_tilt_rad=-math.radians(75),
     max_tilt_rad=1.4,
     max_speed_rad_s=10 * 0.229 * 2 * math.pi / 60,  # Profile_Velocity 10
     settle_s=0.2,

@@ -1,0 +1,77 @@
+"""The driver passes the robot's contract over a real network: every family against the simulated robot, a process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+import pytest
+import rosgraph
+import rospy
+from geometry_msgs.msg import Pose2D
+from robot_runtime_simulation.srv import Place
+from ros_processes import Program
+
+from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
+from robot_runtime.hal import Robot
+from robot_runtime.robots import RobotContext, load_robot
+
+OPEN = (1.2, 1.36, 0.0)
+"""In the bundled apartment: 1.5 m of free floor ahead."""
+AT_WALL = (2.4, 1.36, 0.0)
+
+
+class _OverRos(Harness):
+    """One simulated robot for all checks of a class, put back to its place before each."""
+
+    preset: ClassVar[str]
+    arguments: ClassVar[tuple[str, ...]]
+    place: ClassVar[tuple[float, float, float]] = OPEN
+    start_s: ClassVar[float] = 0.4
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def simulated(cls, ros_node: str, ros_environ: dict[str, str], ros_master: str) -> Iterator[None]:
+        command = [sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--camera", "80x60@79", *cls.arguments]
+        program = Program(command, os.environ)
+        try:
+            program.wait_for_line("ready")
+            yield
+        finally:
+            program.stop(signal.SIGKILL)
+            rosgraph.Master("/tests").setParam("/use_sim_time", False)
+
+    @contextmanager
+    def connected(self) -> Iterator[Robot]:
+        assert rospy.ServiceProxy("/simulation/place", Place)(Pose2D(*self.place), 0.0).success
+        with super().connected() as robot:
+            yield robot
+
+    def make_robot(self) -> Robot:
+        return load_robot(self.preset, RobotContext(scene=None, camera=None, seed=0))
+
+
+class TestPyrobotKobuki(_OverRos, RobotConformance):
+    preset = "locobot-ros-pyrobot"
+    arguments = ("--family", "pyrobot-kobuki")
+
+
+class TestPyrobotKobukiAtAWall(_OverRos, ContactConformance):
+    preset = "locobot-ros-pyrobot"
+    arguments = ("--family", "pyrobot-kobuki")
+    place = AT_WALL
+
+
+class TestPyrobotCreate(_OverRos, ContactConformance):
+    preset = "locobot-ros-create"
+    arguments = ("--family", "pyrobot-create", "--manner", "report_hz=50")
+    place = AT_WALL
+
+
+class TestInterbotix(_OverRos, HeadConformance):
+    preset = "locobot-ros-interbotix"
+    arguments = ("--family", "interbotix")
