@@ -32,7 +32,7 @@ from sim_bridge.ros.families import FAMILIES, Manners, family
 from sim_bridge.ros.localizer_topics import LOCALIZERS
 from sim_bridge.ros.robot import RosRobot, RosRobotOptions
 
-MASTER_LIMIT_S = 10.0
+MASTER_LIMIT_S = 5.0
 """Of waiting for the master; roslaunch starts its nodes once it has one, other scripts may not."""
 
 SIM_TIME = "/use_sim_time"

@@ -39,7 +39,8 @@ MAX_WAITING = 2
 DRAWING_LIMIT_S = 30.0
 """Of waiting for one picture with ``/clock``; a software renderer takes 20 ms, its first one half a second."""
 
-IMAGE_QUEUE = 4
+LIVE_QUEUE, LOCKSTEP_QUEUE = 4, 30
+"""Images that wait per subscriber: in real time a late one is worth nothing; with ``/clock`` none may be lost."""
 
 MM_PER_M = 1000
 
@@ -92,9 +93,10 @@ class CameraTopics:
         self._failure: BaseException | None = None
         self._frozen: tuple[Any, Any] | None = None
         root = names.camera
-        self._rgb = Outlet(f"{root}/color/image_raw", Image, queue_size=IMAGE_QUEUE)
+        queue_size = LOCKSTEP_QUEUE if lockstep else LIVE_QUEUE
+        self._rgb = Outlet(f"{root}/color/image_raw", Image, queue_size=queue_size)
         self._rgb_info = Outlet(f"{root}/color/camera_info", CameraInfo)
-        self._depth = Outlet(f"{root}/aligned_depth_to_color/image_raw", Image, queue_size=IMAGE_QUEUE)
+        self._depth = Outlet(f"{root}/aligned_depth_to_color/image_raw", Image, queue_size=queue_size)
         self._depth_info = Outlet(f"{root}/aligned_depth_to_color/camera_info", CameraInfo)
         self._tf_static = Outlet("/tf_static", TFMessage, latch=True)
         self._publish_frames(names.frame_prefix)

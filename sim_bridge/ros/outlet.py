@@ -9,7 +9,7 @@ from typing import Any
 
 import rospy
 
-QUEUE = 50
+QUEUE = 200
 """Messages that wait per subscriber; a slow one loses the oldest instead of holding up the robot."""
 
 
