@@ -5,13 +5,16 @@
     name: fake
     driver: drivers.fake.driver.make_robot   # package.module.factory, a RobotFactory
     options: {wall_x_m: 2.0}                 # what the driver's README lists
+    tracker:                                 # optional: who says where objects are, a TrackerFactory
+      driver: drivers.object_tracker.driver.make_tracker
+      options: {port: 7420}
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +22,7 @@ from robot_runtime import config
 from robot_runtime.episodes.brought import brought_objects
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError
-from robot_runtime.hal import Robot
+from robot_runtime.hal import ObjectTracker, Robot
 from robot_runtime.scene import Scene, SceneObject
 from robot_runtime.tasks.task import Task, TrainingCamera
 
@@ -55,6 +58,16 @@ class RobotContext:
 
 
 @dataclass(frozen=True)
+class TrackerPart:
+    """Who says where objects are: dotted name of a :class:`TrackerFactory`, and its own options."""
+
+    driver: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
 class RobotFile:
     """The content of a robot's YAML file.
 
@@ -62,13 +75,23 @@ class RobotFile:
         name: of the robot, for logs.
         driver: dotted name of its :class:`RobotFactory`.
         options: the driver's own.
+        tracker: for tasks that move objects; None leaves it to the driver.
     """
 
     name: str
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
+    tracker: TrackerPart | None = None
 
     __pydantic_config__ = config.STRICT
+
+
+class TrackerFactory(Protocol):
+    """What ``tracker.driver`` names."""
+
+    def __call__(self, robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> ObjectTracker:
+        """The tracker of ``robot``, disconnected. Raises ``ConfigError`` for a bad option."""
+        ...
 
 
 class RobotFactory(Protocol):
@@ -113,4 +136,16 @@ def load_robot(name_or_path: str, context: RobotContext) -> Robot:
             f"{where}: {file.driver!r} made a {type(robot).__name__}, not a Robot",
             "name the driver's factory function, not one of its parts",
         )
-    return robot
+    return robot if file.tracker is None else replace(robot, tracker=_tracker(path, file.tracker, robot, context))
+
+
+def _tracker(path: Path, part: TrackerPart, robot: Robot, context: RobotContext) -> ObjectTracker:
+    where = f"{path}: field 'tracker.driver'"
+    factory: TrackerFactory = config.resolve(part.driver, where)
+    makes = callable(factory) and not inspect.isclass(factory)
+    made = factory(robot, context, part.options, f"{path}: tracker.options") if makes else None
+    if not isinstance(made, ObjectTracker):
+        raise ConfigError(
+            f"{where}: {part.driver!r} makes no tracker", "name a tracker's factory function, not one of its parts"
+        )
+    return made

@@ -1,0 +1,217 @@
+"""Object poses that somebody else measures, over UDP: ``driver: drivers.object_tracker.driver.make_tracker``."""
+
+from __future__ import annotations
+
+import difflib
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drivers.object_tracker.protocol import MAX_DATAGRAM, Sighting, decode
+from robot_runtime import config
+from robot_runtime.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import ObjectTracker, Robot, TrackerInfo
+from robot_runtime.objects import ObjectPose, ObjectSource, TrackedObjects
+from robot_runtime.robots import RobotContext
+
+POLL_S = 0.1
+"""How long closing may wait for the thread to notice."""
+
+
+@dataclass(frozen=True)
+class TrackerOptions:
+    """The ``options`` of a tracker in a robot's YAML file.
+
+    Attributes:
+        host, port: where to listen; 0.0.0.0 listens on every interface.
+        objects: ids that must be seen; empty: every object once it has been seen.
+        rate_hz: how often each object is reported, for information.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 7420
+    objects: tuple[str, ...] = ()
+    rate_hz: float = 30.0
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"port must lie in 0..65535, got {self.port}")
+        if not self.rate_hz > 0:
+            raise ValueError(f"rate_hz must be positive, got {self.rate_hz}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The newest word about one object: where it was, or what was wrong with the message."""
+
+    stamp_ns: int
+    pose: ObjectPose | None
+    fault: str
+
+
+def make_tracker(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> ObjectTracker:
+    """The tracker, disconnected.
+
+    Raises:
+        ConfigError: for a bad option, or an object that the scene does not have.
+    """
+    chosen = config.parse(dict(options), TrackerOptions, where)
+    scene = context.scene
+    known: frozenset[str] = frozenset()
+    frames: dict[str, SE2] = {}
+    if scene is not None:
+        known = frozenset(item.id for item in (*scene.objects, *context.brought) if item.movable)
+        frames = {name: scene.file.frames.pose(name) for name in scene.file.frames.named}
+        for name in chosen.objects:
+            if name not in known:
+                raise ConfigError(f"{where}: objects: {_unknown(name, known)}", "name movable objects of the scene")
+    return UdpObjectTracker(robot, chosen, known, frames)
+
+
+class UdpObjectTracker(ObjectTracker):
+    """Keeps the newest sighting of every object.
+
+    A message that says nothing usable (NaN, an unknown object or frame, no JSON) is not passed over: reading raises
+    ``DeviceFault`` until a good one about that object has come, or, if it names no object of ours, until it is too old.
+
+    Args:
+        known: ids that may be named; empty: all. frames: where the scene's frames are in ``map``.
+    """
+
+    def __init__(self, robot: Robot, options: TrackerOptions, known: frozenset[str], frames: Mapping[str, SE2]) -> None:
+        self._robot, self._clock = robot, robot.clock
+        self._options, self._known = options, known
+        self._frames = {"map": SE2(), **frames}
+        self._info = TrackerInfo(f"udp {options.host}:{options.port}", ObjectSource.TRACKER, options.rate_hz)
+        self._lock = threading.Lock()
+        self._seen: dict[str, _Seen] = {}
+        self._noise: _Seen | None = None
+        self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    @property
+    def info(self) -> TrackerInfo:
+        return self._info
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on: the system's choice where the options say 0. Raises ``NotConnected``."""
+        return int(self._open().getsockname()[1])
+
+    def connect(self) -> None:
+        if self._socket is not None:
+            return
+        address = (self._options.host, self._options.port)
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            receiver.bind(address)
+        except OSError as error:
+            receiver.close()
+            raise DeviceFault(
+                f"object tracker: cannot listen on {address[0]}:{address[1]}: {error.strerror}",
+                "choose another 'port' in the robot's YAML, or end the program that uses it",
+            ) from error
+        receiver.settimeout(POLL_S)
+        self._socket = receiver
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._receive, args=(receiver,), name="object tracker", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(2 * POLL_S + 1.0)
+            self._thread = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        with self._lock:
+            self._seen.clear()
+            self._noise = None
+
+    def objects(self, max_age_s: float) -> TrackedObjects:
+        self._open()
+        hand = self._robot.manipulator
+        held = hand.held if hand is not None else ()
+        with self._lock:
+            seen, noise = dict(self._seen), self._noise
+        now_ns = self._clock.now_ns()
+        if noise is not None and now_ns - noise.stamp_ns <= seconds_to_ns(max_age_s):
+            raise DeviceFault(f"{self._info.name}: {noise.fault}", "correct what sends the poses")
+        wanted = [name for name in self._options.objects or seen if name not in held]
+        poses = {name: self._fresh(name, seen.get(name), now_ns, max_age_s) for name in wanted}
+        stamps = [seen[name].stamp_ns for name in wanted]
+        return TrackedObjects(min(stamps, default=now_ns), poses, held)
+
+    def _fresh(self, name: str, seen: _Seen | None, now_ns: int, max_age_s: float) -> ObjectPose:
+        age_s = float("inf") if seen is None else ns_to_seconds(now_ns - seen.stamp_ns)
+        if seen is None or not age_s <= max_age_s:
+            when = (
+                "has not been seen yet" if seen is None else f"was seen {age_s:.2f} s ago, {max_age_s:g} s is allowed"
+            )
+            raise StaleData(
+                f"{self._info.name}: object {name!r} {when}",
+                "check that its marker is in view and sent",
+            )
+        if seen.pose is None:
+            raise DeviceFault(f"{self._info.name}: object {name!r}: {seen.fault}", "correct what sends the poses")
+        return seen.pose
+
+    def _open(self) -> socket.socket:
+        if self._socket is None:
+            raise NotConnected("object tracker: is not connected", "call connect() before using it")
+        return self._socket
+
+    # --- the thread's side ---
+
+    def _receive(self, receiver: socket.socket) -> None:
+        while not self._stop.is_set():
+            try:
+                datagram = receiver.recv(MAX_DATAGRAM)
+            except TimeoutError:
+                continue
+            except OSError as error:
+                self._complain(f"the network failed: {error.strerror}")
+                return
+            try:
+                sightings = decode(datagram)
+            except ConfigError as error:
+                self._complain(error.message)
+                continue
+            for sighting in sightings:
+                self._take(sighting)
+
+    def _take(self, sighting: Sighting) -> None:
+        name, now_ns = sighting.object, self._clock.now_ns()
+        if self._known and name not in self._known:
+            self._complain(_unknown(name, self._known))
+            return
+        fault = sighting.fault
+        if fault is None and sighting.frame not in self._frames:
+            fault = f"the scene has no frame {sighting.frame!r}, but {', '.join(self._frames)}"
+        if fault is not None:
+            seen = _Seen(now_ns, None, fault)
+        else:
+            pose = sighting.pose.moved(self._frames[sighting.frame])
+            seen = _Seen(now_ns - seconds_to_ns(sighting.age_s), pose, "")
+        with self._lock:
+            before = self._seen.get(name)
+            # Datagrams may overtake each other.
+            if before is None or before.pose is None or seen.stamp_ns >= before.stamp_ns:
+                self._seen[name] = seen
+
+    def _complain(self, fault: str) -> None:
+        with self._lock:
+            self._noise = _Seen(self._clock.now_ns(), None, fault)
+
+
+def _unknown(name: str, known: frozenset[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(known), n=3)
+    return f"there is no movable object {name!r}" + (f"; did you mean {', '.join(close)}?" if close else "")

@@ -1,0 +1,35 @@
+"""What a motion-capture or marker node does: sends where objects are."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from types import TracebackType
+
+from typing_extensions import Self
+
+from drivers.object_tracker.protocol import Sighting, encode
+
+
+class ObjectSender:
+    """Sends sightings to a :class:`~drivers.object_tracker.driver.UdpObjectTracker`."""
+
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self._address = (host, port)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def send(self, sightings: Iterable[Sighting]) -> None:
+        """All in one datagram."""
+        self.send_bytes(b"".join(map(encode, sightings)))
+
+    def send_bytes(self, datagram: bytes) -> None:
+        """Anything, as a broken sender would."""
+        self._socket.sendto(datagram, self._address)
