@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from robot_runtime import __version__
+from robot_runtime import __version__, policy_bench
 from robot_runtime.cli import compare, episodes, info, policy, questions, recover, report, run, scene, score, verdict
 from robot_runtime.cli.console import error_console
 from robot_runtime.errors import RuntimeFault
@@ -65,6 +65,7 @@ def build_app() -> TyperGroup:
         episodes,
         policy,
         questions,
+        policy_bench,
         score_bench,
     ):
         module.register(groups)

@@ -1,4 +1,4 @@
-"""How long a package's decisions take: the whole of :meth:`PackagePolicy.act`, and the network's part of it."""
+"""How long a package's decisions take: from the camera's frame, from the observation, and the network alone."""
 
 from __future__ import annotations
 
@@ -8,51 +8,71 @@ from dataclasses import dataclass
 import numpy as np
 
 from robot_runtime.clock import Stopwatch
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.preprocess import preprocess
 from robot_runtime.policies.formats.network import Array, Network
 from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.policies.package.policy import Package, PackagePolicy
-from robot_runtime.sensors import SENSORS
+from robot_runtime.policies.package.rollout import Rollout, prepare
+from robot_runtime.sensors import SENSORS, ObservationBuilder
 
 _FAR = 10.0
 _MANY = 1 << 15
+_DIFFERENT = 4
 
 
 @dataclass(frozen=True)
 class Times:
-    """Milliseconds per call, one for each step.
+    """Milliseconds, one for each step.
 
     Attributes:
         network: of the network alone, with inputs at hand. preprocess: of the manifest's operations.
         decide: of the policy from observation to action, which has both in it.
+        frame_to_action: of that and of making the observation; equal to ``decide`` for tasks without a point goal.
     """
 
     network: Sequence[float]
     preprocess: Sequence[float]
     decide: Sequence[float]
+    frame_to_action: Sequence[float]
 
 
 def time_package(package: Package, steps: int, seed: int = 0) -> Times:
-    """Time the three side by side, a round each per step, so that whatever else the machine does hits them alike."""
+    """Time all of them in every step, so that whatever else the machine does hits them alike."""
     manifest = package.manifest
-    observations = [random_observation(manifest, seed + number) for number in range(4)]
-    watching = _Watching(package.network)
-    policy = PackagePolicy(Package(package.path, manifest, watching, package.agreement))
+    observations = [random_observation(manifest, seed + number) for number in range(_DIFFERENT)]
+    inputs = fixed_inputs(package, seed)
+    policy = PackagePolicy(package)
     policy.reset(manifest.task, seed)
+    builder = _builder(manifest)
+    frames = [_frame(manifest, seed + number) for number in range(_DIFFERENT)]
     policy.act(observations[0])
-    fixed = dict(watching.inputs)
-    network, prepared, decide = [], [], []
+    network, prepared, decide, whole = [], [], [], []
     watch = Stopwatch()
     for step in range(steps):
-        observation = observations[step % len(observations)]
+        observation = observations[step % _DIFFERENT]
         watch.restart()
-        package.network.run(fixed)
+        package.network.run(inputs)
         network.append(1000 * watch.restart())
         preprocess(observation, manifest.preprocess)
         prepared.append(1000 * watch.restart())
         policy.act(observation)
         decide.append(1000 * watch.restart())
-    return Times(network, prepared, decide)
+        if builder is not None:
+            policy.act(builder.build(frames[step % _DIFFERENT], SE2(0.1, 0.2, 0.3)))
+            whole.append(1000 * watch.restart())
+    return Times(network, prepared, decide, whole or decide)
+
+
+def fixed_inputs(package: Package, seed: int) -> dict[str, Array]:
+    """What one step in the middle of an episode hands to the network."""
+    watching = _Watching(package.network)
+    rollout = Rollout(package.manifest, watching)
+    for step in range(2):
+        rollout.step(prepare(package.manifest, random_observation(package.manifest, seed + step)))
+        rollout.acted(0)
+    return watching.inputs
 
 
 def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
@@ -72,14 +92,27 @@ def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
     return observation
 
 
+def _builder(manifest: Manifest) -> ObservationBuilder | None:
+    if manifest.task.kind != "pointnav":
+        return None
+    return ObservationBuilder(manifest.task, SE2(), goal=(3.0, 1.0))
+
+
+def _frame(manifest: Manifest, seed: int) -> RgbdFrame:
+    random = np.random.default_rng(seed)
+    size = (manifest.task.camera.height, manifest.task.camera.width)
+    depth_m = random.uniform(0.0, manifest.task.camera.depth_max_m, size).astype(np.float32)
+    return RgbdFrame(0, random.integers(0, 256, (*size, 3), np.uint8), depth_m)
+
+
 class _Watching(Network):
     """Passes everything on, and keeps the last inputs."""
 
     def __init__(self, network: Network) -> None:
         self.runtime = network.runtime
-        self.inputs: Mapping[str, Array] = {}
+        self.inputs: dict[str, Array] = {}
         self._network = network
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        self.inputs = inputs
+        self.inputs = dict(inputs)
         return self._network.run(inputs)

@@ -52,9 +52,9 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
         raise PackageError("manifest, model and golden rollout have names in common", "give each its own")
     if path.suffix == ".zip":
         path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(path, "w") as archive:
             for name, data in files.items():
-                archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data, zipfile.ZIP_DEFLATED)
+                archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data)  # stored: weights do not shrink
     else:
         path.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
