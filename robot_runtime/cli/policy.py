@@ -72,8 +72,6 @@ def validate(
     """
     from robot_runtime.cli.console import console
     from robot_runtime.policies.package.policy import PackagePolicy, load_package
-    from robot_runtime.runtime import check_policy
-    from robot_runtime.tasks.task import load_task
 
     loaded = load_package(package, _execution(threads, device))
     found = loaded.agreement
@@ -85,6 +83,9 @@ def validate(
         markup=False,
     )
     if task is not None:
+        from robot_runtime.runtime import check_policy
+        from robot_runtime.tasks.task import load_task
+
         check_policy(PackagePolicy(loaded), load_task(task))
         console.print(f"it fits task {task}", soft_wrap=True, markup=False)
 

@@ -19,7 +19,6 @@ from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, TypeAdapter
-from scipy.spatial.transform import Rotation
 from typing_extensions import NotRequired
 
 from robot_runtime.episodes import habitat
@@ -118,6 +117,8 @@ def _objects(record: Mapping[str, Any], path: Path, where: str) -> tuple[Rearran
 
 
 def _pose(transform: Sequence[Sequence[float]], where: str) -> ObjectPose:
+    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+
     matrix = np.asarray(transform, float)
     turn = matrix[:3, :3]
     if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-3) or np.linalg.det(turn) < 0:
@@ -142,6 +143,8 @@ def _record(episode: Episode, path: Path) -> dict[str, Any]:
 
 
 def _transform(pose: ObjectPose) -> list[list[float]]:
+    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+
     w, x, y, z = pose.quaternion
     matrix = np.eye(4)
     matrix[:3, :3] = _TO_ROS.T @ Rotation.from_quat([x, y, z, w]).as_matrix() @ _TO_ROS

@@ -20,7 +20,6 @@ from typing import Any, Literal
 
 import numpy as np
 from pydantic import TypeAdapter
-from scipy.spatial.transform import Rotation
 from typing_extensions import TypedDict
 
 from robot_runtime.episodes.episode import Episode, RearrangedObject
@@ -187,6 +186,8 @@ def _objects(record: Record, where: str) -> tuple[RearrangedObject, ...]:
 
 
 def _poses(records: Sequence[PoseRecord]) -> dict[str, ObjectPose]:
+    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+
     if not records:
         return {}
     angles_deg = [[record["rotation"][axis] for axis in ("y", "x", "z")] for record in records]
