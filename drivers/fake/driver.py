@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from drivers.fake.base import FakeBase
 from drivers.fake.camera import FakeCamera
 from drivers.fake.faults import Fault, Script
+from drivers.fake.hand import FakeManipulator, FakeTracker, Things
 from drivers.fake.head import FakeHead
 from drivers.fake.localizer import FakeLocalizer
 from drivers.fake.placer import FakePlacer
@@ -29,6 +30,7 @@ class FakeOptions:
         wall_x_m: a wall along x = ``wall_x_m`` in ``map``, the robot on its lower side; None for open space.
         width, height, hfov_deg, camera_height_m: of the camera; None means the policy's training camera's,
             or 640 x 480, 79 degrees and 0.88 m if that is unknown.
+        objects: things that the hand can take, by id, and where they are in ``map``; without any, there is no hand.
         camera_latency_s, pose_latency_s: from exposure or measurement to delivery.
         faults: see ``drivers/fake/faults.py``.
     """
@@ -50,13 +52,14 @@ class FakeOptions:
     camera_latency_s: float = 0.03
     pose_rate_hz: float = 30.0
     pose_latency_s: float = 0.05
+    objects: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
 
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name in ("wall_x_m", "faults") or value is None:
+            if name in ("wall_x_m", "objects", "faults") or value is None:
                 continue
             may_be_zero = name.endswith(("latency_s", "settle_s"))
             if not (math.isfinite(value) and (value > 0 or (may_be_zero and value == 0))):
@@ -75,8 +78,13 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     camera = FakeCamera(clock, truth, script, _camera_info(chosen, context), chosen.camera_latency_s)
     localizer = FakeLocalizer("localizer", clock, truth, script, chosen.pose_rate_hz, chosen.pose_latency_s)
     referee = FakeLocalizer("referee", clock, truth, Script(), chosen.rate_hz, latency_s=0.0)
-    placer = FakePlacer(clock, truth, base, head, camera, (localizer, referee))
-    return Robot(name, clock, base, head, camera, localizer, referee, placer)
+    things = Things(chosen.objects) if chosen.objects else None
+    placer = FakePlacer(clock, truth, base, head, camera, (localizer, referee), things)
+    robot = Robot(name, clock, base, head, camera, localizer, referee, placer)
+    if things is None:
+        return robot
+    hand = FakeManipulator(clock, truth, script, things, camera.info)
+    return replace(robot, manipulator=hand, tracker=FakeTracker(clock, script, things, chosen.rate_hz))
 
 
 def _base_info(name: str, options: FakeOptions) -> BaseInfo:

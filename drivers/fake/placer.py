@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from drivers.fake.base import FakeBase
 from drivers.fake.camera import FakeCamera
+from drivers.fake.hand import Things
 from drivers.fake.head import FakeHead
 from drivers.fake.localizer import FakeLocalizer
 from drivers.fake.truth import Truth
@@ -13,6 +14,7 @@ from robot_runtime.clock import SimulatedClock, wait_for
 from robot_runtime.errors import DeviceFault, InvalidStart
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Placer
+from robot_runtime.objects import ObjectPose
 
 HEAD_TIMEOUT_S = 10.0
 PAUSE_S = 0.2
@@ -30,6 +32,7 @@ class FakePlacer(Placer):
         head: FakeHead,
         camera: FakeCamera,
         localizers: Sequence[FakeLocalizer],
+        things: Things | None = None,
     ) -> None:
         self._clock = clock
         self._truth = truth
@@ -37,6 +40,13 @@ class FakePlacer(Placer):
         self._head = head
         self._camera = camera
         self._localizers = tuple(localizers)
+        self._things = things
+
+    def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
+        if self._things is None:
+            super().place_objects(poses)
+        else:
+            self._things.put(poses)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
         if not pose.x_m <= self._truth.max_x_m:

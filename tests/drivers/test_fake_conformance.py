@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from drivers.fake.driver import make_robot
 from robot_runtime.conformance import ContactConformance, RobotConformance
+from robot_runtime.conformance_objects import ObjectConformance, ObjectSite
+from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
+from robot_runtime.objects import ObjectPose
 from robot_runtime.robots import RobotContext
 
 SMALL = {"width": 32, "height": 24}
@@ -34,3 +37,23 @@ class TestSlowFakeRobot(RobotConformance):
 class TestFakeRobotAtWall(ContactConformance):
     def make_robot(self) -> Robot:
         return make_robot(RobotContext(None, None, seed=0), "wall", {**SMALL, "wall_x_m": 0.5}, "test")
+
+
+class TestFakeHand(ObjectConformance):
+    site = ObjectSite("mug", ObjectPose((0.9, 0.0, 0.88)), SE2(), SE2(-2.0, 1.0, 2.0), (0.5, 0.5), reach_m=1.2)
+
+    def make_robot(self) -> Robot:
+        options = {**SMALL, "wall_x_m": 1.5, "objects": {"mug": [3.0, 3.0, 0.5], "bowl": [-3.0, 0.0, 0.5]}}
+        return make_robot(RobotContext(None, None, seed=0), "hand", options, "test")
+
+
+def test_the_fake_hand_does_not_reach_through_its_wall() -> None:
+    with TestFakeHand().make_robot() as robot:
+        hand = robot.manipulator
+        assert hand is not None
+        robot.placer.place_objects({"mug": TestFakeHand.site.pose})
+        assert hand.grab_release((0.5, 0.5), 1.2, 1).object_id == "mug"
+        robot.placer.place(SE2(1.0, 0.0, 0.0), 0.0)
+        grab = hand.grab_release((0.5, 0.5), 1.2, 1)
+        assert (grab.object_id, hand.held) == ("mug", ("mug",))
+        assert "wall" in grab.detail

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+from things_room import MUG, crosshair_on, make_scene, make_things_robot
 
 from robot_runtime.conformance import ContactConformance, RobotConformance
+from robot_runtime.conformance_objects import ObjectConformance, ObjectSite
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
 from robot_runtime.robots import RobotContext, load_robot
@@ -55,3 +57,16 @@ class TestSimNoisyContactConformance(TestSimContactConformance):
     preset = "sim-noisy"
     pose_tolerance_m = 0.1
     pose_tolerance_rad = math.radians(5)
+
+
+class TestSimHand(ObjectConformance):
+    """The magic pointer in a room of its own; what is let go elsewhere falls from the table's height."""
+
+    site = ObjectSite("mug", MUG.pose, SE2(), SE2(-1.0, -1.0, 1.0), crosshair_on(MUG.center), 1.2, tolerance_m=0.03)
+
+    @pytest.fixture(autouse=True)
+    def _in_room(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self.scene = make_scene(tmp_path_factory.mktemp("things"))
+
+    def make_robot(self) -> Robot:
+        return make_things_robot(self.scene)
