@@ -173,6 +173,7 @@ class _Drawer:
         """Where the object could be instead, drawn at random; those that the task's crosshair can restore alone."""
         least_m = max(LEAST_WAY_M, (self._hand.max_translation_m or 0.0) + RESERVE_M)
         support = self._support(candidate.item)
+        stands = self._stands(candidate, start)
         for _ in range(_TRIES):
             pose = self._draw(candidate, support, start)
             way_m = math.dist(pose.position[:2], candidate.pose.position[:2])
@@ -180,7 +181,7 @@ class _Drawer:
                 continue
             if self._hand.max_translation_m is not None and way_m <= self._hand.max_translation_m + RESERVE_M / 2:
                 continue
-            if not self._can_carry(candidate, pose, start):
+            if not self._is_free(candidate, pose) or not self._can_carry(candidate, pose, stands):
                 continue
             if self._hand.goal != "predicate":
                 yield pose, None
@@ -231,17 +232,22 @@ class _Drawer:
             if math.hypot(x_m - other_x, y_m - other_y) < candidate.radius_m + other_m + 2 * self._task.robot_radius_m:
                 return False
         if z_m - candidate.item.size[2] / 2 > _ON_FLOOR_M:
-            return self._lies_on_surface(candidate, pose)
-        map_ = self._scene.map
-        if not map_.contains(x_m, y_m):
-            return False
-        row, column = map_.to_cell(x_m, y_m)
-        if map_.cells[row, column] != Cell.FREE or map_.clearance_m()[row, column] < candidate.radius_m + FREE_M:
-            return False
+            return True
         # What is left of the floor must hang together, but for crumbs.
         left = floor & ~self._blocked(pose, candidate.radius_m + self._task.robot_radius_m)
         parts = np.bincount(ndimage.label(left, np.ones((3, 3)))[0][left])
         return bool(parts.size and parts.max() >= 0.98 * left.sum())
+
+    def _is_free(self, candidate: _Candidate, pose: ObjectPose) -> bool:
+        """Whether nothing of the scene stands there."""
+        x_m, y_m, z_m = pose.position
+        map_ = self._scene.map
+        if z_m - candidate.item.size[2] / 2 > _ON_FLOOR_M:
+            return self._lies_on_surface(candidate, pose)
+        if not map_.contains(x_m, y_m):
+            return False
+        cell = map_.to_cell(x_m, y_m)
+        return bool(map_.cells[cell] == Cell.FREE and map_.clearance_m()[cell] >= candidate.radius_m + FREE_M)
 
     def _lies_on_surface(self, candidate: _Candidate, pose: ObjectPose) -> bool:
         support = self._support(candidate.item)
@@ -272,18 +278,19 @@ class _Drawer:
         y = map_.origin_y_m + (rows + 0.5) * map_.resolution_m - pose.position[1]
         return np.asarray(np.hypot(x, y) < radius_m)
 
-    def _can_carry(self, candidate: _Candidate, pose: ObjectPose, start: SE2) -> bool:
-        """Whether the robot can stand so that it has the object before it, both where it is and where it could be."""
+    def _can_carry(self, candidate: _Candidate, pose: ObjectPose, stands: Sequence[tuple[float, float]]) -> bool:
+        """Whether the robot can stand so that it has the object before it, both where it is and where it could be.
+
+        Args:
+            stands: where it can grab the object.
+        """
         if not self._strict:
             bare = Episode("", self._scene.name, SE2(), ())
             level = ObjectPose((*pose.position[:2], candidate.pose.position[2]), pose.quaternion)
             places = rearrangement.grab_places(self._task, self._scene, bare, candidate.item.id, level)
             return any(self._main[self._scene.map.to_cell(*place)] for place in places)
         dx, dy = (pose.position[axis] - candidate.pose.position[axis] for axis in (0, 1))
-        return any(
-            self._is_main(x_m + dx, y_m + dy) and self._sees(x_m + dx, y_m + dy, pose)
-            for x_m, y_m in self._stands(candidate, start)
-        )
+        return any(self._is_main(x_m + dx, y_m + dy) and self._sees(x_m + dx, y_m + dy, pose) for x_m, y_m in stands)
 
     def _stands(self, candidate: _Candidate, start: SE2) -> Sequence[tuple[float, float]]:
         """Places to grab the object from; with coarse turns, those on the grid of the task's moves that face it."""

@@ -13,10 +13,11 @@ from robot_runtime.actions import Action
 from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import PolicyError
 from robot_runtime.geometry import SE2
+from robot_runtime.policies.carrying import Carrier
 from robot_runtime.policies.policy import Answer, Observation, Policy, World
 from robot_runtime.policies.travelling import Traveller
 from robot_runtime.scene import Scene
-from robot_runtime.tasks import areagoal
+from robot_runtime.tasks import areagoal, rearrangement
 from robot_runtime.tasks.rules import task_module
 from robot_runtime.tasks.task import Task
 
@@ -30,6 +31,8 @@ _TILT_LIMIT_RAD = math.radians(60.0)
 
 class Oracle(Policy):
     """Follows the shortest plan of discrete actions to the nearest goal; at an object, turns to it; stops.
+
+    Where objects are to be moved, it carries them one by one.
 
     It has not read the instruction that it is scored by, but it knows the answer to the question.
     """
@@ -48,6 +51,11 @@ class Oracle(Policy):
         if world is None:
             raise PolicyError("agent 'oracle' needs the simulator's world", "run it on a simulated robot")
         self._task, self._world = task, world
+        self._carrier: Carrier | None = None
+        if task.kind == "rearrangement":
+            rearrangement.resolve_goals(task, world.scene, world.episode)
+            self._carrier = Carrier(task, world)
+            return
         rules = task_module(task)
         episode = rules.resolve_goals(task, world.scene, world.episode)
         self._goals = episode.goals
@@ -64,6 +72,8 @@ class Oracle(Policy):
         self._aim: list[Action] | None = None
 
     def act(self, observation: Observation) -> Action:
+        if self._carrier is not None:
+            return self._carrier.act()
         pose = self._world.pose()
         self._traveller.observe(pose)
         action = self._traveller.next(pose) if self._aim is None else None
@@ -79,6 +89,8 @@ class Oracle(Policy):
         return None if question is None else question.answer
 
     def info(self) -> dict[str, Any]:
+        if self._carrier is not None:
+            return self._carrier.info()
         return {"planned_actions": self._traveller.left, "plan_arrives": self._traveller.arrived}
 
     def _aiming(self, pose: SE2) -> list[Action]:

@@ -1,7 +1,7 @@
 """The score of one episode, live or from its log: the same code, fed with the same records.
 
 Positions are the referee's. One position counts per step: at the start, and at the end of each action, with the robot
-standing still.
+standing still. A walkthrough, in which nothing is to be done yet, counts for nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from robot_runtime.actions import Action
 from robot_runtime.errors import RecordingError, UnreachableGoal
 from robot_runtime.geodesic import DistanceField, GeodesicMap
 from robot_runtime.geometry import SE2
+from robot_runtime.rearranging import WALKTHROUGH
 from robot_runtime.recording.evidence import Evidence
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scoring.kinds import KIND_METRICS, measures
@@ -78,14 +79,17 @@ class EpisodeScorer(Subscriber):
                 f"step {record.index}: the referee's pose ({pose.x_m}, {pose.y_m}, {pose.yaw_rad}) is not finite",
                 "check the referee's localizer, and run the episode again",
             )
-        self._poses.append(pose)
         self.latency.add(record.phase_s)
+        if record.phase == WALKTHROUGH:
+            return
+        self._poses.append(pose)
         if self._shortest_m is None:
+            # What led here, if anything, belongs to the phase before.
             self._shortest_m = self._shortest(pose)
-        if record.result is not None:
-            self._collided.append(record.result.collided)
-        if record.action is Action.STOP:
-            self._stopped = True
+        else:
+            if record.result is not None:
+                self._collided.append(record.result.collided)
+            self._stopped |= record.action is Action.STOP
         self._measures.on_step(record)
         if self._header.task.success.when == "reached" and not self._reached:
             self._reached = self._measures.holds(pose, self._field.at(pose.x_m, pose.y_m))

@@ -7,13 +7,14 @@ alone decides, where it is to go; with a program, a goal is one way to make it t
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
+from robot_runtime.episodes.brought import brought_objects
 from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.episodes.program import subjects
 from robot_runtime.errors import EpisodeError
-from robot_runtime.geometry import SE2
 from robot_runtime.objects import ObjectPose
 from robot_runtime.scene import Room, Scene, SceneObject
 from robot_runtime.tasks.pointing import Pointer, UprightBox, settings
@@ -34,13 +35,16 @@ def to_move(episode: Episode) -> tuple[RearrangedObject, ...]:
 
 
 def scene_object(scene: Scene, episode: Episode, object_id: str) -> SceneObject:
-    """The scene's entry of an object that the episode moves.
+    """The scene's entry of an object that the episode moves, or what the episode brings along (a ``template``).
 
     Raises:
-        EpisodeError: the scene has no such object, or it cannot be moved.
+        EpisodeError: neither has such an object, or it cannot be moved.
     """
     found = {item.id: item for item in scene.objects}.get(object_id)
     if found is None:
+        items = [item for item in episode.objects if item.id == object_id and item.template is not None]
+        for brought in brought_objects(scene, [replace(episode, objects=tuple(items))]):
+            return brought
         raise EpisodeError(
             f"episode {episode.id!r}: scene {scene.name!r} has no object {object_id!r}",
             f"correct the episode, or add the object to 'objects' in {scene.folder / 'scene.yaml'}",
@@ -156,20 +160,15 @@ def grab_places(task: Task, scene: Scene, episode: Episode, object_id: str, pose
     return [place for place in places if room is None or room.contains(*place)]
 
 
+def all_categories(scene: Scene, episode: Episode) -> dict[str, str]:
+    """Category by id, of all objects of the scene and those that the episode brings along."""
+    brought = {item.id: scene_object(scene, episode, item.id).category for item in episode.objects}
+    return {**{item.id: item.category for item in scene.objects}, **brought}
+
+
 def room_at(scene: Scene, x_m: float, y_m: float) -> Room | None:
     """The room around a point, the first by id where several are."""
     return min((room for room in scene.rooms if room.contains(x_m, y_m)), key=lambda room: room.id, default=None)
-
-
-def carried(grabbed_at: SE2, pose: ObjectPose, released_at: SE2) -> ObjectPose:
-    """Where an object comes to lie that was grabbed at one pose of the robot and is released at another."""
-    moved = released_at @ grabbed_at.inverse()
-    x_m, y_m = moved.apply(pose.position[0], pose.position[1])
-    half = moved.yaw_rad / 2
-    c, s = math.cos(half), math.sin(half)
-    w, x, y, z = pose.quaternion
-    turned = (c * w - s * z, c * x - s * y, c * y + s * x, c * z + s * w)
-    return ObjectPose((x_m, y_m, pose.position[2]), turned, pose.openness)
 
 
 def _check_program(scene: Scene, episode: Episode) -> None:
@@ -181,7 +180,7 @@ def _check_program(scene: Scene, episode: Episode) -> None:
         )
     expressions = episode.program.expressions(where)
     episode.program.harm(where)
-    categories = {item.id: item.category for item in scene.objects}
+    categories = all_categories(scene, episode)
     for selection in subjects(expressions):
         if selection.id is not None and selection.id not in categories:
             raise EpisodeError(f"{where}: there is no object {selection.id!r}", "name an object of the scene")

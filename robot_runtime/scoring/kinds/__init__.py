@@ -8,6 +8,7 @@ from robot_runtime.scoring.kinds.areagoal import AreaMeasures
 from robot_runtime.scoring.kinds.eqa import QuestionMeasures
 from robot_runtime.scoring.kinds.measures import Measures
 from robot_runtime.scoring.kinds.objectnav import ObjectMeasures
+from robot_runtime.scoring.kinds.rearrangement import RearrangementMeasures
 from robot_runtime.scoring.kinds.vln import RouteMeasures
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.tasks.task import TaskKind
@@ -18,6 +19,7 @@ KINDS: dict[TaskKind, type[Measures]] = {
     "vln": RouteMeasures,
     "eqa": QuestionMeasures,
     "areagoal": AreaMeasures,
+    "rearrangement": RearrangementMeasures,
 }
 
 KIND_METRICS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.names))

@@ -1,0 +1,326 @@
+"""How the oracle rearranges: object by object, in the order that makes the shortest way, to the poses that it knows.
+
+For each it goes where the crosshair can meet it, makes the moves that point the ray at its middle, grabs; goes to where
+it must stand for the object to come down at its goal; releases. It is judged by what it does, like any agent: a grab
+that takes nothing, or a release that something prevents, is tried again from elsewhere, a few times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from robot_runtime.actions import Action
+from robot_runtime.episodes.episode import RearrangedObject
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.objects import ObjectPose
+from robot_runtime.policies.grids import Floats
+from robot_runtime.policies.policy import World
+from robot_runtime.policies.reaching import Quality, reach
+from robot_runtime.policies.travelling import Disc, Traveller
+from robot_runtime.tasks import rearrangement
+from robot_runtime.tasks.pointing import Pointer, Ray, settings
+from robot_runtime.tasks.task import Task
+
+TRIES = 6
+"""Grabs, and releases, of one object, before it is given up."""
+
+_ARRIVE_M = 0.15
+_ELSEWHERE_M = 0.3
+_GOOD_AIM = 0.6
+_GOOD_SPOT = 0.5
+_ORDERED = 6
+_MOST_STEERING = 4
+_NO_WAY_M = 1e6
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One object and where it is to go; ``off_m`` and ``off_rad``: how far from there is still right."""
+
+    item: RearrangedObject
+    goal: ObjectPose
+    off_m: float
+    off_rad: float
+
+
+class Carrier:
+    """Decides the actions of one rearrangement episode."""
+
+    def __init__(self, task: Task, world: World) -> None:
+        self._task, self._world = task, world
+        self._pointer = Pointer.of(task)
+        self._traveller = Traveller(task, world.scene)
+        self._jobs = self._ordered([self._job(item) for item in rearrangement.to_move(world.episode)])
+        self._queue: list[Action] = []
+        self._grabbing: tuple[str, SE2, ObjectPose] | None = None
+        self._grabbed_at: tuple[SE2, ObjectPose] | None = None
+        self._avoided: list[tuple[float, float]] = []
+        self._tries = self._steered = 0
+        self._aimed_for: tuple[str, bool] | None = None
+        self._travels = False
+
+    def act(self) -> Action:
+        """The next action."""
+        pose = self._world.pose()
+        self._traveller.observe(pose)
+        action = self._decide(pose)
+        self._traveller.acted(action)
+        return action
+
+    def info(self) -> dict[str, Any]:
+        """For the log."""
+        return {"objects_left": len(self._jobs), "tries": self._tries}
+
+    # --- one object after the other ---------------------------------------------------------------------------------
+
+    def _decide(self, pose: SE2) -> Action:
+        if self._world.phase() == "walkthrough":
+            return Action.STOP
+        self._take_in()
+        while self._jobs:
+            if self._queue:
+                return self._queue.pop(0)
+            job, holds = self._jobs[0], bool(self._world.held())
+            if not holds and (job.item.id not in self._world.objects() or self._is_right(job)):
+                self._next_job()
+                continue
+            if self._tries >= TRIES:
+                self._next_job()
+                continue
+            if self._aimed_for != (job.item.id, holds):
+                self._set_out(job, holds)
+            if self._travels:
+                action = self._traveller.next(pose)
+                if action is not None:
+                    return action
+                self._travels = False
+            self._finish(job, holds, pose)
+        return Action.GRAB_RELEASE if self._must_let_go() else Action.STOP
+
+    def _take_in(self) -> None:
+        """What became of the last grab or release."""
+        if self._grabbing is None:
+            return
+        name, pose, was = self._grabbing
+        self._grabbing = None
+        if name in self._world.held():
+            if self._grabbed_at is None:
+                self._grabbed_at = pose, was
+                self._tries, self._avoided, self._aimed_for = 0, [], None
+                return
+        elif self._grabbed_at is not None:
+            self._grabbed_at = None
+            self._tries, self._avoided, self._aimed_for = 0, [], None
+            return
+        # It had no effect.
+        self._tries += 1
+        self._avoided.append((pose.x_m, pose.y_m))
+        self._aimed_for = None
+
+    def _next_job(self) -> None:
+        self._jobs = self._jobs[1:]
+        self._tries, self._avoided, self._aimed_for = 0, [], None
+
+    def _must_let_go(self) -> bool:
+        """Whether something is still carried that could not be put down where it belongs: once, anywhere."""
+        if not self._world.held() or self._grabbed_at is None:
+            return False
+        self._grabbed_at = None
+        return True
+
+    def _set_out(self, job: _Job, holds: bool) -> None:
+        self._aimed_for, self._steered = (job.item.id, holds), 0
+        self._traveller.obstacles = self._obstacles(job.item.id)
+        places = self._drop_places(job) if holds else self._grab_places(job)
+        far = [place for place in places if all(math.dist(place, bad) > _ELSEWHERE_M for bad in self._avoided)]
+        self._travels = bool(far or places)
+        if self._travels:
+            self._traveller.go_to(far or places, _ARRIVE_M)
+
+    def _finish(self, job: _Job, holds: bool, pose: SE2) -> None:
+        """Queue the moves that point at the object, or at its goal, and the grab or release if the robot is there."""
+        quality, good = (self._drop_quality(job), _GOOD_SPOT) if holds else (self._aim_quality(job), _GOOD_AIM)
+        found = reach(pose, self._traveller.moves, self._traveller.slowness(-0.01), quality, good)
+        if found is None or self._steered >= _MOST_STEERING:
+            self._tries += 1
+            self._avoided.append((pose.x_m, pose.y_m))
+            self._aimed_for = None
+            return
+        self._steered += 1
+        looks = [] if holds else self._looks(job, pose)
+        if found.actions:
+            self._queue = list(found.actions)
+        elif looks:
+            self._queue = looks
+        else:
+            self._queue = [Action.GRAB_RELEASE]
+            self._grabbing = job.item.id, pose, self._world.objects().get(job.item.id, job.item.start)
+
+    # --- grabbing ---------------------------------------------------------------------------------------------------
+
+    def _grab_places(self, job: _Job) -> list[tuple[float, float]]:
+        world = self._world
+        now = world.objects()[job.item.id]
+        places = rearrangement.grab_places(self._task, world.scene, world.episode, job.item.id, now)
+        if not self._is_exact(job):
+            return places
+        # From here the object must also get where it is to go.
+        carried = [self._stand_to_release(job, SE2(*place), now) for place in places]
+        fits = [
+            place for place, stand in zip(places, carried, strict=True) if self._traveller.space.is_navigable(*stand)
+        ]
+        return fits or places
+
+    def _aim_quality(self, job: _Job) -> Quality:
+        now = self._world.objects()[job.item.id]
+        box = rearrangement.upright_box(
+            rearrangement.scene_object(self._world.scene, self._world.episode, job.item.id), now
+        )
+        exact = self._is_exact(job)
+
+        def quality(x: Floats, y: Floats, yaw: Floats) -> Floats:
+            worth = np.max([self._pointer.hits(x, y, yaw, ray, box) for ray in self._pointer.rays], axis=0)
+            for bad_x, bad_y in self._avoided:
+                worth = np.where(np.hypot(x - bad_x, y - bad_y) < 0.05, -np.inf, worth)
+            if exact:
+                dx, dy = (job.goal.position[axis] - now.position[axis] for axis in (0, 1))
+                if abs(_yaw(job.goal) - _yaw(now)) < job.off_rad:
+                    free = np.isfinite(self._traveller.slowness(-0.02)(x + dx, y + dy))
+                    worth = np.where(free, worth, -np.inf)
+            return np.asarray(worth)
+
+        return quality
+
+    def _looks(self, job: _Job, pose: SE2) -> list[Action]:
+        """To the tilt at which the ray meets the object best; none if it has that."""
+        box = rearrangement.upright_box(
+            rearrangement.scene_object(self._world.scene, self._world.episode, job.item.id),
+            self._world.objects()[job.item.id],
+        )
+        x, y, yaw = (np.array([value]) for value in (pose.x_m, pose.y_m, pose.yaw_rad))
+
+        def worth(ray: Ray) -> float:
+            return float(self._pointer.hits(x, y, yaw, ray, box)[0])
+
+        best = max(self._pointer.rays, key=worth)
+        step_rad = math.radians(self._task.magnitudes.tilt_deg)
+        looks = round((best.tilt_rad - self._world.tilt_rad()) / step_rad)
+        return [Action.LOOK_UP if looks > 0 else Action.LOOK_DOWN] * abs(looks)
+
+    # --- releasing --------------------------------------------------------------------------------------------------
+
+    def _drop_places(self, job: _Job) -> list[tuple[float, float]]:
+        assert self._grabbed_at is not None
+        at, was = self._grabbed_at
+        if self._is_exact(job):
+            return [self._stand_to_release(job, at, was)]
+        away_m = math.dist((at.x_m, at.y_m), was.position[:2])
+        room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
+        places = []
+        for angle in np.linspace(0, math.tau, 36, endpoint=False):
+            x_m = job.goal.position[0] + away_m * math.cos(angle)
+            y_m = job.goal.position[1] + away_m * math.sin(angle)
+            if self._traveller.space.is_navigable(x_m, y_m) and (room is None or room.contains(x_m, y_m)):
+                places.append((x_m, y_m))
+        return places
+
+    def _drop_quality(self, job: _Job) -> Quality:
+        assert self._grabbed_at is not None
+        at, was = self._grabbed_at
+        ahead = at.inverse().apply(was.position[0], was.position[1])
+        turn_rad = _yaw(was) - at.yaw_rad
+        exact = self._is_exact(job)
+
+        def quality(x: Floats, y: Floats, yaw: Floats) -> Floats:
+            c, s = np.cos(yaw), np.sin(yaw)
+            off_x = x + c * ahead[0] - s * ahead[1] - job.goal.position[0]
+            off_y = y + s * ahead[0] + c * ahead[1] - job.goal.position[1]
+            worth = 1 - np.hypot(off_x, off_y) / job.off_m
+            if exact:
+                off_rad = np.abs((yaw + turn_rad - _yaw(job.goal) + math.pi) % math.tau - math.pi)
+                worth = np.minimum(worth, 1 - off_rad / job.off_rad)
+            for bad_x, bad_y in self._avoided:
+                worth = np.where(np.hypot(x - bad_x, y - bad_y) < 0.05, -np.inf, worth)
+            return np.asarray(worth)
+
+        return quality
+
+    def _stand_to_release(self, job: _Job, at: SE2, was: ObjectPose) -> tuple[float, float]:
+        """Where to stand to put an object exactly at its goal that was grabbed from ``at``, turned as it must be."""
+        turn_rad = wrap_angle(_yaw(job.goal) - _yaw(was))
+        c, s = math.cos(turn_rad), math.sin(turn_rad)
+        from_x, from_y = at.x_m - was.position[0], at.y_m - was.position[1]
+        return job.goal.position[0] + c * from_x - s * from_y, job.goal.position[1] + s * from_x + c * from_y
+
+    # --- what is right ----------------------------------------------------------------------------------------------
+
+    def _job(self, item: RearrangedObject) -> _Job:
+        hand = settings(self._task)
+        size = rearrangement.scene_object(self._world.scene, self._world.episode, item.id).size
+        off_m = 0.1 if hand.goal == "predicate" else 0.7 * (hand.max_translation_m or math.inf)
+        if hand.min_iou is not None:
+            # An upright box shifted by a fraction f along both of its edges keeps (1-f)^2 of itself.
+            shift = 1 - math.sqrt(2 * hand.min_iou / (1 + hand.min_iou))
+            off_m = min(off_m, 0.8 * shift * min(size[:2]))
+        off_rad = math.radians(min(hand.max_angle_deg or 10.0, 10.0))
+        assert item.goal is not None
+        return _Job(item, item.goal, off_m, off_rad)
+
+    def _is_exact(self, job: _Job) -> bool:
+        """Whether the object's heading matters, too."""
+        hand = settings(self._task)
+        return hand.min_iou is not None or hand.max_angle_deg is not None
+
+    def _is_right(self, job: _Job) -> bool:
+        now = self._world.objects()[job.item.id]
+        if math.dist(now.position, job.goal.position) > job.off_m:
+            return False
+        return not self._is_exact(job) or abs(wrap_angle(_yaw(now) - _yaw(job.goal))) <= job.off_rad
+
+    def _obstacles(self, moved: str) -> list[Disc]:
+        """Objects on the floor that are not where the scene has them: the map shows only those that are."""
+        found = []
+        for name, pose in self._world.objects().items():
+            item = next((one for one in self._world.scene.objects if one.id == name), None)
+            if item is None or name == moved or pose.position[2] - item.size[2] / 2 > self._task.camera.height_m:
+                continue
+            if math.dist(pose.position, item.center) > 0.05:
+                found.append((pose.position[0], pose.position[1], max(item.size[:2]) / 2))
+        return found
+
+    def _ordered(self, jobs: Sequence[_Job]) -> tuple[_Job, ...]:
+        """In the order of the shortest way over objects and goals; as they stand if there are many."""
+        if not 1 < len(jobs) <= _ORDERED:
+            return tuple(jobs)
+        world, space = self._world, self._traveller.space
+        places = [
+            rearrangement.grab_places(self._task, world.scene, world.episode, job.item.id, job.item.start)
+            for job in jobs
+        ]
+        fields = [space.field(near) for near in places]
+
+        stands = [self._release_place(job) for job in jobs]
+
+        def length_m(order: Sequence[int]) -> float:
+            starts = [(world.episode.start.x_m, world.episode.start.y_m), *(stands[i] for i in order)]
+            return sum(min(fields[i].at(*start), _NO_WAY_M) for i, start in zip(order, starts, strict=False))
+
+        return tuple(jobs[i] for i in min(permutations(range(len(jobs))), key=length_m))
+
+    def _release_place(self, job: _Job) -> tuple[float, float]:
+        """Some place from which the object can be put down at its goal."""
+        goal = (job.goal.position[0], job.goal.position[1])
+        level = ObjectPose((*goal, job.item.start.position[2]), job.goal.quaternion)
+        places = rearrangement.grab_places(self._task, self._world.scene, self._world.episode, job.item.id, level)
+        return min(places, key=lambda place: math.dist(place, goal), default=goal)
+
+
+def _yaw(pose: ObjectPose) -> float:
+    w, x, y, z = pose.quaternion
+    return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
