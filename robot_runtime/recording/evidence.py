@@ -7,7 +7,6 @@ that it is never taken for evidence about another run that was recorded under th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -55,10 +54,8 @@ class Statement:
 
 
 def _check_pose(name: str, pose: ObjectPose) -> None:
-    if not all(map(math.isfinite, pose.position)):
-        raise ValueError(f"object {name!r}: the position {pose.position} is not finite")
-    if not math.isclose(math.hypot(*pose.quaternion), 1.0, abs_tol=1e-3):
-        raise ValueError(f"object {name!r}: the quaternion {pose.quaternion} has not length 1")
+    if pose.fault is not None:
+        raise ValueError(f"object {name!r}: {pose.fault}")
 
 
 @dataclass(frozen=True)

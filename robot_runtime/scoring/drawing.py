@@ -58,7 +58,7 @@ def furniture(scene: Scene) -> tuple[SceneObject, ...]:
 
 def object_shapes(scene: Scene) -> Markup:
     """The furniture's footprints, so that it can be told from walls."""
-    return Markup("").join(_footprint("thing", item, item.size[0], item.size[1]) for item in furniture(scene))
+    return Markup("").join(footprint("thing", item, item.size[0], item.size[1]) for item in furniture(scene))
 
 
 def room_labels(scene: Scene, box: Box) -> Markup:
@@ -84,8 +84,8 @@ def episode_overlay(view: EpisodeView, box: Box) -> Markup:
         parts.append(_reference(view, unit))
     elif len(view.shortest):
         parts.append(polyline("shortest", view.shortest.tolist()))
-    track = [(pose.x_m, pose.y_m) for pose in view.poses]
-    parts += [polyline("halo", track), polyline("track", track)]
+    tracks = [[(pose.x_m, pose.y_m) for pose in part] for part in view.tracks]
+    parts += [polyline("halo", track) for track in tracks] + [polyline("track", track) for track in tracks]
     parts += [_start(view.poses[0], unit * 1.3), _end(view, unit * 1.1)]
     parts += [_cross(view, i, unit) for i in view.contacts]
     return Markup("").join(parts)
@@ -170,16 +170,18 @@ def _object(item: SceneObject, unit: float) -> Markup:
     width, depth = max(item.size[0], unit), max(item.size[1], unit)
     x, y, size = item.center[0], -item.center[1] - depth / 2 - unit, unit * 2.4
     label = Markup('<text class="goal-label" x="{}" y="{}" font-size="{}">{}</text>')
-    return _footprint("object", item, width, depth) + label.format(n(x), n(y), n(size), item.category)
+    return footprint("object", item, width, depth) + label.format(n(x), n(y), n(size), item.category)
 
 
-def _footprint(name: str, item: SceneObject, width: float, depth: float) -> Markup:
+def footprint(name: str, item: SceneObject, width: float, depth: float, tip: str = "") -> Markup:
+    """A box as seen from above, of a class; pointed at, it says ``tip``."""
     return Markup(
-        '<rect class="{}" x="{}" y="{}" width="{}" height="{}" transform="translate({} {}) rotate({})"/>'
+        '<rect class="{}" x="{}" y="{}" width="{}" height="{}" transform="translate({} {}) rotate({})">{}</rect>'
     ).format(
         name,
         *map(n, (-width / 2, -depth / 2, width, depth)),
         *map(n, (item.center[0], -item.center[1], -item.yaw_deg)),
+        Markup("<title>{}</title>").format(tip) if tip else "",
     )
 
 

@@ -17,15 +17,18 @@ from typing import TextIO
 
 import cv2
 import numpy as np
+import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from robot_runtime.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.recording.serial import plain
 from robot_runtime.scene import Scene
 from robot_runtime.scoring import drawing, panels, plots
 from robot_runtime.scoring.index import index_context
+from robot_runtime.scoring.objects_view import object_changes, objects_overlay
 from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.scorer import SCORER_VERSION
@@ -186,10 +189,14 @@ def _draw_map(scene: Scene) -> _Map:
 
 
 def _episode_context(view: EpisodeView, drawn: _Map) -> dict[str, object]:
+    said = {name: pose for one in view.score.evidence for name, pose in one.objects.items()}
+    changes = object_changes(view.header, view.records, said)
     return {
         "view": view,
         "map": drawn,
-        "overlay": drawing.episode_overlay(view, drawn.box),
+        "overlay": objects_overlay(changes, drawing.unit_of(drawn.box)) + drawing.episode_overlay(view, drawn.box),
+        "changes": changes,
+        "program": _program(view),
         "plots": [plot for plot in (plots.distance_plot(view), plots.room_plot(view)) if plot],
         "criteria": panels.criteria(view),
         "answered": panels.answered(view),
@@ -200,6 +207,12 @@ def _episode_context(view: EpisodeView, drawn: _Map) -> dict[str, object]:
             if view.score.metrics.get(name) is not None and not name.startswith("criterion_") and name != "success"
         ],
     }
+
+
+def _program(view: EpisodeView) -> str:
+    """The evaluation program as its author wrote it; empty if there is none."""
+    program = view.header.episode.program
+    return yaml.safe_dump(plain(program.to_document()), sort_keys=False) if program is not None else ""
 
 
 def _page(template: str, **context: object) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,12 @@ class EpisodeView:
     reference: tuple[Point, ...] = ()
     pairs: tuple[tuple[Point, Point], ...] = ()
     goal_rooms: tuple[Room, ...] = ()
+
+    @cached_property
+    def tracks(self) -> tuple[tuple[SE2, ...], ...]:
+        """The poses phase by phase: between two phases the robot was carried."""
+        phases = [list(part) for _, part in groupby(self.records, key=lambda record: record.phase)]
+        return tuple(tuple(record.referee.pose for record in part) for part in phases)
 
     @property
     def succeeded(self) -> bool | None:

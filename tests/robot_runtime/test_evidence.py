@@ -122,7 +122,7 @@ class TestObjects:
         if abs(math.hypot(w, x, y, z) - 1) < 9e-4:
             assert Statement("a", "t", objects=objects).objects == objects
         elif abs(math.hypot(w, x, y, z) - 1) > 2e-3:
-            with pytest.raises(ValueError, match="length 1"):
+            with pytest.raises(ValueError, match="of length 1"):
                 Statement("a", "t", objects=objects)
 
 
