@@ -95,11 +95,15 @@ class SimHead(SimDevice, Head):
 
     def place(self, tilt_rad: float) -> None:
         """Be at that tilt and at pan 0, at rest. Raises ``InvalidStart`` outside the limits."""
+        self.require_reach(tilt_rad)
+        self._from = self._goal = (0.0, tilt_rad)
+        self._commanded_ns = self._rest_ns = self._clock.now_ns()
+
+    def require_reach(self, tilt_rad: float) -> None:
+        """Raise ``InvalidStart`` if that tilt is outside the limits."""
         if not self._limits.min_tilt_rad <= tilt_rad <= self._limits.max_tilt_rad:
             raise InvalidStart(
                 f"the head cannot start at a tilt of {math.degrees(tilt_rad):g}°: it reaches from "
                 f"{math.degrees(self._limits.min_tilt_rad):g}° to {math.degrees(self._limits.max_tilt_rad):g}°",
                 "change the start's tilt, or the robot's head limits",
             )
-        self._from = self._goal = (0.0, tilt_rad)
-        self._commanded_ns = self._rest_ns = self._clock.now_ns()

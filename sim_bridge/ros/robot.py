@@ -126,7 +126,8 @@ class RosRobot:
         self._services = Services(self._inbox, self._faults, self.place)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        """Put the robot there, at rest, with odometry at zero and errors of its own. Raises ``InvalidStart``."""
+        """Put the robot there, at rest, odometry at zero, with errors of its own; or ``InvalidStart``, and leave it."""
+        self._head.require_reach(tilt_rad)
         self._world.place(pose)
         self._head.place(tilt_rad)
         self._placements += 1
