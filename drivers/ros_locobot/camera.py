@@ -118,7 +118,8 @@ class RosCamera(RosDevice, Camera):
         """What to tell of a capture that timed out; raises instead where a topic is silent."""
         self._color.read(timeout_s)
         self._depth.read(timeout_s)
-        if self._pairs.newest() is None:
+        newest = self._pairs.newest()
+        if newest is None or ns_to_seconds(self._clock.now_ns() - newest.stamp_ns) > timeout_s:
             return StaleData(
                 f"topics {self._color.topic} and {self._depth.topic}: no two images have the same stamp",
                 "have the camera driver synchronise them (enable_sync:=true on a RealSense)",

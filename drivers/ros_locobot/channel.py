@@ -35,6 +35,7 @@ class Channel:
         self.topic = topic
         self._clock = clock
         self._newest: Received | None = None
+        self._last: Received | None = None
 
     @property
     def newest(self) -> Received | None:
@@ -55,14 +56,14 @@ class Channel:
             stamp_ns = header.stamp.to_nsec()
             if stamp_ns == 0 or not self._clock.meets(stamp_ns, self.topic):
                 return None
-        received = Received(stamp_ns, max(arrival_ns, stamp_ns), message)
+        received = self._last = Received(stamp_ns, max(arrival_ns, stamp_ns), message)
         if self._newest is None or stamp_ns >= self._newest.stamp_ns:
             self._newest = received
         return received
 
     def forget(self) -> None:
         """Drop what was received: the connection ended."""
-        self._newest = None
+        self._newest = self._last = None
 
     def read(self, max_age_s: float) -> Received:
         """The newest message.
@@ -71,8 +72,8 @@ class Channel:
             ClockSkew: it arrives, but its stamps are old: the clocks disagree.
             StaleData: naming the topic and its age.
         """
-        newest, now_ns = self._newest, self._clock.now_ns()
-        if newest is None:
+        newest, last, now_ns = self._newest, self._last, self._clock.now_ns()
+        if newest is None or last is None:
             self._clock.check()
             raise StaleData(
                 f"topic {self.topic} has delivered nothing yet",
@@ -82,8 +83,8 @@ class Channel:
         if age_s <= max_age_s:
             return newest
         self._clock.check()
-        lag_s = ns_to_seconds(newest.arrival_ns - newest.stamp_ns)
-        if lag_s > max(self._clock.max_skew_s, max_age_s) and ns_to_seconds(now_ns - newest.arrival_ns) <= max_age_s:
+        lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)
+        if lag_s > max(self._clock.max_skew_s, max_age_s) and ns_to_seconds(now_ns - last.arrival_ns) <= max_age_s:
             raise ClockSkew(
                 f"topic {self.topic}: messages arrive with stamps {lag_s:.3f} s old, "
                 f"{self._clock.max_skew_s:g} s is allowed",

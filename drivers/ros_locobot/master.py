@@ -91,6 +91,19 @@ class Master:
         code, _, uri = self._raw("lookupNode", node)
         return uri if code == 1 else None
 
+    def is_dead(self, node: str) -> bool:
+        """Whether a registered node is known to be gone: it crashed, and the master was never told."""
+        uri = self.node_uri(node)
+        if uri is None:
+            return True
+        try:
+            ask(uri, "getPid", timeout_s=self._timeout_s)
+        except ConnectionRefusedError:
+            return True
+        except UNREACHABLE:
+            return False  # cut off from us, but perhaps not from the robot
+        return False
+
     def has_service(self, name: str) -> bool:
         """Whether a node offers the service."""
         return self._raw("lookupService", name)[0] == 1
@@ -132,7 +145,8 @@ def publisher_definition(node_uri: str, topic: str, timeout_s: float) -> tuple[s
         host_name = urlparse(node_uri).hostname
         raise DeviceFault(
             f"topic {topic}: its publisher at {node_uri} cannot be reached: {error or type(error).__name__}",
-            f"make {host_name!r} resolve here and the port reachable: set ROS_IP on the robot, or add it to /etc/hosts",
+            f"make {host_name!r} resolve here and the port reachable: set ROS_IP on the robot, or add it to "
+            "/etc/hosts; if the node has crashed, start it again or run `rosnode cleanup`",
         ) from error
     if "error" in header:
         raise DeviceFault(

@@ -53,7 +53,10 @@ class MotionLog:
 
     def moved(self, since_ns: int, until_ns: int) -> bool:
         """Whether base or head moved for certain between two instants; what is not known has not moved."""
+        newest = self._odom.newest()
         before, after = self.pose_at(since_ns), self.pose_at(until_ns)
+        if after is None and newest is not None and since_ns < newest.stamp_ns < until_ns:
+            after = newest.pose  # pictures may overtake odometry by a message
         if before is not None and after is not None:
             turned_rad = abs(wrap_angle(after.yaw_rad - before.yaw_rad))
             if before.distance_to(after) > MOVED_M or turned_rad > MOVED_RAD:

@@ -340,7 +340,7 @@ class Session:
         publishers = self.master.graph().publishers
         for topic, allowed in tuple(self._exclusive.items()):
             for node in publishers.get(topic, ()):
-                if node not in allowed:
+                if node not in allowed and not self.master.is_dead(node):
                     raise _second(topic, node)
 
 

@@ -91,7 +91,7 @@ def test_a_simulator_that_starts_anew_is_told_apart() -> None:
 
 
 def test_waiting_on_a_clock_that_stands_still_has_a_limit() -> None:
-    with pytest.raises(ClockSkew, match="/clock: simulated time has stood still for 0.05 s"):
+    with pytest.raises(ClockSkew, match=r"/clock: simulated time has stood still for 0\.05 s"):
         simulated().sleep_until(11 * S)
 
 
