@@ -101,6 +101,8 @@ def test_objects_lie_where_the_scene_has_them_whatever_gravity_would_do(folder: 
 def test_a_generated_flat_is_at_rest_and_has_enough_to_move() -> None:
     scene = load_scene(find_scene("apartment"))
     world = World(build_model(scene, objects_move=True))
+    world.place(scene.view_points["mug_1"][0])
+    world.objects.put({})
     before = world.objects.poses()
     assert len(before) >= 15
     assert set(before) == {item.id for item in scene.objects if item.movable}
