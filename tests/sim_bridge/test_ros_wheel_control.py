@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -153,3 +155,8 @@ class TestFaults:
         with pytest.raises(ConfigError) as caught:
             Faults().set(name, value)
         assert hint in caught.value.remedy
+
+    def test_are_all_in_the_docs(self) -> None:
+        page = Path(__file__).resolve().parents[2] / "docs" / "robots" / "locobot-ros.md"
+        rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page.read_text(encoding="utf-8"), re.MULTILINE))
+        assert {name: rows.get(name) for name in FAULTS} == FAULTS
