@@ -93,9 +93,11 @@ def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]
     scored = [score.metrics for score in members if score.scorable]
     if len(scored) < LEAST_PLOTTED:
         return []
-    lengths = [(float(m["shortest_path_m"] or 0), bool(m["success"])) for m in scored]
+    lengths = [
+        (float(m["shortest_path_m"] or 0), bool(m["success"])) for m in scored if m["shortest_path_m"] is not None
+    ]
     drawn = [plots.success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
-    for name, high in (("spl", 1.0), ("ndtw", 1.0), ("d_T_m", None)):
+    for name, high in (("spl", 1.0), ("ndtw", 1.0), ("completion", 1.0), ("d_T_m", None)):
         if name in group.intervals:
             values = present(metrics.get(name) for metrics in scored)
             drawn.append(plots.distribution(f"episodes by {_heading(name)}", values, group.intervals[name], high))

@@ -12,8 +12,8 @@ from robot_runtime.objects import ObjectPose
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scene import SceneObject
 from robot_runtime.scoring.drawing import footprint, n
-from robot_runtime.scoring.metrics.boxes import iou
-from robot_runtime.scoring.metrics.rearrangement import PoseTest, angle_between, pose_box
+from robot_runtime.scoring.metrics.rearrangement import angle_between
+from robot_runtime.scoring.view import Judged
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ObjectChange:
         item: its box in the scene; None if the scene has no such object.
         end: None if nobody says, or it is held.
         must_stay: it has no goal, and no program may want it elsewhere.
-        measured: what its tests measure between end and goal, as text.
+        measured: distance and angle between its end and where it should be, as text.
         tests: per criterion of the task, whether it holds; empty if it cannot be known.
     """
 
@@ -50,74 +50,43 @@ class ObjectChange:
 
 
 def object_changes(
-    header: EpisodeHeader, records: Sequence[StepRecord], said: Mapping[str, ObjectPose]
+    header: EpisodeHeader, records: Sequence[StepRecord], said: Mapping[str, ObjectPose], judged: Judged | None
 ) -> tuple[ObjectChange, ...]:
-    """The objects of an episode that moves some. said: poses that people added after the run, which overrule the log's.
+    """The objects of an episode that moves some; none of any other.
 
-    None in a task that moves nothing.
+    Args:
+        said: poses that people added after the run, which overrule the log's.
+        judged: by the scorer; None if it could not.
     """
-    rules = header.task.rearrangement
-    if rules is None:
+    if header.task.rearrangement is None:
         return ()
-    angle_rad = None if rules.max_angle_deg is None else math.radians(rules.max_angle_deg)
-    test = PoseTest(
-        max_translation_m=rules.max_translation_m,
-        max_angle_rad=angle_rad,
-        min_iou=rules.min_iou,
-        inclusive_iou=rules.inclusive_iou,
-        max_openness=rules.max_openness,
-    )
-    stays = PoseTest(min_iou=rules.harm_min_iou)
     items = {item.id: item for item in header.scene.objects}
     last = {**records[-1].objects, **said}
     changes = []
     for each in header.episode.objects:
-        end = last.get(each.id)
-        applied, wanted = (stays, each.start) if each.goal is None else (test, each.goal)
-        measured, tests = _judged(applied, items.get(each.id), wanted, end)
         held = each.id in records[-1].held and each.id not in said
+        end = None if held else last.get(each.id)
         changes.append(
             ObjectChange(
                 id=each.id,
                 item=items.get(each.id),
                 start=each.start,
                 goal=each.goal,
-                end=None if held else end,
+                end=end,
                 held=held,
                 must_stay=each.goal is None and header.episode.program is None,
-                measured=measured,
-                tests=tests,
+                measured=_measured(each.goal or each.start, end),
+                tests={} if judged is None else judged.of(each.id),
             )
         )
     return tuple(changes)
 
 
-def _judged(
-    test: PoseTest, item: SceneObject | None, wanted: ObjectPose, end: ObjectPose | None
-) -> tuple[str, dict[str, bool]]:
-    """What is measured between an end and where the object should be, and which of the criteria hold."""
+def _measured(wanted: ObjectPose, end: ObjectPose | None) -> str:
     if end is None or end.fault is not None or wanted.fault is not None:
-        return "", {}
-    apart_m = math.dist(end.position, wanted.position)
-    turned_rad = angle_between(end.quaternion, wanted.quaternion)
-    shared = None
-    if item is not None and min(item.size) > 0:
-        shared = iou(pose_box(end, item.size), pose_box(wanted, item.size))
-    opened = None
-    if end.openness is not None and wanted.openness is not None:
-        opened = abs(end.openness - wanted.openness)
-    overlap = "" if shared is None else f", overlap {shared:.2f}"
-    measured = f"{apart_m:.2f} m, {math.degrees(turned_rad):.0f}°{overlap}"
-    measurements = {"translation": apart_m, "angle": turned_rad, "iou": shared, "openness": opened}
-    limits = {
-        "translation": test.max_translation_m,
-        "angle": test.max_angle_rad,
-        "iou": test.min_iou,
-        "openness": test.max_openness,
-    }
-    if all(limit is None or measurements[name] is None for name, limit in limits.items()):
-        return measured, {}  # the program of the episode decides, or there is nothing to measure it by
-    return measured, test.verdicts(translation_m=apart_m, angle_rad=turned_rad, iou=shared, openness=opened)
+        return ""
+    turned_deg = math.degrees(angle_between(end.quaternion, wanted.quaternion))
+    return f"{math.dist(end.position, wanted.position):.2f} m, {turned_deg:.0f}°"
 
 
 def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:

@@ -50,6 +50,10 @@ def outcome(score: EpisodeScore) -> tuple[str, str]:
     missed = [text for name, (_, text) in _CRITERIA.items() if score.metrics.get(name) is False]
     if missed:
         return "lost", "failed: " + ", ".join(missed)
+    met = score.metrics.get("targets_met")
+    if met is not None:
+        harm = ", harm done" if score.metrics["criterion_no_harm"] is False else ""
+        return "lost", f"failed: {met:.0%} of targets met{harm}"
     if "answer_accuracy" in score.metrics:
         return "lost", "failed: wrong or no answer"
     return "lost", "failed: step limit" if score.end == "max_steps" else "failed: stopped elsewhere"

@@ -131,8 +131,10 @@ def success_by_distance(episodes: Sequence[tuple[float, bool]]) -> Markup:
     """Success per bin of the shortest path, with Wilson's interval and the number of episodes.
 
     Args:
-        episodes: (shortest path in metres, whether it succeeded), at least one.
+        episodes: (shortest path in metres, whether it succeeded); of none there is no plot.
     """
+    if not episodes:
+        return Markup("")
     step = _step(max(0.5, *(length_m for length_m, _ in episodes)), DISTANCE_BINS)
     bins: dict[int, list[bool]] = {}
     for length_m, won in episodes:

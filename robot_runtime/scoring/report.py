@@ -190,7 +190,7 @@ def _draw_map(scene: Scene) -> _Map:
 
 def _episode_context(view: EpisodeView, drawn: _Map) -> dict[str, object]:
     said = {name: pose for one in view.score.evidence for name, pose in one.objects.items()}
-    changes = object_changes(view.header, view.records, said)
+    changes = object_changes(view.header, view.records, said, view.judged)
     return {
         "view": view,
         "map": drawn,

@@ -18,7 +18,7 @@ from robot_runtime.rearranging import WALKTHROUGH
 from robot_runtime.recording.evidence import Evidence
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scoring.kinds import KIND_METRICS, measures
-from robot_runtime.scoring.kinds.measures import Run
+from robot_runtime.scoring.kinds.measures import Measures, Run
 from robot_runtime.scoring.latency import Latency
 from robot_runtime.scoring.metrics.collisions import collisions
 from robot_runtime.scoring.metrics.path import path_length
@@ -103,6 +103,11 @@ class EpisodeScorer(Subscriber):
     def needs_frame(self, record: StepRecord) -> bool:
         """Whether :meth:`on_step` looks at the record's images."""
         return self._measures.needs_frame(record)
+
+    @property
+    def measures(self) -> Measures:
+        """What is measured of this kind of task, for those who show more of it than numbers."""
+        return self._measures
 
     @property
     def poses(self) -> tuple[SE2, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -19,8 +19,9 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
 from robot_runtime.scene import Room
 from robot_runtime.scoring.kinds import vln
+from robot_runtime.scoring.kinds.rearrangement import RearrangementMeasures
 from robot_runtime.scoring.rules import Rules
-from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log
+from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
 from robot_runtime.tasks import areagoal, eqa
 from robot_runtime.tasks.rules import task_module
 
@@ -40,6 +41,20 @@ class Keyframe:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What the scorer found: criteria per object with a goal; ids left alone and harmed, None without such a test."""
+
+    verdicts: Mapping[str, Mapping[str, bool]]
+    harmed: tuple[str, ...] | None
+
+    def of(self, object_id: str) -> Mapping[str, bool]:
+        """The tests of one object."""
+        if object_id in self.verdicts or self.harmed is None:
+            return self.verdicts.get(object_id, {})
+        return {"unharmed": object_id not in self.harmed}
+
+
+@dataclass(frozen=True)
 class EpisodeView:
     """One episode, ready to be drawn.
 
@@ -49,6 +64,7 @@ class EpisodeView:
         targets: (x, y) that distance is measured to. shortest: (N, 2), a shortest path from the start.
         reference: of a route, what it is compared with; pairs: the points of both that DTW aligns.
         goal_rooms: rooms to be in; empty if the task is about none.
+        judged: the tests of a rearrangement's objects; None for other tasks, and without a score.
     """
 
     score: EpisodeScore
@@ -61,6 +77,7 @@ class EpisodeView:
     reference: tuple[Point, ...] = ()
     pairs: tuple[tuple[Point, Point], ...] = ()
     goal_rooms: tuple[Room, ...] = ()
+    judged: Judged | None = None
 
     @cached_property
     def tracks(self) -> tuple[tuple[SE2, ...], ...]:
@@ -134,6 +151,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
         reference=tuple((p[0], p[1]) for p in vln.reference_of(header.episode, rules)[0]) if is_route else (),
         pairs=tuple(vln.alignment(header.episode, poses, rules)) if is_route else (),
         goal_rooms=_goal_rooms(header),
+        judged=_judged(log, score, rules, maps),
     )
 
 
@@ -155,6 +173,15 @@ def _goal_rooms(header: EpisodeHeader) -> tuple[Room, ...]:
         return module.goal_rooms(header.task, header.scene, header.episode) if module is not None else ()
     except RuntimeFault:
         return ()
+
+
+def _judged(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Judged | None:
+    if not score.scorable or log.header.task.kind != "rearrangement":
+        return None
+    measures = score_steps(log, rules, maps.of(log.header)).measures
+    assert isinstance(measures, RearrangementMeasures)
+    harmed = None if score.metrics["criterion_no_harm"] is None else tuple(measures.harmed())
+    return Judged(measures.verdicts(), harmed)
 
 
 def keyframe_indices(records: Sequence[StepRecord], count: int = KEYFRAMES) -> list[int]:

@@ -17,7 +17,7 @@ from synthetic import FORWARD, LEFT, STOP
 from robot_runtime.actions import Action
 from robot_runtime.episodes.episode import Episode, Instruction, Question, RearrangedObject
 from robot_runtime.geometry import SE2
-from robot_runtime.objects import ObjectPose
+from robot_runtime.objects import ObjectPose, ObjectSource
 from robot_runtime.recording.evidence import add_statement
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EndReason, EpisodeEnd, EpisodeHeader
@@ -28,7 +28,7 @@ from robot_runtime.scoring.objects_view import object_changes, objects_overlay
 from robot_runtime.scoring.panels import answered, criteria, outcome
 from robot_runtime.scoring.report import write_report
 from robot_runtime.scoring.summary import EpisodeScore
-from robot_runtime.scoring.view import EpisodeView, load_view
+from robot_runtime.scoring.view import EpisodeView, Judged, load_view
 from robot_runtime.tasks.task import Category, Rearrangement, Success
 
 ROUTE = ((1.0, 1.9, 0.0), (2.0, 1.9, 0.0), (3.0, 1.9, 0.0), (4.0, 1.9, 0.0))
@@ -167,7 +167,7 @@ MUG_POSE = ObjectPose(synthetic.MUG.center)
 
 class TestObjects:
     def header(self, goal: ObjectPose | None) -> EpisodeHeader:
-        rules = Rearrangement("geometric", (0.5, 0.5), 1.5, max_translation_m=0.3, max_angle_deg=30, harm_min_iou=0.5)
+        rules = Rearrangement("geometric", (0.5, 0.6), 1.5, max_translation_m=0.3, max_angle_deg=30, harm_min_iou=0.5)
         objects = (RearrangedObject("mug_1", MUG_POSE, goal), RearrangedObject("sofa_1", ObjectPose((0.5, 3.3, 0.4))))
         task = synthetic.pointnav_task(
             name="tidy",
@@ -177,20 +177,28 @@ class TestObjects:
             success=Success("objects"),
             rearrangement=rules,
         )
-        return synthetic.header(task, replace(synthetic.pointnav_episode(), goals=(), objects=objects))
+        flat = synthetic.scene()
+        movable = tuple(replace(item, movable=item.id != "table_1") for item in flat.objects)
+        scene = replace(flat, file=replace(flat.file, objects=movable))
+        episode = replace(synthetic.pointnav_episode(), goals=(), objects=objects)
+        return synthetic.header(task, episode, scene=scene)
 
-    def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None):
+    def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None, judged=None):
         header = self.header(ObjectPose((4.0, 2.0, 0.76)))
         (record,) = synthetic.drive(synthetic.header(), [])
-        return object_changes(header, [replace(record, objects=end, held=held)], said or {})
+        return object_changes(header, [replace(record, objects=end, held=held)], said or {}, judged)
 
     def test_each_criterion_of_each_object(self) -> None:
         turned = ObjectPose((4.1, 2.0, 0.76), (math.cos(0.5), 0.0, 0.0, math.sin(0.5)))
-        mug, sofa = self.changes({"mug_1": turned, "sofa_1": ObjectPose((0.5, 3.4, 0.4))})
+        judged = Judged({"mug_1": {"translation": True, "angle": False}}, ())
+        mug, sofa = self.changes({"mug_1": turned, "sofa_1": ObjectPose((0.5, 3.4, 0.4))}, judged=judged)
         assert dict(mug.tests) == {"translation": True, "angle": False}
         assert (mug.passed, sofa.passed, sofa.must_stay) == (False, True, True)
-        assert mug.measured == "0.10 m, 57°, overlap 0.02"
+        assert (mug.measured, sofa.measured) == ("0.10 m, 57°", "0.10 m, 0°")
         assert mug.moved_m == pytest.approx(math.dist(MUG_POSE.position, turned.position))
+
+    def test_without_a_score_nothing_is_passed_or_missed(self) -> None:
+        assert [change.passed for change in self.changes({"mug_1": MUG_POSE})] == [None, None]
 
     def test_what_is_held_or_unknown_has_no_end(self) -> None:
         mug, sofa = self.changes({}, held=("mug_1",))
@@ -199,16 +207,43 @@ class TestObjects:
     def test_what_an_operator_measured_overrules_the_log(self) -> None:
         goal = ObjectPose((4.0, 2.0, 0.76))
         mug, _ = self.changes({"mug_1": MUG_POSE}, said={"mug_1": goal})
-        assert (mug.end, mug.passed) == (goal, True)
+        assert (mug.end, mug.measured) == (goal, "0.00 m, 0°")
+
+    def test_page_of_a_scored_rearrangement(self, tmp_path: Path) -> None:
+        header = replace(self.header(ObjectPose((4.0, 2.0, 0.76))), object_source=ObjectSource.SIMULATOR)
+        records = synthetic.drive(header, [FORWARD, STOP])
+        poses = {"mug_1": ObjectPose((4.1, 2.0, 0.76)), "sofa_1": ObjectPose((2.5, 3.3, 0.4))}
+        start = {"mug_1": MUG_POSE, "sofa_1": ObjectPose((0.5, 3.3, 0.4))}
+        records = [replace(one, objects=poses if one.index else start) for one in records]
+        recorder = Recorder(tmp_path)
+        synthetic.play(recorder, header, records)
+        assert recorder.path is not None
+        view = shown(recorder.path)
+        assert view.score.reason == ""
+        assert view.judged == Judged({"mug_1": {"translation": True, "angle": True}}, ("sofa_1",))
+        assert outcome(view.score) == ("lost", "failed: 100% of targets met, harm done")
+        text = page(recorder.path, tmp_path)
+        assert [text.count(f'class="{name}"') for name in ("before", "wanted", "after won", "after lost")] == [
+            2,
+            1,
+            1,
+            1,
+        ]
+        assert '<span class="tag lost">unharmed</span>' in text
 
     def test_before_goal_and_after_are_drawn(self) -> None:
-        svg = str(objects_overlay(self.changes({"mug_1": ObjectPose((4.0, 2.1, 0.76))}), 0.06))
+        svg = str(
+            objects_overlay(
+                self.changes({"mug_1": ObjectPose((4.0, 2.1, 0.76))}, judged=Judged({"mug_1": {"iou": True}}, None)),
+                0.06,
+            )
+        )
         assert [svg.count(f'class="{name}"') for name in ("before", "wanted", "after won", "moved")] == [2, 1, 1, 1]
         assert "<title>mug_1</title>" in svg
 
     def test_tasks_that_move_nothing_show_none(self) -> None:
         header = synthetic.header()
-        assert object_changes(header, synthetic.drive(header, []), {}) == ()
+        assert object_changes(header, synthetic.drive(header, []), {}, None) == ()
 
     def test_between_phases_the_track_is_interrupted(self, record) -> None:
         view = shown(record(synthetic.header(), [FORWARD] * 3))
