@@ -30,6 +30,7 @@ from foxglove_schemas_protobuf.Vector3_pb2 import Vector3
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from robot_runtime.episodes.brought import DEFAULT_SIZE_M, size_of
 from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.maps import Cell, OccupancyMap
@@ -42,7 +43,6 @@ MAP_FRAME = "map"
 BASE_FRAME = "base_link"
 
 _LINE_Z_M = 0.02
-_UNKNOWN_SIZE_M = (0.1, 0.1, 0.1)
 _RGBA = {
     Cell.FREE: (245, 245, 245, 255),
     Cell.OCCUPIED: (60, 60, 70, 255),
@@ -143,9 +143,9 @@ def objects_now(header: EpisodeHeader, record: StepRecord) -> SceneUpdate:
     known = {item.id: item for item in header.scene.objects}
     fixed = [item for name, item in known.items() if name not in record.objects and name not in record.held]
     boxes = [_box(item.pose, item.size) for item in fixed]
-    boxes += [
-        _box(pose, known[name].size if name in known else _UNKNOWN_SIZE_M) for name, pose in record.objects.items()
-    ]
+    brought = {item.id: size_of(item, header.scene) for item in header.episode.objects}
+    for name, pose in record.objects.items():
+        boxes.append(_box(pose, known[name].size if name in known else brought.get(name, DEFAULT_SIZE_M)))
     stamp = timestamp(record.times.observed_ns)
     return SceneUpdate(entities=[SceneEntity(timestamp=stamp, frame_id=MAP_FRAME, id="objects", cubes=boxes)])
 
