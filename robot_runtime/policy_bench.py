@@ -137,7 +137,7 @@ def bench_manifest(network: object) -> Manifest:
             ResizeShortestEdge(("depth",), network.height, "torch_area"),
             CenterCrop(("depth",), network.height, network.width),
         ),
-        goal=m.Goal("pointgoal_with_gps_compass", "polar", "left_positive"),
+        goal=m.Goal("polar", "pointgoal_with_gps_compass", "left_positive"),
         selection=m.Selection("argmax"),
         golden=golden_file(),
         recurrent=m.Recurrent("lstm", network.rnn_layers, network.hidden, "cat_h_c"),

@@ -237,7 +237,9 @@ def _about(manifest: Manifest) -> Table:
         "camera": f"{camera.width}x{camera.height}, {camera.hfov_deg:g}° wide, {camera.height_m:g} m high{tilt}",
         "depth": f"{depth}, holes {camera.depth_holes}",
         "preprocessing": "\n".join(_operation(step) for step in manifest.preprocess) or "none",
-        "goal": " ".join([manifest.goal.sensor or "", manifest.goal.format, *manifest.goal.vocabulary]).strip(),
+        "goal": " ".join(
+            [manifest.goal.sensor or "", manifest.goal.format, manifest.goal.sign or "", *manifest.goal.vocabulary]
+        ).strip(),
         "memory": _memory(manifest.recurrent),
         "selection": f"{selection.mode}, temperature {selection.temperature:g}, seed {selection.seed}",
         "network": f"{model.file}: {model.format}{opset}, runs from {model.minimum_runtime} on",

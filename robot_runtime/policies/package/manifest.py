@@ -145,13 +145,13 @@ class Goal:
     """What the network is told to find.
 
     Attributes:
-        sensor: the one that tells it.
         format: ``polar``: [distance m, azimuth rad]; ``id``: an index into ``vocabulary``; ``tokens``; ``none``.
+        sensor: the one that tells it.
         sign: of the azimuth. vocabulary: category names, position is the id.
     """
 
-    sensor: str | None
     format: Literal["polar", "id", "tokens", "none"]
+    sensor: str | None = None
     sign: Literal["left_positive"] | None = None
     vocabulary: tuple[str, ...] = ()
 

@@ -76,7 +76,7 @@ MANIFEST = Manifest(
         Tensor("state_out", "recurrent_state", "float32", (1, HIDDEN)),
     ),
     preprocess=(ResizeShortestEdge(("depth",), SIDE, "torch_area"), CenterCrop(("depth",), SIDE, SIDE)),
-    goal=Goal("pointgoal_with_gps_compass", "polar", "left_positive"),
+    goal=Goal("polar", "pointgoal_with_gps_compass", "left_positive"),
     selection=Selection("argmax"),
     golden=golden_file(),
     recurrent=Recurrent("other", 1, HIDDEN, "h"),
