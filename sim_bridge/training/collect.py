@@ -24,7 +24,7 @@ from robot_runtime.policies.classical.agent import Classical
 from robot_runtime.policies.policy import Observation
 from robot_runtime.scene import load_scene
 from robot_runtime.tasks.task import Task, load_task
-from sim_bridge.training.twin import Errors, Twin
+from sim_bridge.training.twin import Errors, Twin, preset_options
 
 TASK = "pointnav_gps_compass"
 WIDTH, HEIGHT = 160, 120
@@ -112,13 +112,13 @@ def collect(job: Job) -> tuple[int, int]:
 def _write(job: Job) -> None:
     task, scene = small_task(), load_scene(job.scene)
     random = np.random.default_rng(job.seed)
+    options = preset_options(job.robot)
     twin, learner = Twin(scene, task), Learner(job.policy)
     columns: dict[str, list[object]] = {}
     try:
         for episode in generate_episodes(scene, task, job.episodes, job.seed):
             share = 0.0 if random.random() < job.exact_share else random.uniform(0, 1.5)
-            errors = Errors.of_preset(job.robot, share)
-            _episode(job, twin, learner, episode, errors, random, columns)
+            _episode(job, twin, learner, episode, Errors(options, share), random, columns)
     finally:
         twin.close()
     dtypes = {"fine": np.int8, "coarse": np.int8, "goal": np.float32, "motion": np.float32}

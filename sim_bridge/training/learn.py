@@ -121,7 +121,7 @@ def learn(
     Args:
         report: called after every update with its number, loss and share of labels met.
     """
-    head.train()
+    head.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     optimizer = torch.optim.AdamW(head.parameters(), lr=rate, weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=updates, pct_start=0.1)
     hidden = torch.zeros(STREAMS, HIDDEN)

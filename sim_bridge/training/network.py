@@ -15,6 +15,7 @@ from sim_bridge.training.mapping import COARSE_CELLS, FINE_CELLS, MAP_NUMBERS, M
 HIDDEN = 192
 ACTIONS = 4
 _NO_ACTION = ACTIONS
+_CHANNELS, _WIDTH = 3, 32
 _FAR_M, _NEAR_M = 10.0, 1.0
 
 
@@ -33,8 +34,8 @@ class Head(nn.Module):
             middle = (torch.arange(cells, dtype=torch.float32) - (cells - 1) / 2) * step_m
             self.register_buffer(f"_{name}_ahead", (-middle)[None, :, None], persistent=False)
             self.register_buffer(f"_{name}_left", (-middle)[None, None, :], persistent=False)
-        self.fine = _encoder(3, 16, FINE_CELLS)
-        self.coarse = _encoder(3, 16, COARSE_CELLS)
+        self.fine = _encoder(FINE_CELLS)
+        self.coarse = _encoder(COARSE_CELLS)
         self.before = nn.Sequential(nn.Linear(8 + mapping.MOTION_NUMBERS + ACTIONS + 1, 48), nn.ReLU())
         self.rnn = nn.GRUCell(128 + 128 + 48, HIDDEN)
         self.after = nn.Sequential(nn.Linear(HIDDEN + 128 + 128 + 48, 128), nn.ReLU())
@@ -68,6 +69,7 @@ class Head(nn.Module):
             ],
             1,
         )
+        f, c = (one.contiguous(memory_format=torch.channels_last) for one in (f, c))
         return torch.cat([self.fine(f), self.coarse(c), self.before(numbers)], 1)
 
     def _nearer(self, name: str, ahead: Tensor, left: Tensor) -> Tensor:
@@ -118,16 +120,17 @@ class PointNavPolicy(nn.Module):
 STATE_NUMBERS = MAP_NUMBERS + HIDDEN
 
 
-def _encoder(channels: int, width: int, cells: int) -> nn.Sequential:
-    left = cells // 8
+def _encoder(cells: int) -> nn.Sequential:
+    """Patches of 4 x 4 cells first: on a processor a quarter of the time of overlapping convolutions."""
+    side = cells // 8
     return nn.Sequential(
-        nn.Conv2d(channels, width, 5, 2, 2),
+        nn.Conv2d(_CHANNELS, _WIDTH, 4, 4),
         nn.ReLU(),
-        nn.Conv2d(width, 2 * width, 3, 2, 1),
+        nn.Conv2d(_WIDTH, _WIDTH, 3, 2, 1),
         nn.ReLU(),
-        nn.Conv2d(2 * width, 2 * width, 3, 2, 1),
+        nn.Conv2d(_WIDTH, _WIDTH, 3, 1, 1),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(2 * width * left * left, 128),
+        nn.Linear(_WIDTH * side * side, 128),
         nn.ReLU(),
     )

@@ -36,11 +36,11 @@ class Round:
 
 
 ROUNDS = (
-    Round(episodes=6, learner_share=0.0, updates=300),
-    Round(episodes=4, learner_share=0.5, updates=250),
-    Round(episodes=5, learner_share=0.8, updates=300),
-    Round(episodes=6, learner_share=0.9, updates=400),
-    Round(episodes=6, learner_share=1.0, updates=1800),
+    Round(episodes=6, learner_share=0.0, updates=250),
+    Round(episodes=3, learner_share=0.5, updates=100),
+    Round(episodes=3, learner_share=0.8, updates=120),
+    Round(episodes=4, learner_share=0.9, updates=150),
+    Round(episodes=4, learner_share=1.0, updates=600),
 )
 
 APARTMENTS = 150

@@ -9,7 +9,7 @@ evaluated on the simulated robot itself, never here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from robot_runtime.actions import Action
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.geometry import SE2, compass, gps, polar_goal, wrap_angle
 from robot_runtime.imaging.depth import training_depth
-from robot_runtime.policies.grids import bilinear
+from robot_runtime.policies.grids import Floats, bilinear
 from robot_runtime.policies.policy import Observation
 from robot_runtime.robots import read_robot_file
 from robot_runtime.scene import Scene
@@ -47,11 +47,11 @@ class Errors:
     options: SimOptions
     share: float
 
-    @classmethod
-    def of_preset(cls, name: str, share: float) -> Errors:
-        """The errors of a robot preset of the simulator. Raises ``ConfigError``."""
-        path, file = read_robot_file(name)
-        return cls(config.parse(dict(file.options), SimOptions, f"{path}: options"), share)
+
+def preset_options(name: str) -> SimOptions:
+    """The options of a robot preset of the simulator. Raises ``ConfigError``."""
+    path, file = read_robot_file(name)
+    return config.parse(dict(file.options), SimOptions, f"{path}: options")
 
 
 class Twin:
@@ -64,7 +64,7 @@ class Twin:
     def __init__(self, scene: Scene, task: Task) -> None:
         self.scene, self.task = scene, task
         camera = task.camera
-        self._renderer = SceneRenderer(build_model(scene), camera.intrinsics)
+        self._renderer = SceneRenderer(build_model(_untextured(scene)), camera.intrinsics)
         self._clearance_m = scene.map.clearance_m()
         self._radius_m = task.robot_radius_m
 
@@ -98,13 +98,14 @@ class Twin:
         turn_rad = -share * about * odometry.heading_noise_rad * root
         if self._refused():
             return
-        steps = math.ceil(way_m / _STEP_M)
-        for _ in range(steps):
-            moved = self._pose @ SE2(way_m / steps, 0.0, turn_rad / steps)
-            room_m = self._room_m(moved.x_m, moved.y_m)
-            if room_m < 0 and room_m < self._room_m(self._pose.x_m, self._pose.y_m):
-                return
-            self._pose = moved
+        steps = max(1, math.ceil(way_m / _STEP_M))
+        heading_rad = self._pose.yaw_rad + turn_rad / 2
+        along_m = way_m * np.arange(steps + 1) / steps
+        x, y = self._pose.x_m + math.cos(heading_rad) * along_m, self._pose.y_m + math.sin(heading_rad) * along_m
+        room_m = self._room_m(x, y)
+        hits = np.flatnonzero((room_m[1:] < 0) & (room_m[1:] < room_m[:-1]))
+        last = int(hits[0]) if hits.size else steps
+        self._pose = SE2(float(x[last]), float(y[last]), wrap_angle(self._pose.yaw_rad + turn_rad * last / steps))
 
     def _turn(self, turn_rad: float) -> None:
         odometry, share = self._errors.options.odometry, self._errors.share
@@ -114,22 +115,23 @@ class Twin:
 
     def _refused(self) -> bool:
         """Whether the robot touches something within the bumper's reach of its heading."""
-        x_m, y_m = self._pose.x_m, self._pose.y_m
-        if self._room_m(x_m, y_m) > _TOUCH_M:
+        step_m = self.scene.map.resolution_m
+        x = self._pose.x_m + step_m * np.array([0.0, 1.0, -1.0, 0.0, 0.0])
+        y = self._pose.y_m + step_m * np.array([0.0, 0.0, 0.0, 1.0, -1.0])
+        here_m, east_m, west_m, north_m, south_m = self._room_m(x, y).tolist()
+        if here_m > _TOUCH_M:
             return False
-        step = self.scene.map.resolution_m
-        slope_x = self._room_m(x_m + step, y_m) - self._room_m(x_m - step, y_m)
-        slope_y = self._room_m(x_m, y_m + step) - self._room_m(x_m, y_m - step)
+        slope_x, slope_y = east_m - west_m, north_m - south_m
         if not (math.isfinite(slope_x) and math.isfinite(slope_y)):
             return True
         return abs(wrap_angle(math.atan2(-slope_y, -slope_x) - self._pose.yaw_rad)) < _BUMPER_RAD
 
-    def _room_m(self, x_m: float, y_m: float) -> float:
+    def _room_m(self, x: Floats, y: Floats) -> Floats:
         """Between the robot's rim and the nearest obstacle; negative where they overlap or the map ends."""
         grid = self.scene.map
-        column, row = (x_m - grid.origin_x_m) / grid.resolution_m, (y_m - grid.origin_y_m) / grid.resolution_m
-        clearance_m = float(bilinear(self._clearance_m, np.array([column]), np.array([row]))[0])
-        return clearance_m - self._radius_m if math.isfinite(clearance_m) else -math.inf
+        columns, rows = (x - grid.origin_x_m) / grid.resolution_m, (y - grid.origin_y_m) / grid.resolution_m
+        clearance_m = bilinear(self._clearance_m, columns, rows)
+        return np.where(np.isfinite(clearance_m), clearance_m - self._radius_m, -np.inf)
 
     def _measured(self, share: float) -> SE2:
         """Where the localizer sees the robot, with this share of its noise."""
@@ -155,3 +157,9 @@ class Twin:
             "pointgoal": polar_goal(SE2(), *self._goal).astype(np.float32),
             "pointgoal_with_gps_compass": polar_goal(pose.relative_to(self._start), *self._goal).astype(np.float32),
         }
+
+
+def _untextured(scene: Scene) -> Scene:
+    """The scene in plain colours: depth has none, and textures take longer to load than the rest."""
+    plain = {name: replace(material, texture=None) for name, material in scene.file.materials.items()}
+    return replace(scene, file=replace(scene.file, materials=plain))
