@@ -18,6 +18,7 @@ from nav_msgs.msg import Odometry
 
 from drivers.ros_locobot.base_topics import BaseTopics
 from drivers.ros_locobot.device import RosDevice
+from drivers.ros_locobot.diagnostics import Diagnostics
 from drivers.ros_locobot.families import FAMILIES, base_info, topics_of
 from drivers.ros_locobot.guard_node import from_message
 from drivers.ros_locobot.motion_log import MotionLog
@@ -52,6 +53,8 @@ class RosBase(RosDevice, Base):
         self._lock = threading.Lock()
         self._sensors = BaseTopics(options, session, self._lock, self._on_levels)
         self._odom = self._channel(self._topics.odom)
+        self.diagnostics = Diagnostics()
+        """What the robot's drivers say of themselves; troubles are logged as well."""
         self._command_topic = f"{self._topics.guard}/command" if options.base.guard else self._topics.velocity
         self._guard_status = self._channel(f"{self._topics.guard}/status")
         self._wheels, self._halt = STILL, Halt.NO_FEEDBACK
@@ -134,6 +137,9 @@ class RosBase(RosDevice, Base):
                 self._guard.emergency_stop()
         self._sensors.open(self._endpoints)
         self._endpoints.append(session.subscribe(topics.odom, Odometry, self._on_odom))
+        self._endpoints.append(
+            session.subscribe(topics.diagnostics, DiagnosticArray, self.diagnostics.receive, 10, required=False)
+        )
         if self._options.guard:
             status = self._guard_status
             self._endpoints.append(session.subscribe(status.topic, DiagnosticArray, self._on_guard_status))
@@ -164,6 +170,7 @@ class RosBase(RosDevice, Base):
                 threading.Event().wait(1 / self._info.rate_hz)  # rospy sends from a thread of its own
             self._publisher = None
             self._feedback = None
+            self.diagnostics.forget()
             self._sensors.close()
 
     def _require_listener(self) -> None:

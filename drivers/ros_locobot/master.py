@@ -156,7 +156,7 @@ def publisher_definition(node_uri: str, topic: str, timeout_s: float) -> tuple[s
 
 
 def check_publishers(master: Master, topic: str, message: Any, timeout_s: float) -> None:
-    """Whether every present publisher of a topic speaks the definition of ``message`` (a generated message class).
+    """Whether every living publisher of a topic speaks the definition of ``message`` (a generated message class).
 
     A subscriber with another one just gets nothing, and only the publisher's log says so.
 
@@ -166,8 +166,8 @@ def check_publishers(master: Master, topic: str, message: Any, timeout_s: float)
     """
     for node in master.graph().publishers.get(topic, ()):
         uri = master.node_uri(node)
-        if uri is None:
-            continue  # it left between the two questions
+        if uri is None or master.is_dead(node):
+            continue
         type_name, md5 = publisher_definition(uri, topic, timeout_s)
         if type_name not in ("*", message._type) or md5 not in ("*", message._md5sum):
             raise WrongDefinition(

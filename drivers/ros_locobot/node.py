@@ -187,12 +187,14 @@ class Session:
         """Wait until somebody publishes one of ``topics``. Raises ``StaleData`` after ``connect_timeout_s``."""
 
         def published() -> bool:
-            publishers = self.master.graph().publishers
-            return any(publishers.get(topic) for topic in topics)
+            nodes = self._publishers_of(topics)
+            return any(not self.master.is_dead(node) for node in nodes)
 
         if not wait_until(published, self.wait, self.options.connect_timeout_s, 0.1):
+            dead = self._publishers_of(topics)
             raise StaleData(
-                f"topic {' or '.join(topics)}: nobody publishes it at {self.master.uri}",
+                f"topic {' or '.join(topics)}: nobody publishes it at {self.master.uri}"
+                + (f" ({', '.join(dead)} did, and has died)" if dead else ""),
                 f"start its node, or name the right topic in the robot's YAML{self._like(topics[0])}",
             )
 
@@ -306,6 +308,10 @@ class Session:
                 "topic /clock has delivered nothing, but /use_sim_time is set",
                 "start the simulator, or on a real robot `rosparam set /use_sim_time false` and connect again",
             )
+
+    def _publishers_of(self, topics: Sequence[str]) -> list[str]:
+        publishers = self.master.graph().publishers
+        return [node for topic in topics for node in publishers.get(topic, ())]
 
     def _like(self, topic: str) -> str:
         """Names of topics that end alike, to be added to a remedy."""

@@ -1,0 +1,140 @@
+"""Masters that are gone, hang or come back; other definitions; nobody there: each named, and in time."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rospy
+from genpy.dynamic import generate_dynamic
+from geometry_msgs.msg import Twist
+from kobuki_msgs.msg import SensorState
+from nav_msgs.msg import Odometry
+from ros_processes import eventually
+from std_msgs.msg import String
+
+from drivers.ros_locobot.clock import RosClock
+from drivers.ros_locobot.errors import MasterGone, WrongDefinition
+from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.options import MasterOptions
+from robot_runtime.errors import DeviceFault, StaleData
+
+PROGRAM = str(Path(__file__).with_name("driver_program.py"))
+SIMULATED = ("-m", "sim_bridge.ros_robot", "--camera", "80x60@79")
+
+
+@contextmanager
+def session(**options: Any) -> Iterator[Session]:
+    made = Session(MasterOptions(**{"connect_timeout_s": 0.4, "timeout_s": 1.0, **options}), RosClock(0.05, 1.0))
+    user = object()
+    made.open(user)
+    try:
+        yield made
+    finally:
+        made.close(user)
+
+
+# --- masters --------------------------------------------------------------------------------------------------------
+
+
+def test_no_master_is_told_at_once_with_its_address(free_port: int) -> None:
+    uri = f"http://127.0.0.1:{free_port}"
+    with pytest.raises(MasterGone, match=f"ROS master {uri} does not answer") as caught, session(uri=uri):
+        pass
+    assert "ROS_MASTER_URI" in caught.value.remedy
+
+
+def test_a_master_that_hangs_is_told_within_the_limit() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(MasterGone, match=r"does not answer within 0\.3 s"), session(uri=uri, timeout_s=0.3):
+            pass
+
+
+def test_one_process_is_a_node_of_one_master(ros_node: str, make_master: Any) -> None:
+    other = make_master()
+    with pytest.raises(DeviceFault, match=f"not of {other.uri}"), session(uri=other.uri):
+        pass
+
+
+def test_a_master_that_dies_stops_the_robot_and_one_that_comes_back_is_joined_again(
+    spawn: Any, make_master: Any
+) -> None:
+    master = make_master()
+    robot = spawn(*SIMULATED, master=master.uri)
+    robot.wait_for_line("ready")
+    options = {
+        "family": "pyrobot-kobuki",
+        "camera": {"mount": "habitat"},
+        "master": {"monitor_period_s": 0.1, "connect_timeout_s": 2.0},
+    }
+    runtime = spawn(PROGRAM, json.dumps(options), master=master.uri)
+    runtime.wait_for_line("outcome reached")
+    master.kill()
+    assert master.uri in runtime.wait_for_line("fault MasterGone")
+    assert eventually(lambda: "outcome fault" in runtime.lines)
+    known = len(runtime.lines)
+    master.start()
+    # The new master knows no robot: that is said, rather than waited for.
+    assert eventually(lambda: [line for line in runtime.lines[known:] if "nobody publishes it" in line])
+    robot.stop(signal.SIGKILL)
+    spawn(*SIMULATED, master=master.uri).wait_for_line("ready")
+    assert eventually(lambda: "outcome reached" in runtime.lines[known:]), runtime.output
+
+
+# --- topics ---------------------------------------------------------------------------------------------------------
+
+
+def test_another_definition_of_the_same_name_is_noticed_on_connecting(ros_node: str, ros_name: str) -> None:
+    other = generate_dynamic("kobuki_msgs/SensorState", "uint8 bumper\n")["kobuki_msgs/SensorState"]
+    publisher = rospy.Publisher(f"{ros_name}/core", other, queue_size=1)
+    try:
+        with session() as made, pytest.raises(WrongDefinition) as caught:
+            made.subscribe(f"{ros_name}/core", SensorState, print)
+    finally:
+        publisher.unregister()
+    for part in (f"{ros_name}/core", ros_node, other._md5sum, SensorState._md5sum):
+        assert part in caught.value.message
+
+
+def test_another_type_is_noticed_on_connecting(ros_node: str, ros_name: str) -> None:
+    publisher = rospy.Publisher(f"{ros_name}/odom", String, queue_size=1)
+    try:
+        with session() as made, pytest.raises(WrongDefinition, match="std_msgs/String"):
+            made.subscribe(f"{ros_name}/odom", Odometry, print)
+    finally:
+        publisher.unregister()
+
+
+def test_a_topic_that_nobody_publishes_is_named_with_what_resembles_it(ros_node: str, ros_name: str) -> None:
+    publisher = rospy.Publisher(f"{ros_name}/mobile_base/odom", Odometry, queue_size=1)
+    try:
+        with session() as made, pytest.raises(StaleData, match=f"topic {ros_name}/odom: nobody publishes") as caught:
+            made.subscribe(f"{ros_name}/odom", Odometry, print)
+    finally:
+        publisher.unregister()
+    assert f"{ros_name}/mobile_base/odom" in caught.value.remedy
+
+
+def test_commands_that_nobody_hears_are_refused(ros_node: str, ros_name: str) -> None:
+    with session() as made:
+        publisher = made.advertise(f"{ros_name}/velocity", Twist)
+        with pytest.raises(DeviceFault, match=f"topic {ros_name}/velocity: nobody listens to it"):
+            made.require_listener(publisher)
+        made.unsubscribe(publisher)
+
+
+def test_a_publisher_that_died_is_nobody(ros_node: str, ros_name: str, spawn: Any) -> None:
+    program = "import rospy, sys; from std_msgs.msg import String; rospy.init_node('gone', disable_rostime=True); "
+    program += "rospy.Publisher(sys.argv[1], String, queue_size=1); print('up', flush=True); rospy.spin()"
+    gone = spawn("-c", program, f"{ros_name}/words")
+    gone.wait_for_line("up")
+    gone.stop(signal.SIGKILL)
+    with session() as made, pytest.raises(StaleData, match="/gone did, and has died"):
+        made.subscribe(f"{ros_name}/words", String, print)
