@@ -96,6 +96,9 @@ def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
         for name, pose in (("before", change.start), ("wanted", change.goal), (_end_class(change), change.end)):
             if pose is not None:
                 parts.append(_shape(name, change, pose, unit))
+        x_m, y_m, _ = (change.end or change.start).position
+        label = Markup('<text class="object-label" x="{}" y="{}" font-size="{}">{}</text>')
+        parts.append(label.format(*map(n, (x_m, -y_m - 1.6 * unit, 1.8 * unit)), change.id))
         if change.end is not None and change.moved_m and change.moved_m > unit:
             (x0, y0, _), (x1, y1, _) = change.start.position, change.end.position
             parts.append(Markup('<path class="moved" d="M{} {}L{} {}"/>').format(*map(n, (x0, -y0, x1, -y1))))

@@ -158,6 +158,8 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
 def _distances(
     header: EpisodeHeader, poses: Sequence[SE2], maps: Maps
 ) -> tuple[tuple[Point, ...], tuple[float, ...], NDArray[np.float64]]:
+    if header.task.success.rule == "objects":  # the robot itself is to be nowhere in particular
+        return (), (), np.empty((0, 2))
     try:
         targets = task_module(header.task).targets(header.task, header.episode, header.scene)
     except RuntimeFault:
