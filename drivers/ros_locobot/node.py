@@ -378,7 +378,8 @@ def _join(master_uri: str) -> None:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
-        rospy.init_node(NODE_NAME, argv=sys.argv[:1], anonymous=True, disable_signals=True)
+        # Without rospy's own time: it would hold on to /clock, and a master that was restarted would not tell us of it.
+        rospy.init_node(NODE_NAME, argv=sys.argv[:1], anonymous=True, disable_signals=True, disable_rostime=True)
     finally:
         root.handlers[:], root.level = handlers, level  # init_node takes over the program's whole logging
     if not rospy.core.is_initialized():
