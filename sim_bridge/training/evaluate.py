@@ -67,24 +67,39 @@ def main(
     workers: Annotated[int, typer.Option(min=1)] = 2,
 ) -> None:
     """Run agents on the same episodes and print their success and SPL."""
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        evaluate(pool, out, agent, scene or [], robot, task, count, apartments, seed)
+
+
+def evaluate(
+    pool: ProcessPoolExecutor,
+    out: Path,
+    agents: Sequence[str],
+    scenes: Sequence[Path],
+    robot: str,
+    task: str,
+    count: int,
+    apartments: int,
+    seed: int,
+) -> None:
+    """What the command does; its options say what the arguments mean."""
     from sim_bridge.training.pointnav import make_apartment
 
     held_out = [out / "apartments" / str(FIRST_SEED + i) for i in range(apartments)]
+    list(pool.map(make_apartment, held_out))
     groups = {"held-out apartments": held_out} if held_out else {}
-    groups |= {folder.name: [folder] for folder in scene or ()}
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        list(pool.map(make_apartment, held_out))
-        jobs = {
-            (group, name): [
-                Job(name, folder, robot, task, count, seed, _file(out, robot, name, folder)) for folder in folders
-            ]
-            for name in agent
-            for group, folders in groups.items()
-        }
-        running = {key: [pool.submit(run_job, job) for job in some] for key, some in jobs.items()}
-        for (group, name), futures in running.items():
-            outcomes = [future.result() for future in futures]
-            print(f"{group:22} {robot:10} {name:16} {line(outcomes)}", flush=True)
+    groups |= {folder.name: [folder] for folder in scenes}
+    running = {
+        (group, agent): [
+            pool.submit(run_job, Job(agent, folder, robot, task, count, seed, _file(out, robot, agent, folder)))
+            for folder in folders
+        ]
+        for agent in agents
+        for group, folders in groups.items()
+    }
+    for (group, agent), futures in running.items():
+        outcomes = [future.result() for future in futures]
+        print(f"{group:22} {robot:10} {Path(agent).name:16} {line(outcomes)}", flush=True)
 
 
 def run_job(job: Job) -> list[Outcome]:
@@ -145,7 +160,8 @@ def line(by_scene: Sequence[Sequence[Outcome]]) -> str:
         f"n {len(outcomes):4}  success {statistics.mean(o.success for o in outcomes):6.1%} "
         f"[{success.low:.1%}, {success.high:.1%}]  SPL {statistics.mean(o.spl for o in outcomes):.3f} "
         f"[{spl.low:.3f}, {spl.high:.3f}]  collisions {statistics.mean(o.collisions for o in outcomes):5.1f}  "
-        f"steps {statistics.mean(o.steps for o in outcomes):5.1f}  stopped {statistics.mean(o.stopped for o in outcomes):.0%}"
+        f"steps {statistics.mean(o.steps for o in outcomes):5.1f}  "
+        f"stopped {statistics.mean(o.stopped for o in outcomes):.0%}"
     )
     if len(by_scene) > 1:
         clustered = bootstrap_mean([outcome.spl for outcome in outcomes], clusters=scenes)

@@ -11,8 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from robot_runtime.actions import Action
-from robot_runtime.tasks.task import Task
 from sim_bridge.training.network import ACTIONS, HIDDEN, Head
 
 STREAMS, PIECE = 32, 40
@@ -51,7 +49,7 @@ class Dataset:
         joined = {name: np.concatenate(parts.pop(name)) for name in list(parts)}
         starts = np.append(np.flatnonzero(joined.pop("first")), len(joined["label"]))
         joined["label"], joined["action"] = joined["label"].astype(np.int64), joined["action"].astype(np.int64)
-        return cls(starts=starts, **joined)  # type: ignore[arg-type]  # the files' dtypes are the fields'
+        return cls(starts=starts, **joined)
 
     @property
     def steps(self) -> int:
@@ -92,9 +90,7 @@ def _stream(data: Dataset, random: np.random.Generator) -> Iterator[tuple[int, b
             yield step, step == data.starts[episode], mirrored
 
 
-def _batch(
-    data: Dataset, index: NDArray[np.int64], first: NDArray[np.bool_], mirror: NDArray[np.bool_]
-) -> Batch:
+def _batch(data: Dataset, index: NDArray[np.int64], first: NDArray[np.bool_], mirror: NDArray[np.bool_]) -> Batch:
     fine, coarse = data.fine[index], data.coarse[index]
     fine[mirror], coarse[mirror] = fine[mirror][..., ::-1], coarse[mirror][..., ::-1]
     goal, motion = data.goal[index], data.motion[index]
@@ -129,7 +125,7 @@ def learn(
         logits, hidden = _unroll(head, batch, hidden.detach())
         loss = nn.functional.cross_entropy(logits.flatten(0, 1), batch.label.flatten())
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's stub has none
         nn.utils.clip_grad_norm_(head.parameters(), GRADIENT_NORM)
         optimizer.step()
         schedule.step()
@@ -147,8 +143,3 @@ def _unroll(head: Head, batch: Batch, hidden: Tensor) -> tuple[Tensor, Tensor]:
         states.append(hidden)
     memory = torch.stack(states)
     return head.decide(features.flatten(0, 1), memory.flatten(0, 1)).reshape(PIECE, STREAMS, -1), hidden
-
-
-def check_actions(task: Task) -> None:
-    """That the mirror's ids are the task's."""
-    assert task.actions == (Action.STOP, Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT)

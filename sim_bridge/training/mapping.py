@@ -59,6 +59,14 @@ class MapMemory(nn.Module):
         task: its camera says what a pixel means, its magnitudes what a blocked move is.
     """
 
+    _left: Tensor
+    _down: Tensor
+    _cell: Tensor
+    _fine_ahead: Tensor
+    _fine_left: Tensor
+    _coarse_ahead: Tensor
+    _coarse_left: Tensor
+
     def __init__(self, task: Task) -> None:
         super().__init__()
         camera, k = task.camera, task.camera.intrinsics
@@ -83,8 +91,9 @@ class MapMemory(nn.Module):
         for name, cells, step_m in (("fine", FINE_CELLS, RESOLUTION_M), ("coarse", COARSE_CELLS, RESOLUTION_M * POOL)):
             middle = (torch.arange(cells, dtype=torch.float32) - (cells - 1) / 2) * step_m
             # Row 0 is farthest ahead, column 0 farthest to the left.
-            self.register_buffer(f"_{name}_ahead", (-middle)[:, None].expand(cells, cells).reshape(1, -1).contiguous())
-            self.register_buffer(f"_{name}_left", (-middle)[None, :].expand(cells, cells).reshape(1, -1).contiguous())
+            ahead, left = torch.meshgrid(-middle, -middle, indexing="ij")
+            self.register_buffer(f"_{name}_ahead", ahead.reshape(1, -1).contiguous(), persistent=False)
+            self.register_buffer(f"_{name}_left", left.reshape(1, -1).contiguous(), persistent=False)
 
     def forward(
         self, depth: Tensor, gps: Tensor, compass: Tensor, prev_action: Tensor, mask: Tensor, state: Tensor

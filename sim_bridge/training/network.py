@@ -80,11 +80,13 @@ class Head(nn.Module):
 
     def remember(self, features: Tensor, hidden: Tensor) -> Tensor:
         """The next hidden state, (B, HIDDEN)."""
-        return self.rnn(features, hidden)
+        remembered: Tensor = self.rnn(features, hidden)
+        return remembered
 
     def decide(self, features: Tensor, hidden: Tensor) -> Tensor:
         """Logits, (B, ACTIONS)."""
-        return self.actor(self.after(torch.cat([features, hidden], 1)))
+        logits: Tensor = self.actor(self.after(torch.cat([features, hidden], 1)))
+        return logits
 
 
 class PointNavPolicy(nn.Module):

@@ -14,12 +14,13 @@ from robot_runtime.actions import HABITAT
 from robot_runtime.env import Env
 from robot_runtime.episodes.generate import generate_episodes
 from robot_runtime.errors import PackageError
+from robot_runtime.imaging.preprocess import Resize
 from robot_runtime.policies.formats.network import Execution, open_network
 from robot_runtime.policies.formats.torch_network import TorchNetwork
 from robot_runtime.policies.package import golden, manifest
 from robot_runtime.policies.package.policy import load_package
+from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.policies.package.writer import UNKNOWN_SHA256, golden_file, write_package
-from robot_runtime.imaging.preprocess import Resize
 from robot_runtime.policies.policy import Observation
 from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import find_scene, load_scene
@@ -115,22 +116,18 @@ def _golden(described: manifest.Manifest, network: TorchNetwork) -> golden.Golde
     raise PackageError(f"none of {_CANDIDATES} rollouts is robust against rounding", "try more candidates")
 
 
-def _same_state(
-    described: manifest.Manifest, network: TorchNetwork, recorded: golden.Golden, nudge_rad: float
-) -> bool:
+def _same_state(described: manifest.Manifest, network: TorchNetwork, recorded: golden.Golden, nudge_rad: float) -> bool:
     inputs = {name: array.copy() for name, array in recorded.inputs.items()}
     inputs["compass"] += np.float32(nudge_rad)
     agreement = golden.replay(described, replace(recorded, inputs=inputs, sensors=recorded.sensors), network)
     return agreement.state_difference < described.golden.state_atol
 
 
-def _observations(
-    described: manifest.Manifest, network: TorchNetwork, seed: int
-) -> list[Mapping[str, golden.Array]]:
+def _observations(described: manifest.Manifest, network: TorchNetwork, seed: int) -> list[Mapping[str, golden.Array]]:
     """What the policy sees when it drives the noisy robot in the bundled apartment."""
     task, scene = described.task, load_scene(find_scene("apartment"))
     episode = generate_episodes(scene, task, 1, seed)[0]
-    rollout = golden.Rollout(described, network)
+    rollout = Rollout(described, network)
     seen: list[Observation] = []
     with (
         load_robot("sim-noisy", RobotContext(scene, task.camera, seed)) as robot,
@@ -139,7 +136,7 @@ def _observations(
         observation = env.reset(episode, described.name)
         while len(seen) < GOLDEN_STEPS and not env.episode_over:
             seen.append(observation)
-            logits, _ = rollout.step(golden.prepare(described, observation))
+            logits, _ = rollout.step(prepare(described, observation))
             chosen = int(np.argmax(logits))
             rollout.acted(chosen)
             observation = env.step(task.actions[chosen])

@@ -2,23 +2,35 @@
 
     python -m sim_bridge.training.pointnav --out training/pointnav --seed 1
 
-makes apartments, collects demonstrations of the classical agent in rounds, learns from all of them after each, and
-exports the policy. What is there already is not made again, so that an interrupted run goes on where it was.
+makes apartments, collects demonstrations of the classical agent in rounds, learns from all of them after each round,
+writes the policy package and runs it in apartments that it has not seen. What is there already is not made again, so
+that an interrupted run goes on where it was. ``log.jsonl`` in the folder says how long everything took.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from robot_runtime.clock import Stopwatch
+
+if TYPE_CHECKING:
+    pass
+
 SIZES = ("robothor", "medium", "large")
+APARTMENTS = 150
+FIRST_SEED = 100_000
+"""Apartments for training have seeds from here on; those that policies are evaluated in have smaller ones."""
+
+_REPORT_EVERY = 50
 
 
 @dataclass(frozen=True)
@@ -38,21 +50,15 @@ class Round:
 ROUNDS = (
     Round(episodes=6, learner_share=0.0, updates=250),
     Round(episodes=3, learner_share=0.5, updates=100),
-    Round(episodes=3, learner_share=0.8, updates=120),
-    Round(episodes=4, learner_share=0.9, updates=150),
-    Round(episodes=4, learner_share=1.0, updates=600),
+    Round(episodes=5, learner_share=0.85, updates=400),
+    Round(episodes=5, learner_share=1.0, updates=500),
 )
-
-APARTMENTS = 150
-FIRST_SEED = 100_000
-"""Apartments for training have seeds from here on; whoever evaluates takes smaller ones."""
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="Folder for everything: apartments, demonstrations, networks.")],
-    seed: Annotated[int, typer.Option(min=0)] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for everything: apartments, demonstrations, networks, package.")],
+    seed: Annotated[int, typer.Option(min=0, help="Of the weights, the episodes and the errors.")] = 1,
     workers: Annotated[int, typer.Option(min=1, help="Processes that collect, and threads that learn.")] = 2,
-    apartments: Annotated[int, typer.Option(min=1)] = APARTMENTS,
 ) -> None:
     """Train the PointNav policy that ships."""
     import torch
@@ -60,35 +66,56 @@ def main(
     torch.manual_seed(seed)
     torch.set_num_threads(workers)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        run(out, seed, apartments, pool)
+        Training(out, seed, workers, pool).run()
 
 
-def run(out: Path, seed: int, apartments: int, pool: ProcessPoolExecutor) -> None:
-    """All rounds."""
-    import torch
+class Training:
+    """One run; its folder is its state.
 
-    from robot_runtime.clock import Stopwatch
-    from sim_bridge.training.collect import Job, collect, small_task
-    from sim_bridge.training.export import export_learner, export_policy
-    from sim_bridge.training.learn import Dataset, check_actions, learn
-    from sim_bridge.training.network import Head
+    Args:
+        pool: its processes make apartments, collect and evaluate.
+    """
 
-    out.mkdir(parents=True, exist_ok=True)
-    scenes = [out / "apartments" / f"{FIRST_SEED + i}" for i in range(apartments)]
-    watch = Stopwatch()
-    for _ in pool.map(make_apartment, scenes):
-        pass
-    note(out, event="apartments", wall_s=watch.restart())
+    def __init__(
+        self,
+        out: Path,
+        seed: int,
+        workers: int,
+        pool: ProcessPoolExecutor,
+        rounds: tuple[Round, ...] = ROUNDS,
+        apartments: int = APARTMENTS,
+    ) -> None:
+        from sim_bridge.training.network import Head
 
-    task = small_task()
-    check_actions(task)
-    head = Head()
-    print(f"{sum(one.numel() for one in head.parameters())} weights")
-    learner = out / "learner-0.onnx"
-    export_learner(head, task, learner)
-    files: list[Path] = []
-    for number, plan in enumerate(ROUNDS):
-        folder = out / f"round-{number}"
+        self.out, self.seed, self.workers, self.rounds = out, seed, workers, rounds
+        self._pool = pool
+        self._scenes = [out / "apartments" / str(FIRST_SEED + index) for index in range(apartments)]
+        self._head = Head()
+        out.mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> Path:
+        """Everything up to the evaluated package; returns its folder."""
+        watch = Stopwatch()
+        for _ in self._pool.map(make_apartment, self._scenes):
+            pass
+        self._note("apartments", number=len(self._scenes), wall_s=watch.elapsed_s())
+        files: list[Path] = []
+        for number in range(len(self.rounds)):
+            files += self._demonstrations(number)
+            self._learn(number, files)
+        package = self._package()
+        self._evaluate(package)
+        return package
+
+    def _demonstrations(self, number: int) -> list[Path]:
+        """The files of a round: in every apartment some episodes, in every other one with sampled actions."""
+        from sim_bridge.training.collect import Job, collect, small_task
+        from sim_bridge.training.export import export_learner
+
+        watch, plan = Stopwatch(), self.rounds[number]
+        learner = self.out / f"learner-{number}.onnx"
+        export_learner(self._head, small_task(), learner)
+        folder = self.out / f"round-{number}"
         folder.mkdir(exist_ok=True)
         jobs = [
             Job(
@@ -96,46 +123,74 @@ def run(out: Path, seed: int, apartments: int, pool: ProcessPoolExecutor) -> Non
                 out=folder / f"{scene.name}.npz",
                 policy=learner,
                 episodes=plan.episodes,
-                seed=seed * 1_000_000 + number * 10_000 + index,
+                seed=self.seed * 1_000_000 + number * 10_000 + index,
                 learner_share=plan.learner_share,
                 sampled=index % 2 == 1,
             )
-            for index, scene in enumerate(scenes)
+            for index, scene in enumerate(self._scenes)
         ]
-        watch.restart()
-        results = list(pool.map(collect, jobs))
-        steps, arrived = (sum(column) for column in zip(*results, strict=True))
-        note(
-            out,
-            event="collected",
-            round=number,
-            steps=steps,
-            arrived=arrived / (plan.episodes * len(jobs)),
-            wall_s=watch.restart(),
-        )
-        files += [job.out for job in jobs]
-        weights = out / f"weights-{number}.pt"
+        steps, arrived = (sum(column) for column in zip(*self._pool.map(collect, jobs), strict=True))
+        share = arrived / (plan.episodes * len(jobs))
+        self._note("collected", round=number, steps=steps, arrived=share, wall_s=watch.elapsed_s())
+        return [job.out for job in jobs]
+
+    def _learn(self, number: int, files: list[Path]) -> None:
+        import torch
+
+        from sim_bridge.training.learn import Dataset, learn
+
+        watch, plan = Stopwatch(), self.rounds[number]
+        weights = self.out / f"weights-{number}.pt"
         if weights.exists():
-            head.load_state_dict(torch.load(weights, weights_only=True))
-        else:
-            data = Dataset.load(files)
-            recent: list[tuple[float, float]] = []
+            self._head.load_state_dict(torch.load(weights, weights_only=True))
+            return
+        recent: list[tuple[float, float]] = []
 
-            def report(update: int, loss: float, right: float) -> None:
-                recent.append((loss, right))
-                if update % 50 == 0:
-                    losses, rights = zip(*recent[-50:], strict=True)
-                    note(out, event="learning", update=update, loss=sum(losses) / 50, right=sum(rights) / 50)
+        def report(update: int, loss: float, right: float) -> None:
+            recent.append((loss, right))
+            if update % _REPORT_EVERY == 0:
+                losses, rights = (sum(column) / len(recent) for column in zip(*recent, strict=True))
+                self._note("learning", round=number, update=update, loss=losses, right=rights)
+                recent.clear()
 
-            learn(head, data, plan.updates, plan.rate, seed + number, report)
-            torch.save(head.state_dict(), weights)
-            note(out, event="learnt", round=number, steps=data.steps, wall_s=watch.restart())
-        learner = out / f"learner-{number + 1}.onnx"
-        export_learner(head, task, learner)
-    from robot_runtime.tasks.task import load_task
+        data = Dataset.load(files)
+        learn(self._head, data, plan.updates, plan.rate, self.seed + number, report)
+        part = weights.with_suffix(".part")
+        torch.save(self._head.state_dict(), part)
+        part.replace(weights)
+        self._note("learnt", round=number, steps=data.steps, wall_s=watch.elapsed_s())
 
-    export_policy(head, load_task(task.name), out / "model.onnx")
-    note(out, event="exported", bytes=(out / "model.onnx").stat().st_size)
+    def _package(self) -> Path:
+        import torch
+
+        from robot_runtime.policies.package.manifest import Selection
+        from sim_bridge.training.collect import TASK
+        from sim_bridge.training.package import write_policy
+
+        source = (
+            f"imitation of the agent 'classical' in {len(self._scenes)} generated apartments: "
+            f"python -m sim_bridge.training.pointnav --seed {self.seed} --workers {self.workers}; torch "
+            f"{torch.__version__}, {platform.machine()}"
+        )
+        folder = self.out / "package"
+        write_policy(self._head, folder, TASK, source, Selection("argmax"))
+        self._note("packaged", bytes=sum(file.stat().st_size for file in folder.iterdir()))
+        return folder
+
+    def _evaluate(self, package: Path) -> None:
+        from sim_bridge.training.collect import TASK
+        from sim_bridge.training.evaluate import HELD_OUT, evaluate
+
+        for robot in ("sim", "sim-noisy"):
+            evaluate(self._pool, self.out / "evaluation", [str(package)], [], robot, TASK, 10, HELD_OUT, 0)
+
+    def _note(self, event: str, **facts: float) -> None:
+        """Print a line and keep it in ``log.jsonl``."""
+        rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in facts.items()}
+        text = json.dumps({"event": event, **rounded})
+        print(text, flush=True)
+        with (self.out / "log.jsonl").open("a") as log:
+            log.write(text + "\n")
 
 
 def make_apartment(folder: Path) -> None:
@@ -149,14 +204,6 @@ def make_apartment(folder: Path) -> None:
     draft = folder.with_name(f".{folder.name}.{os.getpid()}")
     next(flats(seed, SIZES[seed % len(SIZES)])).write(draft)
     draft.replace(folder)
-
-
-def note(out: Path, **facts: object) -> None:
-    """Print a line and keep it in the folder's ``log.jsonl``."""
-    line = json.dumps({name: round(value, 4) if isinstance(value, float) else value for name, value in facts.items()})
-    print(line, flush=True)
-    with (out / "log.jsonl").open("a") as log:
-        log.write(line + "\n")
 
 
 if __name__ == "__main__":

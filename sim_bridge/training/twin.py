@@ -94,7 +94,8 @@ class Twin:
         odometry, share = self._errors.options.odometry, self._errors.share
         along, about = self._random.standard_normal(2)
         root = math.sqrt(forward_m)
-        way_m = forward_m * (1 + share * (1 / odometry.linear_scale - 1)) - share * along * odometry.linear_noise_m * root
+        scale = 1 + share * (1 / odometry.linear_scale - 1)
+        way_m = forward_m * scale - share * along * odometry.linear_noise_m * root
         turn_rad = -share * about * odometry.heading_noise_rad * root
         if self._refused():
             return
