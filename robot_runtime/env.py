@@ -217,7 +217,8 @@ class Env:
             if self._objects is not None:
                 if chosen is Action.GRAB_RELEASE:
                     grab = self._objects.grab_release(self._phase)
-                if self._walkthrough_ends(chosen, result, index):
+                stopped = result.outcome is Outcome.STOPPED
+                if not stopped and self._objects.ends_walkthrough(self._phase, chosen, index):
                     self._begin_phase(self.episode, UNSHUFFLE, index)
             end_ns = self.robot.clock.now_ns()
             settle_s = self._motion.settle_s
@@ -249,12 +250,6 @@ class Env:
             start = self._place(episode)
             self._objects.check_layout(layout)
         self._builder = self._observation_builder(episode, start)
-
-    def _walkthrough_ends(self, chosen: Action, result: ActionResult, index: int) -> bool:
-        if self._phase != WALKTHROUGH or result.outcome is Outcome.STOPPED:
-            return False
-        rules = self.task.rearrangement
-        return chosen is Action.STOP or (rules is not None and index >= rules.walkthrough_steps)
 
     def _end_if_over(self, chosen: Action, result: ActionResult, index: int) -> None:
         begins = index == self._phase_began

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from robot_runtime.actions import Action
 from robot_runtime.clock import wait_for
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError, InvalidStart, StaleData
@@ -87,6 +88,10 @@ class Rearranging:
                     f"object {name!r} {found}, more than {LAYOUT_TOLERANCE_M:g} m is no start",
                     "put it there and run the episode again",
                 )
+
+    def ends_walkthrough(self, phase: str, chosen: Action, index: int) -> bool:
+        """Whether an action is the last of the walkthrough: ``stop``, or as many as there may be."""
+        return phase == WALKTHROUGH and (chosen is Action.STOP or index >= self._rules.walkthrough_steps)
 
     def grab_release(self, phase: str) -> Grab:
         """What ``grab_release`` does in a phase: see ``Manipulator``."""

@@ -35,7 +35,7 @@ BEFORE_HIT_M = 0.02
 """The hand's way to an object ends so far before the point that it took it by."""
 
 SETTLE_S = 2.0
-"""A released object has so long to come to rest before the robot goes on: it falls at most 2 m (0.6 s) and rolls."""
+"""Objects have so long to come to rest before the robot goes on: they fall at most 2 m (0.6 s) and roll."""
 
 POLL_S = 0.05
 
@@ -99,8 +99,14 @@ class SimManipulator(SimDevice, Manipulator):
         if len(self._backpack) < capacity:
             grab = self._grab(crosshair, reach_m)
             if grab.outcome is GrabOutcome.GRABBED or not self._backpack:
-                return grab
-        return self._release()
+                return self._settled(grab)
+        return self._settled(self._release())
+
+    def _settled(self, grab: Grab) -> Grab:
+        """The same, once what was let go, and what lay on what was taken, has come to rest."""
+        objects = self._world.objects
+        wait_for(self._clock, lambda: objects.all_at_rest() or None, SETTLE_S, poll_s=POLL_S)
+        return grab
 
     def _grab(self, crosshair: tuple[float, float], reach_m: float) -> Grab:
         eye, axes = self._camera.viewpoint()
@@ -130,10 +136,7 @@ class SimManipulator(SimDevice, Manipulator):
         if refusal is not None:
             return Grab(GrabOutcome.NOTHING, held.object_id, f"{held.object_id} cannot be released: {refusal}")
         self._backpack.pop()
-        settle = self._options.release == "settle"
-        self._world.objects.bring(held.object_id, pose, settle)
-        if settle:
-            wait_for(self._clock, lambda: self._world.objects.at_rest(held.object_id) or None, SETTLE_S, poll_s=POLL_S)
+        self._world.objects.bring(held.object_id, pose, settle=self._options.release == "settle")
         return Grab(GrabOutcome.RELEASED, held.object_id)
 
     def _refusal(self, held: _Held, pose: ObjectPose) -> str | None:

@@ -223,6 +223,10 @@ class MovableObjects:
         """Whether an object has come to rest."""
         return bool(self._data.tree_asleep[self.by_id[object_id].tree] >= 0)
 
+    def all_at_rest(self) -> bool:
+        """Whether everything has come to rest."""
+        return all(map(self.at_rest, self.by_id))
+
     def _touching(self, movable: Movable) -> list[str]:
         before = self._asleep()
         self._apply(self._asleep(awake=[movable.item.id]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from things_room import MUG, crosshair_on, make_scene, make_things_robot
+from things_room import BOWL, crosshair_on, make_scene, make_things_robot
 
 from robot_runtime.conformance import ContactConformance, RobotConformance
 from robot_runtime.conformance_objects import ObjectConformance, ObjectSite
@@ -62,7 +62,7 @@ class TestSimNoisyContactConformance(TestSimContactConformance):
 class TestSimHand(ObjectConformance):
     """The magic pointer in a room of its own; what is let go elsewhere falls from the table's height."""
 
-    site = ObjectSite("mug", MUG.pose, SE2(), SE2(-1.0, -1.0, 1.0), crosshair_on(MUG.center), 1.2, tolerance_m=0.03)
+    site = ObjectSite("bowl", BOWL.pose, SE2(), SE2(-1.0, -1.0, 1.0), crosshair_on(BOWL.center), 1.2, tolerance_m=0.03)
 
     @pytest.fixture(autouse=True)
     def _in_room(self, tmp_path_factory: pytest.TempPathFactory) -> None:
