@@ -128,8 +128,10 @@ def diff(
     others: Annotated[
         list[Path], typer.Argument(help="Logs or folders of them to decide again; or one other package.")
     ],
-    threads: _Threads = 1,
-    device: _Device = "auto",
+    agent_arg: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Argument of the policy, as `run` takes it; repeatable."),
+    ] = None,
 ) -> None:
     """Decide again what a log saw and compare the actions; or say in what two packages differ.
 
@@ -139,16 +141,18 @@ def diff(
 
         robot-runtime policy diff my_policy.zip logs/my_run
 
+        robot-runtime policy diff my_policy.zip logs/my_run --agent-arg selection=argmax
+
         robot-runtime policy diff my_policy.zip retrained.zip
     """
+    from robot_runtime.cli.run import agent_arguments
     from robot_runtime.policies import load_policy
     from robot_runtime.policies.package.files import is_package
 
     if len(others) == 1 and is_package(others[0]):
-        same = _diff_packages(Path(policy), others[0], threads, device)
+        same = _diff_packages(Path(policy), others[0])
     else:
-        arguments = {"threads": threads, "device": device} if is_package(Path(policy)) else {}
-        loaded = load_policy(policy, **arguments)
+        loaded = load_policy(policy, **agent_arguments(agent_arg or []))
         try:
             same = _diff_logs(loaded, others)
         finally:
@@ -186,14 +190,14 @@ def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
     return not lines
 
 
-def _diff_packages(first: Path, second: Path, threads: int, device: str) -> bool:
+def _diff_packages(first: Path, second: Path) -> bool:
     from robot_runtime.cli.console import console
     from robot_runtime.policies.package.files import read_package
     from robot_runtime.policies.package.policy import load_package
     from robot_runtime.policy_diff import manifest_differences, network_difference
 
     a = read_package(first)
-    b = load_package(second, _execution(threads, device))
+    b = load_package(second)
     differences = list(manifest_differences(a, read_package(second)))
     for name, left, right in differences:
         console.print(f"{name}: {left} | {right}", soft_wrap=True, markup=False)

@@ -110,7 +110,7 @@ def run(
 
     if agent is not None and policy is not None:
         raise ConfigError("--agent and --policy are two policies", "give one of them")
-    arguments = _agent_arguments(agent_arg or [])
+    arguments = agent_arguments(agent_arg or [])
     chosen_policy: Policy
     if policy is not None:
         chosen_policy = load_package_policy(policy, **arguments)
@@ -182,7 +182,8 @@ def _episodes(path: Path | None, count: int | None, seed: int, task: Task, scene
     return loaded if count is None else loaded[:count]
 
 
-def _agent_arguments(pairs: list[str]) -> dict[str, str]:
+def agent_arguments(pairs: list[str]) -> dict[str, str]:
+    """What ``--agent-arg KEY=VALUE`` said. Raises ``ConfigError``."""
     arguments = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -1,0 +1,192 @@
+"""Policy packages drive robots: the same log every time, the same decisions over a log, wheels at zero on NaN."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_package as tiny
+from mcap.reader import make_reader
+from open_room import Witness, fake_robot, make_episode, make_scene
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.env import Env
+from robot_runtime.errors import PolicyMismatch, PolicyOutputError
+from robot_runtime.policies.formats.network import Network
+from robot_runtime.policies.package.policy import Package, PackagePolicy, load_package, load_package_policy
+from robot_runtime.policy_diff import replay_log
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import PHASES, EndReason
+from robot_runtime.runtime import run_episode
+
+SAMPLED = ["--agent-arg", "selection=sample", "--agent-arg", "temperature=9"]
+"""Else the random weights decide for the same action for ever."""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.write_tiny(tmp_path_factory.mktemp("packages") / "tiny.zip")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same architecture with other weights."""
+    path = tmp_path_factory.mktemp("packages") / "other"
+    from robot_runtime.policies.package.writer import write_package
+
+    write_package(path, replace(tiny.MANIFEST, name="other"), tiny.onnx_bytes(1), tiny.golden(seed=1))
+    return path
+
+
+@pytest.fixture(scope="module", params=["fake", "sim"])
+def logs(request: pytest.FixtureRequest, package: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two runs of two episodes with one seed."""
+    folders = [tmp_path_factory.mktemp("logs") / name for name in ("first", "second")]
+    for folder in folders:
+        arguments = ["--policy", str(package), "--robot", request.param, "--count", "2", "--seed", "4"]
+        assert run_command(["run", *arguments, *SAMPLED, "--out", str(folder)]) == 0
+    return folders
+
+
+def records(folder: Path) -> list[tuple[str, bytes]]:
+    """Every record of a run but the host's times."""
+    found = []
+    for path in sorted(folder.glob("*.mcap")):
+        with path.open("rb") as file:
+            for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
+                if channel.topic != "/step/host":
+                    found.append((channel.topic, message.data))
+    return found
+
+
+def test_two_runs_leave_the_same_records_bit_for_bit(logs: list[Path]):
+    first, second = (records(folder) for folder in logs)
+    assert len(first) > 10
+    assert first == second
+
+
+def test_a_log_decided_again_gives_every_action_again(logs: list[Path], package: Path):
+    policy = load_package_policy(package, selection="sample", temperature=9)
+    steps = 0
+    for path in sorted(logs[0].glob("*.mcap")):
+        with LogReader(path) as log:
+            replay = replay_log(log, policy)
+        assert replay.differences == ()
+        assert replay.logit_difference == 0.0
+        steps += replay.steps
+    assert steps > 1
+
+
+def test_the_log_says_what_decided(logs: list[Path], package: Path):
+    with LogReader(min(logs[0].glob("*.mcap"))) as log:
+        assert log.header.agent == "tiny"
+        assert log.header.task == tiny.TASK
+        taken = [step for step in log.steps(images=False) if step.action is not None]
+    assert taken[0].policy_info["selection"]["seed"] == [0, 4]
+    assert taken[0].policy_info["package"]["name"] == "tiny"
+    for step in taken:
+        assert len(step.policy_info["logits"]) == len(tiny.TASK.actions)
+        assert set(step.phase_s) == set(PHASES)
+
+
+def test_diff_tells_other_weights_from_the_same(
+    logs: list[Path], package: Path, other: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run_command(["policy", "diff", str(package), str(logs[0]), *SAMPLED]) == 0
+    assert "100 %" in capsys.readouterr().out
+    assert run_command(["policy", "diff", str(other), str(logs[0]), *SAMPLED]) == 1
+    assert "logits differ by up to" in capsys.readouterr().out
+
+
+def test_diff_of_packages_names_what_differs(package: Path, other: Path, capsys: pytest.CaptureFixture[str]):
+    assert run_command(["policy", "diff", str(package), str(package)]) == 0
+    assert run_command(["policy", "diff", str(package), str(other)]) == 1
+    said = capsys.readouterr().out
+    assert "name: tiny | other" in said
+    assert "model.sha256" in said
+
+
+def test_inspect_runs_nothing_and_says_everything(package: Path, capsys: pytest.CaptureFixture[str]):
+    assert run_command(["policy", "inspect", str(package)]) == 0
+    said = capsys.readouterr().out
+    for word in ("32x24", "torch_area", "0 stop=STOP", "opset 17", "left_positive", "argmax"):
+        assert word in said
+    assert run_command(["policy", "inspect", str(package), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "tiny"
+
+
+def test_validate_and_bench_say_what_they_ran(package: Path, capsys: pytest.CaptureFixture[str]):
+    assert run_command(["policy", "validate", str(package)]) == 0
+    assert "the same action at 6 of 6" in capsys.readouterr().out
+    assert run_command(["policy", "bench", str(package), "--steps", "10"]) == 0
+    assert "preprocess" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["policy", "validate", "{package}", "--task", "pointnav_gps_compass"], 9, "32x24"),
+        (["run", "--policy", "{package}", "--robot", "fake", "--task", "pointnav_gps_compass"], 9, "640x480"),
+        (["run", "--policy", "{package}", "--agent", "random"], 2, "two policies"),
+        (["run", "--policy", "nowhere.zip"], 9, "no such policy package"),
+        (["policy", "diff", "{package}", "nowhere"], 8, "nowhere"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_exit_code(
+    package: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+):
+    assert run_command([argument.format(package=package) for argument in arguments]) == code
+    assert said in capsys.readouterr().err
+
+
+class Failing(Network):
+    """Computes well for some steps, then gives what it is told to."""
+
+    runtime = "failing"
+
+    def __init__(self, network: Network, steps: int, then: Any) -> None:
+        self._network, self._steps, self._then = network, steps, then
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        self._steps -= 1
+        outputs = self._network.run(inputs)
+        moving = np.array([[-5, 5, 0, 0]], np.float32)
+        return {**outputs, "logits": moving if self._steps >= 0 else self._then}
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        (np.full((1, 4), np.nan, np.float32), "4 numbers that are not finite"),
+        (np.zeros((1, 7), np.float32), r"'logits' is float32 \[1, 7\]"),
+        (np.zeros((1, 4), np.float64), "'logits' is float64"),
+    ],
+)
+def test_output_that_is_no_decision_stops_the_robot_and_keeps_the_steps(package: Path, then: Any, said: str):
+    loaded = load_package(package)
+    failing = Package(loaded.path, loaded.manifest, Failing(loaded.network, 3, then), loaded.agreement)
+    witness = Witness()
+    with fake_robot(tiny.TASK) as robot:
+        env = Env(robot, tiny.TASK, make_scene(), (witness,))
+        with pytest.raises(PolicyOutputError, match=said):
+            run_episode(env, PackagePolicy(failing), make_episode(), seed=0)
+        before = robot.referee.latest(1.0).pose
+        robot.clock.sleep(0.5)
+        assert robot.referee.latest(1.0).pose == before
+    assert env.end.reason is EndReason.FAULT
+    assert len(witness.steps) == 4
+
+
+def test_a_task_that_does_not_fit_is_refused_before_the_robot_moves(package: Path):
+    task = replace(tiny.TASK, camera=replace(tiny.TASK.camera, depth_max_m=5.0))
+    witness = Witness()
+    with fake_robot(task) as robot:
+        env = Env(robot, task, make_scene(), (witness,))
+        with pytest.raises(PolicyMismatch, match=r"a greatest depth of \(m\) 10.0"):
+            run_episode(env, load_package_policy(package), make_episode(), seed=0)
+    assert witness.steps == []
