@@ -11,10 +11,11 @@ from typing import Literal
 
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.serial import plain
+from robot_runtime.scoring.groups import CONFIDENCE, RESAMPLES, SEED
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean
 from robot_runtime.scoring.scorer import ALL_METRICS, SCORER_VERSION
 from robot_runtime.scoring.statistics import further_episodes, paired_permutation_test
-from robot_runtime.scoring.summary import CONFIDENCE, RESAMPLES, SEED, Cluster, EpisodeScore
+from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 ALPHA = 0.05
 POWER = 0.8

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.scoring.compare import POWER, Comparison, GroupComparison, MetricComparison
-from robot_runtime.scoring.summary import CONFIDENCE
+from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.table import COLUMNS, cell, shown_path
 
 _LISTED = 30

@@ -10,8 +10,9 @@ from typing import Any
 from markupsafe import Markup
 
 from robot_runtime.scoring import plots
+from robot_runtime.scoring.groups import GroupSummary, grouped, present, summarise
 from robot_runtime.scoring.panels import outcome
-from robot_runtime.scoring.summary import Cluster, EpisodeScore, GroupSummary, grouped, present, summarise
+from robot_runtime.scoring.summary import Cluster, EpisodeScore
 from robot_runtime.scoring.table import COLUMNS, cell, episode_cell, interval_text, intervals_text, unscored_line
 
 LEAST_PLOTTED = 2

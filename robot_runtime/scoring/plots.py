@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 
 from robot_runtime.scoring.drawing import n
+from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.intervals import Interval, wilson
-from robot_runtime.scoring.summary import CONFIDENCE
 from robot_runtime.scoring.view import EpisodeView
 
 _WIDTH, _HEIGHT = 440, 250

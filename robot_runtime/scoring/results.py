@@ -12,8 +12,9 @@ from typing import Any
 from robot_runtime import __version__
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.recording.serial import plain
+from robot_runtime.scoring.groups import CONFIDENCE, SEED, summarise
 from robot_runtime.scoring.scorer import ALL_METRICS, SCORER_VERSION, SHARES
-from robot_runtime.scoring.summary import CONFIDENCE, SEED, Cluster, EpisodeScore, summarise
+from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 _ROWS = 10_000
 """Rows that are turned into columns at once."""

@@ -21,8 +21,9 @@ from robot_runtime.geometry import ros_to_thor_position, tilt_to_thor_horizon_de
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
+from robot_runtime.scoring.groups import present
 from robot_runtime.scoring.metrics.spl import spl
-from robot_runtime.scoring.summary import EpisodeScore, present
+from robot_runtime.scoring.summary import EpisodeScore
 
 HABITAT_NAMES = {
     "distance_to_goal": "distance_to_goal",

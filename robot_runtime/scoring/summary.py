@@ -1,9 +1,8 @@
-"""Scores of many logs: one per episode, means with intervals per task, split and agent."""
+"""Scores of many logs, one per episode, in one pass and several processes; what cannot be scored says why."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,18 +18,10 @@ from robot_runtime.recording.evidence import Statement, read_evidence
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EndReason, EpisodeHeader
-from robot_runtime.scoring.intervals import Interval, bootstrap_mean, wilson
-from robot_runtime.scoring.latency import Latency, PhaseTime, together
+from robot_runtime.scoring.latency import Latency
 from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.rules import Metrics, Rules
-from robot_runtime.scoring.scorer import ALL_METRICS, SHARES, EpisodeScorer
-
-CONFIDENCE = 0.95
-RESAMPLES = 10_000
-LEAST_RESAMPLES = 1_000
-_DRAWN = 50_000_000
-"""Episodes drawn for one interval at most: of many episodes fewer resamples do, and take seconds less."""
-SEED = 0
+from robot_runtime.scoring.scorer import EpisodeScorer
 
 Cluster = Literal["none", "scene", "trajectory"]
 """What is drawn anew for an interval: episodes; or whole scenes, or all episodes of one start and one route or goal.
@@ -87,34 +78,6 @@ class EpisodeScore:
     def split(self) -> str:
         """The split of the dataset; empty if there is none."""
         return split_of(self.dataset)
-
-
-@dataclass(frozen=True)
-class GroupSummary:
-    """Means over the scored episodes of one task, split and agent; without a split, of one scene.
-
-    Attributes:
-        scene: its name, or how many there are.
-        episodes: scored; unscored: logs that could not be.
-        intervals: per metric; empty if nothing was scored. Shares have Wilson's interval, the others bootstrap; by
-            clusters all have bootstrap. Of a single cluster there is none: its ends are NaN.
-        counts: per metric, how many of the scored episodes have it.
-        resamples: of the bootstrap. cluster, clusters: what was drawn, and how many there are.
-        latency: host milliseconds per step and phase, over the steps of all scored episodes.
-    """
-
-    task: str
-    split: str
-    agent: str
-    scene: str
-    episodes: int
-    unscored: int
-    intervals: dict[str, Interval]
-    counts: dict[str, int]
-    resamples: int
-    cluster: Cluster = "none"
-    clusters: int = 0
-    latency: tuple[PhaseTime, ...] = ()
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
@@ -279,58 +242,3 @@ def _without_end(log: LogReader) -> str:
         return f"no end record, and {error.message}"
     where = "before its first step" if last is None else f"after step {last}"
     return f"no end record: it stops {where}; the run was killed, or could not write on, or is still going"
-
-
-def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], list[EpisodeScore]]:
-    """Scores by (task, split, agent, scene), in order of first appearance; unreadable logs belong to no group.
-
-    The scenes of a split make one group (``scene`` is empty), since that is what its published means are over; where
-    there is no split, every scene is a group.
-    """
-    groups: dict[tuple[str, str, str, str], list[EpisodeScore]] = {}
-    for score in scores:
-        if score.task:
-            split = score.split
-            groups.setdefault((score.task, split, score.agent, "" if split else score.scene), []).append(score)
-    return groups
-
-
-def summarise(scores: Iterable[EpisodeScore], cluster: Cluster = "none") -> list[GroupSummary]:
-    """Means with intervals per group of :func:`grouped`."""
-    groups = grouped(scores).items()
-    return [_summary(task, split, agent, members, cluster) for (task, split, agent, _), members in groups]
-
-
-def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore], by: Cluster) -> GroupSummary:
-    scored = [score for score in members if score.scorable]
-    scenes = list(dict.fromkeys(score.scene for score in members))
-    scene = scenes[0] if len(scenes) == 1 else f"{len(scenes)} scenes"
-    resamples = min(RESAMPLES, max(LEAST_RESAMPLES, _DRAWN // max(1, len(scored))))
-    clusters = {score.cluster(by) for score in scored}
-    intervals, counts = {}, {}
-    for name in ALL_METRICS:
-        having = [score for score in scored if present([score.metrics.get(name)])]
-        if having:
-            values = present(score.metrics[name] for score in having)
-            drawn = None if by == "none" else [score.cluster(by) for score in having]
-            intervals[name], counts[name] = _interval(name, values, resamples, drawn), len(having)
-    unscored = len(members) - len(scored)
-    times = tuple(together(score.latency for score in scored).times())
-    return GroupSummary(
-        task, split, agent, scene, len(scored), unscored, intervals, counts, resamples, by, len(clusters), times
-    )
-
-
-def present(values: Iterable[float | bool | int | None]) -> list[float]:
-    """The values that are there, as numbers; what a rule calls NaN is not there."""
-    return [float(value) for value in values if value is not None and not math.isnan(value)]
-
-
-def _interval(name: str, values: Sequence[float], resamples: int, clusters: Sequence[str] | None) -> Interval:
-    if clusters is not None and len(set(clusters)) < 2:
-        return Interval(math.fsum(values) / len(values), math.nan, math.nan)
-    if clusters is not None:
-        return bootstrap_mean(values, CONFIDENCE, resamples, SEED, clusters)
-    if name in SHARES:
-        return wilson(round(math.fsum(values)), len(values), CONFIDENCE)
-    return bootstrap_mean(values, CONFIDENCE, resamples, SEED)

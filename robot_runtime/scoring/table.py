@@ -11,9 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from robot_runtime.scoring.groups import CONFIDENCE, GroupSummary, summarise
 from robot_runtime.scoring.intervals import Interval
 from robot_runtime.scoring.latency import PhaseTime
-from robot_runtime.scoring.summary import CONFIDENCE, Cluster, EpisodeScore, GroupSummary, summarise
+from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 COLUMNS = {
     "success": ("success", "%", 100.0, 1),

@@ -15,9 +15,10 @@ from rich.console import Console
 from robot_runtime.episodes.episode import Instruction
 from robot_runtime.errors import ConfigError
 from robot_runtime.scoring.compare import compare, write_comparison
+from robot_runtime.scoring.groups import summarise
 from robot_runtime.scoring.intervals import bootstrap_mean, wilson
 from robot_runtime.scoring.results import write_json
-from robot_runtime.scoring.summary import EpisodeScore, score_log, summarise
+from robot_runtime.scoring.summary import EpisodeScore, score_log
 from robot_runtime.scoring.table import table
 
 # Ten scenes of four episodes; in a scene all go well or all go badly.

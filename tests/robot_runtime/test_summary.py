@@ -15,9 +15,10 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.geometry import SE2
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord
+from robot_runtime.scoring.groups import summarise
 from robot_runtime.scoring.intervals import wilson
 from robot_runtime.scoring.scorer import METRICS
-from robot_runtime.scoring.summary import EpisodeScore, find_logs, score_log, score_logs, summarise
+from robot_runtime.scoring.summary import EpisodeScore, find_logs, score_log, score_logs
 
 GOOD = [FORWARD] * 12 + [STOP]
 
