@@ -93,6 +93,7 @@ class BaseTopics:
         self._driving = STILL
         self._origin = SE2()
         self._seen_heading_rad = 0.0
+        self._has_been_placed = False
         self._commands = Ticks(family.manners.command_hz, chassis.world.step_ns)
         self._reports = Ticks(family.manners.report_hz, chassis.world.step_ns)
         self._diagnoses = Ticks(DIAGNOSTICS_HZ, chassis.world.step_ns)
@@ -114,6 +115,7 @@ class BaseTopics:
         self._driving = STILL
         self.encoders.restart()
         self._origin, self._seen_heading_rad = SE2(), 0.0
+        self._has_been_placed = True
 
     def reset_odometry(self) -> None:
         """Odometry counts from here on."""
@@ -143,7 +145,9 @@ class BaseTopics:
         self.chassis.drive(self._driving)
         if self._commands.due(now_ns):
             self._driving = self.wheels.tick(now_ns)
-        if self._reports.due(now_ns):
+        # At once after a placement, so that odometry and localizer speak of the new place at one and the same instant.
+        if self._reports.due(now_ns) or self._has_been_placed:
+            self._has_been_placed = False
             self._measure(now_ns)
             if "sensors_silent" not in self.faults:
                 self._report(now_ns)

@@ -10,7 +10,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from tf2_msgs.msg import TFMessage
 
 from robot_runtime.camera_mount import CameraMount
-from robot_runtime.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.clock import MAX_CATCH_UP_S, SimulatedClock, seconds_to_ns
 from robot_runtime.errors import ConfigError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics
@@ -33,7 +33,7 @@ from sim_bridge.ros.kobuki_topics import KobukiTopics
 from sim_bridge.ros.localizer_topics import LOCALIZERS, LocalizerTopics
 from sim_bridge.ros.outlet import Outlet
 from sim_bridge.ros.services import Services
-from sim_bridge.ros.timeline import ScaledClock, Timeline
+from sim_bridge.ros.timeline import MAX_LAG_S, Pace, Timeline
 from sim_bridge.ros.wheel_control import WheelControl
 from sim_bridge.world import World
 
@@ -84,8 +84,9 @@ class RosRobot:
         sim, family = options.sim, options.family
         self._options = options
         self._world = world = World(build_model(scene, sim.step_s, sim.body))
-        self._clock = clock = SimulatedClock(seconds_to_ns(sim.step_s), ScaledClock(options.rate))
+        self._clock = clock = SimulatedClock(seconds_to_ns(sim.step_s))
         self._timeline = timeline = Timeline(wall=not options.simulated_clock)
+        self._pace = Pace(options.rate, MAX_LAG_S if options.simulated_clock else MAX_CATCH_UP_S)
         self._inbox, self._faults = Inbox(), Faults()
         self._seed, self._placements = options.seed, 0
         self._clock_out = Outlet("/clock", ClockMessage) if options.simulated_clock else None
@@ -121,6 +122,7 @@ class RosRobot:
             self._head_topics.on_step,
             self._localizer.on_step,
             self._camera.on_step,
+            self._pace.keep,
         ):
             clock.add_listener(listener)
         self._services = Services(self._inbox, self._faults, self.place)

@@ -1,23 +1,35 @@
-"""Simulated time and the stamps that go with it."""
+"""Simulated time: how fast it passes, its stamps, and what happens at a rate."""
 
 from __future__ import annotations
 
-from robot_runtime.clock import MAX_CATCH_UP_S, Clock, SystemClock, seconds_to_ns, unix_now_ns
+from robot_runtime.clock import MAX_CATCH_UP_S, SystemClock, seconds_to_ns, unix_now_ns
+
+MAX_LAG_S = 0.01
+"""How far ``/clock`` may fall behind its pace and still make up for it: what a sleep of the host overshoots."""
 
 
-class ScaledClock(Clock):
-    """The host's time, ``rate`` times as fast: what simulated time keeps pace with."""
+class Pace:
+    """Keeps simulated time from running ahead of the host's, and from hurrying after it.
 
-    def __init__(self, rate: float) -> None:
+    Args:
+        rate: simulated seconds per second of the host.
+        max_lag_s: what is made up for. In real time a stalled robot must catch up with the wall clock; ``/clock`` must
+            not: whoever listens would see time race past messages that are still on their way.
+    """
+
+    def __init__(self, rate: float, max_lag_s: float) -> None:
         self._host = SystemClock()
         self._start_ns = self._host.now_ns()
         self._rate = rate
+        self._max_lag_ns = seconds_to_ns(max_lag_s)
 
-    def now_ns(self) -> int:
-        return round((self._host.now_ns() - self._start_ns) * self._rate)
-
-    def sleep_until(self, deadline_ns: int) -> None:
-        self._host.sleep_until(self._start_ns + round(deadline_ns / self._rate))
+    def keep(self, now_ns: int) -> None:
+        """Return when simulated time may be ``now_ns``."""
+        due_ns = self._start_ns + round(now_ns / self._rate)
+        lag_ns = self._host.now_ns() - due_ns
+        if lag_ns > self._max_lag_ns:
+            self._start_ns += lag_ns - self._max_lag_ns
+        self._host.sleep_until(due_ns)
 
 
 class Timeline:
