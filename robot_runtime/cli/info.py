@@ -16,6 +16,8 @@ _LIBRARIES = (
     "mcap",
     "gymnasium",
     "mujoco",
+    "onnxruntime",
+    "torch",
     "coacd",
     "trimesh",
 )
