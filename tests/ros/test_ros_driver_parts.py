@@ -1,0 +1,246 @@
+"""Parts of the driver between publishers that the test plays: an operator's placing, cameras that mislead, a head."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import rospy
+from sensor_msgs.msg import CameraInfo, Image
+
+from drivers.ros_locobot.camera import NOMINAL, RosCamera
+from drivers.ros_locobot.clock import RosClock
+from drivers.ros_locobot.diagnostics import Diagnostics, Level
+from drivers.ros_locobot.errors import FrozenCamera
+from drivers.ros_locobot.head import Stillness
+from drivers.ros_locobot.motion_log import MotionLog
+from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.options import RosOptions
+from drivers.ros_locobot.placer import OperatorPlacer
+from robot_runtime import config
+from robot_runtime.clock import NS_PER_S, SimulatedClock
+from robot_runtime.errors import DeviceFault, InvalidStart
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import HeadLimits, HeadState, PoseEstimate
+
+MS = 1_000_000
+
+
+# --- head -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_head_rests_once_it_has_stayed_at_its_goal() -> None:
+    stillness = Stillness(tolerance_rad=0.01, settle_s=0.2)
+    stillness.aim((0.0, 0.5), 0)
+    rests = {}
+    for ms in range(20, 1000, 20):
+        stillness.sample((0.0, min(0.5, ms / 1000)), ms * MS)
+        rests[ms] = stillness.still
+    assert not rests[480]
+    assert not rests[680]
+    assert rests[700], "0.49 was reached at 0.49 s, and settling takes 0.2 s"
+
+
+def test_a_new_goal_is_motion_at_once_and_the_same_goal_is_none() -> None:
+    stillness = Stillness(0.01, 0.1)
+    stillness.aim((0.0, 0.0), 0)
+    for ms in range(20, 300, 20):
+        stillness.sample((0.0, 0.0), ms * MS)
+    stillness.aim((0.0, 0.0), 300 * MS)
+    assert stillness.still
+    stillness.aim((0.1, 0.0), 300 * MS)
+    assert not stillness.still
+
+
+def test_samples_from_before_a_goal_do_not_count_for_it() -> None:
+    stillness = Stillness(0.01, 0.1)
+    stillness.aim((0.0, 0.0), 500 * MS)
+    for ms in range(0, 500, 20):
+        stillness.sample((0.0, 0.0), ms * MS)
+    assert not stillness.still
+
+
+def test_without_a_goal_rest_is_not_moving() -> None:
+    stillness = Stillness(0.01, 0.1)
+    for ms in range(0, 300, 20):
+        stillness.sample((0.3, 0.001 * (ms % 40)), ms * MS)
+    assert not stillness.still
+    for ms in range(300, 500, 20):
+        stillness.sample((0.3, 0.0), ms * MS)
+    assert stillness.still
+
+
+# --- diagnostics ----------------------------------------------------------------------------------------------------
+
+
+def test_troubles_are_told_once_and_remembered(caplog: pytest.LogCaptureFixture) -> None:
+    diagnostics = Diagnostics()
+
+    def hear(level: int, text: str) -> None:
+        status = SimpleNamespace(name="mobile_base: Battery", level=bytes([level]), message=text)
+        diagnostics.receive(SimpleNamespace(status=[status]))
+
+    for _ in range(3):
+        hear(1, "Low")
+    assert [trouble.level for trouble in diagnostics.troubles()] == [Level.WARN]
+    assert caplog.text.count("Battery: warn: Low") == 1
+    hear(0, "Maximum")
+    assert diagnostics.troubles() == ()
+
+
+# --- camera ---------------------------------------------------------------------------------------------------------
+
+
+class Film:
+    """A camera of 8 x 6 pixels, as three publishers at 50 Hz."""
+
+    def __init__(self, name: str, depth_frame: str = "color") -> None:
+        self.topics = {"color": f"{name}/color", "color_info": f"{name}/info", "depth": f"{name}/aligned"}
+        self._depth_frame = depth_frame
+        self.distortion: list[float] = []
+        self.fresh = True
+        self._number = 0
+        self._out = {
+            "color": rospy.Publisher(self.topics["color"], Image, queue_size=2),
+            "depth": rospy.Publisher(self.topics["depth"], Image, queue_size=2),
+            "color_info": rospy.Publisher(self.topics["color_info"], CameraInfo, queue_size=2),
+        }
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._play, daemon=True)
+        self._thread.start()
+
+    def _play(self) -> None:
+        while not self._stop.wait(0.02):
+            self._number += self.fresh
+            stamp = rospy.Time.from_sec(rospy.Time.now().to_sec())
+            color = Image(height=6, width=8, encoding="bgr8", step=24, data=bytes([self._number % 256] * 144))
+            depth = Image(height=6, width=8, encoding="16UC1", step=16, data=np.full(48, 1500, np.uint16).tobytes())
+            info = CameraInfo(height=6, width=8, distortion_model="plumb_bob", D=self.distortion)
+            info.K = [8.0, 0, 3.5, 0, 8.0, 2.5, 0, 0, 1]
+            for message, frame in ((color, "color"), (depth, self._depth_frame), (info, "color")):
+                message.header.stamp, message.header.frame_id = stamp, frame
+            for name, message in (("color_info", info), ("depth", depth), ("color", color)):
+                self._out[name].publish(message)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        for out in self._out.values():
+            out.unregister()
+
+
+@contextmanager
+def filmed(name: str, **changes: Any) -> Iterator[tuple[Film, RosCamera, MotionLog]]:
+    film = Film(name, **changes)
+    options = {"family": "pyrobot-kobuki", "camera": {"mount": "habitat"}, "topics": film.topics}
+    parsed = config.parse(options, RosOptions, "test")
+    motion = MotionLog()
+    camera = RosCamera(Session(parsed.master, RosClock(0.05, 1.0)), parsed, NOMINAL, motion)
+    try:
+        yield film, camera, motion
+    finally:
+        camera.close()
+        film.close()
+
+
+def test_a_camera_introduces_itself_and_delivers_pairs(ros_node: str, ros_name: str) -> None:
+    with filmed(ros_name) as (_, camera, _), camera:
+        intrinsics = camera.info.intrinsics
+        assert (intrinsics.width, intrinsics.height, intrinsics.fx) == (8, 6, 8.0)
+        frame = camera.capture(camera._clock.now_ns(), 2.0)
+        assert frame.rgb.shape == (6, 8, 3)
+        assert np.array_equal(frame.depth_m, np.full((6, 8), 1500, np.float32) * np.float32(0.001))
+
+
+def test_depth_of_another_view_is_refused(ros_node: str, ros_name: str) -> None:
+    with (
+        filmed(ros_name, depth_frame="camera_depth_optical_frame") as (_, camera, _),
+        pytest.raises(DeviceFault, match="not registered to colour") as caught,
+    ):
+        camera.connect()
+    assert "align_depth:=true" in caught.value.remedy
+
+
+def test_a_strong_lens_is_refused(ros_node: str, ros_name: str) -> None:
+    with filmed(ros_name) as (film, camera, _):
+        film.distortion = [2.0, 0.0, 0.0, 0.0, 0.0]
+        rospy.rostime.wallsleep(0.1)
+        with pytest.raises(DeviceFault, match="the lens"):
+            camera.connect()
+
+
+def test_a_picture_that_stays_while_the_robot_drives_is_frozen(ros_node: str, ros_name: str) -> None:
+    with filmed(ros_name) as (film, camera, motion), camera:
+        film.fresh = False
+        rospy.rostime.wallsleep(0.3)
+        camera.capture(camera._clock.now_ns(), 2.0)
+        start_ns = camera._clock.now_ns() - 2 * NS_PER_S
+        for step in range(400):
+            motion.odom(start_ns + step * 10 * MS, SE2(0.01 * step, 0.0, 0.0))
+        with pytest.raises(FrozenCamera):
+            camera.capture(camera._clock.now_ns(), 2.0)
+
+
+# --- operator -------------------------------------------------------------------------------------------------------
+
+
+class Carried:
+    """Session, base, head, camera and referee of a robot that somebody carries: at ``path(seconds)``."""
+
+    def __init__(self, path: Any) -> None:
+        self.clock = SimulatedClock(10 * MS)
+        self.options = SimpleNamespace(connect_timeout_s=1.0)
+        self.limits = HeadLimits(-1, 1, -1, 1, 1, 0.1)
+        self.told: list[str] = []
+        self._path = path
+
+    def nothing(self, *_: Any) -> None: ...
+
+    check = stop = forget = clear = command = nothing
+
+    def state(self, _: float) -> HeadState:
+        return HeadState(self.clock.now_ns(), 0.0, 0.0, moving=False)
+
+    def latest(self, _: float) -> PoseEstimate:
+        now_ns = self.clock.now_ns()
+        return PoseEstimate(now_ns, self._path(now_ns / NS_PER_S), "map")
+
+
+def operator(carried: Any, timeout_s: float) -> OperatorPlacer:
+    options = SimpleNamespace(within_m=0.1, within_deg=10.0, timeout_s=timeout_s)
+    placer = OperatorPlacer(carried, options, carried, carried, carried, [carried], carried)  # type: ignore[arg-type]
+    placer.tell = carried.told.append  # type: ignore[method-assign]
+    return placer
+
+
+def test_an_operator_is_told_where_and_the_episode_begins_once_the_robot_rests_there() -> None:
+    carried = Carried(lambda s: SE2(min(2.0, 0.5 * s), 1.0, math.radians(90)))
+    operator(carried, 60.0).place(SE2(2.0, 1.0, math.radians(90)), 0.0)
+    assert "x 2.00 m, y 1.00 m, heading 90 degrees" in carried.told[0]
+    assert 5.0 <= carried.clock.now_ns() / NS_PER_S < 5.5, "it arrived after 4 s and then stood for one"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        lambda s: SE2(1.5, 1.0, 0.0),  # too far
+        lambda s: SE2(2.0, 1.0, 1.0),  # turned away
+        lambda s: SE2(2.0 + 0.05 * math.sin(10 * s), 1.0, 0.0),  # never let go
+    ],
+)
+def test_an_operator_who_does_not_bring_it_is_not_waited_for_for_ever(path: Any) -> None:
+    carried = Carried(path)
+    with pytest.raises(InvalidStart, match="was not brought to"):
+        operator(carried, 5.0).place(SE2(2.0, 1.0, 0.0), 0.0)
+    assert carried.clock.now_ns() / NS_PER_S <= 5.1
+
+
+def test_a_tilt_out_of_reach_is_no_start() -> None:
+    with pytest.raises(InvalidStart, match="cannot tilt"):
+        operator(Carried(lambda s: SE2()), 5.0).place(SE2(), 1.5)
