@@ -12,7 +12,7 @@ help: ## List the commands
 $(VENV)/.sim: pyproject.toml .ci/setup
 	bash .ci/setup sim
 
-$(VENV)/.dev: pyproject.toml .ci/setup
+$(VENV)/.dev: pyproject.toml .ci/setup .ci/build-ros-workspace $(wildcard ros_ws/src/*/*.txt ros_ws/src/*/*/*.msg ros_ws/src/*/*/*.srv)
 	bash .ci/setup dev
 
 demo: $(VENV)/.sim ## Install; run, score and report three PointNav episodes in the bundled apartment
@@ -34,4 +34,4 @@ format: $(VENV)/.dev ## Rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build dist ros_ws/build ros_ws/devel
