@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 VENV := .venv
 BIN := $(VENV)/bin
+FRAMEWORKS := .venv-frameworks
 DEMO := logs/demo
 
 .PHONY: help demo test check format clean
@@ -15,23 +16,28 @@ $(VENV)/.sim: pyproject.toml .ci/setup
 $(VENV)/.dev: pyproject.toml .ci/setup .ci/build-ros-workspace $(wildcard ros_ws/src/*/*.txt ros_ws/src/*/*/*.msg ros_ws/src/*/*/*.srv)
 	bash .ci/setup dev
 
+$(FRAMEWORKS)/.installed: $(VENV)/.dev tests/frameworks/requirements.txt .ci/setup-frameworks
+	bash .ci/setup-frameworks
+
 demo: $(VENV)/.sim ## Install; run, score and report three PointNav episodes in the bundled apartment
 	$(BIN)/robot-runtime run --count 3 --seed 7 --out $(DEMO) --overwrite
 	$(BIN)/robot-runtime report $(DEMO) --out $(DEMO)/report.html --picture $(DEMO)/demo.png
 
-test: $(VENV)/.dev ## Install with development tools and run the tests
+test: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Install with development tools and run the tests
 	$(BIN)/pytest
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
-check: $(VENV)/.dev ## What CI runs: format, lint, types, import table, tests
+check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import table, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
 format: $(VENV)/.dev ## Rewrite the code in the project's format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build dist ros_ws/build ros_ws/devel
+	rm -rf $(VENV) $(FRAMEWORKS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info build dist ros_ws/build ros_ws/devel
