@@ -31,7 +31,8 @@ from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.episodes.program import Program
 from robot_runtime.episodes.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
 from robot_runtime.errors import EpisodeError
-from robot_runtime.geometry import SE2
+from robot_runtime.geodesic import GeodesicMap
+from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.maps import Cell
 from robot_runtime.objects import ObjectPose
 from robot_runtime.scene import Scene, SceneObject
@@ -52,13 +53,23 @@ FORGIVES_A_FALL_M = 0.9
 """A task that accepts an object within so much of its goal may ask for it to be put on the floor from a table."""
 
 HIGHEST_FALL_M = 0.6
+
+COARSE_TURN_DEG = 45
+"""From such turns on, the robot's moves form a grid."""
+
+GRID_AIM = 0.3
+"""How well a ray from the grid must meet an object: see ``Pointer.hits``."""
+
+STEPS_SHARE = 0.8
+"""Of the task's steps, so many are enough for straight ways and the turns between them."""
+
 NEXT_TO_M = 0.3
 _RUG_M = 0.03
 _ON_FLOOR_M = 0.02
 _SURFACE_MARGIN_M = 0.04
 
 _TRIES = 200
-_EPISODE_TRIES = 60
+_EPISODE_TRIES = 600
 
 
 def generate_rearrangement(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
@@ -70,6 +81,9 @@ def generate_rearrangement(scene: Scene, task: Task, count: int, seed: int) -> l
     """
     drawer = _Drawer(scene, task, seed)
     return [drawer.episode(index) for index in range(count)]
+
+
+_Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,41 @@ class _Candidate:
     def radius_m(self) -> float:
         """Of a circle around the box, seen from above."""
         return math.hypot(self.item.size[0], self.item.size[1]) / 2
+
+
+class _Grid:
+    """The places and headings that a robot with coarse turns gets to, by straight moves through free space.
+
+    Attributes:
+        points: x and y in map. headings_rad: all that it can have at each.
+    """
+
+    def __init__(self, scene: Scene, task: Task, start: SE2) -> None:
+        count = round(360 / task.magnitudes.turn_deg)
+        self.headings_rad = [start.yaw_rad + k * math.tau / count for k in range(count)]
+        self._start, self._step_m = start, task.magnitudes.forward_m
+        space = GeodesicMap(scene.map, task.robot_radius_m)
+        steps = [(self._step_m * math.cos(yaw), self._step_m * math.sin(yaw)) for yaw in self.headings_rad]
+        todo = [(start.x_m, start.y_m)]
+        found = {self._key(*todo[0]): todo[0]}
+        while todo:
+            x_m, y_m = todo.pop()
+            for dx, dy in steps:
+                point, key = (x_m + dx, y_m + dy), self._key(x_m + dx, y_m + dy)
+                if key not in found and space.is_clear(x_m, y_m, *point):
+                    found[key] = point
+                    todo.append(point)
+        self.points = list(found.values())
+        self._keys = found.keys()
+
+    def has(self, x_m: float, y_m: float) -> bool:
+        """Whether the robot gets to this place, but for a tenth of a move."""
+        i, j = self._key(x_m, y_m)
+        return any((i + di, j + dj) in self._keys for di in (-1, 0, 1) for dj in (-1, 0, 1))
+
+    def _key(self, x_m: float, y_m: float) -> tuple[int, int]:
+        local = SE2(x_m, y_m).relative_to(self._start)
+        return round(local.x_m * 10 / self._step_m), round(local.y_m * 10 / self._step_m)
 
 
 class _Drawer:
@@ -114,7 +163,8 @@ class _Drawer:
 
     def episode(self, index: int) -> Episode:
         for _ in range(_EPISODE_TRIES):
-            start = SE2(*self._sampler.place(), self._sampler.heading())
+            x_m, y_m = self._sampler.place()
+            start = SE2(float(x_m), float(y_m), self._sampler.heading())
             most = min(self._hand.max_objects, len(self._candidates))
             wanted = int(self._rng.integers(self._hand.min_objects, most + 1))
             moved = self._moved(start, wanted)
@@ -153,14 +203,14 @@ class _Drawer:
 
     def _moved(self, start: SE2, wanted: int) -> list[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]:
         """Objects, each with its other pose and, for a program, its target; in the order of the scene."""
-        floor = self._main.copy()
+        floor, grid = self._main.copy(), self._grid(start)
         taken: list[tuple[float, float, float]] = []
         found: list[tuple[int, _Candidate, ObjectPose, dict[str, Any] | None]] = []
         for number in self._rng.permutation(len(self._candidates)).tolist():
             if len(found) == wanted:
                 break
             candidate = self._candidates[number]
-            for pose, target in self._other_places(candidate, start):
+            for pose, target in self._other_places(candidate, start, grid):
                 if self._fits(candidate, pose, floor, taken):
                     found.append((number, candidate, pose, target))
                     if pose.position[2] - candidate.item.size[2] / 2 <= _ON_FLOOR_M:
@@ -169,11 +219,13 @@ class _Drawer:
                     break
         return [(candidate, pose, target) for _, candidate, pose, target in sorted(found, key=lambda one: one[0])]
 
-    def _other_places(self, candidate: _Candidate, start: SE2) -> Iterator[tuple[ObjectPose, dict[str, Any] | None]]:
+    def _other_places(
+        self, candidate: _Candidate, start: SE2, grid: _Grid | None
+    ) -> Iterator[tuple[ObjectPose, dict[str, Any] | None]]:
         """Where the object could be instead, drawn at random; those that the task's crosshair can restore alone."""
         least_m = max(LEAST_WAY_M, (self._hand.max_translation_m or 0.0) + RESERVE_M)
         support = self._support(candidate.item)
-        stands = self._stands(candidate, start)
+        stands = self._stands(candidate, grid)
         for _ in range(_TRIES):
             pose = self._draw(candidate, support, start)
             way_m = math.dist(pose.position[:2], candidate.pose.position[:2])
@@ -181,7 +233,7 @@ class _Drawer:
                 continue
             if self._hand.max_translation_m is not None and way_m <= self._hand.max_translation_m + RESERVE_M / 2:
                 continue
-            if not self._is_free(candidate, pose) or not self._can_carry(candidate, pose, stands):
+            if not self._is_free(candidate, pose) or not self._can_carry(candidate, pose, stands, grid):
                 continue
             if self._hand.goal != "predicate":
                 yield pose, None
@@ -210,7 +262,7 @@ class _Drawer:
         forgiven_m = self._hand.max_translation_m or 0.0
         return self._hand.goal != "predicate" and forgiven_m >= FORGIVES_A_FALL_M and candidate.low_m <= HIGHEST_FALL_M
 
-    def _floor_place(self) -> tuple[float, float]:
+    def _floor_place(self) -> _Point:
         cells = np.argwhere(self._main)
         row, column = cells[self._rng.integers(len(cells))]
         # Objects may stand nearer to a wall than the robot's centre: a step to any side.
@@ -278,11 +330,11 @@ class _Drawer:
         y = map_.origin_y_m + (rows + 0.5) * map_.resolution_m - pose.position[1]
         return np.asarray(np.hypot(x, y) < radius_m)
 
-    def _can_carry(self, candidate: _Candidate, pose: ObjectPose, stands: Sequence[tuple[float, float]]) -> bool:
+    def _can_carry(self, candidate: _Candidate, pose: ObjectPose, stands: Sequence[_Point], grid: _Grid | None) -> bool:
         """Whether the robot can stand so that it has the object before it, both where it is and where it could be.
 
         Args:
-            stands: where it can grab the object.
+            stands: where it can grab the object. grid: the places that it reaches, if its moves form a grid.
         """
         if not self._strict:
             bare = Episode("", self._scene.name, SE2(), ())
@@ -290,26 +342,32 @@ class _Drawer:
             places = rearrangement.grab_places(self._task, self._scene, bare, candidate.item.id, level)
             return any(self._main[self._scene.map.to_cell(*place)] for place in places)
         dx, dy = (pose.position[axis] - candidate.pose.position[axis] for axis in (0, 1))
-        return any(self._is_main(x_m + dx, y_m + dy) and self._sees(x_m + dx, y_m + dy, pose) for x_m, y_m in stands)
+        return any(
+            self._is_main(x_m + dx, y_m + dy)
+            and self._sees(x_m + dx, y_m + dy, pose)
+            and (grid is None or grid.has(x_m + dx, y_m + dy))
+            for x_m, y_m in stands
+        )
 
-    def _stands(self, candidate: _Candidate, start: SE2) -> Sequence[tuple[float, float]]:
-        """Places to grab the object from; with coarse turns, those on the grid of the task's moves that face it."""
-        if self._task.magnitudes.turn_deg < 45:
+    def _stands(self, candidate: _Candidate, grid: _Grid | None) -> Sequence[_Point]:
+        """Places to grab the object from; of a grid, those that face it."""
+        if grid is None:
             return candidate.places
-        step_m, turns = self._task.magnitudes.forward_m, round(360 / self._task.magnitudes.turn_deg)
         box = rearrangement.upright_box(candidate.item, candidate.pose)
-        reach = math.ceil((math.dist(box.center[:2], (start.x_m, start.y_m)) + 2) / step_m)
-        i, j = np.meshgrid(np.arange(-reach, reach + 1), np.arange(-reach, reach + 1))
-        c, s = step_m * math.cos(start.yaw_rad), step_m * math.sin(start.yaw_rad)
-        x, y = start.x_m + i * c - j * s, start.y_m + i * s + j * c
         pointer = Pointer.of(self._task)
+        x, y = np.array(grid.points).T
         met = np.zeros(x.shape, bool)
-        for k in range(turns):
-            yaw = np.full(x.shape, start.yaw_rad + k * math.radians(self._task.magnitudes.turn_deg))
+        for yaw_rad in grid.headings_rad:
             for ray in pointer.rays:
-                met |= pointer.hits(x, y, yaw, ray, box) > 0.3
-        found = zip(x[met].tolist(), y[met].tolist(), strict=True)
-        return [(x_m, y_m) for x_m, y_m in found if self._is_main(x_m, y_m) and self._sees(x_m, y_m, candidate.pose)]
+                met |= pointer.hits(x, y, np.full(x.shape, yaw_rad), ray, box) > GRID_AIM
+        found = [point for point, one in zip(grid.points, met.tolist(), strict=True) if one]
+        return [point for point in found if self._sees(*point, candidate.pose)]
+
+    def _grid(self, start: SE2) -> _Grid | None:
+        """Where the task's moves lead from a start; None where turns are so fine that they lead anywhere."""
+        if self._task.magnitudes.turn_deg < COARSE_TURN_DEG:
+            return None
+        return _Grid(self._scene, self._task, start)
 
     def _is_main(self, x_m: float, y_m: float) -> bool:
         map_ = self._scene.map
@@ -328,7 +386,20 @@ class _Drawer:
             if away_m < candidate.radius_m + self._task.robot_radius_m + FREE_M:
                 return False
         first = [place for candidate, _, _ in moved for place in candidate.places]
-        return MIN_GEODESIC_M / 2 <= self._sampler.geodesic.field(first).at(start.x_m, start.y_m) <= MAX_GEODESIC_M
+        if not MIN_GEODESIC_M / 2 <= self._sampler.geodesic.field(first).at(start.x_m, start.y_m) <= MAX_GEODESIC_M:
+            return False
+        return self._steps(start, moved) <= STEPS_SHARE * self._task.max_steps
+
+    def _steps(self, start: SE2, moved: Sequence[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]) -> float:
+        """About how many actions it takes: straight from each object to its other place, and the turns between."""
+        here, heading_rad, way_m, turned_rad = (start.x_m, start.y_m), start.yaw_rad, 0.0, 0.0
+        for candidate, pose, _ in moved:
+            for end in (candidate.item.center[:2], pose.position[:2]):
+                way_m += math.dist(here, end)
+                direction_rad = math.atan2(end[1] - here[1], end[0] - here[0])
+                turned_rad += abs(wrap_angle(direction_rad - heading_rad))
+                here, heading_rad = (end[0], end[1]), direction_rad
+        return way_m / self._task.magnitudes.forward_m + math.degrees(turned_rad) / self._task.magnitudes.turn_deg
 
     # --- what it is written as --------------------------------------------------------------------------------------
 

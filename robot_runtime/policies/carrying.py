@@ -31,11 +31,14 @@ TRIES = 6
 """Grabs, and releases, of one object, before it is given up."""
 
 _ARRIVE_M = 0.15
+_COARSE_ARRIVE = 0.75
+"""Of a forward move: with coarse turns the robot cannot get nearer to some places."""
 _ELSEWHERE_M = 0.3
 _GOOD_AIM = 0.6
-_GOOD_SPOT = 0.5
+_GOOD_SPOT = 0.3
 _ORDERED = 6
 _MOST_STEERING = 4
+_MOST_PLANS = 4
 _NO_WAY_M = 1e6
 
 
@@ -61,7 +64,7 @@ class Carrier:
         self._grabbing: tuple[str, SE2, ObjectPose] | None = None
         self._grabbed_at: tuple[SE2, ObjectPose] | None = None
         self._avoided: list[tuple[float, float]] = []
-        self._tries = self._steered = 0
+        self._tries = self._steered = self._plans = 0
         self._aimed_for: tuple[str, bool] | None = None
         self._travels = False
 
@@ -96,12 +99,20 @@ class Carrier:
             if self._aimed_for != (job.item.id, holds):
                 self._set_out(job, holds)
             if self._travels:
-                action = self._traveller.next(pose)
+                action = self._travel(pose)
                 if action is not None:
                     return action
                 self._travels = False
             self._finish(job, holds, pose)
         return Action.GRAB_RELEASE if self._must_let_go() else Action.STOP
+
+    def _travel(self, pose: SE2) -> Action | None:
+        """The next action on the way; None at its end, or where plans end again and again without getting there."""
+        if self._traveller.left == 0:
+            self._plans += 1
+            if self._plans > _MOST_PLANS:
+                return None
+        return self._traveller.next(pose)
 
     def _take_in(self) -> None:
         """What became of the last grab or release."""
@@ -140,8 +151,10 @@ class Carrier:
         places = self._drop_places(job) if holds else self._grab_places(job)
         far = [place for place in places if all(math.dist(place, bad) > _ELSEWHERE_M for bad in self._avoided)]
         self._travels = bool(far or places)
+        self._plans = 0
         if self._travels:
-            self._traveller.go_to(far or places, _ARRIVE_M)
+            coarse_m = _COARSE_ARRIVE * self._task.magnitudes.forward_m if self._traveller.moves.headings <= 8 else 0.0
+            self._traveller.go_to(far or places, max(_ARRIVE_M, coarse_m))
 
     def _finish(self, job: _Job, holds: bool, pose: SE2) -> None:
         """Queue the moves that point at the object, or at its goal, and the grab or release if the robot is there."""

@@ -19,9 +19,14 @@ from robot_runtime.policies.grids import Floats
 from robot_runtime.policies.lattice import Moves
 
 MOST_FORWARDS = 4
+MOST_FORWARDS_ON_GRID = 16
+"""Where turns are coarse, fitting places are few and may be far apart; but there are few places in all."""
+
+_COARSE_HEADINGS = 8
 _SAMPLE_M = 0.05
 _BIN_M = 0.02
 _KEPT = 2500
+_STEP = 0.1
 
 Quality = Callable[[Floats, Floats, Floats], Floats]
 """Maps arrays x, y, yaw of one shape to how good each pose is: above 0 is good enough, more is better, -inf never."""
@@ -60,16 +65,17 @@ def reach(
     Returns:
         None if no pose within :data:`MOST_FORWARDS` moves has a quality above 0.
     """
+    most = MOST_FORWARDS_ON_GRID if moves.headings <= _COARSE_HEADINGS else MOST_FORWARDS
     angles = moves.angles(start.yaw_rad)
     zero = np.zeros(1, np.intp)
     levels = [_Level(np.array([start.x_m]), np.array([start.y_m]), zero, zero, np.zeros(1))]
     best: tuple[float, float, int, int, int] | None = None
-    for depth in range(MOST_FORWARDS + 1):
+    for depth in range(most + 1):
         level = levels[-1]
         found = _best_of(level, angles, quality, good, moves, depth)
         if found is not None and (best is None or found[:2] < best[:2]):
             best = (*found[:2], depth, *found[2:])
-        if depth < MOST_FORWARDS:
+        if depth < most:
             if best is not None and best[0] == -good and best[1] <= depth + 1:
                 break
             levels.append(_expanded(level, moves, angles, slowness))
@@ -93,7 +99,8 @@ def _best_of(
     worth = quality(x, y, np.broadcast_to(angles, x.shape))
     left = (np.arange(count) - level.heading[:, None]) % moves.headings
     actions = level.turns[:, None] + depth + np.minimum(left, moves.headings - left)
-    worth = np.where(worth > 0, np.minimum(worth, good), -np.inf)
+    # In steps, so that nothing is gained by moving between poses that are as good as each other.
+    worth = np.where(worth > 0, np.minimum(np.ceil(worth / _STEP) * _STEP, good), -np.inf)
     top = worth.max()
     if not np.isfinite(top):
         return None

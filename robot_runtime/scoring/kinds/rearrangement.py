@@ -145,9 +145,9 @@ class RearrangementMeasures(Measures):
         goal = item.goal
         assert goal is not None
         if item.id in self._held:
-            limits = vars(self._test)
-            names = ("max_translation_m", "max_angle_rad", "min_iou", "max_openness")
-            return {_CRITERIA[name]: False for name in names if limits[name] is not None}
+            limits = {name: getattr(self._test, limit) for limit, name in _CRITERIA.items()}
+            tested = [name for name, limit in limits.items() if limit is not None]
+            return {name: False for name in tested if name != "openness" or goal.openness is not None}
         final = self._final(item.id)
         opens = goal.openness is not None and final.openness is not None
         return self._test.verdicts(
