@@ -22,7 +22,9 @@ _GRAPH = re.compile(r"models/[^/]+\.json")
 _TENSORS = re.compile(r"data/(weights|constants)/[^/]+_config\.json")
 _SAMPLE = re.compile(r"data/sample_inputs/[^/]+\.pt")
 
-_OPERATOR = re.compile(r"torch\.ops\.aten\.(?!__)\w+\.(?!__)\w+|_operator\.(getitem|add|sub|mul|floordiv|eq|ne|lt|le|gt|ge)")
+_OPERATOR = re.compile(
+    r"torch\.ops\.aten\.(?!__)\w+\.(?!__)\w+|_operator\.(getitem|add|sub|mul|floordiv|eq|ne|lt|le|gt|ge)"
+)
 _SYMBOL = re.compile(r"-?\w{1,32}")
 _CONTAINER = re.compile(r'"type":\s*(null|"builtins\.(?:tuple|list|dict)")')
 
