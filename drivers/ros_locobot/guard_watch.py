@@ -72,7 +72,8 @@ class MasterWatch:
                 self._register_anew()
             self._identity = identity
             publishers = self._master.graph().publishers.get(self._topic, ())
-            self._report(tuple(node for node in publishers if node not in self._allowed))
+            strangers = (node for node in publishers if node not in self._allowed)
+            self._report(tuple(node for node in strangers if not self._master.is_dead(node)))
             return tuple(filter(None, (self._wrong_definition(*pair) for pair in self._definitions)))
         except DeviceFault as error:
             return (error.message,)
