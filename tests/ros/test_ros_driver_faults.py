@@ -53,6 +53,7 @@ def _simulated(ros_node: str, ros_environ: dict[str, str], ros_master: str) -> I
         yield
     finally:
         program.stop(signal.SIGKILL)
+        print(program.output)
         rosgraph.Master("/tests").setParam("/use_sim_time", False)
 
 
