@@ -338,7 +338,7 @@ class _Drawer:
         """
         if not self._strict:
             bare = Episode("", self._scene.name, SE2(), ())
-            level = ObjectPose((*pose.position[:2], candidate.pose.position[2]), pose.quaternion)
+            level = rearrangement.at_height(pose, candidate.pose)
             places = rearrangement.grab_places(self._task, self._scene, bare, candidate.item.id, level)
             return any(self._main[self._scene.map.to_cell(*place)] for place in places)
         dx, dy = (pose.position[axis] - candidate.pose.position[axis] for axis in (0, 1))

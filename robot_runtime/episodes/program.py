@@ -157,6 +157,17 @@ def subjects(expressions: Sequence[Expression]) -> Iterator[Selection]:
             yield expression.subject
 
 
+def selections(expressions: Sequence[Expression]) -> Iterator[Selection]:
+    """Everything that the targets are about: subjects and references, in order."""
+    for expression in expressions:
+        if isinstance(expression, Combined):
+            yield from selections(expression.parts)
+        else:
+            yield expression.subject
+            if isinstance(expression, Related):
+                yield expression.reference
+
+
 def read_program(document: Any, where: str) -> Program:
     """A checked program from a YAML or JSON document. Raises ``EpisodeError``."""
     if not isinstance(document, Mapping):

@@ -53,12 +53,19 @@ CHECKS: dict[str, str] = {
     "empty instruction": "has an instruction without words",
     "no ground truth": "others of its dataset have a ground-truth path, it has none",
     "answer not in vocabulary": "its answer is not among the file's answers",
-    "nothing to rearrange": "every object is already where it belongs",
+    "nothing to rearrange": "every object is already where it belongs, and no program asks for more",
+    "object twice": "names an object twice",
+    "too many objects": "wants more objects moved than the task shows",
+    "no program": "has no program, and the task's goals are predicates",
+    "program is wrong": "has a program that cannot be evaluated in its scene",
     "other scene": "belongs to another scene than the one given",
     "start off the map": "starts where the map has no room for the robot",
     "goal off the map": "no goal lies in navigable space",
     "unreachable goal": "no way leads from the start to a goal",
     "unknown object": "names an object that the scene does not have",
+    "object cannot be moved": "wants an object moved that the scene holds fast",
+    "object off the map": "an object starts, or is to go, where the map has no floor",
+    "out of reach": "the task's crosshair meets an object from nowhere, at its start or at its goal",
 }
 """Every check by name, with what its finding means."""
 
@@ -138,6 +145,7 @@ def validate(
         lambda episode: _ratio(episode, min_ratio),
         _goals,
         lambda episode: _category(episode, task),
+        lambda episode: _rearrangement(episode, task),
         _Words(),
     ]
     if scene is not None:
@@ -232,8 +240,22 @@ def _goals(episode: Episode) -> Iterator[Complaint]:
     best = _mapping(episode.info.get("info")).get("best_viewpoint_position")
     if isinstance(best, list) and _habitat_start(episode) == best:
         yield "best view point is the start", str(best)
-    if episode.objects and all(item.goal in (None, item.start) for item in episode.objects):
+    if episode.objects and not episode.program and all(item.goal in (None, item.start) for item in episode.objects):
         yield "nothing to rearrange", f"{len(episode.objects)} objects"
+    names = [item.id for item in episode.objects]
+    if len(set(names)) < len(names):
+        yield "object twice", max(names, key=names.count)
+
+
+def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Complaint]:
+    """Against what the task can show, and asks for."""
+    if task is None or task.rearrangement is None:
+        return
+    count, most = sum(item.goal not in (None, item.start) for item in episode.objects), task.rearrangement.max_objects
+    if count > most:
+        yield "too many objects", f"{count}, task {task.name} shows {most}"
+    if task.rearrangement.goal == "predicate" and episode.program is None:
+        yield "no program", f"task {task.name} asks for one"
 
 
 def _extras(episode: Episode) -> list[dict[str, Any]]:

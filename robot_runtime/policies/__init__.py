@@ -14,6 +14,7 @@ from robot_runtime.policies.python import load_python
 
 AGENTS: dict[str, str] = {
     "random": "robot_runtime.policies.baselines:Random",
+    "random-actions": "robot_runtime.policies.baselines:RandomActions",
     "forward-only": "robot_runtime.policies.baselines:ForwardOnly",
     "goal-follower": "robot_runtime.policies.baselines:GoalFollower",
     "oracle": "robot_runtime.policies.oracle:Oracle",

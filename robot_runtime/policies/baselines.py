@@ -1,6 +1,6 @@
 """The blind baselines of the Habitat paper (Savva et al., ICCV 2019, section 4 "Baselines").
 
-All three stop "when within 0.2m of the goal (computed using the difference of static goal and dynamic GPS
+All three of them stop "when within 0.2m of the goal (computed using the difference of static goal and dynamic GPS
 coordinates)". That radius is the paper's success distance and part of the agents' definition, so it does not follow the
 task's: under a looser success rule (0.36 m in the 2020 challenge) they are scored as published. Pass
 ``stop_distance_m`` to run a variant.
@@ -108,6 +108,22 @@ class GoalFollower(GoalSeeker):
         if abs(off_axis_rad) <= self._off_axis_rad:
             return Action.MOVE_FORWARD
         return Action.TURN_LEFT if off_axis_rad > 0 else Action.TURN_RIGHT
+
+
+class RandomActions(Policy):
+    """Takes every action of the task but ``stop`` with equal probability, until the task's steps are over.
+
+    For tasks whose goal is no point: the baselines of the paper need one.
+    """
+
+    name = "random-actions"
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        self._random = random_generator(seed)
+        self._actions = [action for action in task.actions if action is not Action.STOP]
+
+    def act(self, observation: Observation) -> Action:
+        return self._actions[self._random.integers(len(self._actions))]
 
 
 def offset_to_goal(observation: Observation) -> tuple[float, float]:

@@ -329,7 +329,7 @@ class Carrier:
     def _release_place(self, job: _Job) -> tuple[float, float]:
         """Some place from which the object can be put down at its goal."""
         goal = (job.goal.position[0], job.goal.position[1])
-        level = ObjectPose((*goal, job.item.start.position[2]), job.goal.quaternion)
+        level = rearrangement.at_height(job.goal, job.item.start)
         places = rearrangement.grab_places(self._task, self._world.scene, self._world.episode, job.item.id, level)
         return min(places, key=lambda place: math.dist(place, goal), default=goal)
 

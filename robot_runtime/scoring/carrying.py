@@ -39,9 +39,7 @@ def shortest_carry_m(
     """
     picks, drops = [], []
     for item in items:
-        goal = item.goal or item.start
-        # An object is carried at the height that it was taken at.
-        level = ObjectPose((goal.position[0], goal.position[1], item.start.position[2]), goal.quaternion)
+        level = rearrangement.at_height(item.goal or item.start, item.start)
         picks.append(_spread(_places(header, geodesic, item, item.start)))
         drops.append(_spread(_places(header, geodesic, item, level)))
     if not all(picks) or not all(drops):

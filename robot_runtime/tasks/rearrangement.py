@@ -13,7 +13,7 @@ import numpy as np
 
 from robot_runtime.episodes.brought import brought_objects
 from robot_runtime.episodes.episode import Episode, RearrangedObject
-from robot_runtime.episodes.program import subjects
+from robot_runtime.episodes.program import selections
 from robot_runtime.errors import EpisodeError
 from robot_runtime.objects import ObjectPose
 from robot_runtime.scene import Room, Scene, SceneObject
@@ -166,6 +166,11 @@ def all_categories(scene: Scene, episode: Episode) -> dict[str, str]:
     return {**{item.id: item.category for item in scene.objects}, **brought}
 
 
+def at_height(pose: ObjectPose, other: ObjectPose) -> ObjectPose:
+    """A pose at the height of another: an object is carried at the height that it was taken at, and may then fall."""
+    return replace(pose, position=(pose.position[0], pose.position[1], other.position[2]))
+
+
 def room_at(scene: Scene, x_m: float, y_m: float) -> Room | None:
     """The room around a point, the first by id where several are."""
     return min((room for room in scene.rooms if room.contains(x_m, y_m)), key=lambda room: room.id, default=None)
@@ -181,7 +186,7 @@ def _check_program(scene: Scene, episode: Episode) -> None:
     expressions = episode.program.expressions(where)
     episode.program.harm(where)
     categories = all_categories(scene, episode)
-    for selection in subjects(expressions):
+    for selection in selections(expressions):
         if selection.id is not None and selection.id not in categories:
             raise EpisodeError(f"{where}: there is no object {selection.id!r}", "name an object of the scene")
         if selection.id is None and selection.category not in categories.values():
