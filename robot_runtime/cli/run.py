@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -93,7 +94,7 @@ def run(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
     real_time: Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")] = False,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="After an episode that cannot be run, go on with the next.")
+        bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
 ) -> None:
     from robot_runtime.cli.console import console, error_console, progress_bar
@@ -120,12 +121,12 @@ def run(
     chosen_task = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
     chosen_scene = load_scene(find_scene(scene))
     check_policy(chosen_policy, chosen_task)
-    chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene)
+    failures: list[RuntimeFault] = []
+    chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None)
     folder = _log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
     _, robot_file = read_robot_file(robot)
     context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
 
-    failures: list[RuntimeFault] = []
     with ExitStack() as stack:
         stack.callback(chosen_policy.close)
         connected = stack.enter_context(load_robot(robot, context))
@@ -172,14 +173,26 @@ def run(
         raise failures[0]
 
 
-def _episodes(path: Path | None, count: int | None, seed: int, task: Task, scene: Scene) -> list[Episode]:
-    from robot_runtime.episodes import load_episodes
+def _episodes(
+    path: Path | None, count: int | None, seed: int, task: Task, scene: Scene, unreadable: list[RuntimeFault] | None
+) -> list[Episode]:
+    """The first ``count``; those that cannot be read go to ``unreadable`` if that is a list, else end everything."""
+    from robot_runtime.episodes import iter_readable
     from robot_runtime.episodes.generate import generate_episodes
 
     if path is None:
         return generate_episodes(scene, task, count or 3, seed)
-    loaded = load_episodes(path)
-    return loaded if count is None else loaded[:count]
+    read = []
+    for found in islice(iter_readable(path), count):
+        if not isinstance(found, RuntimeFault):
+            read.append(found)
+        elif unreadable is None:
+            raise found
+        else:
+            unreadable.append(found)
+    if unreadable and not read:
+        raise unreadable[0]
+    return read
 
 
 def agent_arguments(pairs: list[str]) -> dict[str, str]:

@@ -145,6 +145,8 @@ def add_statement(
         raise ConfigError(
             f"{log}: task {header.task.name!r} has no object that could be in view", "give verdicts on ObjectNav logs"
         )
+    if objects and header.task.kind != "rearrangement":
+        raise ConfigError(f"{log}: task {header.task.name!r} moves no objects", "give poses of rearrangement logs")
     evidence = read_evidence(log, header)
     evidence = replace(evidence, statements=(*evidence.statements, said))
     _write(evidence_path(log), evidence)

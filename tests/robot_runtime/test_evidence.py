@@ -83,6 +83,8 @@ class TestFile:
             add_statement(path, "Ada")
         with pytest.raises(ConfigError, match="no object that could be in view"):
             add_statement(record(synthetic.header(), [STOP]), "Ada", visible=True)
+        with pytest.raises(ConfigError, match="moves no objects"):
+            add_statement(path, "Ada", objects=MUG_AT_HOME)
 
     def test_no_room_to_write_leaves_what_was_there(self, record, monkeypatch: pytest.MonkeyPatch) -> None:
         path = record(objectnav(), NEAR)

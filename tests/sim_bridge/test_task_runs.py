@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from robot_runtime.cli.main import run_command
 from robot_runtime.episodes import r2r_ce
 from robot_runtime.episodes.episode import Episode, Goal, Instruction
+from robot_runtime.errors import EpisodeError
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
 from robot_runtime.scene import Scene, find_scene, load_scene
@@ -121,3 +123,20 @@ def test_episodes_of_another_kind_are_named(
     errors = capsys.readouterr().err
     assert "episode '0': has no instruction" in errors
     assert "R2R-CE" in errors
+
+
+def test_an_episode_that_cannot_be_read_is_told_and_the_others_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    synthetic_instructions(load_scene(find_scene("apartment")), tmp_path / "val.json.gz")
+    document = json.loads(gzip.decompress((tmp_path / "val.json.gz").read_bytes()))
+    document["episodes"][0]["start_position"] = "here"
+    (tmp_path / "odd.json").write_text(json.dumps(document), encoding="utf-8")
+    arguments = ["run", "--task", "vln_rxr_ce", "--episodes", str(tmp_path / "odd.json"), "--agent", "oracle"]
+    assert run_command([*arguments, "--out", str(tmp_path / "none")]) == EpisodeError.exit_code
+    assert list(tmp_path.glob("none/*.mcap")) == []
+    assert run_command([*arguments, "--keep-going", "--out", str(tmp_path / "logs")]) == EpisodeError.exit_code
+    assert len(list(tmp_path.glob("logs/*.mcap"))) == 1
+    printed = capsys.readouterr().err
+    for expected in ("not run:", "odd.json: episode 0 (id '0'): field 'start_position'"):
+        assert expected in printed
