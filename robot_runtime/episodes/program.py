@@ -173,7 +173,7 @@ def read_program(document: Any, where: str) -> Program:
     if not isinstance(document, Mapping):
         _fail(where, f"is not a mapping: {document!r:.60}", "write 'targets' and, if need be, 'do_no_harm'")
     _only(document, ("targets", "do_no_harm"), where)
-    targets, harm = document.get("targets"), document.get("do_no_harm")
+    targets, harm = _with_words(document.get("targets")), document.get("do_no_harm")
     if not isinstance(targets, list):
         _fail(f"{where}: targets", f"is not a list: {targets!r:.60}", "write a list of targets")
     if harm is not None and not isinstance(harm, Mapping):
@@ -310,6 +310,13 @@ def _constants(item: Mapping[str, Any], where: str) -> dict[str, float]:
     names = {name for group in CONSTANTS.values() for name in group} & item.keys()
     highest = {"min_fraction": 1.0, "min_iou": 1.0, "within_deg": 180.0}
     return {name: _number(item[name], f"{where}.{name}", 0, highest.get(name, math.inf)) for name in sorted(names)}
+
+
+def _with_words(item: Any) -> Any:
+    """YAML 1.1 takes a bare ``on`` for true: as a key, it is the predicate."""
+    if isinstance(item, Mapping):
+        return {"on" if key is True else key: _with_words(value) for key, value in item.items()}
+    return [_with_words(value) for value in item] if isinstance(item, list) else item
 
 
 # --- values ---------------------------------------------------------------------------------------------------------

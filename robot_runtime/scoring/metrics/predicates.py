@@ -44,6 +44,8 @@ MIN_FRACTION = 0.5
 
 NEXT_TO_M = 0.3
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Arrangement:
@@ -69,7 +71,7 @@ def is_on(a: Box, b: Box, gap_m: float = GAP_M) -> bool:
 
 def is_inside(a: Box, b: Box, min_fraction: float = MIN_FRACTION) -> bool:
     """Whether so much of ``a`` is in ``b``."""
-    return intersection_volume(a, b) >= min_fraction * a.volume
+    return intersection_volume(a, b) >= (min_fraction - _ROUNDING) * a.volume
 
 
 def is_next_to(a: Box, b: Box, within_m: float = NEXT_TO_M) -> bool:
