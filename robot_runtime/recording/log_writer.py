@@ -19,7 +19,6 @@ so a step that is there has its images; they stand apart, so a reader that needs
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,9 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState
 from robot_runtime.objects import ObjectPose
 from robot_runtime.recording import messages, serial
-from robot_runtime.recording.channels import CHANNELS, LOG_FORMAT
+from robot_runtime.recording.channels import CHANNELS
 from robot_runtime.recording.durable import DurableFile
+from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.streams import STREAMS
@@ -72,9 +72,8 @@ class LogWriter:
         """Everything up to the first step."""
         header, start_ns = self._header, self._header.start_ns
         self._mcap.start()
-        provenance = {**header.provenance, "scene_folder": str(header.scene.folder)}
-        self._mcap.add_metadata("provenance", {key: _text(value) for key, value in provenance.items()})
-        for name, media_type, data in _scene_files(header):
+        self._mcap.add_metadata("provenance", provenance_to_text(header))
+        for name, media_type, data in scene_files(header):
             self._mcap.add_attachment(create_time=0, log_time=start_ns, name=name, media_type=media_type, data=data)
         for channel in CHANNELS:
             schema = self._mcap.register_schema(channel.schema_name, channel.schema_encoding, channel.schema)
@@ -157,42 +156,3 @@ class LogWriter:
     def _add(self, stream: str, stamp_ns: int, sequence: int, data: bytes) -> None:
         channel = self._channels[STREAMS[stream].topic]
         self._mcap.add_message(channel, log_time=stamp_ns, publish_time=stamp_ns, sequence=sequence, data=data)
-
-
-def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
-    """The header without provenance and without the scene, of which name and digest remain."""
-    return {
-        "format": LOG_FORMAT,
-        "episode": serial.plain(header.episode),
-        "task": serial.plain(header.task),
-        "scene": {"name": header.scene.name, "digest": header.scene.digest},
-        "robot": header.robot,
-        "robot_config": serial.plain(header.robot_config),
-        "agent": header.agent,
-        "seed": header.seed,
-        "intrinsics": serial.plain(header.intrinsics),
-        "depth_unit_m": header.depth_unit_m,
-        "mount": list(header.mount),
-        "start_ns": header.start_ns,
-        "dataset": header.dataset,
-        "object_source": serial.plain(header.object_source),
-    }
-
-
-def _scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
-    """The scene folder without its meshes: (name, media type, content)."""
-    scene = header.scene
-    view_points = {
-        name: [[pose.x_m, pose.y_m, pose.yaw_rad] for pose in poses] for name, poses in scene.view_points.items()
-    }
-    return [
-        # JSON is YAML too, and is read a hundred times as fast.
-        ("scene.yaml", "application/yaml", json.dumps(serial.plain(scene.file), indent=1).encode()),
-        (scene.file.map, "application/yaml", json.dumps(scene.map.to_document("map.pgm"), indent=1).encode()),
-        ("map.pgm", "image/x-portable-graymap", scene.map.to_pgm()),
-        ("view_points.json", "application/json", json.dumps(view_points).encode()),
-    ]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else serial.dumps(value).decode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,23 +15,15 @@ from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, McapRecord, Message, MessageIndex, Metadata
 from typing_extensions import Self
 
-from robot_runtime import config
-from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError, RecordingError, SceneError
-from robot_runtime.geometry import SE2
-from robot_runtime.hal import BaseState, Intrinsics, RgbdFrame
-from robot_runtime.maps import MapFile, OccupancyMap
-from robot_runtime.objects import ObjectPose, ObjectSource
-from robot_runtime.policies.policy import Observation
-from robot_runtime.recording import images, serial
+from robot_runtime.hal import BaseState, RgbdFrame
+from robot_runtime.objects import ObjectPose
+from robot_runtime.recording import images, observations, serial
 from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
+from robot_runtime.recording.header import header_from_json
 from robot_runtime.recording.scan import Damaged, LogFile, Span
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
-from robot_runtime.scene import Scene, SceneFile
-from robot_runtime.sensors import SENSORS, Moment
 from robot_runtime.streams import STREAMS
-from robot_runtime.tasks import objectnav
-from robot_runtime.tasks.task import Task
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
@@ -123,7 +115,7 @@ class LogReader:
                         record = _step(data, phase_s.get(message.sequence, {}), objects)
                     except (KeyError, ValueError, TypeError) as error:
                         raise self._not_understood(f"step {message.sequence}", error) from error
-                    self._digests[record.index] = {k: v for k, v in data["observation"].items() if "crc32" in v}
+                    self._digests[record.index] = observations.digests_of(data["observation"])
                     if image_chunk is not None:
                         self._image_chunks[record.index] = image_chunk
                     yield self.with_images(record) if images else record
@@ -136,22 +128,9 @@ class LogReader:
         Raises:
             RecordingError: if the log holds no images of that step, or the images made from them are others.
         """
-        frame = self.frame(record)
-        task, scene = self.header.task, self.header.scene
-        moment = Moment(task, frame, SE2(), SE2(), None, None, objectnav.object_category_ids(task, scene))
-        observation: Observation = {}
-        for name in task.sensors:
-            if name in record.observation:
-                observation[name] = record.observation[name]
-            elif name in (digests := self._digests.get(record.index, {})):
-                observation[name] = SENSORS[name].value(moment)
-                if serial.array_to_json(observation[name]) != digests[name]:
-                    raise RecordingError(
-                        f"{self.path}: step {record.index}: observation {name!r} made from the logged frame is not "
-                        "the one that the policy saw",
-                        "read the log with the version that its provenance names, or use frame(): what the camera saw",
-                    )
-        return replace(record, frame=frame, observation=observation)
+        where = f"{self.path}: step {record.index}"
+        digests = self._digests.get(record.index, {})
+        return observations.with_images(self.header, record, self.frame(record), digests, where)
 
     def frame(self, record: StepRecord) -> RgbdFrame:
         """The camera's images of a step that :meth:`steps` has given.
@@ -220,18 +199,18 @@ class LogReader:
                 f"{self.path}: has log format {data['format']}, this version reads {LOG_FORMAT}",
                 "read it with the version that its provenance names",
             )
-        provenance: dict[str, Any] = {}
+        provenance: dict[str, str] = {}
         attachments: dict[str, bytes] = {}
         for span in self._file.spans:
             if span.opcode == Opcode.METADATA:
                 record = self._file.record(span, Metadata.read)
                 if record.name == "provenance":
-                    provenance = {key: _value(text) for key, text in record.metadata.items()}
+                    provenance = record.metadata
             elif span.opcode == Opcode.ATTACHMENT:
                 attachment = self._file.record(span, Attachment.read)
                 attachments[attachment.name] = attachment.data
         try:
-            return _header(self.path, data, attachments, provenance)
+            return header_from_json(self.path, data, attachments, provenance)
         except (KeyError, ValueError, TypeError, ConfigError, SceneError) as error:
             raise self._not_understood("its header", error) from error
 
@@ -266,45 +245,10 @@ def _index_chunks(file: LogFile) -> Iterator[_Chunk]:
         yield _Chunk(span, None)
 
 
-def _header(
-    path: Path, data: dict[str, Any], attachments: dict[str, bytes], provenance: dict[str, Any]
-) -> EpisodeHeader:
-    where = f"{path}: /episode"
-    x, y, z = data["mount"]
-    return EpisodeHeader(
-        episode=config.parse(data["episode"], Episode, f"{where}: episode"),
-        task=config.parse(data["task"], Task, f"{where}: task"),
-        scene=_scene(path, data["scene"]["digest"], attachments, Path(provenance.get("scene_folder", path.parent))),
-        robot=data["robot"],
-        robot_config=data["robot_config"],
-        agent=data["agent"],
-        seed=data["seed"],
-        intrinsics=Intrinsics(**data["intrinsics"]),
-        depth_unit_m=float(data["depth_unit_m"]),
-        mount=(float(x), float(y), float(z)),
-        start_ns=data["start_ns"],
-        provenance=provenance,
-        dataset=data.get("dataset", ""),  # logs of the first days have none
-        object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
-    )
-
-
-def _scene(path: Path, digest: str, attachments: dict[str, bytes], folder: Path) -> Scene:
-    file = config.parse(json.loads(attachments["scene.yaml"]), SceneFile, f"{path}: scene.yaml")
-    map_file = config.parse(json.loads(attachments[file.map]), MapFile, f"{path}: {file.map}")
-    occupancy = OccupancyMap.decode(map_file, attachments[map_file.image], f"{path}: {file.map}")
-    view_points = {
-        name: tuple(SE2(*pose) for pose in poses) for name, poses in json.loads(attachments["view_points.json"]).items()
-    }
-    return Scene(folder, file, occupancy, view_points, digest)
-
-
 def _step(
     data: dict[str, Any], phase_s: dict[str, float], objects: Mapping[int | None, Mapping[str, ObjectPose]]
 ) -> StepRecord:
-    observation = {
-        name: serial.array_from_json(array) for name, array in data["observation"].items() if "data" in array
-    }
+    observation = observations.numbers_of(data["observation"])
     frame = RgbdFrame(data["frame"]["stamp_ns"], np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32))
     since = (data.get("objects") or {}).get("since")
     if since not in objects:
@@ -316,16 +260,6 @@ def _step(
 def _loads(message: Message) -> dict[str, Any]:
     result: dict[str, Any] = json.loads(message.data)
     return result
-
-
-def _value(text: str) -> Any:
-    """Metadata are strings; lists and dictionaries were written as JSON."""
-    if not text.startswith(("{", "[")):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 _DECODERS: dict[str, tuple[str, Any]] = {

@@ -272,7 +272,7 @@ class TestTornAndForeign:
 
     def test_a_header_that_makes_no_sense(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         header = synthetic.header()
-        monkeypatch.setattr("robot_runtime.recording.log_writer._scene_files", lambda _: [])
+        monkeypatch.setattr("robot_runtime.recording.log_writer.scene_files", lambda _: [])
         recorder = Recorder(tmp_path)
         synthetic.play(recorder, header, synthetic.drive(header, [STOP]))
         assert recorder.path is not None

@@ -1,0 +1,113 @@
+"""An episode's header as what a log holds of it, and back: JSON, the scene's files without meshes, provenance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from robot_runtime import config
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Intrinsics
+from robot_runtime.maps import MapFile, OccupancyMap
+from robot_runtime.objects import ObjectSource
+from robot_runtime.recording import serial
+from robot_runtime.recording.channels import LOG_FORMAT
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.scene import Scene, SceneFile
+from robot_runtime.tasks.task import Task
+
+
+def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
+    """The header without provenance and without the scene, of which name and digest remain."""
+    return {
+        "format": LOG_FORMAT,
+        "episode": serial.plain(header.episode),
+        "task": serial.plain(header.task),
+        "scene": {"name": header.scene.name, "digest": header.scene.digest},
+        "robot": header.robot,
+        "robot_config": serial.plain(header.robot_config),
+        "agent": header.agent,
+        "seed": header.seed,
+        "intrinsics": serial.plain(header.intrinsics),
+        "depth_unit_m": header.depth_unit_m,
+        "mount": list(header.mount),
+        "start_ns": header.start_ns,
+        "dataset": header.dataset,
+        "object_source": serial.plain(header.object_source),
+    }
+
+
+def scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
+    """The scene folder without its meshes: (name, media type, content)."""
+    scene = header.scene
+    view_points = {
+        name: [[pose.x_m, pose.y_m, pose.yaw_rad] for pose in poses] for name, poses in scene.view_points.items()
+    }
+    return [
+        # JSON is YAML too, and is read a hundred times as fast.
+        ("scene.yaml", "application/yaml", json.dumps(serial.plain(scene.file), indent=1).encode()),
+        (scene.file.map, "application/yaml", json.dumps(scene.map.to_document("map.pgm"), indent=1).encode()),
+        ("map.pgm", "image/x-portable-graymap", scene.map.to_pgm()),
+        ("view_points.json", "application/json", json.dumps(view_points).encode()),
+    ]
+
+
+def provenance_to_text(header: EpisodeHeader) -> dict[str, str]:
+    """Provenance, and where the scene's meshes are, as texts by name; what is no text is JSON."""
+    provenance = {**header.provenance, "scene_folder": str(header.scene.folder)}
+    return {key: value if isinstance(value, str) else serial.dumps(value).decode() for key, value in provenance.items()}
+
+
+def header_from_json(
+    path: Path, data: Mapping[str, Any], files: Mapping[str, bytes], provenance: Mapping[str, str]
+) -> EpisodeHeader:
+    """The inverse of the three functions above.
+
+    Args:
+        path: of the recording, for messages; its folder stands for a scene folder that provenance does not name.
+
+    Raises:
+        KeyError, ValueError, TypeError, ConfigError, SceneError: something is missing or is not what it should be.
+    """
+    where = f"{path}: /episode"
+    said = {key: _value(text) for key, text in provenance.items()}
+    x, y, z = data["mount"]
+    return EpisodeHeader(
+        episode=config.parse(data["episode"], Episode, f"{where}: episode"),
+        task=config.parse(data["task"], Task, f"{where}: task"),
+        scene=_scene(path, data["scene"]["digest"], files, Path(said.get("scene_folder", path.parent))),
+        robot=data["robot"],
+        robot_config=data["robot_config"],
+        agent=data["agent"],
+        seed=data["seed"],
+        intrinsics=Intrinsics(**data["intrinsics"]),
+        depth_unit_m=float(data["depth_unit_m"]),
+        mount=(float(x), float(y), float(z)),
+        start_ns=data["start_ns"],
+        provenance=said,
+        dataset=data.get("dataset", ""),  # logs of the first days have none
+        object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
+    )
+
+
+def _scene(path: Path, digest: str, files: Mapping[str, bytes], folder: Path) -> Scene:
+    file = config.parse(json.loads(files["scene.yaml"]), SceneFile, f"{path}: scene.yaml")
+    map_file = config.parse(json.loads(files[file.map]), MapFile, f"{path}: {file.map}")
+    occupancy = OccupancyMap.decode(map_file, files[map_file.image], f"{path}: {file.map}")
+    view_points = {
+        name: tuple(SE2(*pose) for pose in poses) for name, poses in json.loads(files["view_points.json"]).items()
+    }
+    return Scene(folder, file, occupancy, view_points, digest)
+
+
+def _value(text: str) -> Any:
+    """Metadata are strings; lists and dictionaries were written as JSON."""
+    if not text.startswith(("{", "[")):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

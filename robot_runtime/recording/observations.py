@@ -1,0 +1,53 @@
+"""The images that a policy was given, made again from the logged frame: a recording holds their digests only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from robot_runtime.errors import RecordingError
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import RgbdFrame
+from robot_runtime.policies.policy import Observation
+from robot_runtime.recording import serial
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.sensors import SENSORS, Moment
+from robot_runtime.tasks import objectnav
+
+
+def numbers_of(observation: Mapping[str, Any]) -> Observation:
+    """What a step's JSON says of an observation, without its images."""
+    return {name: serial.array_from_json(array) for name, array in observation.items() if "data" in array}
+
+
+def digests_of(observation: Mapping[str, Any]) -> dict[str, Any]:
+    """What a step's JSON says of an observation's images."""
+    return {name: array for name, array in observation.items() if "crc32" in array}
+
+
+def with_images(
+    header: EpisodeHeader, record: StepRecord, frame: RgbdFrame, digests: Mapping[str, Any], where: str
+) -> StepRecord:
+    """A step with its frame, and with the observation's images, made from the frame.
+
+    Args:
+        record: without them. digests: of the observation's images, by sensor. where: for messages: file and step.
+
+    Raises:
+        RecordingError: if an image is not the one that the policy saw.
+    """
+    task = header.task
+    moment = Moment(task, frame, SE2(), SE2(), None, None, objectnav.object_category_ids(task, header.scene))
+    observation: Observation = {}
+    for name in task.sensors:
+        if name in record.observation:
+            observation[name] = record.observation[name]
+        elif name in digests:
+            observation[name] = SENSORS[name].value(moment)
+            if serial.array_to_json(observation[name]) != digests[name]:
+                raise RecordingError(
+                    f"{where}: observation {name!r} made from the logged frame is not the one that the policy saw",
+                    "read the log with the version that its provenance names, or use frame(): what the camera saw",
+                )
+    return replace(record, frame=frame, observation=observation)
