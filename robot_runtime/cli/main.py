@@ -11,7 +11,20 @@ import typer
 from typer.core import TyperGroup
 
 from robot_runtime import __version__, policy_bench
-from robot_runtime.cli import compare, episodes, info, policy, questions, recover, report, run, scene, score, verdict
+from robot_runtime.cli import (
+    compare,
+    episodes,
+    info,
+    policy,
+    questions,
+    recover,
+    report,
+    run,
+    scene,
+    score,
+    serve,
+    verdict,
+)
 from robot_runtime.cli.console import error_console
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.scoring import bench as score_bench
@@ -19,7 +32,7 @@ from robot_runtime.scoring import bench as score_bench
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
 
-_GROUPS = ("scene", "episodes", "policy", "bench")
+_GROUPS = ("scene", "episodes", "policy", "serve", "bench")
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -50,11 +63,15 @@ def build_app() -> TyperGroup:
         "policy": typer.Typer(
             help="Inspect, validate, time and compare policies.", no_args_is_help=True, rich_markup_mode=None
         ),
+        "serve": typer.Typer(
+            help="Let other software's clients drive the robot.", no_args_is_help=True, rich_markup_mode=None
+        ),
         "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
     }
     app.callback()(_global_options)
     for module in (
         run,
+        serve,
         score,
         compare,
         report,

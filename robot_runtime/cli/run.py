@@ -122,8 +122,10 @@ def run(
     chosen_scene = load_scene(find_scene(scene))
     check_policy(chosen_policy, chosen_task)
     failures: list[RuntimeFault] = []
-    chosen_episodes = _episodes(episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None)
-    folder = _log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
+    chosen_episodes = choose_episodes(
+        episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
+    )
+    folder = log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
     _, robot_file = read_robot_file(robot)
     context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
 
@@ -173,10 +175,10 @@ def run(
         raise failures[0]
 
 
-def _episodes(
+def choose_episodes(
     path: Path | None, count: int | None, seed: int, task: Task, scene: Scene, unreadable: list[RuntimeFault] | None
 ) -> list[Episode]:
-    """The first ``count``; those that cannot be read go to ``unreadable`` if that is a list, else end everything."""
+    """The first ``count``; one that cannot be read goes to ``unreadable`` if that is a list, else ends everything."""
     from robot_runtime.episodes import iter_readable
     from robot_runtime.episodes.generate import generate_episodes
 
@@ -206,7 +208,8 @@ def agent_arguments(pairs: list[str]) -> dict[str, str]:
     return arguments
 
 
-def _log_folder(out: Path | None, overwrite: bool, agent: str, task: str) -> Path:
+def log_folder(out: Path | None, overwrite: bool, agent: str, task: str) -> Path:
+    """Where logs go, emptied of logs if it may be. Raises ``ConfigError``."""
     if out is None:
         stamp = utc_now_iso().split("+")[0].replace(":", "").replace("-", "")
         out = Path("logs") / f"{stamp}-{agent.replace(':', '.')}-{task}"

@@ -1,0 +1,126 @@
+"""``robot-runtime serve robothor``: another program's client drives the robot; episodes are logged and scored."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.cli import completion
+from robot_runtime.errors import ConfigError
+
+TOKEN_VARIABLE = "ROBOT_RUNTIME_TOKEN"
+
+_HELP = """Serve episodes to ai2thor's robot client and print their scores when all were run.
+
+Only programs that know the token can drive the robot; it is printed at the start. The server listens on this machine
+alone unless --host says otherwise. The protocol is not encrypted: beyond a network that you trust, use a tunnel.
+
+Examples:
+
+    robot-runtime serve robothor --task objectnav_robothor2021
+
+    robot-runtime serve robothor --robot my_robot.yaml --scene scenes/flat --episodes val.json.gz --host 192.168.1.5
+"""
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["serve"].command("robothor", help=_HELP)(robothor)
+
+
+def robothor(
+    robot: Annotated[
+        str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
+    ] = "sim",
+    scene: Annotated[
+        str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
+    ] = "apartment",
+    task: Annotated[
+        str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)
+    ] = "objectnav_robothor2021",
+    episodes: Annotated[
+        Path | None, typer.Option(help="Episode file (RoboTHOR or Habitat). Without it, episodes are generated.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-CLIENT-TASK.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
+    real_time: Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 9200,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: a new one, printed."),
+    ] = None,
+    client_timeout: Annotated[
+        float, typer.Option(min=1, max=86400, help="Seconds of silence after which a client has lost its episode.")
+    ] = 60.0,
+) -> None:
+    from robot_runtime.cli.console import console, error_console
+    from robot_runtime.cli.run import choose_episodes, log_folder
+    from robot_runtime.cli.score import print_scores
+    from robot_runtime.recording.writer import Recorder
+    from robot_runtime.robots import RobotContext, load_robot, read_robot_file
+    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.servers.robothor import AGENT_NAME, RobothorServer
+    from robot_runtime.tasks.task import load_task
+
+    password = token or secrets.token_urlsafe(16)
+    check_token(password, host)
+    chosen_task = load_task(task)
+    chosen_scene = load_scene(find_scene(scene))
+    chosen = choose_episodes(episodes, count, seed, chosen_task, chosen_scene, None)
+    folder = log_folder(out, overwrite, AGENT_NAME, chosen_task.name)
+    _, robot_file = read_robot_file(robot)
+
+    with ExitStack() as stack:
+        connected = stack.enter_context(
+            load_robot(robot, RobotContext.of(chosen_task, chosen_scene, chosen, seed, real_time))
+        )
+        recorder = Recorder(folder)
+        stack.callback(recorder.close)
+        stack.callback(error_console.print, f"logs: {folder}", soft_wrap=True)
+        server = stack.enter_context(
+            RobothorServer(
+                connected,
+                chosen_task,
+                chosen_scene,
+                chosen,
+                password,
+                (host, port),
+                (recorder,),
+                client_timeout_s=client_timeout,
+                seed=seed,
+                robot_config=asdict(robot_file),
+                dataset=str(episodes or ""),
+                on_refused=lambda error: error_console.print(f"refused: {error.message}", soft_wrap=True, markup=False),
+            )
+        )
+        shown = password if token is None else "TOKEN"
+        console.print(f"serving {len(chosen)} episodes of {chosen_task.name} on port {server.port}", soft_wrap=True)
+        console.print(f'client: Controller(host="robot:{shown}@{host}", port={server.port})', soft_wrap=True)
+        server.serve()
+    print_scores([folder], console)
+
+
+def check_token(token: str, host: str) -> None:
+    """Whether a token can be written into a URL, and is long enough for where it is needed. Raises ``ConfigError``."""
+    if not (token.isascii() and token.replace("-", "").replace("_", "").isalnum()):
+        raise ConfigError("the token has characters that a URL cannot carry", "use letters, digits, - and _")
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if len(token) < 16 and not local:
+        raise ConfigError(
+            f"a token of {len(token)} characters is too short for the network that {host!r} is in",
+            "use 16 or more, or leave it out and get one",
+        )

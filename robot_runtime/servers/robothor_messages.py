@@ -1,0 +1,119 @@
+"""What goes over the wire of the RoboTHOR robot protocol: requests as they are understood, events as they are written.
+
+``robot_runtime.servers.robothor`` has the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from robot_runtime.actions import ROBOTHOR
+from robot_runtime.episodes.robothor import AGENT_HEIGHT_M
+from robot_runtime.geometry import SE2, ros_to_thor_position, tilt_to_thor_horizon_deg, yaw_to_thor_rotation_deg
+from robot_runtime.policies.policy import Observation
+from robot_runtime.servers.exchange import Refused
+from robot_runtime.tasks.task import Task, TrainingCamera
+
+_ENVELOPE = frozenset({"action", "sequenceId", "agentId", "renderImage"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One ``/step``, checked as far as it can be without the episode."""
+
+    action: str
+    sequence: int
+    images: bool
+    arguments: Mapping[str, Any]
+
+
+def parse_request(body: bytes) -> Request:
+    """The request in a body. Raises ``Refused`` for anything that the client would not send."""
+    try:
+        document = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"the request is not JSON: {str(error)[:200]}", "send what ai2thor's Controller sends") from error
+    if not isinstance(document, dict):
+        raise Refused("the request is not an object", 'send {"action": ..., "sequenceId": 0, "agentId": 0}')
+    action = document.get("action")
+    if not isinstance(action, str) or len(action) > 100:
+        raise Refused("'action' is missing or not a short text", f"use one of {', '.join(ROBOTHOR.spellings)}")
+    sequence = document.get("sequenceId", 0)
+    if isinstance(sequence, bool) or not isinstance(sequence, int) or not 0 <= sequence < 2**53:
+        raise Refused("'sequenceId' is not a whole number from 0", "count requests from 1, or leave it at 0")
+    if document.get("agentId", 0) != 0:
+        raise Refused("there is one agent, 0", "leave agent_id at 0")
+    images = document.get("renderImage", True)
+    if not isinstance(images, bool):
+        raise Refused("'renderImage' is neither true nor false", "use the controller's 'headless'")
+    arguments = {name: value for name, value in document.items() if name not in _ENVELOPE}
+    return Request(action, sequence, images, arguments)
+
+
+def number(name: str, value: object) -> float:
+    """An argument's value. Raises ``Refused`` for anything but a number of sensible size."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
+        raise Refused(f"{name}: {str(value)[:100]!r} is not a number that means something", "give numbers")
+    return float(value)
+
+
+def check_size(name: str, value: object, own: float, task: Task) -> None:
+    """Raises ``Refused`` if the size of a motion, step or angle is not the task's."""
+    if not math.isclose(number(name, value), own, rel_tol=1e-3):
+        raise Refused(
+            f"{name} is {value}, task {task.name!r} has {own:g}", "leave it out, or serve the task that the agent knows"
+        )
+
+
+def event(camera: TrainingCamera, action: str, success: bool, code: str, message: str) -> dict[str, Any]:
+    """What every event has: the client and the challenge's code read these fields."""
+    return {
+        "agentId": 0,
+        "screenWidth": camera.width,
+        "screenHeight": camera.height,
+        "lastAction": action,
+        "lastActionSuccess": success,
+        "errorCode": code,
+        "errorMessage": message,
+        "actionReturn": None,
+        "collided": False,
+        "objects": [],  # a robot does not know what it sees
+        "inventoryObjects": [],
+    }
+
+
+def agent(pose: SE2, tilt_rad: float) -> dict[str, Any]:
+    """A pose (map) and a camera tilt as an event's ``agent``."""
+    x, _, z = ros_to_thor_position(pose.x_m, pose.y_m, 0.0)
+    return {
+        "name": "agent",
+        "position": {"x": x, "y": AGENT_HEIGHT_M, "z": z},
+        "rotation": {"x": 0.0, "y": yaw_to_thor_rotation_deg(pose.yaw_rad), "z": 0.0},
+        "cameraHorizon": tilt_to_thor_horizon_deg(tilt_rad),
+    }
+
+
+def pack(sequence: int, agent_event: dict[str, Any], camera: TrainingCamera, observation: Observation) -> bytes:
+    """One answer; ``observation`` is empty where no image is wanted, and has metres or the task's normalised depth."""
+    image, depth = [], []
+    if "rgb" in observation:
+        image.append(observation["rgb"].tobytes())
+    if "depth" in observation:
+        metres = observation["depth"].astype(np.float64)
+        if camera.depth_normalized:
+            metres = camera.depth_min_m + metres * (camera.depth_max_m - camera.depth_min_m)
+        depth.append(metres.tobytes())
+    metadata = {"sequenceId": sequence, "agents": [agent_event]}
+    packed: bytes = msgpack.packb({"image": image, "image_depth": depth, "metadata": metadata}, use_bin_type=True)
+    return packed
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
