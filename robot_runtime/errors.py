@@ -110,6 +110,10 @@ class PackageError(PolicyError):
     """A policy package is incomplete, damaged, contradicts itself, or tries what it must not."""
 
 
+class CheckpointError(PolicyError):
+    """A training framework's checkpoint cannot be read, is of another kind than was said, or contradicts itself."""
+
+
 class PolicyMismatch(PolicyError):
     """A policy was trained with another camera, other actions or another goal than the task or robot has."""
 

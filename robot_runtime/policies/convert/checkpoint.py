@@ -1,0 +1,195 @@
+"""Reading ``torch.save``'s files, old and new, and TorchScript's weights, without torch and without running them.
+
+The new format (torch 1.6 on) is a zip of ``data.pkl`` and one file for each storage; the old one is five pickles in a
+row, then the storages (torch ``torch/serialization.py``). Published DD-PPO checkpoints are of the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.errors import CheckpointError
+from robot_runtime.policies.convert.pickles import (
+    Inert,
+    Storage,
+    StoredTensor,
+    UnsafePickle,
+    item_size,
+    load,
+    load_bytes,
+    storage_type,
+)
+
+MAX_BYTES = 1 << 32
+_MAX_MEMBERS = 1 << 16
+_MAGIC = 0x1950A86A20F9469CFC6C
+_PROTOCOL = 1001
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file's content.
+
+    Attributes:
+        data: what was saved, of plain containers, numbers, text, :class:`StoredTensor` and :class:`Inert`.
+        sha256: of the file.
+    """
+
+    path: Path
+    sha256: str
+    data: Any
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """A checkpoint's content; no code in it is run, whatever it holds.
+
+    Raises:
+        CheckpointError: there is no such file, it is none of torch's, is damaged, or asks for what data does not need.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise CheckpointError(f"{path}: has more than {MAX_BYTES} bytes", "check that it is a checkpoint")
+        content = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}", "give a checkpoint's path") from error
+    try:
+        read = _read_zip if content.startswith(b"PK\x03\x04") else _read_old
+        data = read(content)
+    except (UnsafePickle, zipfile.BadZipFile, KeyError, EOFError, RuntimeError, NotImplementedError) as error:
+        raise CheckpointError(
+            f"{path}: is not a checkpoint that torch.save wrote: {error}", "download or save it again"
+        ) from error
+    return Checkpoint(path, hashlib.sha256(content).hexdigest(), data)
+
+
+def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:
+    """A mapping of names to tensors as arrays, as a ``state_dict`` is.
+
+    Raises:
+        CheckpointError: it is no such mapping, or a tensor contradicts its storage or holds NaN or infinity.
+    """
+    if not isinstance(found, Mapping) or not found:
+        raise CheckpointError(f"{path}: {where} holds no tensors", "check that the checkpoint is of this framework")
+    arrays = {}
+    for name, value in found.items():
+        if not isinstance(name, str) or not isinstance(value, StoredTensor):
+            raise CheckpointError(
+                f"{path}: {where}: {name!r} is not a tensor", "save the model's state_dict(), and nothing else, there"
+            )
+        try:
+            array = value.array()
+        except UnsafePickle as error:
+            raise CheckpointError(f"{path}: {where}: {name}: {error}", "download or save it again") from error
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise CheckpointError(
+                f"{path}: {where}: {name} holds {int((~np.isfinite(array)).sum())} numbers that are not finite",
+                "the training had diverged: convert an earlier checkpoint",
+            )
+        arrays[name] = array
+    return arrays
+
+
+def state_of(path: Path, data: Any) -> dict[str, Array]:
+    """The tensors of a module, whether its ``state_dict`` was saved or itself as TorchScript (``clip``'s files).
+
+    Raises:
+        CheckpointError: it is neither.
+    """
+    if isinstance(data, Inert):
+        found: dict[str, StoredTensor] = {}
+        _module_tensors(data, "", found, 0)
+        return tensors_in(path, found, "the module")
+    return tensors_in(path, data, "the file")
+
+
+def _module_tensors(module: Inert, prefix: str, found: dict[str, StoredTensor], depth: int) -> None:
+    state = module.state
+    if not isinstance(state, dict) or depth > 64:
+        return
+    for name, value in state.items():
+        if isinstance(value, StoredTensor):
+            found[f"{prefix}{name}"] = value
+        elif isinstance(value, Inert):
+            _module_tensors(value, f"{prefix}{name}.", found, depth + 1)
+
+
+def _read_zip(content: bytes) -> Any:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = archive.namelist()
+        if len(names) > _MAX_MEMBERS or len(set(names)) < len(names):
+            raise UnsafePickle("a zip with too many members, or two of one name")
+        pickles = [name for name in names if name.count("/") == 1 and name.endswith("/data.pkl")]
+        if len(pickles) != 1:
+            raise UnsafePickle("there is no data.pkl in it")
+        root = pickles[0].removesuffix("data.pkl")
+        if f"{root}byteorder" in names and _member(archive, f"{root}byteorder").strip() != b"little":
+            raise UnsafePickle("its numbers are big-endian")
+        known: dict[str, Storage] = {}
+
+        def storage(pid: Any) -> Storage:
+            dtype, key, count = _persistent(pid)
+            if key not in known:
+                known[key] = Storage(dtype, count, _member(archive, f"{root}data/{key}"))
+            return known[key]
+
+        return load_bytes(_member(archive, pickles[0]), storage)
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:  # so none is larger than the file
+        raise UnsafePickle(f"{name} is compressed, which torch.save never does")
+    return archive.read(name)
+
+
+def _read_old(content: bytes) -> Any:
+    file = io.BytesIO(content)
+    if load(file) != _MAGIC or load(file) != _PROTOCOL:
+        raise UnsafePickle("it begins like no checkpoint")
+    system = load(file)
+    if not isinstance(system, dict) or system.get("little_endian") is not True:
+        raise UnsafePickle("its numbers are big-endian")
+    known: dict[str, Storage] = {}
+
+    def storage(pid: Any) -> Any:
+        if isinstance(pid, tuple) and len(pid) > 1 and pid[0] == "module":
+            return pid[1]  # a class with its source, where a module was pickled whole
+        dtype, key, count = _persistent(pid)
+        if len(pid) > 5 and pid[5] is not None:
+            raise UnsafePickle("storages that are views, which torch wrote before 0.4")
+        return known.setdefault(key, Storage(dtype, count))
+
+    data = load(file, storage)
+    keys = load(file)
+    if not isinstance(keys, list) or set(keys) != set(known):
+        raise UnsafePickle("its storages are not those of its tensors")
+    for key in keys:
+        _fill(file, known[key])
+    return data
+
+
+def _fill(file: BinaryIO, storage: Storage) -> None:
+    size = file.read(8)
+    if len(size) < 8 or struct.unpack("<q", size)[0] != storage.count:
+        raise UnsafePickle("it ends before its storages do, or they have other sizes than its tensors say")
+    storage.data = file.read(storage.count * item_size(storage.dtype))
+
+
+def _persistent(pid: Any) -> tuple[str, str, int]:
+    if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage":
+        raise UnsafePickle("it refers to something that is no storage")
+    _, kind, key, _, count = pid[:5]
+    if not isinstance(key, str) or not key.isdigit() or type(count) is not int or not 0 <= count <= MAX_BYTES:
+        raise UnsafePickle(f"a storage named {key!r} of {count!r} numbers")
+    return storage_type(kind), key, count
