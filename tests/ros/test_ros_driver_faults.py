@@ -20,6 +20,7 @@ from ros_processes import Program, eventually
 from drivers.ros_locobot.driver import make_robot
 from drivers.ros_locobot.errors import ClockSkew, DepthUnit, FrozenCamera, SecondPublisher
 from robot_runtime.actions import Displacement
+from robot_runtime.clock import NS_PER_S
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Halt, PoseStatus, Robot, Velocity, Zone
 from robot_runtime.motion import MotionController
@@ -227,6 +228,7 @@ def test_a_second_publisher_is_refused_at_connection_and_ends_a_run(spawn: Any) 
 @pytest.mark.parametrize(("skew_s", "says"), [(3.0, "in the future"), (-3.0, "stamps 3.0")])
 def test_clocks_that_disagree_are_told_from_silence(fault: Any, skew_s: float, says: str) -> None:
     with robot() as made:
+        made.clock.sleep_until(4 * NS_PER_S)  # no stamp can lie before the beginning
         fault("clock_skew_s", skew_s)
 
         def look() -> None:  # waiting or reading, whichever comes first
