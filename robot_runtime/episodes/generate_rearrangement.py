@@ -340,7 +340,9 @@ class _Drawer:
             bare = Episode("", self._scene.name, SE2(), ())
             level = rearrangement.at_height(pose, candidate.pose)
             places = rearrangement.grab_places(self._task, self._scene, bare, candidate.item.id, level)
-            return any(self._main[self._scene.map.to_cell(*place)] for place in places)
+            there = {_bin(place, pose) for place in places if self._is_main(*place)}
+            # It is let go as far ahead as it was grabbed.
+            return any(_bin(place, candidate.pose) in there for place in stands)
         dx, dy = (pose.position[axis] - candidate.pose.position[axis] for axis in (0, 1))
         return any(
             self._is_main(x_m + dx, y_m + dy)
@@ -447,3 +449,8 @@ class _Drawer:
             objects=objects,
             program=Program(targets) if targets else None,
         )
+
+
+def _bin(place: _Point, pose: ObjectPose) -> int:
+    """How far an object is from a place, in tenths of a metre."""
+    return round(10 * math.dist(place, pose.position[:2]))

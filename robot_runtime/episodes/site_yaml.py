@@ -135,7 +135,7 @@ class Record(TypedDict):
     reference_path: NotRequired[list[PointOrFloor]]
     question: NotRequired[QuestionRecord]
     objects: NotRequired[list[ObjectRecord]]
-    program: NotRequired[dict[str, JsonValue]]
+    program: NotRequired[Any]
     info: NotRequired[dict[str, JsonValue]]
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robot_runtime.actions import Action
 from robot_runtime.episodes.episode import RearrangedObject
@@ -40,16 +41,23 @@ _ORDERED = 6
 _MOST_STEERING = 4
 _MOST_PLANS = 4
 _NO_WAY_M = 1e6
+_SAME_PLACE_M = 0.02
+_BIN_M = 0.1
 
 
 @dataclass(frozen=True)
 class _Job:
-    """One object and where it is to go; ``off_m`` and ``off_rad``: how far from there is still right."""
+    """One object and where it is to go.
+
+    Attributes:
+        off_m, off_rad: how far from there is still right. goes_back: whether it only goes where it was taken.
+    """
 
     item: RearrangedObject
     goal: ObjectPose
     off_m: float
     off_rad: float
+    goes_back: bool = False
 
 
 class Carrier:
@@ -94,7 +102,7 @@ class Carrier:
                 self._next_job()
                 continue
             if self._tries >= TRIES:
-                self._next_job()
+                self._give_up(job, holds)
                 continue
             if self._aimed_for != (job.item.id, holds):
                 self._set_out(job, holds)
@@ -138,6 +146,15 @@ class Carrier:
         self._jobs = self._jobs[1:]
         self._tries, self._avoided, self._aimed_for = 0, [], None
 
+    def _give_up(self, job: _Job, holds: bool) -> None:
+        """On to the next object; what is carried goes back to where it was taken, if that was not the aim already."""
+        self._next_job()
+        if holds and self._grabbed_at is not None and not job.goes_back:
+            back = replace(job, goal=self._grabbed_at[1], goes_back=True)
+            self._jobs = (back, *self._jobs)
+        elif holds:
+            self._jobs = ()
+
     def _must_let_go(self) -> bool:
         """Whether something is still carried that could not be put down where it belongs: once, anywhere."""
         if not self._world.held() or self._grabbed_at is None:
@@ -158,7 +175,9 @@ class Carrier:
 
     def _finish(self, job: _Job, holds: bool, pose: SE2) -> None:
         """Queue the moves that point at the object, or at its goal, and the grab or release if the robot is there."""
-        quality, good = (self._drop_quality(job), _GOOD_SPOT) if holds else (self._aim_quality(job), _GOOD_AIM)
+        # The more often something stood in the way, the nearer to the goal itself, where nothing should.
+        spot = min(_GOOD_SPOT + 0.2 * self._tries, 0.9)
+        quality, good = (self._drop_quality(job), spot) if holds else (self._aim_quality(job), _GOOD_AIM)
         found = reach(pose, self._traveller.moves, self._traveller.slowness(-0.01), quality, good)
         if found is None or self._steered >= _MOST_STEERING:
             self._tries += 1
@@ -181,13 +200,7 @@ class Carrier:
         world = self._world
         now = world.objects()[job.item.id]
         places = rearrangement.grab_places(self._task, world.scene, world.episode, job.item.id, now)
-        if not self._is_exact(job):
-            return places
-        # From here the object must also get where it is to go.
-        carried = [self._stand_to_release(job, SE2(*place), now) for place in places]
-        fits = [
-            place for place, stand in zip(places, carried, strict=True) if self._traveller.space.is_navigable(*stand)
-        ]
+        fits = [place for place, fit in zip(places, self._can_release(job, np.array(places)), strict=True) if fit]
         return fits or places
 
     def _aim_quality(self, job: _Job) -> Quality:
@@ -195,20 +208,35 @@ class Carrier:
         box = rearrangement.upright_box(
             rearrangement.scene_object(self._world.scene, self._world.episode, job.item.id), now
         )
-        exact = self._is_exact(job)
 
         def quality(x: Floats, y: Floats, yaw: Floats) -> Floats:
             worth = np.max([self._pointer.hits(x, y, yaw, ray, box) for ray in self._pointer.rays], axis=0)
             for bad_x, bad_y in self._avoided:
-                worth = np.where(np.hypot(x - bad_x, y - bad_y) < 0.05, -np.inf, worth)
-            if exact:
-                dx, dy = (job.goal.position[axis] - now.position[axis] for axis in (0, 1))
-                if abs(_yaw(job.goal) - _yaw(now)) < job.off_rad:
-                    free = np.isfinite(self._traveller.slowness(-0.02)(x + dx, y + dy))
-                    worth = np.where(free, worth, -np.inf)
-            return np.asarray(worth)
+                worth = np.where(np.hypot(x - bad_x, y - bad_y) < _SAME_PLACE_M, -np.inf, worth)
+            fits = self._can_release(job, np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
+            return np.asarray(np.where(fits, worth, -np.inf))
 
         return quality
+
+    def _can_release(self, job: _Job, places: Floats) -> NDArray[np.bool_]:
+        """For places (N, 2) to grab it from: whether there is one to stand at when the object is to come down."""
+        now = self._world.objects()[job.item.id]
+        room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
+        if not len(places):
+            return np.zeros(0, bool)
+        if not self._is_exact(job):
+            away_m = np.hypot(places[:, 0] - now.position[0], places[:, 1] - now.position[1])
+            level = rearrangement.at_height(job.goal, now)
+            world = self._world
+            stands = rearrangement.grab_places(self._task, world.scene, world.episode, job.item.id, level)
+            fitting_m = np.array([math.dist(stand, job.goal.position[:2]) for stand in stands])
+            if not len(fitting_m):
+                return np.ones(len(places), bool)
+            bins = np.unique(np.round(fitting_m / _BIN_M))
+            return np.isin(np.round(away_m / _BIN_M), bins)
+        x, y = self._stands_to_release(job, places[:, 0], places[:, 1], now)
+        free = np.isfinite(self._traveller.slowness(-0.02)(x, y))
+        return free if room is None else free & rearrangement.within(room, x, y)
 
     def _looks(self, job: _Job, pose: SE2) -> list[Action]:
         """To the tilt at which the ray meets the object best; none if it has that."""
@@ -232,7 +260,8 @@ class Carrier:
         assert self._grabbed_at is not None
         at, was = self._grabbed_at
         if self._is_exact(job):
-            return [self._stand_to_release(job, at, was)]
+            x, y = self._stands_to_release(job, np.array([at.x_m]), np.array([at.y_m]), was)
+            return [(float(x[0]), float(y[0]))]
         away_m = math.dist((at.x_m, at.y_m), was.position[:2])
         room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
         places = []
@@ -259,16 +288,16 @@ class Carrier:
                 off_rad = np.abs((yaw + turn_rad - _yaw(job.goal) + math.pi) % math.tau - math.pi)
                 worth = np.minimum(worth, 1 - off_rad / job.off_rad)
             for bad_x, bad_y in self._avoided:
-                worth = np.where(np.hypot(x - bad_x, y - bad_y) < 0.05, -np.inf, worth)
+                worth = np.where(np.hypot(x - bad_x, y - bad_y) < _SAME_PLACE_M, -np.inf, worth)
             return np.asarray(worth)
 
         return quality
 
-    def _stand_to_release(self, job: _Job, at: SE2, was: ObjectPose) -> tuple[float, float]:
-        """Where to stand to put an object exactly at its goal that was grabbed from ``at``, turned as it must be."""
+    def _stands_to_release(self, job: _Job, x: Floats, y: Floats, was: ObjectPose) -> tuple[Floats, Floats]:
+        """Where to stand to put an object exactly at its goal, turned as it must be, that was grabbed from there."""
         turn_rad = wrap_angle(_yaw(job.goal) - _yaw(was))
         c, s = math.cos(turn_rad), math.sin(turn_rad)
-        from_x, from_y = at.x_m - was.position[0], at.y_m - was.position[1]
+        from_x, from_y = x - was.position[0], y - was.position[1]
         return job.goal.position[0] + c * from_x - s * from_y, job.goal.position[1] + s * from_x + c * from_y
 
     # --- what is right ----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robot_runtime.episodes.brought import brought_objects
 from robot_runtime.episodes.episode import Episode, RearrangedObject
@@ -147,8 +148,8 @@ def grab_places(task: Task, scene: Scene, episode: Episode, object_id: str, pose
     map_ = scene.map
     step = max(1, round(PLACE_SPACING_M / map_.resolution_m))
     cells = np.argwhere(map_.navigable(task.robot_radius_m)[::step, ::step]) * step
-    x = map_.origin_x_m + (cells[:, 1] + 0.5) * map_.resolution_m
-    y = map_.origin_y_m + (cells[:, 0] + 0.5) * map_.resolution_m
+    x = np.asarray(map_.origin_x_m + (cells[:, 1] + 0.5) * map_.resolution_m, np.float64)
+    y = np.asarray(map_.origin_y_m + (cells[:, 0] + 0.5) * map_.resolution_m, np.float64)
     away_m = np.hypot(x - box.center[0], y - box.center[1])
     # Nearer than this, the robot would stand in it.
     apart_m = task.robot_radius_m + box.radius_m if box.low_m < task.camera.height_m else 0.0
@@ -156,8 +157,19 @@ def grab_places(task: Task, scene: Scene, episode: Episode, object_id: str, pose
     for near_m, far_m in spans:
         near_enough |= (away_m >= max(near_m, apart_m)) & (away_m <= far_m)
     room = room_at(scene, box.center[0], box.center[1])
-    places = zip(x[near_enough].tolist(), y[near_enough].tolist(), strict=True)
-    return [place for place in places if room is None or room.contains(*place)]
+    if room is not None:
+        near_enough &= within(room, x, y)
+    return list(zip(x[near_enough].tolist(), y[near_enough].tolist(), strict=True))
+
+
+def within(room: Room, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """``room.contains`` for arrays of one shape."""
+    inside = np.zeros(x.shape, bool)
+    corners = room.polygon
+    for (x0, y0), (x1, y1) in zip(corners, (*corners[1:], corners[0]), strict=True):
+        if y0 != y1:
+            inside ^= ((y0 > y) != (y1 > y)) & (x < x0 + (y - y0) * (x1 - x0) / (y1 - y0))
+    return inside
 
 
 def all_categories(scene: Scene, episode: Episode) -> dict[str, str]:
