@@ -1,0 +1,124 @@
+"""The messages that bags of a LoCoBot hold, for a computer without ROS.
+
+``rosbags`` knows the distribution's own; the robots' are here, as their packages define them. Their comments do not
+count towards the md5, their constants do.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from rosbags.typesys.store import Typestore
+
+_BUMPER = """Header header
+bool is_left_pressed
+bool is_right_pressed
+bool is_light_left
+bool is_light_front_left
+bool is_light_center_left
+bool is_light_center_right
+bool is_light_front_right
+bool is_light_right
+uint16 light_signal_left
+uint16 light_signal_front_left
+uint16 light_signal_center_left
+uint16 light_signal_center_right
+uint16 light_signal_front_right
+uint16 light_signal_right
+"""
+
+DEFINITIONS: dict[str, str] = {
+    "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms\n",
+    "ca_msgs/Bumper": _BUMPER,
+    "create_msgs/Bumper": _BUMPER,
+    "kobuki_msgs/BumperEvent": """uint8 LEFT = 0
+uint8 CENTER = 1
+uint8 RIGHT = 2
+uint8 RELEASED = 0
+uint8 PRESSED = 1
+uint8 bumper
+uint8 state
+""",
+    "kobuki_msgs/CliffEvent": """uint8 LEFT = 0
+uint8 CENTER = 1
+uint8 RIGHT = 2
+uint8 FLOOR = 0
+uint8 CLIFF = 1
+uint8 sensor
+uint8 state
+uint16 bottom
+""",
+    "kobuki_msgs/WheelDropEvent": """uint8 LEFT = 0
+uint8 RIGHT = 1
+uint8 RAISED = 0
+uint8 DROPPED = 1
+uint8 wheel
+uint8 state
+""",
+    "kobuki_msgs/SensorState": """uint8 BUMPER_RIGHT = 1
+uint8 BUMPER_CENTRE = 2
+uint8 BUMPER_LEFT = 4
+uint8 WHEEL_DROP_RIGHT = 1
+uint8 WHEEL_DROP_LEFT = 2
+uint8 CLIFF_RIGHT = 1
+uint8 CLIFF_CENTRE = 2
+uint8 CLIFF_LEFT = 4
+uint8 BUTTON0 = 1
+uint8 BUTTON1 = 2
+uint8 BUTTON2 = 4
+uint8 DISCHARGING = 0
+uint8 DOCKING_CHARGED = 2
+uint8 DOCKING_CHARGING = 6
+uint8 ADAPTER_CHARGED = 18
+uint8 ADAPTER_CHARGING = 22
+uint8 OVER_CURRENT_LEFT_WHEEL = 1
+uint8 OVER_CURRENT_RIGHT_WHEEL = 2
+uint8 OVER_CURRENT_BOTH_WHEELS = 3
+uint8 DIGITAL_INPUT0 = 1
+uint8 DIGITAL_INPUT1 = 2
+uint8 DIGITAL_INPUT2 = 4
+uint8 DIGITAL_INPUT3 = 8
+uint8 DB25_TEST_BOARD_CONNECTED = 64
+Header header
+uint16 time_stamp
+uint8 bumper
+uint8 wheel_drop
+uint8 cliff
+uint16 left_encoder
+uint16 right_encoder
+int8 left_pwm
+int8 right_pwm
+uint8 buttons
+uint8 charger
+uint8 battery
+uint16[] bottom
+uint8[] current
+uint8 over_current
+uint16 digital_input
+uint16[] analog_input
+""",
+}
+
+
+@cache
+def typestore() -> Typestore:
+    """Every message that is written or understood."""
+    store = get_typestore(Stores.ROS1_NOETIC)
+    for name, text in DEFINITIONS.items():
+        store.register(get_types_from_msg(text, stored_name(name)))
+    return store
+
+
+def stored_name(kind: str) -> str:
+    """``std_msgs/String`` as the type store calls it."""
+    package, name = kind.split("/")
+    return f"{package}/msg/{name}"
+
+
+@cache
+def md5_of(kind: str) -> str:
+    """The md5 that a message of this type must have. Raises ``KeyError`` for a type that is not understood."""
+    if stored_name(kind) not in typestore().types:
+        raise KeyError(kind)
+    return typestore().generate_msgdef(stored_name(kind))[1]

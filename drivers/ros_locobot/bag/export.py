@@ -1,0 +1,167 @@
+"""A log as a ROS 1 bag: what the robot's own topics would have carried, and beside it the whole log.
+
+The robot's topics are for other tools: rviz, rqt, other people's code. Where a log has less than a robot says (encoder
+ticks, covariances), they hold zeros. Nothing is read back from them but pictures; ``/robot_runtime/…`` has the rest,
+so that :mod:`~drivers.ros_locobot.bag.restore` finds the same log again.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
+
+from drivers.ros_locobot.bag import layout as at
+from drivers.ros_locobot.bag import messages
+from drivers.ros_locobot.bag.layout import Layout
+from drivers.ros_locobot.bag.writer import BagWriter
+from robot_runtime.camera_mount import OPTICAL_RPY_RAD, quaternion_rpy
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import BaseState
+from robot_runtime.recording import serial
+from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
+from robot_runtime.recording.images import encode_depth, encode_semantic
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader, StepRecord
+
+
+def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], None] = lambda: None) -> int:
+    """Write a log, whole or torn, as a bag. Reads and writes one step at a time.
+
+    Args:
+        path: of the bag; must not exist.
+        on_step: called after every step.
+
+    Returns:
+        The number of steps.
+
+    Raises:
+        RecordingError: the log is damaged, or the bag cannot be written; then there is none.
+    """
+    steps = 0
+    with BagWriter(path) as bag:
+        topics = _Topics(bag, where, log.header)
+        topics.start()
+        for record in _in_order(log):
+            if isinstance(record, BaseState):
+                topics.base_state(record)
+            else:
+                topics.step(record)
+                steps += 1
+                on_step()
+        if log.end is not None:
+            bag.write(at.END, messages.text(_json(log.end)), log.end.stamp_ns)
+    return steps
+
+
+def _in_order(log: LogReader) -> Iterator[BaseState | StepRecord]:
+    """Base states and steps by their stamps; both come in order."""
+
+    def stamp_ns(record: BaseState | StepRecord) -> int:
+        return record.stamp_ns if isinstance(record, BaseState) else record.times.observed_ns
+
+    return heapq.merge(log.base_states(), log.steps(), key=stamp_ns)
+
+
+class _Topics:
+    """Records of one log onto the topics of one robot."""
+
+    def __init__(self, bag: BagWriter, where: Layout, header: EpisodeHeader) -> None:
+        self._bag, self._at, self._header = bag, where, header
+        self._odometry_ns = -1
+
+    def start(self) -> None:
+        """Everything that holds for the whole episode."""
+        header, stamp_ns = self._header, self._header.start_ns
+        self._say(at.PROVENANCE, provenance_to_text(header), stamp_ns, latched=True)
+        for name, media_type, data in scene_files(header):
+            file = {"name": name, "media_type": media_type, "base64": base64.b64encode(data).decode()}
+            self._say(at.FILE, file, stamp_ns, latched=True)
+        self._say(at.EPISODE, header_to_json(header), stamp_ns, latched=True)
+        self._bag.write(
+            at.MAP, messages.occupancy_grid(stamp_ns, header.scene.map, at.MAP_FRAME), stamp_ns, latched=True
+        )
+        optical = messages.transform(
+            stamp_ns, self._at.camera_frame, self._at.optical_frame, (0.0, 0.0, 0.0), quaternion_rpy(*OPTICAL_RPY_RAD)
+        )
+        self._bag.write(at.TF_STATIC, messages.tf(optical), stamp_ns, latched=True)
+
+    def base_state(self, state: BaseState) -> None:
+        """What the base said between two steps."""
+        self._say(at.BASE, state, state.stamp_ns)
+        self._base_topics(state)
+
+    def step(self, record: StepRecord) -> None:
+        """One step: its pictures first, so that who reads has them when the step comes."""
+        self._pictures(record)
+        self._base_topics(record.base)
+        self._where_it_is(record)
+        data = {
+            "step": serial.step_to_json(record, record.index if record.objects else None),
+            "objects": serial.plain(record.objects),
+            "phase_s": record.phase_s,
+        }
+        self._say(at.STEP, data, record.times.observed_ns)
+
+    def _pictures(self, record: StepRecord) -> None:
+        frame, topics, stamp_ns = record.frame, self._at.topics, record.frame.stamp_ns
+        optical = self._at.optical_frame
+        self._bag.write(topics.color_info, messages.camera_info(stamp_ns, optical, self._header.intrinsics), stamp_ns)
+        self._bag.write(topics.color, messages.image(stamp_ns, optical, "rgb8", frame.rgb), stamp_ns)
+        self._raw(topics.depth, encode_depth(frame, self._header.depth_unit_m), stamp_ns)
+        if frame.semantic is not None:
+            self._raw(at.SEMANTIC, encode_semantic(stamp_ns, frame.semantic), stamp_ns)
+
+    def _raw(self, topic: str, encoded: RawImage, stamp_ns: int) -> None:
+        pixels = np.frombuffer(encoded.data, np.uint8).reshape(encoded.height, encoded.step)
+        image = messages.image(stamp_ns, self._at.optical_frame, encoded.encoding, pixels)
+        image.width = encoded.width
+        self._bag.write(topic, image, stamp_ns)
+
+    def _base_topics(self, state: BaseState) -> None:
+        """Odometry, tf and sensors, unless a newer state was told already."""
+        if state.stamp_ns <= self._odometry_ns:
+            return
+        self._odometry_ns = stamp_ns = state.stamp_ns
+        where, topics, bag = self._at, self._at.topics, self._bag
+        bag.write(topics.odom, messages.odometry(state, where.odom_frame, where.base_frame), stamp_ns)
+        moved = messages.planar_transform(stamp_ns, where.odom_frame, where.base_frame, state.odom)
+        bag.write(at.TF, messages.tf(moved), stamp_ns)
+        if topics.core:
+            bag.write(topics.core, messages.kobuki_core(state), stamp_ns)
+            return
+        bag.write(topics.bumper, messages.create_bumper(state), stamp_ns)
+        for topic, level in ((topics.cliff, state.cliff), (topics.wheel_drop, state.wheel_drop)):
+            if level:
+                bag.write(topic, messages.make("std_msgs/Empty"), stamp_ns)
+        for topic, value in ((topics.voltage, state.battery_v), (topics.charge_ratio, state.battery_fraction)):
+            bag.write(topic, messages.make("std_msgs/Float32", data=value), stamp_ns)
+
+    def _where_it_is(self, record: StepRecord) -> None:
+        where, head, stamp_ns = self._at, record.head, record.frame.stamp_ns
+        self._bag.write(at.POSE, messages.pose_with_covariance(record.pose), record.pose.stamp_ns)
+        self._bag.write(at.REFEREE, messages.pose_with_covariance(record.referee), record.referee.stamp_ns)
+        # In both stacks a positive tilt of the joint looks down.
+        joints = messages.joint_state(head.stamp_ns, where.joints, (head.pan_rad, -head.tilt_rad))
+        self._bag.write(where.topics.joints, joints, head.stamp_ns)
+        in_map = record.pose if record.pose.frame == at.MAP_FRAME else record.referee
+        drift: SE2 = in_map.pose @ record.base.odom.inverse()
+        turned = quaternion_rpy(0.0, -head.tilt_rad, head.pan_rad)
+        transforms = (
+            messages.planar_transform(stamp_ns, at.MAP_FRAME, where.odom_frame, drift),
+            messages.transform(stamp_ns, where.base_frame, where.camera_frame, self._header.mount, turned),
+        )
+        self._bag.write(at.TF, messages.tf(*transforms), stamp_ns)
+
+    def _say(self, topic: str, value: Any, stamp_ns: int, latched: bool = False) -> None:
+        self._bag.write(topic, messages.text(_json(value)), stamp_ns, latched)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(serial.plain(value), allow_nan=False, separators=(",", ":"))
