@@ -136,7 +136,7 @@ class RosBase(RosDevice, Base):
             if held:
                 self._guard.emergency_stop()
         self._sensors.open(self._endpoints)
-        self._endpoints.append(session.subscribe(topics.odom, Odometry, self._on_odom))
+        self._endpoints.append(session.subscribe(topics.odom, Odometry, self._on_odom, awaited=True))
         self._endpoints.append(
             session.subscribe(topics.diagnostics, DiagnosticArray, self.diagnostics.receive, 10, required=False)
         )
@@ -187,10 +187,11 @@ class RosBase(RosDevice, Base):
         """What the guard node on the robot holds the wheels for, beyond what this Guard knows itself.
 
         Raises:
-            StaleData: its status is silent. DeviceFault: for a reason that only a person can mend.
+            StaleData: its status is silent. DeviceFault: it is gone, or holds for what only a person can mend.
         """
         if not self._options.guard:
             return Halt.NONE
+        self._require_listener()
         status = from_message(self._guard_status.read(GUARD_STATUS_MAX_AGE_S).message)
         if status.reason in (Halt.NONE.value, Halt.EXPIRED.value):
             return Halt.NONE

@@ -16,9 +16,10 @@ from geometry_msgs.msg import Pose2D
 from robot_runtime_simulation.srv import Place
 from ros_processes import Program
 
+from drivers.ros_locobot.driver import make_robot
 from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
 from robot_runtime.hal import Robot
-from robot_runtime.robots import RobotContext, load_robot
+from robot_runtime.robots import RobotContext, read_robot_file
 
 OPEN = (1.2, 1.36, 0.0)
 """In the bundled apartment: 1.5 m of free floor ahead."""
@@ -52,7 +53,9 @@ class _OverRos(Harness):
             yield robot
 
     def make_robot(self) -> Robot:
-        return load_robot(self.preset, RobotContext(scene=None, camera=None, seed=0))
+        _, file = read_robot_file(self.preset)
+        options = {**file.options, "base": {"guard": False}}  # with it: test_ros_driver_guarded.py
+        return make_robot(RobotContext(scene=None, camera=None, seed=0), file.name, options, self.preset)
 
 
 class TestPyrobotKobuki(_OverRos, RobotConformance):
