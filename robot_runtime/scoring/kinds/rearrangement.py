@@ -259,9 +259,9 @@ class RearrangementMeasures(Measures):
     def choices(self) -> dict[str, Any]:
         hand = settings(self.header.task)
         source = self.header.object_source
-        told = [ObjectSource.OPERATOR.value] if self._told else []
+        sources = [*([source] if source else []), *([ObjectSource.OPERATOR] if self._told else [])]
         return {
-            "object_poses_from": [*([source.value] if source else []), *told],
+            "object_poses_from": [source.value for source in dict.fromkeys(sources)],
             "targets": "the episode's program" if self._program else "objects with a goal other than their start",
             "object_test": "the program's own" if self._program else {k: v for k, v in vars(self._test).items() if v},
             "do_no_harm": None if self._harm is None else f"IoU of start and end > {self._harm.min_iou:g}",
