@@ -83,16 +83,16 @@ def make_package(path: Path, seed: int) -> Network:
     """Write the benchmark's package; returns the network that it was exported from, in eager PyTorch, one thread."""
     import torch
 
+    from robot_runtime.policies.networks.ddppo import DdppoConfig, DdppoPolicy
     from robot_runtime.policies.networks.export import EagerNetwork, export
-    from robot_runtime.policies.networks.pointnav import PointNavConfig, PointNavPolicy
     from robot_runtime.policies.package.golden import record
     from robot_runtime.policies.package.speed import random_observation
     from robot_runtime.policies.package.writer import write_package
 
-    network = PointNavConfig()
+    network = DdppoConfig()
     manifest = bench_manifest(network)
     torch.manual_seed(seed)
-    module = PointNavPolicy(network)
+    module = DdppoPolicy(network)
     eager = EagerNetwork(manifest, module)
     golden = record(manifest, eager, [random_observation(manifest, seed + step) for step in range(5)])
     write_package(path, manifest, export(module, manifest, "onnx"), golden)
@@ -103,13 +103,13 @@ def bench_manifest(network: object) -> Manifest:
     """DD-PPO's package on the LoCoBot's camera: shortest side to 256 pixels, then the middle."""
     from robot_runtime import __version__
     from robot_runtime.imaging.preprocess import CenterCrop, ResizeShortestEdge
+    from robot_runtime.policies.networks.ddppo import DdppoConfig
     from robot_runtime.policies.networks.export import OPSET
-    from robot_runtime.policies.networks.pointnav import PointNavConfig
     from robot_runtime.policies.package import manifest as m
     from robot_runtime.policies.package.writer import UNKNOWN_SHA256, golden_file
     from robot_runtime.tasks.task import load_task
 
-    assert isinstance(network, PointNavConfig)
+    assert isinstance(network, DdppoConfig)
     task = load_task("pointnav_gps_compass")
     state = network.state_shape
     return m.Manifest(

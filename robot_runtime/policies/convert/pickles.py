@@ -32,6 +32,7 @@ DTYPES: Mapping[str, str] = {
 }
 """Element types of torch's storages by class name; numpy has no bfloat16, which is half of a float32's bits."""
 
+
 class UnsafePickle(ValueError):
     """The stream is no pickle, is damaged, or asks for what data does not need."""
 
@@ -97,7 +98,10 @@ class Storage:
 
     dtype: str
     count: int
-    data: bytes | memoryview | None = None
+    data: bytes | None = None
+
+    def __setstate__(self, state: Any) -> None:
+        raise UnsafePickle("it changes a storage")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +112,9 @@ class StoredTensor:
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+
+    def __setstate__(self, state: Any) -> None:
+        raise UnsafePickle("it changes a tensor")
 
     def array(self) -> NDArray[Any]:
         """The tensor, copied; bfloat16 as float32.
@@ -144,9 +151,9 @@ class DataUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str, /) -> Any:
         """One of our builders for tensors and containers, else an inert class."""
-        builder = _BUILDERS.get((module, name))
-        if builder is not None:
-            return builder
+        build = _BUILDERS.get((module, name))
+        if build is not None:
+            return _Builder(build)
         origin = f"{module}.{name}"
         if origin not in self._classes:
             self._classes[origin] = type("Inert", (Inert,), {"origin": origin})
@@ -203,6 +210,21 @@ def _numbers(storage: Storage) -> NDArray[Any]:
     if storage.dtype == "|b1":
         return np.frombuffer(storage.data, np.uint8) != 0
     return np.frombuffer(storage.data, storage.dtype)
+
+
+class _Builder:
+    """A function that a pickle may call and cannot change."""
+
+    __slots__ = ("_build",)
+
+    def __init__(self, build: Callable[..., Any]) -> None:
+        self._build = build
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._build(*arguments)
+
+    def __setstate__(self, state: Any) -> None:
+        raise UnsafePickle("it changes a function")
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> StoredTensor:

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from robot_runtime.errors import PackageError, PolicyError, PolicyOutputError
 from robot_runtime.policies.formats.network import Execution, open_network
+from robot_runtime.policies.networks.ddppo import DdppoConfig, DdppoPolicy
 from robot_runtime.policies.networks.export import EagerNetwork, examples, export
-from robot_runtime.policies.networks.pointnav import PointNavConfig, PointNavPolicy
 from robot_runtime.policies.package.golden import record
 from robot_runtime.policies.package.manifest import Format, Manifest, Model
 from robot_runtime.policies.package.policy import load_package
@@ -227,7 +227,7 @@ def test_a_program_that_does_not_compile_is_refused():
 
 
 def test_the_network_has_the_checkpoints_parameters():
-    state = PointNavPolicy(PointNavConfig()).state_dict()
+    state = DdppoPolicy(DdppoConfig()).state_dict()
     assert len(state) == 179
     assert sum(value.numel() for value in state.values()) == 12_454_917
     assert state["net.visual_encoder.compression.0.weight"].shape == (128, 1024, 3, 3)
@@ -238,10 +238,10 @@ def test_the_network_has_the_checkpoints_parameters():
 
 @pytest.mark.parametrize(("rnn", "layers"), [("LSTM", 4), ("GRU", 2)])
 def test_a_false_mask_forgets_state_and_previous_action(rnn: Any, layers: int):
-    config = PointNavConfig("resnet18", rnn, 2, 16, 64, 64)
+    config = DdppoConfig("resnet18", rnn, 2, 16, 64, 64)
     assert config.state_shape == (1, layers, 16)
     torch.manual_seed(0)
-    policy = PointNavPolicy(config).eval()
+    policy = DdppoPolicy(config).eval()
     depth, goal = torch.rand(1, 64, 64, 1), torch.tensor([[2.0, 0.3]])
 
     def logits(state: float, previous: int, mask: bool) -> list[float]:
@@ -258,10 +258,10 @@ def test_an_onnx_export_repeats_eager_torch(tmp_path: Path):
     from robot_runtime.policies.package.speed import random_observation
     from robot_runtime.policy_bench import bench_manifest
 
-    config = PointNavConfig("resnet18", "LSTM", 1, 16, 64, 64)
+    config = DdppoConfig("resnet18", "LSTM", 1, 16, 64, 64)
     manifest = bench_manifest(config)
     torch.manual_seed(0)
-    module = PointNavPolicy(config)
+    module = DdppoPolicy(config)
     observations = [random_observation(manifest, seed) for seed in range(3)]
     golden = record(manifest, EagerNetwork(manifest, module), observations, keep_sensors=1)
     write_package(tmp_path / "small.zip", manifest, export(module, manifest, "onnx"), golden)
