@@ -1,0 +1,65 @@
+"""habitat-lab from PyPI without habitat-sim, which PyPI does not have and a robot does not need.
+
+habitat-lab 0.3.3 imports modules on its way that cannot be imported without habitat-sim or magnum, for tasks that
+nobody asked for. Each of them gets a stand-in with the one name that is asked of it, put in place before habitat-lab
+looks for it; nothing of habitat-lab, habitat-sim or magnum is changed or imitated. Where habitat-sim is installed,
+nothing is done.
+
+Importing this module is enough for habitat-lab; habitat-baselines asks for :func:`make_baselines_importable`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def _untimed(_: Any = None) -> Callable[[Any], Any]:
+    return lambda function: function
+
+
+_LAB: dict[str, dict[str, Any]] = {
+    "habitat.sims.habitat_simulator.object_state_machine": {"ObjectStateMachine": object},
+    "habitat.tasks.rearrange": {"__path__": [], "_try_register_rearrange_task": lambda: None},
+    "habitat.tasks.rearrange.rearrange_sim": {"add_perf_timing_func": _untimed},
+    "habitat.core.batch_rendering.env_batch_renderer": {"EnvBatchRenderer": object},
+}
+_BASELINES: dict[str, dict[str, Any]] = {"habitat.tasks.nav.instance_image_nav_task": {"InstanceImageGoalSensor": None}}
+
+
+def make_importable() -> None:
+    """Let ``import habitat`` succeed without habitat-sim. Call it before; once it is imported, nothing is done."""
+    if "habitat" not in sys.modules and importlib.util.find_spec("habitat_sim") is None:
+        _seed(_LAB)
+
+
+def make_baselines_importable() -> None:
+    """The same for habitat-baselines' policies and agents; its trainers stay out of reach.
+
+    Its own ``__init__`` imports all trainers, and with them habitat-sim: a bare package with its path takes the place.
+
+    Raises:
+        ModuleNotFoundError: if habitat-baselines is not installed.
+    """
+    make_importable()
+    if "habitat_baselines" in sys.modules or importlib.util.find_spec("habitat_sim") is not None:
+        return
+    _seed(_BASELINES)
+    spec = importlib.util.find_spec("habitat_baselines")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("No module named 'habitat_baselines'")
+    _seed({"habitat_baselines": {"__path__": [str(Path(spec.origin).parent)]}})
+
+
+def _seed(modules: dict[str, dict[str, Any]]) -> None:
+    for name, members in modules.items():
+        module = ModuleType(name, "Stands in for a module that needs habitat-sim.")
+        module.__dict__.update(members)
+        sys.modules[name] = module
+
+
+make_importable()
