@@ -127,6 +127,23 @@ def every_tour(start: NDArray[np.float64], deliveries: list[Delivery]) -> float:
     return shortest
 
 
+def every_stacked_tour(start: np.ndarray, deliveries: list[Delivery], capacity: int) -> float:
+    """The shortest of all, by trying them."""
+
+    def shortest_from(here: np.ndarray, waiting: tuple[int, ...], carried: tuple[int, ...]) -> float:
+        if not waiting and not carried:
+            return 0.0
+        options = []
+        if len(carried) < capacity:
+            options += [(there, tuple(k for k in waiting if k != i), (*carried, i))
+                        for i in waiting for there in deliveries[i].picks]  # fmt: skip
+        if carried:
+            options += [(there, waiting, carried[:-1]) for there in deliveries[carried[-1]].drops]
+        return min(float(np.linalg.norm(there - here)) + shortest_from(there, *rest) for there, *rest in options)
+
+    return shortest_from(start, tuple(range(len(deliveries))), ())
+
+
 class TestTour:
     @given(st.integers(1, 4), st.integers(1, 2), st.integers(1, 2), st.integers(0, 10_000))
     @settings(max_examples=60)
@@ -155,6 +172,37 @@ class TestTour:
         assert shortest_tour((0, 0), deliveries[:MAX_OBJECTS]).length == MAX_OBJECTS - 1
         with pytest.raises(ValueError, match="at most"):
             shortest_tour((0, 0), deliveries)
+
+    @given(st.integers(1, 3), st.integers(2, 3), st.integers(1, 2), st.integers(0, 10_000))
+    @settings(max_examples=40)
+    def test_carrying_several_is_the_shortest_of_all(self, count: int, capacity: int, places: int, seed: int) -> None:
+        """Against every order of picks and drops in which what was taken last is released first."""
+        random = np.random.default_rng(seed)
+        deliveries = [Delivery(random.random((places, 2)), random.random((places, 2))) for _ in range(count)]
+        start = random.random(2)
+        tour = shortest_tour(start, deliveries, capacity=capacity)
+        assert tour.length == pytest.approx(every_stacked_tour(start, deliveries, capacity))
+        assert tour.length <= shortest_tour(start, deliveries).length + 1e-9
+        here, length, carried = start, 0.0, []
+        for i, dropped, place in tour.visits:
+            there = (deliveries[i].drops if dropped else deliveries[i].picks)[place]
+            length += float(np.linalg.norm(there - here))
+            here = there
+            if dropped:
+                assert carried.pop() == i
+            else:
+                carried.append(i)
+                assert len(carried) <= capacity
+        assert not carried
+        assert length == pytest.approx(tour.length)
+
+    def test_two_at_once_save_a_way(self) -> None:
+        """Both lie at the start and go to the far end: one way with two in the backpack, three with one."""
+        deliveries = [Delivery([(0, 0)], [(5, 0)]), Delivery([(0, 0)], [(5, 0)])]
+        assert shortest_tour((0, 0), deliveries).length == 15
+        assert shortest_tour((0, 0), deliveries, capacity=2).length == 5
+        with pytest.raises(ValueError, match="capacity"):
+            shortest_tour((0, 0), deliveries, capacity=0)
 
     def test_out_of_reach(self) -> None:
         graph = Graph.of_edges([("start", "cup", 1), ("cup", "table", 1), ("island", "beach", 1)])
