@@ -180,6 +180,11 @@ def head_limits(options: RosOptions) -> HeadLimits:
     return replace(FAMILIES[options.family].limits, **_given(options.head, HeadLimits))
 
 
+def kobuki_charge(voltage_v: float, full_v: float, empty_v: float) -> float:
+    """Charge, 0..1, as Kobuki's own driver estimates it from the voltage (``battery.cpp``): 5 % when empty."""
+    return min(1.0, max(0.0, 0.95 * (voltage_v - empty_v) / (full_v - empty_v) + 0.05)) if voltage_v > 0 else math.nan
+
+
 def _given(options: object, wanted: type[BaseInfo] | type[HeadLimits]) -> dict[str, float]:
     values = {item.name: getattr(options, item.name, None) for item in fields(wanted)}
     return {name: value for name, value in values.items() if value is not None}
