@@ -16,7 +16,10 @@ from robot_runtime.errors import UnknownAction
 
 
 class Action(str, Enum):
-    """One discrete action, by the name under which it is logged (habitat-lab's names)."""
+    """One action, by the name under which it is logged (habitat-lab's names).
+
+    The two that end in ``_control`` are continuous: what they ask for is in a ``robot_runtime.commands`` command.
+    """
 
     STOP = "stop"
     MOVE_FORWARD = "move_forward"
@@ -25,6 +28,8 @@ class Action(str, Enum):
     LOOK_UP = "look_up"
     LOOK_DOWN = "look_down"
     GRAB_RELEASE = "grab_release"
+    VELOCITY_CONTROL = "velocity_control"
+    WAYPOINT_CONTROL = "waypoint_control"
 
     def __str__(self) -> str:
         return self.value
@@ -66,7 +71,7 @@ class Magnitudes:
                 raise ValueError(f"{name} must be a positive number, got {value}")
 
     def displacement(self, action: Action) -> Displacement:
-        """The motion that ``action`` asks for; zero for ``stop`` and ``grab_release``."""
+        """The motion that ``action`` asks for; zero for ``stop``, ``grab_release`` and the continuous actions."""
         turn_rad, tilt_rad = math.radians(self.turn_deg), math.radians(self.tilt_deg)
         return {
             Action.STOP: Displacement(),
@@ -76,6 +81,8 @@ class Magnitudes:
             Action.LOOK_UP: Displacement(tilt_rad=tilt_rad),
             Action.LOOK_DOWN: Displacement(tilt_rad=-tilt_rad),
             Action.GRAB_RELEASE: Displacement(),
+            Action.VELOCITY_CONTROL: Displacement(),
+            Action.WAYPOINT_CONTROL: Displacement(),
         }[action]
 
 
@@ -135,6 +142,23 @@ _HABITAT_ORDER = (
 HABITAT = Dialect("habitat-lab", _HABITAT_ORDER, tuple(a.value for a in _HABITAT_ORDER))
 """habitat-lab from v0.1.2 to HEAD (``sims/habitat_simulator/actions.py``)."""
 
+HABITAT_2020 = Dialect("habitat-challenge 2020", _HABITAT_ORDER, tuple(a.name for a in _HABITAT_ORDER))
+"""The challenges of 2020 to 2022: ``TASK.POSSIBLE_ACTIONS`` in their configuration files, which agents choose from."""
+
+HABITAT_2023 = Dialect(
+    "habitat-challenge 2023",
+    _HABITAT_ORDER,
+    (
+        "stop",
+        "move_forward_waypoint",
+        "turn_left_waypoint",
+        "turn_right_waypoint",
+        "look_up_discrete_to_velocity",
+        "look_down_discrete_to_velocity",
+    ),
+)
+"""The discrete waypoint controller: habitat-lab, tag challenge-2023, ``task/actions/discrete_waypoint_controller``."""
+
 HABITAT_2019 = Dialect(
     "habitat-lab v0.1.0",
     (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT, Action.STOP),
@@ -170,7 +194,7 @@ ALLENACT_ROBOTHOR = Dialect(
 )
 """AllenAct's RoboTHOR ObjectNav task (``robothor_tasks.py:208``)."""
 
-DIALECTS = {d.name: d for d in (HABITAT, HABITAT_2019, ROBOTHOR, ALLENACT_ROBOTHOR)}
+DIALECTS = {d.name: d for d in (HABITAT, HABITAT_2020, HABITAT_2023, HABITAT_2019, ROBOTHOR, ALLENACT_ROBOTHOR)}
 
 
 def parse_action(name: object, allowed: Sequence[Action]) -> Action:

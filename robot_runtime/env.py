@@ -27,6 +27,7 @@ from typing_extensions import Self
 
 from robot_runtime.actions import Action, parse_action
 from robot_runtime.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
+from robot_runtime.commands import Command, Decision, VelocityCommand, WaypointCommand, check_command
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError, RuntimeFault
 from robot_runtime.geodesic import GeodesicMap
@@ -52,6 +53,7 @@ from robot_runtime.scene import Scene
 from robot_runtime.scoring.rules import Metrics
 from robot_runtime.scoring.scorer import EpisodeScorer
 from robot_runtime.sensors import Changes, ObservationBuilder, check_camera
+from robot_runtime.steering import Steering
 from robot_runtime.streams import STREAMS
 from robot_runtime.tasks import areagoal, objectnav, pointnav
 from robot_runtime.tasks.rules import check_episode
@@ -77,6 +79,7 @@ class _Act:
     policy_info: dict[str, Any] = field(default_factory=dict)
     phase_s: dict[str, float] = field(default_factory=dict)
     grab: Grab | None = None
+    command: Command | None = None
 
 
 class Env:
@@ -118,6 +121,7 @@ class Env:
         self._dataset = dataset
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, self._on_base_state)
+        self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
         self._objects = None if task.rearrangement is None else Rearranging(robot, task, task.rearrangement)
         self._phase = ""
         self._phase_began = 0
@@ -190,12 +194,12 @@ class Env:
             return self._observe(_Act(0, None, None, now_ns, now_ns))
 
     def step(
-        self, action: Action | str, policy_info: Mapping[str, Any] | None = None, infer_s: float = 0.0
+        self, action: Decision | str, policy_info: Mapping[str, Any] | None = None, infer_s: float = 0.0
     ) -> Observation:
         """Carry out one action and return what is seen afterwards, in read-only arrays.
 
         Args:
-            action: an :class:`Action` or its logged name.
+            action: an :class:`Action` or its logged name, or a continuous action's command.
             policy_info: what the decision was based on; infer_s: host seconds that it took. Both for the log.
 
         Raises:
@@ -207,12 +211,10 @@ class Env:
             raise EpisodeError("no episode is running: it is over or was never started", "call reset() first")
         index = self.record.index + 1
         with self._ends_on_error():
-            chosen = parse_action(action, self.task.actions)
+            chosen, command = self._chosen(action)
             watch = Stopwatch()
             start_ns = self.robot.clock.now_ns()
-            result = self._motion.execute(self.task.magnitudes.displacement(chosen))
-            if self._motion.fault is not None:
-                raise self._motion.fault
+            result, settle_s = self._carry_out(chosen, command)
             grab = None
             if self._objects is not None:
                 if chosen is Action.GRAB_RELEASE:
@@ -221,12 +223,27 @@ class Env:
                 if not stopped and self._objects.ends_walkthrough(self._phase, chosen, index):
                     self._begin_phase(self.episode, UNSHUFFLE, index)
             end_ns = self.robot.clock.now_ns()
-            settle_s = self._motion.settle_s
             phase_s = {"infer": infer_s, "act": watch.elapsed_s() - settle_s, "settle": settle_s}
-            act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, grab)
+            act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, grab, command)
             observation = self._observe(act)
             self._end_if_over(chosen, result, index)
             return observation
+
+    def _chosen(self, action: Decision | str) -> tuple[Action, Command | None]:
+        """The action by name and, of a continuous one, what it asks for. Raises ``UnknownAction``."""
+        if isinstance(action, VelocityCommand | WaypointCommand):
+            check_command(action, self.task.control, self.task.name)
+            return action.action, action
+        return parse_action(action, self.task.actions), None
+
+    def _carry_out(self, chosen: Action, command: Command | None) -> tuple[ActionResult, float]:
+        """How the action ended, and the host seconds from its end to rest. Raises ``DeviceFault``."""
+        if command is not None and self.task.control is not None:
+            return self._steering.execute(command, self.task.control), self._steering.settle_s
+        result = self._motion.execute(self.task.magnitudes.displacement(chosen))
+        if self._motion.fault is not None:
+            raise self._motion.fault
+        return result, self._motion.settle_s
 
     def interrupt(self, reason: EndReason, detail: str) -> None:
         """End the running episode from outside, wheels first; nothing happens if none is running."""
@@ -356,6 +373,7 @@ class Env:
             held=things.held,
             grab=act.grab,
             phase=self._phase,
+            command=act.command,
         )
         self._record = record
         phase_s["observe"] += watch.restart()

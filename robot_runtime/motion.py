@@ -121,6 +121,8 @@ class _Track:
 class MotionController:
     """Carries out displacements on a base and a head.
 
+    ``robot_runtime.steering`` carries out continuous actions by the same means: it reads, rests, aims and ends as here.
+
     Args:
         clock: the robot's.
         base, head: connected devices.
@@ -146,15 +148,20 @@ class MotionController:
         self._on_state = on_state
         info = base.info
         self._period_ns = seconds_to_ns(1 / info.rate_hz)
-        self._linear_m_s = min(self.profile.linear_m_s, info.max_linear_m_s)
-        self._angular_rad_s = min(self.profile.angular_rad_s, info.max_angular_rad_s)
-        self._linear_accel_m_s2 = min(self.profile.linear_accel_m_s2, ACCEL_SHARE * info.max_linear_accel_m_s2)
-        self._angular_accel_rad_s2 = min(self.profile.angular_accel_rad_s2, ACCEL_SHARE * info.max_angular_accel_rad_s2)
+        # The limits of every motion, accelerations included.
+        self.linear_m_s = min(self.profile.linear_m_s, info.max_linear_m_s)
+        self.angular_rad_s = min(self.profile.angular_rad_s, info.max_angular_rad_s)
+        self.linear_accel_m_s2 = min(self.profile.linear_accel_m_s2, ACCEL_SHARE * info.max_linear_accel_m_s2)
+        self.angular_accel_rad_s2 = min(self.profile.angular_accel_rad_s2, ACCEL_SHARE * info.max_angular_accel_rad_s2)
         self.forget()
 
     def forget(self) -> None:
         """Start the chains of intended heading and head angles anew: the robot was placed."""
-        self._intended_yaw_rad: float | None = None
+        self.intended_yaw_rad: float | None = None  # in odom; the next motion aims from it
+        self.forget_head()
+
+    def forget_head(self) -> None:
+        """Start the chain of head angles anew: somebody else turned it."""
         self._intended_pan_rad: float | None = None
         self._intended_tilt_rad: float | None = None
 
@@ -194,11 +201,11 @@ class MotionController:
             DeviceFault: if either still moves after its time: ``rest_timeout_s`` for the base, for the head what its
                 whole range takes.
         """
-        base = self._rest_base()
+        base = self.rest_base()
         limits = self._head.limits
         range_rad = max(limits.max_tilt_rad - limits.min_tilt_rad, limits.max_pan_rad - limits.min_pan_rad)
         nominal_s = range_rad / limits.max_speed_rad_s + limits.settle_s
-        head = self._rest_head(self._clock.now_ns(), self.profile.timeout_s(nominal_s))
+        head = self.rest_head(self._clock.now_ns(), self.profile.timeout_s(nominal_s))
         if head.moving:
             raise DeviceFault("head: does not come to rest", "check the pan-tilt's servos and their load")
         return base, head
@@ -206,18 +213,18 @@ class MotionController:
     # --- driving ----------------------------------------------------------------------------------------------------
 
     def _drive(self, displacement: Displacement, start_ns: int) -> ActionResult:
-        state = self._read_base()
+        state = self.read_base()
         start = state.odom
-        aim_rad = _carry(self._intended_yaw_rad, start.yaw_rad, self.profile.carry_rad) + displacement.turn_rad
-        self._intended_yaw_rad = None  # set again only by an arrival
+        aim_rad = carry(self.intended_yaw_rad, start.yaw_rad, self.profile.carry_rad) + displacement.turn_rad
+        self.intended_yaw_rad = None  # set again only by an arrival
         track = _Track(start, aim_rad)
         outcome, zones, detail = self._follow(displacement, track, aim_rad - start.yaw_rad, state)
         watch = Stopwatch()
-        state = self._rest_base()
+        state = self.rest_base()
         self.settle_s = watch.elapsed_s()
         track.update(state.odom)
         if outcome is Outcome.REACHED:
-            self._intended_yaw_rad = aim_rad
+            self.intended_yaw_rad = aim_rad
         elif outcome is Outcome.CONTACT:
             zones |= state.bumper  # the tick that stopped the robot may have seen the first of two zones only
         forward_m = state.odom.relative_to(start).x_m
@@ -234,10 +241,10 @@ class MotionController:
         """
         profile, clock, base = self.profile, self._clock, self._base
         forward_m = displacement.forward_m
-        linear = Trapezoid.plan(forward_m, self._linear_m_s, self._linear_accel_m_s2)
+        linear = Trapezoid.plan(forward_m, self.linear_m_s, self.linear_accel_m_s2)
         # A carried residual on a straight line is corrected from the first tick, not along a profile.
         angular = Trapezoid.plan(
-            turn_rad if displacement.turn_rad else 0.0, self._angular_rad_s, self._angular_accel_rad_s2
+            turn_rad if displacement.turn_rad else 0.0, self.angular_rad_s, self.angular_accel_rad_s2
         )
         hold_rad = turn_rad - angular.distance
         linear_gain, angular_gain = profile.linear_gain_1_s, profile.angular_gain_1_s
@@ -247,7 +254,7 @@ class MotionController:
         period_ns = self._period_ns
         period_s = period_ns / NS_PER_S
         while True:
-            if (ended := _ended(state, forward_m)) is not None:
+            if (ended := ending(state, forward_m)) is not None:
                 return ended
             track.update(state.odom)
             elapsed_s = (tick_ns - begin_ns) / NS_PER_S
@@ -265,14 +272,14 @@ class MotionController:
             error_rad = hold_rad + angular.position(measured_s) - track.turned_rad
             base.command(
                 Velocity(
-                    _clip(linear_m_s, self._linear_m_s),
-                    _clip(ahead_rad / period_s + angular_gain * error_rad, self._angular_rad_s),
+                    clip(linear_m_s, self.linear_m_s),
+                    clip(ahead_rad / period_s + angular_gain * error_rad, self.angular_rad_s),
                 )
             )
             # After a stall of the host the next tick is now: a burst of late ticks would help nobody.
             tick_ns = max(tick_ns + period_ns, clock.now_ns())
             clock.sleep_until(tick_ns)
-            state = self._read_base()
+            state = self.read_base()
 
     def _has_arrived(self, error_m: float, error_rad: float, forward_m: float, state: BaseState) -> bool:
         profile, velocity = self.profile, state.velocity
@@ -283,13 +290,14 @@ class MotionController:
             and abs(velocity.angular_rad_s) <= profile.still_rad_s
         )
 
-    def _read_base(self) -> BaseState:
+    def read_base(self) -> BaseState:
+        """The base's state, which listeners see too. Raises ``StaleData``."""
         state = self._base.state(STREAMS["base"].max_age_s)
         if self._on_state is not None:
             self._on_state(state)
         return state
 
-    def _rest_base(self) -> BaseState:
+    def rest_base(self) -> BaseState:
         """Wheels to zero, and the first state measured after that in which the base rests."""
         self._base.stop()
         profile, clock = self.profile, self._clock
@@ -298,7 +306,7 @@ class MotionController:
         while True:
             tick_ns += self._period_ns
             clock.sleep_until(tick_ns)
-            state = self._read_base()
+            state = self.read_base()
             moving = (
                 abs(state.velocity.linear_m_s) > profile.still_m_s
                 or abs(state.velocity.angular_rad_s) > profile.still_rad_s
@@ -316,11 +324,11 @@ class MotionController:
     def _look(self, displacement: Displacement, start_ns: int) -> ActionResult:
         head, carry_rad = self._head, self.profile.carry_rad
         start = head.state(STREAMS["head"].max_age_s)
-        pan_rad = _carry(self._intended_pan_rad, start.pan_rad, carry_rad)
-        wish_rad = _carry(self._intended_tilt_rad, start.tilt_rad, carry_rad) + displacement.tilt_rad
+        pan_rad = carry(self._intended_pan_rad, start.pan_rad, carry_rad)
+        wish_rad = carry(self._intended_tilt_rad, start.tilt_rad, carry_rad) + displacement.tilt_rad
         nominal_s = abs(displacement.tilt_rad) / head.limits.max_speed_rad_s + head.limits.settle_s
         self._intended_pan_rad, self._intended_tilt_rad = head.command(pan_rad, wish_rad)
-        end = self._rest_head(self._clock.now_ns(), self.profile.timeout_s(nominal_s))
+        end = self.rest_head(self._clock.now_ns(), self.profile.timeout_s(nominal_s))
         detail = ""
         if abs(self._intended_tilt_rad - wish_rad) > self.profile.heading_rad:
             limit_deg = math.degrees(self._intended_tilt_rad)
@@ -331,7 +339,7 @@ class MotionController:
         measured = Displacement(tilt_rad=end.tilt_rad - start.tilt_rad)
         return self._result(outcome, displacement, measured, start_ns, detail=detail)
 
-    def _rest_head(self, commanded_ns: int, timeout_s: float) -> HeadState:
+    def rest_head(self, commanded_ns: int, timeout_s: float) -> HeadState:
         """The first state measured after ``commanded_ns`` in which the head rests, or the one at the timeout."""
         deadline_ns = commanded_ns + seconds_to_ns(timeout_s)
         tick_ns = commanded_ns
@@ -355,7 +363,7 @@ class MotionController:
         return ActionResult(outcome, commanded, measured, contact, duration_s, detail)
 
 
-def _ended(state: BaseState, forward_m: float) -> tuple[Outcome, Zone, str] | None:
+def ending(state: BaseState, forward_m: float) -> tuple[Outcome, Zone, str] | None:
     """What in the base's state ends the motion, if anything.
 
     ``EXPIRED`` does not: it is over with the next command, and the timeout bounds it. Neither does contact on a turn
@@ -378,7 +386,7 @@ def _progress(displacement: Displacement, track: _Track, elapsed_s: float) -> st
     return f"turned {turned_deg:.1f} of {wish_deg:.1f}° in {elapsed_s:.1f} s"
 
 
-def _carry(intended_rad: float | None, measured_rad: float, limit_rad: float) -> float:
+def carry(intended_rad: float | None, measured_rad: float, limit_rad: float) -> float:
     """The angle to aim from: the intended one while the robot is near it, else the measured one."""
     if intended_rad is None:
         return measured_rad
@@ -386,5 +394,6 @@ def _carry(intended_rad: float | None, measured_rad: float, limit_rad: float) ->
     return measured_rad + residual_rad if abs(residual_rad) <= limit_rad else measured_rad
 
 
-def _clip(value: float, limit: float) -> float:
+def clip(value: float, limit: float) -> float:
+    """``value``, at most ``limit`` from zero."""
     return max(-limit, min(limit, value))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robot_runtime import config
-from robot_runtime.actions import Action
+from robot_runtime.commands import Decision
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.files import PackageFiles
@@ -25,8 +25,8 @@ class Difference:
     """A step at which the policy decided otherwise."""
 
     step: int
-    logged: Action
-    now: Action
+    logged: Decision
+    now: Decision
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ def replay_log(log: LogReader, policy: Policy) -> LogReplay:
         if record.action is not None and observation is not None:
             now = policy.act(observation)
             steps += 1
-            if now is not record.action:
-                differences.append(Difference(record.index, record.action, now))
+            then = record.command or record.action
+            if now != then:
+                differences.append(Difference(record.index, then, now))
             logged, own = record.policy_info.get("logits"), policy.info().get("logits")
             if logged and own and len(logged) == len(own):
                 logit_difference = max(logit_difference or 0.0, float(np.abs(np.subtract(logged, own)).max()))

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from robot_runtime.actions import Action, Displacement
+from robot_runtime.commands import Command
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.objects import Grab, ObjectPose, ObjectSource
@@ -86,6 +87,7 @@ class StepRecord:
         objects: poses (map) of the tracked objects when the action had ended, without those that are ``held``; empty
             in a task that moves none.
         grab: what ``grab_release`` came to; None after any other action.
+        command: what a continuous ``action`` asked for; None with a discrete one.
         phase: of the episode, to which this step's observation belongs; empty where a task has one only. With the
             action that ends a phase, robot and objects are brought to the start of the next before anything is
             observed: there, poses jump.
@@ -107,6 +109,7 @@ class StepRecord:
     held: tuple[str, ...] = ()
     grab: Grab | None = None
     phase: str = ""
+    command: Command | None = None
 
 
 class EndReason(str, Enum):

@@ -12,6 +12,7 @@ from typing import Any
 
 from robot_runtime.actions import Action
 from robot_runtime.clock import Stopwatch
+from robot_runtime.commands import Decision
 from robot_runtime.env import Env
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
@@ -107,7 +108,7 @@ def _reset_policy(policy: Policy, env: Env, seed: int) -> None:
         raise _policy_error(policy, "reset", error) from error
 
 
-def _decide(policy: Policy, observation: Observation, step: int, task: Task) -> tuple[Action, dict[str, Any]]:
+def _decide(policy: Policy, observation: Observation, step: int, task: Task) -> tuple[Decision, dict[str, Any]]:
     """The action, and what to log with it; of a question's last step also the answer (Das et al. 2018, section 4.2)."""
     try:
         action, info = policy.act(observation), policy.info()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions import Action
+from robot_runtime.commands import Decision
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import ObjectPose
@@ -66,7 +66,7 @@ class Policy(ABC):
         """Start an episode. ``world`` is given to privileged policies only."""
 
     @abstractmethod
-    def act(self, observation: Observation) -> Action:
+    def act(self, observation: Observation) -> Decision:
         """Decide. Called once per step, first with the observation at the start."""
 
     def answer(self, observation: Observation) -> Answer | None:

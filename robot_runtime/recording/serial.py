@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions import Action, Displacement
+from robot_runtime.commands import Command, VelocityCommand, WaypointCommand
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import (
     BaseState,
@@ -93,6 +94,7 @@ def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[s
     return {
         "index": record.index,
         "action": plain(record.action),
+        "command": plain(record.command),
         "result": plain(record.result),
         "observation": {name: array_to_json(array) for name, array in record.observation.items()},
         "frame": {
@@ -142,6 +144,7 @@ def step_from_json(
         held=tuple(moving.get("held", ())),
         grab=_grab(moving.get("grab")),
         phase=moving.get("phase", ""),
+        command=_command(data["action"], data.get("command")),
     )
 
 
@@ -179,6 +182,13 @@ def _result(data: Mapping[str, Any]) -> ActionResult:
         duration_s=float(data["duration_s"]),
         detail=data["detail"],
     )
+
+
+def _command(action: str | None, data: Mapping[str, Any] | None) -> Command | None:
+    if data is None:  # a discrete action, or a log from before there were others
+        return None
+    kind = {kind.action.value: kind for kind in (VelocityCommand, WaypointCommand)}[str(action)]
+    return kind(**{name: float(value) for name, value in data.items()})
 
 
 def _displacement(data: Mapping[str, Any]) -> Displacement:

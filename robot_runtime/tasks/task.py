@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from robot_runtime import config
 from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.commands import Control
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
 
@@ -208,6 +209,7 @@ class Task:
         sensors: the observation's keys, in order.
         robot_radius_m: for navigability and distances.
         rearrangement: for the kind of that name.
+        control: of the continuous actions; None where there are only ``actions``, which are discrete.
         source: paper, repository and file that the constants come from.
     """
 
@@ -223,12 +225,15 @@ class Task:
     success: Success
     categories: dict[str, Category] = field(default_factory=dict)
     rearrangement: Rearrangement | None = None
+    control: Control | None = None
 
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if Action.STOP not in self.actions:
             raise ValueError("a task needs the action stop: it is how an episode succeeds")
+        if Action.VELOCITY_CONTROL in self.actions or Action.WAYPOINT_CONTROL in self.actions:
+            raise ValueError("continuous actions stand under 'control', not in 'actions'")
         if self.kind in ("objectnav", "areagoal") and not self.categories:
             raise ValueError(f"a task of kind {self.kind} needs 'categories'")
         if (self.success.rule == "room") != (self.kind == "areagoal"):

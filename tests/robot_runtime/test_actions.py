@@ -43,6 +43,8 @@ def test_published_ids_and_words(dialect: Dialect, words: str) -> None:
 def test_the_same_id_means_different_things() -> None:
     assert [d.parse(0) for d in DIALECTS.values()] == [
         Action.STOP,
+        Action.STOP,
+        Action.STOP,
         Action.MOVE_FORWARD,
         Action.MOVE_FORWARD,
         Action.MOVE_FORWARD,
@@ -54,7 +56,7 @@ def test_the_same_id_means_different_things() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.parametrize(
-    "value", [-1, 6, 10**30, "", "MOVE_FORWARD", "jump", True, np.True_, 1.0, math.nan, None, [1], np.array([1, 2])]
+    "value", [-1, 6, 10**30, "", "Move_forward", "jump", True, np.True_, 1.0, math.nan, None, [1], np.array([1, 2])]
 )
 def test_anything_else_is_refused_with_what_is_known(dialect: Dialect, value: object) -> None:
     with pytest.raises(UnknownAction, match=f"is not one of {dialect.name}'s") as caught:
@@ -77,6 +79,8 @@ def test_displacements_have_the_documented_signs() -> None:
         Action.LOOK_UP: Displacement(tilt_rad=math.radians(15)),
         Action.LOOK_DOWN: Displacement(tilt_rad=-math.radians(15)),
         Action.GRAB_RELEASE: Displacement(),
+        Action.VELOCITY_CONTROL: Displacement(),
+        Action.WAYPOINT_CONTROL: Displacement(),
     }
 
 
