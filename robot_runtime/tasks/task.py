@@ -36,7 +36,7 @@ SensorName = Literal[
     "program",
     "imagegoal",
 ]
-_GOAL_SENSORS: dict[SensorName, TaskKind] = {
+GOAL_SENSORS: dict[SensorName, TaskKind] = {
     "pointgoal": "pointnav",
     "pointgoal_with_gps_compass": "pointnav",
     "objectgoal": "objectnav",
@@ -248,7 +248,7 @@ class Task:
         if "semantic" in self.sensors and not self.categories:
             raise ValueError("the sensor 'semantic' tells category ids: the task needs 'categories'")
         for name in self.sensors:
-            if _GOAL_SENSORS.get(name, self.kind) != self.kind:
+            if GOAL_SENSORS.get(name, self.kind) != self.kind:
                 raise ValueError(f"an episode of {self.kind} has nothing that the sensor {name!r} could tell")
         if len(set(self.sensors)) < len(self.sensors):
             raise ValueError(f"a sensor stands twice in {list(self.sensors)}")
