@@ -50,36 +50,37 @@ from robot_runtime.geometry import (
     ros_to_habitat_position,
     yaw_to_habitat_quaternion,
 )
+from robot_runtime.hal import PoseEstimate
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.records import PoseEstimate, Subscriber
+from robot_runtime.records import Subscriber
 from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import find_scene, load_scene
 from sim_bridge.habitat_config import SIMULATOR, camera_sensors, episode_of, task_of
 
 
-class _Rgb(RGBSensor):
+class _Rgb(RGBSensor):  # type: ignore[misc]  # habitat-lab has no types where it is not installed
     def _get_observation_space(self, *_: Any, **__: Any) -> spaces.Box:
         return spaces.Box(0, 255, (self.config.height, self.config.width, 3), np.uint8)
 
     def get_observation(self, seen: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
-        return seen["rgb"].copy()
+        return np.array(seen["rgb"])
 
 
-class _Depth(DepthSensor):
+class _Depth(DepthSensor):  # type: ignore[misc]
     def _get_observation_space(self, *_: Any, **__: Any) -> spaces.Box:
         config = self.config
         low, high = (0.0, 1.0) if config.normalize_depth else (config.min_depth, config.max_depth)
         return spaces.Box(low, high, (config.height, config.width, 1), np.float32)
 
     def get_observation(self, seen: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
-        return seen["depth"].copy()
+        return np.array(seen["depth"])
 
 
 _SENSORS: dict[str, type[Sensor]] = {"HabitatSimRGBSensor": _Rgb, "HabitatSimDepthSensor": _Depth}
 
 
 @registry.register_simulator(name=SIMULATOR)
-class RobotSimulator(Simulator):
+class RobotSimulator(Simulator):  # type: ignore[misc]
     """See the module. Made by ``habitat.Env``; connected until :meth:`close`.
 
     Raises:
@@ -153,7 +154,7 @@ class RobotSimulator(Simulator):
 
     def render(self, mode: str = "rgb") -> NDArray[np.uint8]:
         """The last colour image."""
-        return self.env.record.frame.rgb.copy()
+        return np.array(self.env.record.frame.rgb)
 
     def close(self, destroy: bool = True) -> None:
         """End the episode and release the robot."""
@@ -223,7 +224,7 @@ class RobotSimulator(Simulator):
         return self._sensor_suite.get_observations(self.env.record.observation)
 
 
-class _Look(nav.NavigationMovementAgentAction):
+class _Look(nav.NavigationMovementAgentAction):  # type: ignore[misc]
     """A look on a robot; on any other simulator habitat-lab's."""
 
     def __init__(self, *args: Any, config: Any, sim: Simulator, **kwargs: Any) -> None:
@@ -233,7 +234,7 @@ class _Look(nav.NavigationMovementAgentAction):
 
 
 @registry.register_task_action
-class LookUpAction(_Look, nav.LookUpAction):
+class LookUpAction(_Look, nav.LookUpAction):  # type: ignore[misc]
     def step(self, *args: Any, **kwargs: Any) -> Any:
         if isinstance(self._sim, RobotSimulator):
             return self._sim.step(HabitatSimActions.look_up)
@@ -241,7 +242,7 @@ class LookUpAction(_Look, nav.LookUpAction):
 
 
 @registry.register_task_action
-class LookDownAction(_Look, nav.LookDownAction):
+class LookDownAction(_Look, nav.LookDownAction):  # type: ignore[misc]
     def step(self, *args: Any, **kwargs: Any) -> Any:
         if isinstance(self._sim, RobotSimulator):
             return self._sim.step(HabitatSimActions.look_down)
@@ -249,7 +250,7 @@ class LookDownAction(_Look, nav.LookDownAction):
 
 
 @registry.register_task_action
-class StopAction(nav.StopAction):
+class StopAction(nav.StopAction):  # type: ignore[misc]
     """habitat-lab's, which tells the task alone; a robot's episode ends in the log, too."""
 
     def step(self, task: Any, *args: Any, **kwargs: Any) -> Any:

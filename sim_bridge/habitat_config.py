@@ -22,7 +22,7 @@ from robot_runtime.actions import HABITAT, Magnitudes
 from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import ConfigError
 from robot_runtime.geometry import SE2, habitat_quaternion_to_yaw, habitat_to_ros_position
-from robot_runtime.tasks.task import Task, TrainingCamera, load_task
+from robot_runtime.tasks.task import SensorName, Task, TrainingCamera, load_task
 
 SIMULATOR = "RobotRuntime-v0"
 
@@ -86,14 +86,13 @@ def task_of(config: Any) -> Task:
     """
     preset = load_task(config.robot_task)
     sizes = Magnitudes(config.forward_step_size, config.turn_angle, preset.magnitudes.tilt_deg)
-    sensors = {_CAMERAS[0]: "rgb", _CAMERAS[1]: "depth"}
-    shown = tuple(sensors[sensor.type] for sensor in camera_sensors(config))
+    images: dict[str, SensorName] = {_CAMERAS[0]: "rgb", _CAMERAS[1]: "depth"}
     task = replace(
         preset,
         actions=HABITAT.actions,  # habitat-lab decides which of them there are, and under which ids
         magnitudes=sizes,
         camera=_camera(config, preset.camera),
-        sensors=shown,
+        sensors=tuple(images[sensor.type] for sensor in camera_sensors(config)),
         max_steps=config.max_steps or preset.max_steps,
     )
     same = (task.magnitudes, task.camera, task.max_steps) == (preset.magnitudes, preset.camera, preset.max_steps)
