@@ -11,7 +11,7 @@ from std_msgs.msg import Float32
 
 from drivers.ros_locobot.base_levels import LevelTracker
 from drivers.ros_locobot.channel import Channel
-from drivers.ros_locobot.families import FAMILIES, topics_of
+from drivers.ros_locobot.families import FAMILIES, kobuki_charge, topics_of
 from drivers.ros_locobot.guard_options import GuardOptions
 from drivers.ros_locobot.guard_sensors import subscriptions
 from drivers.ros_locobot.node import Session
@@ -52,8 +52,11 @@ class BaseTopics:
                 continue  # the base reads it itself and says so: alive()
             if sensor.definition is not None:
                 session.check_definition(sensor.topic, sensor.definition)
-            on_message = self._taking(sensor.receive, self._main if sensor.topic == self._main.topic else None)
-            endpoints.append(session.subscribe(sensor.topic, sensor.message, on_message, EVENT_QUEUE, required=False))
+            main = sensor.topic == self._main.topic
+            on_message = self._taking(sensor.receive, self._main if main else None)
+            endpoints.append(
+                session.subscribe(sensor.topic, sensor.message, on_message, EVENT_QUEUE, required=False, awaited=main)
+            )
         endpoints.extend(
             session.subscribe(channel.topic, Float32, channel.receive, required=False)
             for channel in (self._voltage, self._charge)
@@ -99,8 +102,3 @@ class BaseTopics:
                 self._changed()
 
         return take
-
-
-def kobuki_charge(voltage_v: float, full_v: float, empty_v: float) -> float:
-    """Charge, 0..1, as Kobuki's own driver estimates it from the voltage (``battery.cpp``): 5 % when empty."""
-    return min(1.0, max(0.0, 0.95 * (voltage_v - empty_v) / (full_v - empty_v) + 0.05)) if voltage_v > 0 else math.nan

@@ -23,8 +23,8 @@ class Received:
 class Channel:
     """The newest message of a topic.
 
-    A message whose stamp is older on arrival than the clock's ``max_skew_s`` shows that two clocks disagree, or that
-    the network delays it that long, which is as bad. Written by rospy's thread of that topic, read by any other.
+    A message whose stamp is older on arrival than the clock's ``allowed_skew_s`` shows that two clocks disagree, or
+    that the network delays it that long, which is as bad. Written by rospy's thread of that topic, read by any other.
 
     Args:
         topic: its full name, for messages.
@@ -84,10 +84,10 @@ class Channel:
             return newest
         self._clock.check()
         lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)
-        if lag_s > max(self._clock.max_skew_s, max_age_s) and ns_to_seconds(now_ns - last.arrival_ns) <= max_age_s:
+        allowed_s = self._clock.allowed_skew_s
+        if lag_s > max(allowed_s, max_age_s) and ns_to_seconds(now_ns - last.arrival_ns) <= max_age_s:
             raise ClockSkew(
-                f"topic {self.topic}: messages arrive with stamps {lag_s:.3f} s old, "
-                f"{self._clock.max_skew_s:g} s is allowed",
+                f"topic {self.topic}: messages arrive with stamps {lag_s:.3f} s old, {allowed_s:g} s is allowed",
                 CHRONY,
             )
         raise StaleData(

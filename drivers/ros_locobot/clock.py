@@ -48,6 +48,11 @@ class RosClock(Clock):
         """Whether time comes from ``/clock``."""
         return self._simulated_ns is not None
 
+    @property
+    def allowed_skew_s(self) -> float:
+        """How far stamps and this clock may disagree: of one and the same simulated clock, more."""
+        return self.max_skew_s if self._simulated_ns is None else SIMULATED_SKEW_S
+
     def now_ns(self) -> int:
         simulated_ns = self._simulated_ns
         if simulated_ns is not None:
@@ -117,7 +122,7 @@ class RosClock(Clock):
             # Measured against the clock as it was without help, so that a robot's clock that runs fast is found out.
             own_ns = self._host.now_ns() + self._unix_offset_ns if self._simulated_ns is None else self._simulated_ns
             ahead_ns = stamp_ns - own_ns
-            allowed_s = self.max_skew_s if self._simulated_ns is None else SIMULATED_SKEW_S
+            allowed_s = self.allowed_skew_s
             if ahead_ns > seconds_to_ns(allowed_s):
                 self._fault = self._fault or ClockSkew(
                     f"topic {topic}: stamped {ns_to_seconds(ahead_ns):.3f} s in the future, {allowed_s:g} s is allowed",

@@ -78,8 +78,9 @@ class Gate:
         if estimate.stamp_ns - self._doubtful_since_ns >= seconds_to_ns(self._limits.recover_s):
             self._good, self._doubtful = estimate, None
             return ""
-        jump_m = self._carried(self._good, estimate.stamp_ns).distance_to(estimate.pose)
-        return f"it jumped by {jump_m:.2f} m against odometry"
+        expected = self._carried(self._good, estimate.stamp_ns)
+        jump_deg = math.degrees(abs(wrap_angle(estimate.pose.yaw_rad - expected.yaw_rad)))
+        return f"it jumped by {expected.distance_to(estimate.pose):.2f} m and {jump_deg:.0f} degrees against odometry"
 
     def _agree(self, before: PoseEstimate, after: PoseEstimate) -> bool:
         expected = self._carried(before, after.stamp_ns)

@@ -6,10 +6,11 @@ import rospy
 
 from robot_runtime.clock import SystemClock, seconds_to_ns
 
-STALL_S = 0.25
+STALL_S = 1.0
 """How long, by this computer's clock, simulated time may stand still before the wheels do.
 
-Without this a robot on which somebody left ``/use_sim_time`` set would never see a command expire.
+Without this a robot on which somebody left ``/use_sim_time`` set would never see a command expire. Less, and a
+simulator that waits for a busy computer would look like one that has died.
 """
 
 
@@ -18,17 +19,17 @@ class GuardClock:
 
     def __init__(self) -> None:
         self._host = SystemClock()
-        self._simulated = not rospy.rostime.is_wallclock()
+        self.simulated = not rospy.rostime.is_wallclock()
         self._newest_ns = -1
         self._moved_ns = self._host.now_ns() - seconds_to_ns(STALL_S)
 
     def now_ns(self) -> int:
         """Nanoseconds; comparable with each other only."""
-        return int(rospy.get_rostime().to_nsec()) if self._simulated else self._host.now_ns()
+        return int(rospy.get_rostime().to_nsec()) if self.simulated else self._host.now_ns()
 
     def stalled(self) -> bool:
         """Whether simulated time has stood still too long; to be asked more often than that."""
-        if not self._simulated:
+        if not self.simulated:
             return False
         now_ns, host_ns = self.now_ns(), self._host.now_ns()
         if now_ns != self._newest_ns:

@@ -19,6 +19,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import rosgraph
@@ -35,6 +36,7 @@ from drivers.ros_locobot.guard_logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard_options import GuardOptions, read_guard_options
 from drivers.ros_locobot.guard_sensors import subscriptions
 from drivers.ros_locobot.guard_watch import MasterWatch
+from drivers.ros_locobot.heard import Heard
 from drivers.ros_locobot.master import Master, wait_until
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.clock import SystemClock, seconds_to_ns
@@ -74,8 +76,12 @@ class GuardNode:
     def start(self) -> None:
         """Subscribe. Until the sensors have been heard the wheels are held at zero."""
         sensors = subscriptions(self._options, self._logic.tracker, self._clock.now_ns)
+        heard = Heard() if self._clock.simulated else None
         for sensor in sensors:
-            rospy.Subscriber(sensor.topic, sensor.message, self._reacting(sensor.receive), tcp_nodelay=True)
+            react = self._reacting(sensor.receive)
+            if heard is not None:
+                react = _telling(react, partial(heard, sensor.topic))
+            rospy.Subscriber(sensor.topic, sensor.message, react, tcp_nodelay=True)
         rospy.Subscriber("~command", Twist, self._reacting(self._command), queue_size=1, tcp_nodelay=True)
         rospy.Subscriber("~emergency_stop", Bool, self._reacting(self._e_stop_message), tcp_nodelay=True)
         # What we send comes back here too: whatever does not come from us is a stranger's.
@@ -158,8 +164,8 @@ class GuardNode:
         if self._wheels.get_num_connections() < 2:  # one of them is our own ear
             notes = (*notes, f"nobody listens to {self._topics.velocity}")
         with self._lock:
-            status = self._logic.status(self._clock.now_ns(), notes)
-        now_ns = self._host.now_ns()
+            now_ns = self._clock.now_ns()
+            status = self._logic.status(now_ns, notes)
         # The text has ages, which change all the time; what they are of does not.
         changed = self._told is None or replace(status, text="") != replace(self._told, text="")
         if changed or now_ns - self._told_ns >= seconds_to_ns(STATUS_PERIOD_S):
@@ -170,6 +176,14 @@ class GuardNode:
             message = to_message(status)
             self._status.publish(message)
             self._diagnostics.publish(message)
+
+
+def _telling(react: Callable[[Any], None], tell: Callable[[Any], None]) -> Callable[[Any], None]:
+    def both(message: Any) -> None:
+        react(message)
+        tell(message)
+
+    return both
 
 
 def to_message(status: GuardStatus) -> DiagnosticArray:

@@ -52,6 +52,7 @@ class RosLocalizer(RosDevice, Localizer):
         )
         self._gate = Gate(limits, motion.pose_at)
         self._lock = threading.Lock()
+        self._paused = False
 
     @property
     def info(self) -> LocalizerInfo:
@@ -69,9 +70,14 @@ class RosLocalizer(RosDevice, Localizer):
         self._require_working()
         return pose_at(self._history, self._clock, stamp_ns, timeout_s, POLL_S)
 
+    def pause(self) -> None:
+        """Take in no poses until :meth:`forget`: the robot is being put somewhere else in no time."""
+        self._paused = True
+
     def forget(self) -> None:
         """Drop the poses of the place where the robot was."""
         with self._lock:
+            self._paused = False
             self._history.clear()
             self._gate.forget()
 
@@ -80,6 +86,8 @@ class RosLocalizer(RosDevice, Localizer):
 
     def _take(self, estimate: PoseEstimate) -> None:
         with self._lock:
+            if self._paused:
+                return
             before = self._gate.reason
             judged = self._gate.judge(estimate)
             self._history.add(judged)

@@ -31,6 +31,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from drivers.ros_locobot.clock import RosClock
 from drivers.ros_locobot.errors import MasterGone, SecondPublisher
+from drivers.ros_locobot.heard import TOPIC, Heard
 from drivers.ros_locobot.master import Master, check_publishers, wait_until
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
@@ -63,6 +64,7 @@ class Session:
         self._stop = threading.Event()
         self._monitor: threading.Thread | None = None
         self._clock_subscriber: rospy.Subscriber | None = None
+        self._heard: Heard | None = None
         self._master: Master | None = None
 
     @property
@@ -111,6 +113,9 @@ class Session:
             self._listeners.clear()
             self.unsubscribe(self._clock_subscriber)
             self._clock_subscriber = None
+            if self._heard is not None:
+                self.unsubscribe(self._heard.publisher)
+                self._heard = None
         if monitor is not None and monitor is not threading.current_thread():
             monitor.join(self.options.timeout_s)
 
@@ -144,6 +149,7 @@ class Session:
         queue_size: int = 1,
         images: bool = False,
         required: bool = True,
+        awaited: bool = False,
     ) -> rospy.Subscriber:
         """Subscribe once somebody publishes ``topic`` with the right definition.
 
@@ -151,6 +157,7 @@ class Session:
             message: generated message class.
             callback: called in rospy's thread of each publisher; a ``RuntimeFault`` in it breaks the connection.
             required: whether to wait for a publisher, and to fail without one.
+            awaited: whether simulated time should wait until each message has been taken in (``heard.py``).
 
         Raises:
             StaleData: nobody publishes it within ``connect_timeout_s``. WrongDefinition: naming both md5s.
@@ -166,6 +173,8 @@ class Session:
                 callback(received)
             except RuntimeFault as fault:
                 self.fail(fault)
+            if awaited and (heard := self._heard) is not None:
+                heard(topic, received)
 
         return self.bounded(
             lambda: rospy.Subscriber(
@@ -301,6 +310,7 @@ class Session:
                 self.clock.start_simulated(now_ns)
                 started.set()
 
+        self._heard = self.bounded(Heard, f"advertising {TOPIC}")
         self._clock_subscriber = self.subscribe("/clock", ClockMessage, tick)
         if not started.wait(self.options.connect_timeout_s):
             self.unsubscribe(self._clock_subscriber)

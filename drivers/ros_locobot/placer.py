@@ -22,6 +22,9 @@ from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import HeadState, Placer, PoseStatus
 from robot_runtime.streams import STREAMS
 
+ON_THEIR_WAY_S = 0.2
+"""What was measured before the robot was placed has arrived by then, and can be forgotten."""
+
 HEAD_TIMEOUT_S = 30.0
 POLL_S = 0.02
 STILL_M = 0.01
@@ -60,12 +63,14 @@ class RosPlacer(Placer):
                 f"start between {limits.min_tilt_rad:.3f} and {limits.max_tilt_rad:.3f} rad",
             )
         self._base.stop()
-        self._bring(pose, tilt_rad)
-        self._head.command(0.0, tilt_rad)
-        self._motion.clear()
-        self._camera.forget()
-        for localizer in self._localizers:
-            localizer.forget()
+        try:
+            self._bring(pose, tilt_rad)
+            self._head.command(0.0, tilt_rad)
+        finally:
+            self._motion.clear()
+            self._camera.forget()
+            for localizer in self._localizers:
+                localizer.forget()
         self._wait_for_head(tilt_rad)
         self._wait_for_poses()
 
@@ -112,6 +117,8 @@ class SimulationPlacer(RosPlacer):
                 f"service {service}: nobody offers it",
                 "start the simulated robot, or on a real one set placer.by to operator in the robot's YAML",
             )
+        for localizer in self._localizers:
+            localizer.pause()
         request = Pose2D(pose.x_m, pose.y_m, pose.yaw_rad)
         try:
             answer = session.bounded(
@@ -121,6 +128,7 @@ class SimulationPlacer(RosPlacer):
             raise DeviceFault(f"service {service}: {error}", "look at the log of the simulated robot") from error
         if not answer.success:
             raise InvalidStart(f"service {service}: {answer.message}", answer.remedy)
+        session.clock.sleep(ON_THEIR_WAY_S)
 
 
 class OperatorPlacer(RosPlacer):

@@ -27,6 +27,7 @@ from sim_bridge.ros.camera_topics import CameraTopics
 from sim_bridge.ros.create_topics import CreateTopics
 from sim_bridge.ros.families import Family
 from sim_bridge.ros.faults import Faults
+from sim_bridge.ros.followers import Followers
 from sim_bridge.ros.head_topics import HeadTopics
 from sim_bridge.ros.inbox import Inbox
 from sim_bridge.ros.kobuki_topics import KobukiTopics
@@ -125,6 +126,8 @@ class RosRobot:
             self._pace.keep,
         ):
             clock.add_listener(listener)
+        if options.simulated_clock:
+            clock.add_listener(Followers().keep)
         self._services = Services(self._inbox, self._faults, self.place)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:

@@ -130,7 +130,7 @@ def test_the_reason_says_how_far_it_jumped() -> None:
     gate = Gate(LIMITS, driving(0.0))
     gate.judge(estimate(0, 0.0))
     gate.judge(estimate(100, 1.0))
-    assert gate.reason == "it jumped by 1.00 m against odometry"
+    assert gate.reason == "it jumped by 1.00 m and 0 degrees against odometry"
 
 
 def test_an_outlier_costs_one_estimate() -> None:

@@ -1,0 +1,30 @@
+"""With simulated time: tells the simulator which of the base's reports have been taken in.
+
+A simulator that waits for these (``sim_bridge.ros.followers``) does not run away from a busy computer, where otherwise
+sensors would look silent that are only unread. With real time nothing is told: it waits for nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rospy
+from std_msgs.msg import Header
+
+TOPIC = "/simulation/heard"
+"""std_msgs/Header: the report's stamp, and its topic as ``frame_id``."""
+
+QUEUE = 10
+
+
+class Heard:
+    """Says so; thread-safe."""
+
+    def __init__(self) -> None:
+        self.publisher = rospy.Publisher(TOPIC, Header, queue_size=QUEUE, tcp_nodelay=True)
+
+    def __call__(self, topic: str, message: Any) -> None:
+        """A message of ``topic`` has been taken in; one without a header is not told."""
+        header = getattr(message, "header", None)
+        if header is not None:
+            self.publisher.publish(Header(stamp=header.stamp, frame_id=topic))
