@@ -1,0 +1,252 @@
+"""``robot-runtime export`` and ``robot-runtime import``: logs as ROS 1 bags, and bags as logs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robot_runtime.cli import completion
+from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, RecordingError
+
+if TYPE_CHECKING:
+    from drivers.ros_locobot.bag.reader import BagReader
+    from drivers.ros_locobot.options import RosOptions
+    from robot_runtime.episodes.episode import Episode
+    from robot_runtime.recording.writer import Recorder
+    from robot_runtime.robots import RobotFile
+
+DRIVER = "drivers.ros_locobot.driver.make_robot"
+
+PRESETS = {
+    "pyrobot-kobuki": "locobot-ros-pyrobot",
+    "pyrobot-create": "locobot-ros-create",
+    "interbotix": "locobot-ros-interbotix",
+}
+"""Of ``launch/robots``, by family."""
+
+
+class Family(str, Enum):
+    """Whose topics."""
+
+    PYROBOT = "pyrobot-kobuki"
+    CREATE = "pyrobot-create"
+    INTERBOTIX = "interbotix"
+
+
+class Poses(str, Enum):
+    """What says where the robot was."""
+
+    ROBOT = "robot"
+    ODOMETRY = "odometry"
+
+
+class Part(str, Enum):
+    """What a bag may lack."""
+
+    DEPTH = "depth"
+    HEAD = "head"
+    CONTACT = "contact"
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the commands."""
+    groups["root"].command("export")(export)
+    groups["root"].command("import")(import_)
+
+
+def export(
+    logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
+    rosbag: Annotated[Path, typer.Option(help="The bag to write, NAME.bag; else a folder, with one bag for each log.")],
+    family: Annotated[Family, typer.Option(help="Whose topics carry what the robot's own would.")] = Family.PYROBOT,
+    robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
+) -> None:
+    """Write logs as ROS 1 bags, for rviz, rqt and other people's code; `import` makes the same logs of them again.
+
+    Examples:
+
+        robot-runtime export logs/run/0000_apartment_0.mcap --rosbag drive.bag
+
+        robot-runtime export logs/run --rosbag bags --family interbotix
+    """
+    _require_rosbags()
+    from drivers.ros_locobot.bag.export import export_log
+    from drivers.ros_locobot.bag.layout import layout
+    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.recording.reader import LogReader
+    from robot_runtime.scoring.summary import find_logs
+
+    paths = find_logs(logs)
+    one = rosbag.suffix == ".bag"
+    if one and len(paths) > 1:
+        raise ConfigError(f"--rosbag {rosbag}: one bag for {len(paths)} logs", "name a folder")
+    where = layout(family.value, robot_name)
+
+    def write(path: Path, bag: Path) -> int:
+        with LogReader(path) as log, progress_bar() as progress:
+            total = None if log.end is None else log.end.steps + 1
+            bar = progress.add_task(path.stem, total=total, note="steps")
+            return export_log(log, bag, where, lambda: progress.advance(bar))
+
+    for path in paths:
+        bag = rosbag if one else rosbag / f"{path.stem}.bag"
+        console.print(f"{bag}: {write(path, bag)} steps", soft_wrap=True, markup=False)
+
+
+def import_(
+    rosbag: Annotated[Path, typer.Option(help="Bag of a LoCoBot's drive, or one that `export` wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("logs/imported"),
+    robot: Annotated[
+        str | None,
+        typer.Option(
+            help="Robot preset or YAML file: topics, camera mount, localizers. Default: of the family whose topics the "
+            "bag has.",
+            autocompletion=completion.robots,
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Task whose actions were driven, one between any two rests. Default: none; steps are then waypoints.",
+            autocompletion=completion.tasks,
+        ),
+    ] = None,
+    scene: Annotated[
+        str | None,
+        typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes),
+    ] = None,
+    episodes: Annotated[Path | None, typer.Option(help="Episode file with the episode that was driven.")] = None,
+    episode: Annotated[str | None, typer.Option(help="Its id; not needed if the file has one.", metavar="ID")] = None,
+    poses: Annotated[
+        Poses, typer.Option(help="Where the robot was: by the localizers of the robot's YAML, or by odometry alone.")
+    ] = Poses.ROBOT,
+    without: Annotated[
+        list[Part] | None, typer.Option(help="What the bag lacks and the log is to lack, too; repeatable.")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0.01, max=0.5, help="Share of its size by which an action may be missed.")
+    ] = 0.2,
+    min_rest: Annotated[float, typer.Option(min=0.02, help="Seconds: the shortest pause between two actions.")] = 0.15,
+    every_m: Annotated[float, typer.Option(min=0.01, help="Without a task: metres between two steps.")] = 0.25,
+    every_deg: Annotated[float, typer.Option(min=1.0, help="Without a task: degrees between two steps.")] = 30.0,
+    stop: Annotated[bool, typer.Option("--stop", help="The driver said stop where the drive ends.")] = False,
+    any_camera: Annotated[
+        bool, typer.Option("--any-camera", help="Take the bag's camera for the task's, and say so in its name.")
+    ] = False,
+    agent: Annotated[str, typer.Option(help="Who drove, for the log.")] = "drive",
+) -> None:
+    """Make an episode log of a ROS 1 bag: of a teleoperated drive, of another stack's, or of an exported log.
+
+    Examples:
+
+        robot-runtime import --rosbag drive.bag --out logs/drive
+
+        robot-runtime import --rosbag drive.bag --robot my_locobot.yaml --poses odometry
+
+        robot-runtime import --rosbag drive.bag --task pointnav_habitat2020 --scene flat --episodes val.json.gz --stop
+    """
+    _require_rosbags()
+    from drivers.ros_locobot.bag import layout
+    from drivers.ros_locobot.bag.foreign import import_drive
+    from drivers.ros_locobot.bag.reader import BagReader
+    from drivers.ros_locobot.bag.restore import is_exported, restore
+    from drivers.ros_locobot.bag.setting import Assumptions
+    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+
+    with BagReader(rosbag) as bag, progress_bar() as progress:
+        bar = progress.add_task(rosbag.name, total=bag.count((layout.STEP,)) or None, note="steps")
+        if is_exported(bag):
+            log = _record(out, lambda recorder: restore(bag, recorder, lambda: progress.advance(bar)))
+        else:
+            robot_file, ros = _robot(bag, robot)
+            said = Assumptions(
+                robot=robot_file,
+                ros=ros,
+                agent=agent,
+                task=None if task is None else load_task(task),
+                scene=None if scene is None else load_scene(find_scene(scene)),
+                episode=None if episodes is None else _episode(episodes, episode),
+                dataset=str(episodes or ""),
+                poses=poses.value,
+                without=tuple(part.value for part in without or ()),
+                tolerance=tolerance,
+                min_rest_s=min_rest,
+                every_m=every_m,
+                every_deg=every_deg,
+                stop=stop,
+                any_camera=any_camera,
+            )
+            log = _record(out, lambda recorder: import_drive(bag, said, recorder, lambda: progress.advance(bar)))
+    console.print(f"log: {log}", soft_wrap=True, markup=False)
+
+
+def _record(folder: Path, tell: Callable[[Recorder], object]) -> Path:
+    """The log of what ``tell`` tells; after an error there is none."""
+    from robot_runtime.recording.writer import Recorder
+
+    recorder = Recorder(folder)
+    try:
+        tell(recorder)
+        recorder.close()
+    except BaseException:
+        with suppress(RecordingError):
+            recorder.close()
+        if recorder.path is not None:
+            recorder.path.unlink(missing_ok=True)
+        raise
+    assert recorder.path is not None
+    return recorder.path
+
+
+def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
+    """The robot's YAML, by name or by the topics of the bag. Raises ``ConfigError``."""
+    from drivers.ros_locobot.options import RosOptions
+    from robot_runtime import config
+    from robot_runtime.robots import read_robot_file
+
+    path, file = read_robot_file(name or _preset(bag))
+    if file.driver != DRIVER:
+        raise ConfigError(
+            f"{path}: field 'driver' is {file.driver!r}, no LoCoBot on ROS 1",
+            f"name one of {', '.join(PRESETS.values())}, or a YAML file with driver {DRIVER}",
+        )
+    return file, config.parse(file.options, RosOptions, f"{path}: options")
+
+
+def _preset(bag: BagReader) -> str:
+    from drivers.ros_locobot.bag.layout import layout
+
+    def found(family: Family) -> int:
+        """How many of its topics the bag has."""
+        topics = layout(family.value).topics
+        return sum(name in bag.kinds for name in (topics.velocity, topics.core, topics.bumper, topics.odom))
+
+    best = max(Family, key=found)
+    if not found(best):
+        raise ConfigError(
+            f"{bag.path}: has no topic of a LoCoBot's base; it has {', '.join(sorted(bag.kinds)) or 'none at all'}",
+            "name its topics in a YAML file and give that with --robot",
+        )
+    return PRESETS[best.value]
+
+
+def _episode(path: Path, wanted: str | None) -> Episode:
+    from robot_runtime.episodes import load_episodes
+
+    loaded = [episode for episode in load_episodes(path) if wanted in (None, episode.id)]
+    if len(loaded) != 1:
+        which = "an episode" if wanted is None else f"episode {wanted!r}"
+        raise EpisodeError(f"{path}: {which} was asked for, and there are {len(loaded)}", "give one with --episode ID")
+    return loaded[0]
+
+
+def _require_rosbags() -> None:
+    if importlib.util.find_spec("rosbags") is None:
+        raise DriverMissing("bags need the package 'rosbags'", "pip install 'robot-runtime[ros]'")
