@@ -70,7 +70,7 @@ class Call:
 
 
 class Exchange:
-    """See the module. ``ask`` is for any thread, everything else for the robot's."""
+    """See the module. ``ask`` and ``stop`` are for any thread, everything else for the robot's."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -83,7 +83,7 @@ class Exchange:
         """The answer, once there is one; None if the client is gone.
 
         Raises:
-            Refused: as the module says, or after :meth:`close`.
+            Refused: as the module says, or after :meth:`stop`.
         """
         with self._changed:
             waits_for = self._admit(call)
@@ -96,9 +96,9 @@ class Exchange:
         return waits_for.answer
 
     def next(self, timeout_s: float) -> Call | None:
-        """The next request, or None after ``timeout_s`` without one."""
+        """The next request, or None after ``timeout_s`` without one, and at once after :meth:`stop`."""
         with self._changed:
-            self._changed.wait_for(lambda: self._present is not None, timeout_s)
+            self._changed.wait_for(lambda: self._present is not None or self._closed, timeout_s)
             return self._present
 
     def reply(self, call: Call, answer: Answer, owns: bool) -> None:
@@ -114,10 +114,21 @@ class Exchange:
         with self._changed:
             self._owner = self._last = None
 
-    def close(self, answer: Answer) -> None:
-        """Refuse what comes, and give what still waits this answer."""
+    @property
+    def stopped(self) -> bool:
+        """Whether :meth:`stop` was called."""
+        return self._closed
+
+    def stop(self) -> None:
+        """Refuse what comes from now on; for any thread."""
         with self._changed:
             self._closed = True
+            self._changed.notify_all()
+
+    def close(self, answer: Answer) -> None:
+        """As :meth:`stop`, and give what still waits this answer."""
+        self.stop()
+        with self._changed:
             waiting, self._present = self._present, None
         if waiting is not None:
             waiting.answer = answer

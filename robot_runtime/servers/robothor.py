@@ -137,13 +137,19 @@ class RobothorServer(Subscriber):
         self._exchange.close(Answer(ended.status, self._refusal(ended)))
         self._door.close()
 
+    def stop(self) -> None:
+        """Have :meth:`serve` return after what it is doing; for any thread."""
+        self._exchange.stop()
+
     def serve(self) -> None:
-        """Answer requests until every episode was run; the robot's thread."""
+        """Answer requests until every episode was run, or until :meth:`stop`; the robot's thread."""
         while True:
             runs = not self.env.episode_over
             call = self._exchange.next(self._client_timeout_s if runs or self._waiting else LINGER_S)
             if call is not None:
                 self._exchange.reply(call, self._carry_out(call), owns=not self.env.episode_over)
+            elif self._exchange.stopped:
+                return
             elif runs:
                 silent = f"the client was silent for {self._client_timeout_s:.0f} s"
                 self.env.interrupt(EndReason.INTERRUPTED, silent)
