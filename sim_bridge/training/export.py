@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import torch
@@ -54,15 +55,17 @@ def example_inputs() -> tuple[Tensor, ...]:
 
 def _export(module: nn.Module, path: Path, outputs: tuple[str, ...]) -> None:
     part = path.with_suffix(".part")
-    torch.onnx.export(
-        module.eval(),
-        example_inputs(),
-        str(part),
-        dynamo=True,
-        external_data=False,
-        opset_version=OPSET,
-        input_names=list(INPUTS),
-        output_names=list(outputs),
-        verbose=False,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch's exporter warns of its own calls
+        torch.onnx.export(
+            module.eval(),
+            example_inputs(),
+            str(part),
+            dynamo=True,
+            external_data=False,
+            opset_version=OPSET,
+            input_names=list(INPUTS),
+            output_names=list(outputs),
+            verbose=False,
+        )
     part.replace(path)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     pass
 
 SIZES = ("robothor", "medium", "large")
-APARTMENTS = 150
 FIRST_SEED = 100_000
 """Apartments for training have seeds from here on; those that policies are evaluated in have smaller ones."""
 
@@ -38,9 +37,11 @@ class Round:
     """One round of collecting and learning.
 
     Attributes:
-        episodes: per apartment. learner_share: of steps that the policy drives. updates: of its weights afterwards.
+        apartments: numbers of those that it is in, from and to. episodes: in each.
+        learner_share: of steps that the policy drives. updates: of its weights afterwards.
     """
 
+    apartments: tuple[int, int]
     episodes: int
     learner_share: float
     updates: int
@@ -48,25 +49,25 @@ class Round:
 
 
 ROUNDS = (
-    Round(episodes=6, learner_share=0.0, updates=250),
-    Round(episodes=3, learner_share=0.5, updates=100),
-    Round(episodes=5, learner_share=0.85, updates=400),
-    Round(episodes=5, learner_share=1.0, updates=500),
+    Round((0, 150), episodes=6, learner_share=0.0, updates=250),
+    Round((0, 75), episodes=3, learner_share=0.5, updates=100),
+    Round((75, 150), episodes=4, learner_share=0.85, updates=250),
+    Round((0, 75), episodes=4, learner_share=1.0, updates=500),
 )
 
 
 def main(
     out: Annotated[Path, typer.Option(help="Folder for everything: apartments, demonstrations, networks, package.")],
     seed: Annotated[int, typer.Option(min=0, help="Of the weights, the episodes and the errors.")] = 1,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that collect, and threads that learn.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that collect and evaluate.")] = 2,
 ) -> None:
     """Train the PointNav policy that ships."""
     import torch
 
     torch.manual_seed(seed)
-    torch.set_num_threads(workers)
+    torch.set_num_threads(1)  # sums then do not depend on the number of cores, and other work delays it less
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        Training(out, seed, workers, pool).run()
+        Training(out, seed, pool).run()
 
 
 class Training:
@@ -80,15 +81,14 @@ class Training:
         self,
         out: Path,
         seed: int,
-        workers: int,
         pool: ProcessPoolExecutor,
         rounds: tuple[Round, ...] = ROUNDS,
-        apartments: int = APARTMENTS,
     ) -> None:
         from sim_bridge.training.network import Head
 
-        self.out, self.seed, self.workers, self.rounds = out, seed, workers, rounds
+        self.out, self.seed, self.rounds = out, seed, rounds
         self._pool = pool
+        apartments = max(plan.apartments[1] for plan in rounds)
         self._scenes = [out / "apartments" / str(FIRST_SEED + index) for index in range(apartments)]
         self._head = Head()
         out.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,8 @@ class Training:
 
         watch, plan = Stopwatch(), self.rounds[number]
         learner = self.out / f"learner-{number}.onnx"
-        export_learner(self._head, small_task(), learner)
+        if not learner.exists():
+            export_learner(self._head, small_task(), learner)
         folder = self.out / f"round-{number}"
         folder.mkdir(exist_ok=True)
         jobs = [
@@ -127,7 +128,7 @@ class Training:
                 learner_share=plan.learner_share,
                 sampled=index % 2 == 1,
             )
-            for index, scene in enumerate(self._scenes)
+            for index, scene in list(enumerate(self._scenes))[slice(*plan.apartments)]
         ]
         steps, arrived = (sum(column) for column in zip(*self._pool.map(collect, jobs), strict=True))
         share = arrived / (plan.episodes * len(jobs))
@@ -169,7 +170,7 @@ class Training:
 
         source = (
             f"imitation of the agent 'classical' in {len(self._scenes)} generated apartments: "
-            f"python -m sim_bridge.training.pointnav --seed {self.seed} --workers {self.workers}; torch "
+            f"python -m sim_bridge.training.pointnav --seed {self.seed}; torch "
             f"{torch.__version__}, {platform.machine()}"
         )
         folder = self.out / "package"
