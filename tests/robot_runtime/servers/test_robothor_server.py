@@ -298,12 +298,11 @@ def raw(port: int, content: bytes) -> bytes:
 
 
 def test_a_slow_sender_has_its_time_and_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "READ_S", 0.3)
-    with serving() as (_, wire):
-        with socket.create_connection(("127.0.0.1", wire.port), timeout=LIMIT_S) as slow:
-            slow.sendall(b"POST /step HTTP/1.0\r\nContent-Length: 100\r\n\r\n{")
-            assert wire.step("Initialize")[0] == 200
-            assert slow.recv(100) == b""
+    monkeypatch.setattr(http, "READ_S", 1.0)
+    with serving() as (_, wire), socket.create_connection(("127.0.0.1", wire.port), timeout=LIMIT_S) as slow:
+        slow.sendall(b"POST /step HTTP/1.0\r\nContent-Length: 100\r\n\r\n{")
+        assert wire.step("Initialize")[0] == 200
+        assert slow.recv(100) == b""
 
 
 def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
