@@ -76,12 +76,12 @@ def acts_of_task(window: Window, recogniser: Recogniser, min_rest_s: float, stop
         )
     began_ns = int(stamps_ns[rests[0].first])
     acts = [Act(None, None, began_ns, began_ns, _look(stamps_ns, rests[0]))]
-    before, left = states[rests[0].first], rests[0].last
+    before, left = states[rests[0].middle], rests[0].last
     for rest in rests[1:]:
-        moved = moved_between(before.tolist(), states[rest.first].tolist())
+        moved = moved_between(before.tolist(), states[rest.middle].tolist())
         if not recogniser.is_nothing(moved):
             acts.append(_act(window, recogniser, moved, left, rest))
-            before = states[rest.first]
+            before = states[rest.middle]
         left = rest.last
     if stop:
         look = acts[-1].look

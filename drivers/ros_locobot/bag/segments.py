@@ -19,12 +19,20 @@ HEAD_STILL_RAD = math.radians(0.8)
 """As near as the head's servos come to their goal."""
 
 
+SETTLED = 0.2
+"""Share of the limits above within which the robot has settled, and is worth a picture."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Rows of odometry, both included, between which the robot stood still."""
+    """Rows of odometry, both included, between which the robot stood still; ``middle`` is the one to measure at."""
 
     first: int
     last: int
+
+    @property
+    def middle(self) -> int:
+        return (self.first + self.last) // 2
 
 
 def find_rests(
@@ -41,7 +49,7 @@ def find_rests(
     while first < len(state):
         last = _still_until(state, first)
         if stamps_ns[last] - stamps_ns[first] >= least_ns:
-            rests.append(Rest(first, last))
+            rests.append(_settled(state, Rest(first, last)))
             first = last + 1
         else:
             first += 1
@@ -57,6 +65,14 @@ def _still_until(state: NDArray[np.float64], first: int) -> int:
             return start + int(moved[0]) - 1
         start, size = start + size, 2 * size
     return len(state) - 1
+
+
+def _settled(state: NDArray[np.float64], rest: Rest) -> Rest:
+    """Without the first rows, in which the robot still came to rest."""
+    middle = rest.middle
+    apart = np.abs(state[rest.first : middle + 1] - state[middle]).max(axis=1)
+    moving = np.flatnonzero(apart > SETTLED)
+    return Rest(rest.first + int(moving[-1]) + 1, rest.last) if len(moving) else rest
 
 
 @dataclass(frozen=True, slots=True)
