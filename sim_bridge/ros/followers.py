@@ -10,6 +10,7 @@ import rospy
 from std_msgs.msg import Header
 
 from robot_runtime.clock import seconds_to_ns
+from sim_bridge.ros.faults import Faults
 
 HEARD_TOPIC = "/simulation/heard"
 """std_msgs/Header of whoever has taken in a report of the base: its stamp, and its topic as ``frame_id``."""
@@ -37,9 +38,14 @@ class _Follower:
 
 
 class Followers:
-    """Who reads what; nobody at first. Real robots have no such topic, and wait for nobody."""
+    """Who reads what; nobody at first. Real robots have no such topic, and wait for nobody.
 
-    def __init__(self) -> None:
+    Args:
+        faults: one of which is a skew of all stamps.
+    """
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
         self._changed = threading.Condition()
         self._now_ns = 0
         self._followers: dict[tuple[str, str], _Follower] = {}
@@ -59,7 +65,7 @@ class Followers:
         reader = message._connection_header["callerid"], message.frame_id
         with self._changed:
             follower = self._followers.setdefault(reader, _Follower())
-            follower.newest_ns = message.stamp.to_nsec()
+            follower.newest_ns = message.stamp.to_nsec() - seconds_to_ns(self._faults.value("clock_skew_s"))
             if self._now_ns - follower.newest_ns <= seconds_to_ns(AHEAD_S):
                 follower.in_time += 1
             self._changed.notify_all()

@@ -127,7 +127,7 @@ class RosRobot:
         ):
             clock.add_listener(listener)
         if options.simulated_clock:
-            clock.add_listener(Followers().keep)
+            clock.add_listener(Followers(self._faults).keep)
         self._services = Services(self._inbox, self._faults, self.place)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:

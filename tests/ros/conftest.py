@@ -137,6 +137,16 @@ def spawn(ros_environ: dict[str, str], ros_master: str) -> Iterator[Callable[...
 @pytest.fixture
 def free_port() -> int:
     """A port that was free a moment ago, for programs that cannot choose one themselves (roscore)."""
+    return find_port()
+
+
+@pytest.fixture(scope="module")
+def free_port_of_module() -> int:
+    """The same, for what all tests of a file share."""
+    return find_port()
+
+
+def find_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

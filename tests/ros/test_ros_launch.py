@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import yaml
 from ros_processes import LIMIT_S, Program, eventually
+from ros_stack import LAUNCH, Stack, workspace_environ
 
 from drivers.ros_locobot.description import describe
 from drivers.ros_locobot.static_transforms import TransformsFile, camera_transform
@@ -25,8 +25,6 @@ from robot_runtime.camera_mount import OPTICAL_RPY_RAD, load_mount, quaternion_r
 from robot_runtime.errors import ConfigError
 from robot_runtime.geometry import SE2
 
-ROOT = Path(__file__).resolve().parents[2]
-LAUNCH = ROOT / "launch"
 PROBE = Path(__file__).with_name("sim_probe.py")
 FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
 
@@ -53,58 +51,13 @@ STUBS = {
 
 @pytest.fixture
 def environ(ros_environ: dict[str, str]) -> dict[str, str]:
-    """As after ``source ros_ws/devel/setup.bash``."""
-    workspace = ROOT / "ros_ws"
-    assert (workspace / "devel" / "setup.bash").is_file(), "`make test` builds ros_ws"
-    return ros_environ | {
-        "CMAKE_PREFIX_PATH": str(workspace / "devel"),
-        "ROS_PACKAGE_PATH": str(workspace / "src"),
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+    return workspace_environ(ros_environ)
 
 
 def roslaunch(environ: dict[str, str], *arguments: str) -> str:
     done = subprocess.run(["roslaunch", *arguments], env=environ, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-class Stack:
-    """A running roslaunch, with a roscore of its own."""
-
-    def __init__(self, environ: dict[str, str], port: int, *arguments: str) -> None:
-        self.uri = f"http://127.0.0.1:{port}"
-        # The simulated robot ends with this pipe, and, being required, takes the others along.
-        self.process = subprocess.Popen(
-            ["roslaunch", "-p", str(port), str(LAUNCH / "locobot.launch"), *arguments],
-            env=environ | {"ROS_MASTER_URI": self.uri},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.lines: list[str] = []
-
-    def wait_for_line(self, text: str) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
-            if text in line:
-                return
-        pytest.fail(f"roslaunch ended without {text!r}:\n{''.join(self.lines)}")
-
-    def members(self) -> set[int]:
-        """Processes whose ROS_MASTER_URI is ours, roslaunch and the master included."""
-        wanted = f"ROS_MASTER_URI={self.uri}".encode()
-        found = set()
-        for entry in Path("/proc").iterdir():
-            try:
-                alive = entry.name.isdigit() and wanted in (entry / "environ").read_bytes()
-            except OSError:  # gone, or somebody else's
-                continue
-            if alive:
-                found.add(int(entry.name))
-        return found
 
 
 @pytest.fixture
@@ -117,12 +70,7 @@ def stack(environ: dict[str, str], free_port: int) -> Iterator[Any]:
 
     yield start
     for one in started:
-        assert one.process.stdin is not None
-        assert one.process.stdout is not None
-        one.process.stdin.close()
-        one.process.terminate()
-        one.process.wait(LIMIT_S)
-        one.process.stdout.close()
+        one.close()
 
 
 def test_one_command_brings_up_the_stack_and_takes_it_away(stack: Any, spawn: Any, tmp_path: Path) -> None:
