@@ -8,7 +8,7 @@ that takes nothing, or a release that something prevents, is tried again from el
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -31,18 +31,25 @@ from robot_runtime.tasks.task import Task
 TRIES = 6
 """Grabs, and releases, of one object, before it is given up."""
 
+ROUNDS = 3
+"""Times that an object is put down and does not stay where it should, before it is given up."""
+
 _ARRIVE_M = 0.15
+_ARRIVE_OF_OFF = 0.5
 _COARSE_ARRIVE = 0.75
 """Of a forward move: with coarse turns the robot cannot get nearer to some places."""
 _ELSEWHERE_M = 0.3
 _GOOD_AIM = 0.6
-_GOOD_SPOT = 0.3
+_GOOD_SPOT = 0.15
 _ORDERED = 6
 _MOST_STEERING = 4
 _MOST_PLANS = 4
 _NO_WAY_M = 1e6
 _SAME_PLACE_M = 0.02
 _BIN_M = 0.1
+_MARGIN_M = -0.015
+"""Less than nothing: a plan may end with the robot's rim in a cell's corner that is taken for a wall."""
+_BACK_M, _BACK_RAD = 0.05, math.radians(10.0)
 
 
 @dataclass(frozen=True)
@@ -69,10 +76,12 @@ class Carrier:
         self._traveller = Traveller(task, world.scene)
         self._jobs = self._ordered([self._job(item) for item in rearrangement.to_move(world.episode)])
         self._queue: list[Action] = []
-        self._grabbing: tuple[str, SE2, ObjectPose] | None = None
+        self._grabbing: tuple[SE2, Mapping[str, ObjectPose]] | None = None
         self._grabbed_at: tuple[SE2, ObjectPose] | None = None
         self._avoided: list[tuple[float, float]] = []
-        self._tries = self._steered = self._plans = 0
+        self._tries = self._steered = self._plans = self._rounds = 0
+        self._useless: dict[str, list[tuple[float, float]]] = {}
+        self._later: list[tuple[int, list[tuple[float, float]]]] = []
         self._aimed_for: tuple[str, bool] | None = None
         self._travels = False
 
@@ -101,7 +110,7 @@ class Carrier:
             if not holds and (job.item.id not in self._world.objects() or self._is_right(job)):
                 self._next_job()
                 continue
-            if self._tries >= TRIES:
+            if self._tries >= TRIES or self._rounds >= ROUNDS:
                 self._give_up(job, holds)
                 continue
             if self._aimed_for != (job.item.id, holds):
@@ -126,34 +135,61 @@ class Carrier:
         """What became of the last grab or release."""
         if self._grabbing is None:
             return
-        name, pose, was = self._grabbing
+        pose, before = self._grabbing
         self._grabbing = None
-        if name in self._world.held():
-            if self._grabbed_at is None:
-                self._grabbed_at = pose, was
-                self._tries, self._avoided, self._aimed_for = 0, [], None
-                return
-        elif self._grabbed_at is not None:
+        held = self._world.held()
+        if self._grabbed_at is None and held:
+            self._taken(held[-1], pose, before)
+        elif self._grabbed_at is not None and not held:
             self._grabbed_at = None
-            self._tries, self._avoided, self._aimed_for = 0, [], None
+            self._rounds += 1
+            self._begin()
+        else:
+            self._failed(pose)
+
+    def _taken(self, name: str, pose: SE2, before: Mapping[str, ObjectPose]) -> None:
+        """Something is in the backpack now. If it is not what was meant, it goes back to where it was, first of all."""
+        self._grabbed_at = pose, before[name]
+        if name == self._jobs[0].item.id:
+            self._begin()
             return
-        # It had no effect.
+        self._failed(pose)
+        self._later.append((self._tries, self._avoided))
+        wrong = RearrangedObject(name, before[name], before[name])
+        self._jobs = (_Job(wrong, before[name], _BACK_M, _BACK_RAD, goes_back=True), *self._jobs)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing has been tried yet."""
+        self._tries, self._avoided, self._aimed_for = 0, [], None
+
+    def _failed(self, pose: SE2) -> None:
         self._tries += 1
         self._avoided.append((pose.x_m, pose.y_m))
         self._aimed_for = None
 
     def _next_job(self) -> None:
+        was_wrong = self._jobs[0].goes_back and self._later
         self._jobs = self._jobs[1:]
-        self._tries, self._avoided, self._aimed_for = 0, [], None
+        self._rounds = 0
+        self._begin()
+        if was_wrong:
+            self._tries, self._avoided = self._later.pop()
 
     def _give_up(self, job: _Job, holds: bool) -> None:
-        """On to the next object; what is carried goes back to where it was taken, if that was not the aim already."""
+        """What is carried goes back to where it was taken, to be taken from elsewhere; without that, on to the next."""
+        taken_at = self._grabbed_at
         self._next_job()
-        if holds and self._grabbed_at is not None and not job.goes_back:
-            back = replace(job, goal=self._grabbed_at[1], goes_back=True)
-            self._jobs = (back, *self._jobs)
-        elif holds:
+        if not holds:
+            return
+        if taken_at is None or job.goes_back:
             self._jobs = ()
+            return
+        useless = self._useless.setdefault(job.item.id, [])
+        useless.append((taken_at[0].x_m, taken_at[0].y_m))
+        again = (job,) if len(useless) < ROUNDS else ()
+        back = replace(job, goal=taken_at[1], off_m=_BACK_M, off_rad=_BACK_RAD, goes_back=True)
+        self._jobs = (back, *again, *self._jobs)
 
     def _must_let_go(self) -> bool:
         """Whether something is still carried that could not be put down where it belongs: once, anywhere."""
@@ -166,23 +202,23 @@ class Carrier:
         self._aimed_for, self._steered = (job.item.id, holds), 0
         self._traveller.obstacles = self._obstacles(job.item.id)
         places = self._drop_places(job) if holds else self._grab_places(job)
-        far = [place for place in places if all(math.dist(place, bad) > _ELSEWHERE_M for bad in self._avoided)]
+        bad_places = self._avoided if holds else [*self._avoided, *self._useless.get(job.item.id, ())]
+        far = [place for place in places if all(math.dist(place, bad) > _ELSEWHERE_M for bad in bad_places)]
         self._travels = bool(far or places)
         self._plans = 0
         if self._travels:
             coarse_m = _COARSE_ARRIVE * self._task.magnitudes.forward_m if self._traveller.moves.headings <= 8 else 0.0
-            self._traveller.go_to(far or places, max(_ARRIVE_M, coarse_m))
+            near_m = _ARRIVE_OF_OFF * job.off_m if holds else 0.0
+            self._traveller.go_to(far or places, max(_ARRIVE_M, coarse_m, near_m))
 
     def _finish(self, job: _Job, holds: bool, pose: SE2) -> None:
         """Queue the moves that point at the object, or at its goal, and the grab or release if the robot is there."""
         # The more often something stood in the way, the nearer to the goal itself, where nothing should.
-        spot = min(_GOOD_SPOT + 0.2 * self._tries, 0.9)
+        spot = min(_GOOD_SPOT + 0.25 * self._tries, 0.9)
         quality, good = (self._drop_quality(job), spot) if holds else (self._aim_quality(job), _GOOD_AIM)
-        found = reach(pose, self._traveller.moves, self._traveller.slowness(-0.01), quality, good)
+        found = reach(pose, self._traveller.moves, self._traveller.slowness(_MARGIN_M), quality, good)
         if found is None or self._steered >= _MOST_STEERING:
-            self._tries += 1
-            self._avoided.append((pose.x_m, pose.y_m))
-            self._aimed_for = None
+            self._failed(pose)
             return
         self._steered += 1
         looks = [] if holds else self._looks(job, pose)
@@ -192,7 +228,7 @@ class Carrier:
             self._queue = looks
         else:
             self._queue = [Action.GRAB_RELEASE]
-            self._grabbing = job.item.id, pose, self._world.objects().get(job.item.id, job.item.start)
+            self._grabbing = pose, dict(self._world.objects())
 
     # --- grabbing ---------------------------------------------------------------------------------------------------
 
@@ -213,6 +249,8 @@ class Carrier:
             worth = np.max([self._pointer.hits(x, y, yaw, ray, box) for ray in self._pointer.rays], axis=0)
             for bad_x, bad_y in self._avoided:
                 worth = np.where(np.hypot(x - bad_x, y - bad_y) < _SAME_PLACE_M, -np.inf, worth)
+            for bad_x, bad_y in self._useless.get(job.item.id, ()):
+                worth = np.where(np.hypot(x - bad_x, y - bad_y) < _ELSEWHERE_M, -np.inf, worth)
             fits = self._can_release(job, np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
             return np.asarray(np.where(fits, worth, -np.inf))
 
@@ -221,22 +259,26 @@ class Carrier:
     def _can_release(self, job: _Job, places: Floats) -> NDArray[np.bool_]:
         """For places (N, 2) to grab it from: whether there is one to stand at when the object is to come down."""
         now = self._world.objects()[job.item.id]
-        room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
         if not len(places):
             return np.zeros(0, bool)
         if not self._is_exact(job):
             away_m = np.hypot(places[:, 0] - now.position[0], places[:, 1] - now.position[1])
-            level = rearrangement.at_height(job.goal, now)
-            world = self._world
-            stands = rearrangement.grab_places(self._task, world.scene, world.episode, job.item.id, level)
-            fitting_m = np.array([math.dist(stand, job.goal.position[:2]) for stand in stands])
-            if not len(fitting_m):
-                return np.ones(len(places), bool)
-            bins = np.unique(np.round(fitting_m / _BIN_M))
-            return np.isin(np.round(away_m / _BIN_M), bins)
+            return np.asarray(self._free_around(job, away_m)[2].any(axis=1))
         x, y = self._stands_to_release(job, places[:, 0], places[:, 1], now)
-        free = np.isfinite(self._traveller.slowness(-0.02)(x, y))
-        return free if room is None else free & rearrangement.within(room, x, y)
+        return self._is_free(job, x, y)
+
+    def _free_around(self, job: _Job, away_m: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Places (N, M) that face the goal from distances (N,) by the robot's possible headings; are they free?"""
+        angles = self._traveller.moves.angles(self._world.pose().yaw_rad)
+        x = job.goal.position[0] - away_m[:, None] * np.cos(angles)
+        y = job.goal.position[1] - away_m[:, None] * np.sin(angles)
+        return x, y, self._is_free(job, x, y)
+
+    def _is_free(self, job: _Job, x: Floats, y: Floats) -> NDArray[np.bool_]:
+        """Whether the robot can stand there and sees the goal, as far as rooms tell."""
+        free = np.isfinite(self._traveller.slowness(_MARGIN_M)(x, y))
+        room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
+        return np.asarray(free if room is None else free & rearrangement.within(room, x, y))
 
     def _looks(self, job: _Job, pose: SE2) -> list[Action]:
         """To the tilt at which the ray meets the object best; none if it has that."""
@@ -263,14 +305,13 @@ class Carrier:
             x, y = self._stands_to_release(job, np.array([at.x_m]), np.array([at.y_m]), was)
             return [(float(x[0]), float(y[0]))]
         away_m = math.dist((at.x_m, at.y_m), was.position[:2])
-        room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
-        places = []
-        for angle in np.linspace(0, math.tau, 36, endpoint=False):
-            x_m = job.goal.position[0] + away_m * math.cos(angle)
-            y_m = job.goal.position[1] + away_m * math.sin(angle)
-            if self._traveller.space.is_navigable(x_m, y_m) and (room is None or room.contains(x_m, y_m)):
-                places.append((x_m, y_m))
-        return places
+        x, y, free = self._free_around(job, np.array([away_m]))
+        exact = list(zip(x[free].tolist(), y[free].tolist(), strict=True))
+        level = rearrangement.at_height(job.goal, was)
+        world, off_m = self._world, max(0.6 * job.off_m, _BIN_M / 2)
+        places = rearrangement.grab_places(self._task, world.scene, world.episode, job.item.id, level)
+        around = [place for place in places if abs(math.dist(place, job.goal.position[:2]) - away_m) <= off_m]
+        return exact or around
 
     def _drop_quality(self, job: _Job) -> Quality:
         assert self._grabbed_at is not None
@@ -316,6 +357,8 @@ class Carrier:
 
     def _is_exact(self, job: _Job) -> bool:
         """Whether the object's heading matters, too."""
+        if job.goes_back:
+            return True
         hand = settings(self._task)
         return hand.min_iou is not None or hand.max_angle_deg is not None
 

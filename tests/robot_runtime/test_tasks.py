@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.scene import Scene
 from robot_runtime.tasks import objectnav, pointnav
 from robot_runtime.tasks.rules import check_episode, task_module
-from robot_runtime.tasks.task import Task, load_task, with_sensors
+from robot_runtime.tasks.task import Success, Task, load_task, with_sensors
 
 PRESETS = (
     "objectnav_habitat2020",
@@ -107,6 +108,112 @@ def test_presets_have_the_published_numbers(
     assert ((camera.width, camera.height), camera.hfov_deg, camera.height_m) == (size, hfov_deg, height_m)
     assert (camera.depth_min_m, camera.depth_max_m) == depth_m
     assert (task.robot_radius_m, task.success.distance_m, task.max_steps) == (radius_m, success_m, 500)
+
+
+@pytest.mark.parametrize(
+    ("name", "goal", "turn_deg", "size", "height_m", "pixel", "reach_m", "steps", "limits", "objects"),
+    [
+        ("house_cleanup_paper", "geometric", 10, 256, 1.5, (128, 176), 1.0, (0, 500), (1.0, None, None), (2, 5)),
+        ("house_cleanup_tutorial", "geometric", 10, 256, 1.25, (128, 160), 2.0, (0, 50), (1.0, None, None), (1, 1)),
+        ("house_cleanup_locobot", "geometric", 10, 256, 0.6, (128, 176), 2.0, (0, 500), (1.0, None, None), (2, 5)),
+        (
+            "room_rearrangement_paper",
+            "experience",
+            90,
+            300,
+            1.576,
+            (150, 150),
+            1.5,
+            (1000, 1000),
+            (None, 0.5, 0.2),
+            (1, 5),
+        ),
+        (
+            "room_rearrangement_2021",
+            "experience",
+            90,
+            224,
+            1.576,
+            (112, 112),
+            2.18,
+            (250, 500),
+            (None, 0.5, 0.2),
+            (1, 5),
+        ),
+        ("rearrangement_geometric", "geometric", 30, 256, 0.88, (128, 128), 1.5, (0, 500), (0.3, None, None), (1, 3)),
+        ("rearrangement_predicate", "predicate", 30, 256, 0.88, (128, 128), 1.5, (0, 500), (None,) * 3, (1, 3)),
+        (
+            "rearrangement_experience",
+            "experience",
+            30,
+            256,
+            0.88,
+            (128, 128),
+            1.5,
+            (250, 500),
+            (None, 0.5, None),
+            (1, 3),
+        ),
+        ("rearrangement_image", "image", 30, 256, 0.88, (128, 128), 1.5, (0, 500), (None, 0.5, None), (1, 3)),
+    ],
+)
+def test_rearrangement_has_the_published_numbers(
+    name: str,
+    goal: str,
+    turn_deg: float,
+    size: int,
+    height_m: float,
+    pixel: tuple[int, int],
+    reach_m: float,
+    steps: tuple[int, int],
+    limits: tuple[float | None, ...],
+    objects: tuple[int, int],
+) -> None:
+    task = load_task(name)
+    hand = task.rearrangement
+    assert hand is not None
+    assert len(task.source) > 40
+    assert (task.name, hand.goal, hand.capacity) == (name, goal, 1)
+    assert (task.magnitudes.forward_m, task.magnitudes.turn_deg) == (0.25, turn_deg)
+    assert (task.camera.width, task.camera.height, task.camera.height_m) == (size, size, height_m)
+    assert (hand.crosshair[0] * size, hand.crosshair[1] * size) == pixel
+    assert (hand.reach_m, hand.walkthrough_steps, task.max_steps) == (reach_m, *steps)
+    assert (hand.max_translation_m, hand.min_iou, hand.max_openness) == limits
+    assert (hand.min_objects, hand.max_objects) == objects
+    assert (hand.inclusive_iou, task.success.when) == (False, "stop")
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"crosshair": (0.5, 1.5)}, "crosshair"),
+        ({"reach_m": 0.0}, "reach_m"),
+        ({"capacity": 0}, "capacity"),
+        ({"max_translation_m": -1.0}, "negative"),
+        ({"max_translation_m": None}, "no criterion"),
+        ({"walkthrough_steps": 5}, "walkthrough_steps"),
+        ({"min_objects": 9}, "min_objects"),
+    ],
+)
+def test_what_a_rearrangement_cannot_be(changes: dict[str, Any], part: str) -> None:
+    hand = load_task("house_cleanup_paper").rearrangement
+    assert hand is not None
+    with pytest.raises(ValueError, match=part):
+        replace(hand, **changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rearrangement": None},
+        {"success": Success("distance", 0.2)},
+        {"actions": (Action.STOP, Action.MOVE_FORWARD)},
+        {"kind": "pointnav", "sensors": ("rgb",)},
+    ],
+)
+def test_moving_objects_belongs_together(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="rearrangement"):
+        replace(load_task("house_cleanup_paper"), **changes)
 
 
 def test_actions_stand_in_the_order_of_their_dialects_ids() -> None:

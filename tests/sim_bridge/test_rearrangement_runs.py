@@ -1,0 +1,89 @@
+"""Rearrangement end to end in physics: episodes, run, log, score, report, from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.recording.reader import LogReader
+
+
+def metrics_of(folder: Path, task: str, agent: str, *more: str, count: int = 1, seed: int = 0) -> list[dict[str, Any]]:
+    """What ``score --json`` says of episodes that are generated for the task, and a report could be written."""
+    episodes, out, scores = folder / "episodes.yaml", folder / "logs", folder / "scores.json"
+    if not episodes.exists():
+        generate = ["episodes", "generate", str(episodes), "--task", task, "--count", str(count), "--seed", str(seed)]
+        assert run_command(generate) == 0
+    arguments = ["--task", task, "--episodes", str(episodes), "--agent", agent, "--count", str(count), *more]
+    assert run_command(["run", "--out", str(out), *arguments]) == 0
+    assert run_command(["score", str(out), "--json", str(scores)]) == 0
+    assert run_command(["report", str(out), "--out", str(folder / "report.html")]) == 0
+    return [episode["metrics"] for episode in json.loads(scores.read_text(encoding="utf-8"))["episodes"]]
+
+
+@pytest.mark.parametrize(
+    ("task", "criterion"),
+    [
+        ("rearrangement_geometric", "criterion_translation"),
+        ("rearrangement_predicate", None),
+        ("rearrangement_experience", "criterion_iou"),
+        ("rearrangement_image", "criterion_iou"),
+        ("room_rearrangement_2021", "criterion_iou"),
+        ("house_cleanup_locobot", "criterion_translation"),
+    ],
+)
+def test_the_oracle_tidies_up(task: str, criterion: str | None, tmp_path: Path) -> None:
+    (metrics,) = metrics_of(tmp_path, task, "oracle", seed=SEEDS.get(task, 0))
+    assert metrics["success"] is True
+    assert metrics["completion"] == metrics["targets_met"] == 1.0
+    assert metrics["held_at_end"] == 0
+    assert 0.4 < metrics["spl"] <= 1
+    if criterion is not None:
+        assert metrics[criterion] is True
+    if task != "house_cleanup_locobot":
+        assert metrics["criterion_no_harm"] is True
+
+
+SEEDS: dict[str, int] = {}
+"""Of episodes with few objects, which take little time."""
+
+
+def test_the_papers_constants_on_what_is_tall_enough(tmp_path: Path) -> None:
+    """Of the apartment's objects only the large plant, 1.18 m tall, gets in the way of the ray."""
+    (tmp_path / "episodes.yaml").write_text(
+        "schema: 1\nscene: apartment\nepisodes:\n- id: plant\n  start: [5.6, 1.3, 60]\n  objects:\n"
+        "  - {id: houseplant_2, start: {position: [6.2, 2.9, 0.589]}, goal: {position: [5.3, 1.1, 0.589]}}\n",
+        encoding="utf-8",
+    )
+    (metrics,) = metrics_of(tmp_path, "house_cleanup_paper", "oracle")
+    assert (metrics["success"], metrics["grabs"]) == (True, 1)
+
+
+def test_acting_at_random_changes_nothing_and_is_scored(tmp_path: Path) -> None:
+    (metrics,) = metrics_of(tmp_path, "house_cleanup_tutorial", "random-actions")
+    assert (metrics["success"], metrics["completion"], metrics["steps"]) == (False, 0.0, 50)
+    assert metrics["failed_grabs"] > 0
+
+
+def test_a_walkthrough_is_in_the_log_and_shows_the_goal_state(tmp_path: Path) -> None:
+    (tmp_path / "walker.py").write_text(
+        "class Walker:\n    def reset(self): self.left = 3\n"
+        "    def act(self, seen):\n        self.left -= 1\n        return 'turn_left' if self.left >= 0 else 'stop'\n"
+    )
+    task = "rearrangement_experience"
+    (metrics,) = metrics_of(tmp_path, task, f"{tmp_path / 'walker.py'}:Walker")
+    assert (metrics["success"], metrics["steps"], metrics["path_length_m"]) == (False, 1, 0.0)
+    (log,) = (tmp_path / "logs").rglob("*.mcap")
+    with LogReader(log) as reader:
+        records = list(reader.steps(images=False))
+        objects = reader.header.episode.objects
+    assert [record.phase for record in records] == ["walkthrough"] * 4 + ["unshuffle"] * 2
+    for record in records:
+        for item in objects:
+            wanted = item.start if record.phase == "unshuffle" else item.goal
+            assert wanted is not None
+            assert record.objects[item.id].position == pytest.approx(wanted.position, abs=1e-6)
