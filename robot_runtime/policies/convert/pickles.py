@@ -227,6 +227,13 @@ class _Builder:
         raise UnsafePickle("it changes a function")
 
 
+class _Ordered(dict[Any, Any]):
+    """An OrderedDict, less the attributes that torch hangs on it (``_metadata``)."""
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
 def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> StoredTensor:
     numbers = (offset, *shape, *strides)
     if not isinstance(storage, Storage) or not all(type(number) is int for number in numbers) or len(shape) > 16:
@@ -241,7 +248,7 @@ def _parameter(data: Any, *_: Any) -> Any:
 def _dict(pairs: Any = ()) -> dict[Any, Any]:
     if not isinstance(pairs, (list, tuple, dict)):
         raise UnsafePickle("a dictionary that is not one")
-    return dict(pairs)
+    return _Ordered(pairs)
 
 
 def _tuple(values: Any = ()) -> tuple[Any, ...]:

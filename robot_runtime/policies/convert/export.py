@@ -1,0 +1,102 @@
+"""From a checkpoint's file to a proven package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from robot_runtime.errors import CheckpointError
+from robot_runtime.policies.convert.allenact import convert_allenact
+from robot_runtime.policies.convert.checkpoint import Checkpoint, read_checkpoint
+from robot_runtime.policies.convert.conversion import Conversion, Family, Options
+from robot_runtime.policies.convert.habitat import convert_habitat
+from robot_runtime.policies.convert.observations import patchwork
+from robot_runtime.policies.convert.proof import prove, run_original
+from robot_runtime.policies.formats.network import open_network
+from robot_runtime.policies.networks.export import EagerNetwork, export
+from robot_runtime.policies.package.golden import Golden, record
+from robot_runtime.policies.package.manifest import Manifest, Proof
+from robot_runtime.policies.package.policy import Package, load_package
+from robot_runtime.policies.package.writer import write_package
+
+_CONVERTERS: Mapping[Family, Callable[[Checkpoint, Options], Conversion]] = {
+    "habitat": convert_habitat,
+    "allenact": convert_allenact,
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was made.
+
+    Attributes:
+        package: as written and loaded again, which ran its golden rollout.
+        proofs: against our own network, then against the framework if it ran; the package carries the last one.
+        notes: in what the checkpoint's task differs from the one that was given.
+    """
+
+    package: Package
+    proofs: tuple[Proof, ...]
+    notes: tuple[str, ...]
+
+
+def export_checkpoint(
+    path: Path, out: Path, options: Options, family: Family | None = None, framework_python: Path | None = None
+) -> Exported:
+    """Convert a checkpoint, prove the result, and write it as a package; nothing is written that is not proven.
+
+    Args:
+        family: None to tell it from the file. framework_python: interpreter with the framework, None to prove against
+            our own network alone.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read or converted, or what was exported computes something else.
+        PolicyError: network or framework failed. PackageError, OSError: the package cannot be written.
+    """
+    checkpoint = read_checkpoint(path)
+    conversion = _CONVERTERS[family or family_of(checkpoint)](checkpoint, options)
+    manifest = conversion.manifest
+    golden = _record(manifest, conversion, options.steps)
+    model = _export(conversion, options)
+    network = open_network(manifest, model)
+    proofs = [prove(manifest, golden, network, f"our own definition, torch {torch.__version__}")]
+    if framework_python is not None:
+        golden, against = run_original(framework_python, conversion.original, manifest, golden)
+        proofs.append(prove(manifest, golden, network, against))
+    network.close()
+    write_package(out, replace(manifest, proof=proofs[-1]), model, golden)
+    return Exported(load_package(out), tuple(proofs), conversion.notes)
+
+
+def family_of(checkpoint: Checkpoint) -> Family:
+    """Whose checkpoint a file is. Raises ``CheckpointError`` if nobody's that is known."""
+    data = checkpoint.data if isinstance(checkpoint.data, dict) else {}
+    if "model_state_dict" in data:
+        return "allenact"
+    names = data["state_dict"] if isinstance(data.get("state_dict"), dict) else data
+    if any(str(name).removeprefix("actor_critic.").startswith("net.") for name in names):
+        return "habitat"
+    raise CheckpointError(
+        f"{checkpoint.path}: is neither habitat-baselines' (state_dict) nor AllenAct's (model_state_dict): it holds "
+        f"{', '.join(str(name) for name in list(data)[:6]) or type(checkpoint.data).__name__}",
+        "say whose it is with --family, or write a package of it: docs/workflows/policies.md",
+    )
+
+
+def _record(manifest: Manifest, conversion: Conversion, steps: int) -> Golden:
+    observations = [patchwork(manifest, seed) for seed in range(steps)]
+    eager = EagerNetwork(manifest, conversion.module)
+    return record(manifest, eager, observations, starts=(0, steps // 2))
+
+
+def _export(conversion: Conversion, options: Options) -> bytes:
+    try:
+        return export(conversion.module, conversion.manifest, options.format)
+    except Exception as error:  # the exporters raise dozens of kinds for what they do not know
+        raise CheckpointError(
+            f"the network cannot be exported as {options.format}: {type(error).__name__}: {error}",
+            "choose another --format, or check torch's version",
+        ) from error

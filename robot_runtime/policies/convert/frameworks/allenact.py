@@ -1,0 +1,162 @@
+"""AllenAct's own policy over a recorded rollout. Run by a Python that has it: ``python allenact.py FOLDER``.
+
+Imports torch, torchvision, numpy and the framework and nothing of this project, so that the two share no mistake. Reads
+``settings.json``, ``weights.npz`` and ``rollout.npz`` in the folder, writes ``outputs.npz`` and ``about.json``.
+"""
+
+import importlib.util
+import json
+import sys
+import types
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+
+_UNUSED = ("wandb", "tensorboardX", "setproctitle", "moviepy", "moviepy.editor", "networkx", "matplotlib")
+
+
+class _Empty(types.ModuleType):
+    """Stands for a module of the trainer's that no policy uses."""
+
+    __path__ = ()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+def seed_modules():
+    """Make torchvision importable beside a torch of another build, and leave the trainer's tools out."""
+    for name in _UNUSED:
+        if importlib.util.find_spec(name.split(".")[0]) is None:
+            sys.modules[name] = _Empty(name)
+    library = None
+    try:
+        import torchvision  # noqa: F401
+    except RuntimeError:  # built for another torch: its compiled operators are missing, which no ResNet uses
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    torch.distributions.Distribution.set_default_validate_args(False)
+    return library
+
+
+def build(settings):
+    """The policy and its preprocessor's backbone."""
+    import gym
+    from allenact_plugins.navigation_plugin.objectnav.models import ResnetTensorNavActorCritic
+
+    shape = (settings["features"], 7, 7)
+    images = settings["images"]
+    spaces = {f"{image}_resnet": gym.spaces.Box(-np.inf, np.inf, shape) for image in images}
+    spaces["goal"] = gym.spaces.Discrete(settings["categories"])
+    return ResnetTensorNavActorCritic(
+        gym.spaces.Discrete(settings["actions"]),
+        gym.spaces.Dict(spaces),
+        "goal",
+        rgb_resnet_preprocessor_uuid="rgb_resnet" if "rgb" in images else None,
+        depth_resnet_preprocessor_uuid="depth_resnet" if "depth" in images else None,
+        resnet_compressor_hidden_out_dims=tuple(settings["compressor"]),
+        combiner_hidden_out_dims=tuple(settings["combiner"]),
+        **settings["arguments"],
+    )
+
+
+def embedder(settings):
+    """The frozen backbone in the framework's own wrapping."""
+    if settings["backbone"] == "clip_rn50":
+        from clip.model import ModifiedResNet
+
+        visual = ModifiedResNet((3, 4, 6, 3), output_dim=1024, heads=32, input_resolution=224, width=64)
+        visual.attnpool = torch.nn.Identity()  # what ClipResNetEmbedder does where it does not pool
+        return visual
+    from allenact.embodiedai.preprocessors.resnet import ResNetEmbedder
+    from torchvision import models
+
+    return ResNetEmbedder(getattr(models, settings["backbone"])(weights=None), pool=False)
+
+
+def load(module, weights, prefix):
+    """Parameters by name, every one; a classifier is not among them."""
+    found = {name[len(prefix) :]: torch.from_numpy(weights[name]) for name in weights.files if name.startswith(prefix)}
+    left = module.load_state_dict(found, strict=False)
+    assert not left.unexpected_keys, left
+    assert all(name.startswith(("fc.", "attnpool.")) for name in left.missing_keys), left
+
+
+def transform(settings, sensors):
+    """The images of raw observations as the framework's own sensors give them."""
+    from allenact.embodiedai.sensors.vision_sensors import DepthSensor, RGBSensor
+
+    class Rgb(RGBSensor):
+        def frame_from_env(self, env, task):
+            return env
+
+    class Depth(DepthSensor):
+        def frame_from_env(self, env, task):
+            return env
+
+    mean, std = settings["mean"], settings["std"]
+    made = {}
+    if "rgb" in settings["images"]:
+        rgb = Rgb(True, tuple(mean), tuple(std), height=224, width=224)
+        made["prepared/rgb"] = np.stack([rgb.get_observation(frame, None) for frame in sensors["rgb"]])
+    if "depth" in settings["images"]:
+        depth = Depth(True, height=224, width=224, scale_first=False)  # as DepthSensorThor
+        made["prepared/depth"] = np.stack([depth.get_observation(frame[..., 0], None) for frame in sensors["depth"]])
+    return made
+
+
+def rollout(settings, policy, eye, data):
+    """Logits, values and the last state."""
+    from allenact.base_abstractions.misc import Memory
+
+    state, previous = None, torch.zeros(1, 1, dtype=torch.long)
+    logits, values = [], []
+    for step, first in enumerate(data["first"]):
+        if first:
+            state = torch.zeros(policy.num_recurrent_layers, 1, policy.recurrent_hidden_state_size)
+            previous = torch.zeros_like(previous)
+        observations = {"goal": torch.from_numpy(data["input/objectgoal"][step]).view(1, 1)}
+        for image in settings["images"]:
+            planes = torch.from_numpy(data[f"input/{image}"][step]).permute(0, 3, 1, 2)
+            planes = planes.repeat(1, 3 // planes.shape[1], 1, 1)
+            observations[f"{image}_resnet"] = eye(planes).unsqueeze(0)
+        observations["goal"] = observations["goal"].view(1, 1)
+        memory = Memory([("single_belief", state, 1)])
+        output, memory = policy(observations, memory, previous, torch.full((1, 1, 1), float(not first)))
+        state = memory.tensor("single_belief")
+        logits.append(output.distributions.logits[0].numpy())
+        values.append(output.values[0].numpy())
+        previous = torch.full((1, 1), int(data["action"][step]))
+    return {"logits": np.stack(logits), "value": np.stack(values), "state": state.numpy()}
+
+
+def main(folder):
+    """The whole script."""
+    torch.set_num_threads(1)
+    library = seed_modules()
+    settings = json.loads((folder / "settings.json").read_text())
+    data = dict(np.load(folder / "rollout.npz", allow_pickle=False))
+    weights = np.load(folder / "weights.npz", allow_pickle=False)
+    with torch.no_grad():
+        policy, eye = build(settings), embedder(settings)
+        load(policy, weights, "policy/")
+        load(eye.model if hasattr(eye, "model") else eye, weights, "backbone/")
+        policy.eval()
+        eye.eval()
+        sensors = {name[len("sensor/") :]: array for name, array in data.items() if name.startswith("sensor/")}
+        outputs = {**rollout(settings, policy, eye, data), **transform(settings, sensors)}
+    np.savez(folder / "outputs.npz", **outputs)
+    about = f"AllenAct {version('allenact')} (ResnetTensorNavActorCritic), torch {torch.__version__}"
+    (folder / "about.json").write_text(json.dumps({"about": about}))
+    del library
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

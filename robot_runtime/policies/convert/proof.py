@@ -1,0 +1,126 @@
+"""Proof that a package computes what was trained: against our own network, and against the framework where it is.
+
+The framework runs in a Python of its own. It is handed the tensors of the checkpoint, what to build, and the recorded
+rollout; what it computes becomes the golden rollout.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.errors import CheckpointError, ConfigError, PolicyError
+from robot_runtime.policies.convert.conversion import Original
+from robot_runtime.policies.formats.network import Network
+from robot_runtime.policies.package.golden import Golden, replay
+from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest, Proof
+
+LOGIT_ATOL = 1e-4
+TIMEOUT_S = 600.0
+_LAST_LINES = 6
+_INPUT_ATOL = 1e-5
+
+Array = NDArray[Any]
+
+
+def prove(manifest: Manifest, golden: Golden, network: Network, against: str) -> Proof:
+    """Run the exported network over the original's rollout.
+
+    Raises:
+        CheckpointError: logits differ by more than ``LOGIT_ATOL``, or the largest one is another one at any step.
+        PolicyError: the network failed.
+    """
+    found = replay(manifest, golden, network)
+    if not found.logit_difference <= LOGIT_ATOL or found.same_actions < found.steps:
+        raise CheckpointError(
+            f"the exported network is not {against}: logits differ by up to {found.logit_difference:.3g}, the largest "
+            f"one is the same at {found.same_actions} of {found.steps} steps",
+            "say what differs from a published training with --task and --channel-order; else report it",
+        )
+    return Proof(against, found.steps, found.same_actions, found.logit_difference)
+
+
+def run_original(python: Path, original: Original, manifest: Manifest, golden: Golden) -> tuple[Golden, str]:
+    """The rollout as the framework computes it, and what computed it.
+
+    Args:
+        python: interpreter that can import torch and the framework.
+
+    Raises:
+        ConfigError: there is no such interpreter.
+        PolicyError: it failed, or took longer than ``TIMEOUT_S``; with its last lines.
+        CheckpointError: the framework's preprocessing makes something else of the observations than ours.
+    """
+    with tempfile.TemporaryDirectory(prefix="robot-runtime-proof-") as name:
+        folder = Path(name)
+        (folder / "settings.json").write_text(json.dumps(original.settings))
+        _save(folder / "weights.npz", original.tensors)
+        arrays = {f"input/{key}": array for key, array in golden.inputs.items()}
+        arrays.update({f"sensor/{key}": array for key, array in golden.sensors.items()})
+        _save(folder / "rollout.npz", {"first": golden.first, "action": golden.action, **arrays})
+        script = Path(__file__).parent / "frameworks" / original.script
+        _run([str(python), "-I", str(script), str(folder)], original.framework)
+        try:
+            with np.load(folder / "outputs.npz", allow_pickle=False) as file:
+                outputs = dict(file)
+            about = json.loads((folder / "about.json").read_text())["about"]
+        except (OSError, ValueError, KeyError) as error:
+            raise PolicyError(f"{original.framework} left no results: {error}", "run it again") from error
+    _check_prepared(original, golden, outputs)
+    return _with_outputs(manifest, golden, outputs), about
+
+
+def _run(command: list[str], framework: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except OSError as error:
+        raise ConfigError(f"{command[0]}: cannot be run: {error.strerror}", "give a Python's path") from error
+    except subprocess.TimeoutExpired as error:
+        raise PolicyError(f"{framework} took more than {TIMEOUT_S:g} s", "prove on a faster machine") from error
+    if done.returncode:
+        lines = "\n    ".join(done.stderr.strip().splitlines()[-_LAST_LINES:])
+        raise PolicyError(
+            f"{command[0]}: {framework} failed:\n    {lines}",
+            "install it there, as docs/workflows/convert-checkpoints.md says, or leave --framework-python out",
+        )
+
+
+def _check_prepared(original: Original, golden: Golden, outputs: Mapping[str, Array]) -> None:
+    for name, array in outputs.items():
+        if not name.startswith("prepared/"):
+            continue
+        ours = golden.inputs[name.removeprefix("prepared/")][: len(array)].reshape(array.shape)
+        difference = float(np.abs(array.astype(np.float64) - ours).max(initial=0.0))
+        if not difference <= _INPUT_ATOL:
+            raise CheckpointError(
+                f"{original.framework} prepares {name.removeprefix('prepared/')} otherwise: by up to {difference:.3g}",
+                "report it with the checkpoint's configuration",
+            )
+
+
+def _with_outputs(manifest: Manifest, golden: Golden, outputs: Mapping[str, Array]) -> Golden:
+    made = {}
+    for role, name in ((LOGITS, "logits"), (VALUE, "value")):
+        for tensor in manifest.outputs_of(role):
+            made[tensor.name] = outputs[name].reshape(golden.steps, *tensor.shape).astype(np.float32)
+    logits = outputs["logits"].reshape(golden.steps, -1)
+    same = int((logits.argmax(-1) == golden.action).sum())
+    if same < golden.steps:
+        raise CheckpointError(
+            f"the framework's largest logit is our network's at {same} of {golden.steps} steps",
+            "report it with the checkpoint's configuration",
+        )
+    states = {tensor.name: outputs["state"].reshape(tensor.shape) for tensor in manifest.inputs_of(RECURRENT)}
+    return replace(golden, outputs=made, states=states)
+
+
+def _save(path: Path, arrays: Mapping[str, Array]) -> None:
+    np.savez(path, **arrays)  # type: ignore[arg-type]
