@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
@@ -35,6 +36,10 @@ Examples:
     robot-runtime run --task objectnav_habitat2020 --agent oracle --scene scenes/house
 
     robot-runtime run --policy my_policy.zip --agent-arg selection=argmax
+
+    robot-runtime run --task objectnav_robothor2021 --policy robothor:agents/random_agent.py --agent-python venv
+
+    robot-runtime run --policy ws://gpu-machine:8000
 
     robot-runtime run --task objectnav_habitat2020 --sensor semantic
 
@@ -72,7 +77,20 @@ def run(
         ),
     ] = None,
     policy: Annotated[
-        Path | None, typer.Option(help="Policy package, a folder or zip, instead of an agent.", metavar="PACKAGE")
+        str | None,
+        typer.Option(
+            help="Instead of an agent that ships: a policy package (folder or zip); an unmodified agent in a process "
+            "of its own, habitat:, robothor:, gym: or function: and module:Class or file.py:Class; "
+            "or a policy server, ws://HOST:PORT.",
+            metavar="POLICY",
+        ),
+    ] = None,
+    agent_python: Annotated[
+        Path | None,
+        typer.Option(help="Interpreter of an unmodified agent: venv/bin/python or venv. Default: the runtime's."),
+    ] = None,
+    agent_timeout: Annotated[
+        float | None, typer.Option(help="Seconds that an unmodified agent has for each action. Default: 30.")
     ] = None,
     agent_arg: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of agent or policy; repeatable.")
@@ -100,8 +118,6 @@ def run(
     from robot_runtime.cli.console import console, error_console, progress_bar
     from robot_runtime.cli.score import print_scores
     from robot_runtime.env import Env
-    from robot_runtime.policies import load_policy
-    from robot_runtime.policies.package.policy import load_package_policy
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.records import Subscriber
     from robot_runtime.robots import RobotContext, load_robot, read_robot_file
@@ -111,26 +127,21 @@ def run(
 
     if agent is not None and policy is not None:
         raise ConfigError("--agent and --policy are two policies", "give one of them")
-    arguments = agent_arguments(agent_arg or [])
-    chosen_policy: Policy
-    if policy is not None:
-        chosen_policy = load_package_policy(policy, **arguments)
-    else:
-        chosen_policy = load_policy(agent or DEFAULT_AGENT, **arguments)
-    own_task = chosen_policy.task if task is None else None
-    chosen_task = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
-    chosen_scene = load_scene(find_scene(scene))
-    check_policy(chosen_policy, chosen_task)
-    failures: list[RuntimeFault] = []
-    chosen_episodes = choose_episodes(
-        episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
-    )
-    folder = log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
-    _, robot_file = read_robot_file(robot)
-    context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
-
     with ExitStack() as stack:
+        chosen_policy = choose_policy(agent, policy, agent_python, agent_timeout, agent_arguments(agent_arg or []))
         stack.callback(chosen_policy.close)
+        own_task = chosen_policy.task if task is None else None
+        chosen_task = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
+        chosen_scene = load_scene(find_scene(scene))
+        check_policy(chosen_policy, chosen_task)
+        failures: list[RuntimeFault] = []
+        chosen_episodes = choose_episodes(
+            episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
+        )
+        folder = log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
+        _, robot_file = read_robot_file(robot)
+        context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
+
         connected = stack.enter_context(load_robot(robot, context))
         recorder = Recorder(folder)
         stack.callback(recorder.close)
@@ -175,6 +186,22 @@ def run(
         raise failures[0]
 
 
+def choose_policy(
+    agent: str | None, policy: str | None, python: Path | None, timeout_s: float | None, arguments: dict[str, str]
+) -> Policy:
+    """What ``--agent``, ``--policy`` and their options name; the caller closes it. Raises ``RuntimeFault``."""
+    from robot_runtime.policies import has_own_process, is_remote, load_policy
+    from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
+    from robot_runtime.policies.package.policy import load_package_policy
+
+    isolation = None
+    if python is not None or timeout_s is not None:
+        isolation = Isolation(python, TIME_LIMIT_S if timeout_s is None else timeout_s)
+    if policy is None or has_own_process(policy) or is_remote(policy) or isolation is not None:
+        return load_policy(policy or agent or DEFAULT_AGENT, isolation, **arguments)
+    return load_package_policy(Path(policy), **arguments)
+
+
 def choose_episodes(
     path: Path | None, count: int | None, seed: int, task: Task, scene: Scene, unreadable: list[RuntimeFault] | None
 ) -> list[Episode]:
@@ -212,7 +239,7 @@ def log_folder(out: Path | None, overwrite: bool, agent: str, task: str) -> Path
     """Where logs go, emptied of logs if it may be. Raises ``ConfigError``."""
     if out is None:
         stamp = utc_now_iso().split("+")[0].replace(":", "").replace("-", "")
-        out = Path("logs") / f"{stamp}-{agent.replace(':', '.')}-{task}"
+        out = Path("logs") / f"{stamp}-{re.sub(r'[:/]+', '.', agent)}-{task}"
     present = sorted(out.glob("*.mcap")) if out.is_dir() else []
     if present and not overwrite:
         raise ConfigError(f"{out}: already holds {len(present)} logs", "choose another --out, or add --overwrite")

@@ -6,7 +6,10 @@ import difflib
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.errors import PolicyError
+from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.policies.agents import INTERFACES
+from robot_runtime.policies.agents.policy import AgentPolicy
+from robot_runtime.policies.agents.process import Isolation
 from robot_runtime.policies.package.files import is_package
 from robot_runtime.policies.package.policy import load_package_policy
 from robot_runtime.policies.policy import Policy
@@ -23,21 +26,56 @@ AGENTS: dict[str, str] = {
 """The agents that ship with the runtime: name -> ``module:Class``."""
 
 
-def load_policy(name: str, /, **arguments: Any) -> Policy:
+def has_own_process(name: str) -> bool:
+    """Whether it names an unmodified agent by its kind."""
+    kind, _, spec = name.partition(":")
+    return kind in INTERFACES and bool(spec)
+
+
+def is_remote(name: str) -> bool:
+    """Whether it names a policy server."""
+    return name.startswith(("ws://", "wss://"))
+
+
+def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: Any) -> Policy:
     """An agent of :data:`AGENTS`, or one of the user's own.
 
     Args:
-        name: a name of ``AGENTS``, ``package.module:Class``, ``path/to/file.py:Class``, or a policy
-            package's path.
+        name: one of
+
+            ==============================  ===================================================================
+            a name of ``AGENTS``            an agent that ships
+            ``module:Class``, ``x.py:Class``  a :class:`Policy` or an agent of Habitat's kind, within the runtime
+            ``habitat:module:Class``        an unmodified agent in a process of its own; ``habitat`` or another
+                                            of ``agents.INTERFACES``
+            ``ws://host:port``              a policy server (:mod:`robot_runtime.policies.remote`)
+            a path                          a policy package
+            ==============================  ===================================================================
+
+        isolation: of an agent in a process of its own; None for the defaults.
         arguments: handed to its constructor; of a package see
-            :func:`robot_runtime.policies.package.policy.load_package_policy`.
+            :func:`robot_runtime.policies.package.policy.load_package_policy`, of a server
+            :class:`robot_runtime.policies.remote.client.RemotePolicy`.
 
     Raises:
         PolicyError: there is no such agent, it cannot be imported, or it does not take these arguments.
+        ConfigError: ``isolation`` is given for one that has no process of its own.
         RuntimeFault: of a package: see there.
     """
+    if has_own_process(name):
+        kind, _, spec = name.partition(":")
+        return AgentPolicy(INTERFACES[kind], spec, arguments, isolation)
+    if isolation is not None:
+        raise ConfigError(
+            f"agent {name!r} runs within the runtime: it has no interpreter and no time limit of its own",
+            f"name its kind, as in habitat:{name}: {', '.join(INTERFACES)}",
+        )
     if name in AGENTS:
         return load_python(AGENTS[name], **arguments)
+    if is_remote(name):
+        from robot_runtime.policies.remote.client import RemotePolicy  # its library is an extra
+
+        return RemotePolicy(name, **arguments)
     if is_package(path := Path(name)):
         return load_package_policy(path, **arguments)
     if ":" in name:

@@ -1,11 +1,10 @@
 """Agents written in Python by users: ``package.module:Class`` or ``path/to/file.py:Class``.
 
 The class is either a :class:`~robot_runtime.policies.policy.Policy`, or an agent as the Habitat challenges define it
-(habitat-lab ``core/agent.py``): ``reset()`` and ``act(observations)``, which returns an id or a name of habitat-lab,
-bare or as ``{"action": ...}``. Such an agent is wrapped in :class:`HabitatAgent`.
-
-A question is answered as in habitat-lab's EQA task, by ``{"action": "answer", "action_args": {"answer_id": 17}}``,
-which ends the episode.
+(habitat-lab ``core/agent.py``): ``reset()`` and ``act(observations)``, which returns what
+:mod:`robot_runtime.policies.agents.habitat` lists. Such an agent is wrapped in :class:`HabitatAgent`, and runs within
+the runtime: quick to try, and nothing protects the runtime from it. ``habitat:module:Class`` runs it in a process of
+its own.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
-from robot_runtime.actions import HABITAT, Action, parse_action
+from robot_runtime.commands import Decision
 from robot_runtime.errors import PolicyError, RuntimeFault
+from robot_runtime.policies.agents.habitat import HabitatInterface
 from robot_runtime.policies.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
@@ -49,56 +46,36 @@ class HabitatAgent(Policy):
         self.name = name  # type: ignore[misc]  # one wrapper class stands for many agents
         self.needs = tuple(getattr(agent, "needs", ()))  # type: ignore[misc]
         self._agent = agent
-        self._allowed: tuple[Action, ...] = ()
-        self._asked = False
+        self._interface = HabitatInterface(name, {})
+        self._task: Task | None = None
         self._answer: Answer | None = None
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
-        self._allowed = task.actions
-        self._asked = task.kind == "eqa"
-        self._answer = None
+        self._task, self._answer = task, None
         try:
             self._agent.reset()
         except Exception as error:
             raise _raised(self.name, "reset()", error) from error
 
-    def act(self, observation: Observation) -> Action:
+    def act(self, observation: Observation) -> Decision:
         """The agent's action.
 
         Raises:
-            PolicyError: if the agent raises, or returns something that is no discrete action.
+            PolicyError: if the agent raises, or returns something that is no action.
             UnknownAction: if the action is none of habitat-lab's, or none of the task's.
         """
+        if self._task is None:
+            raise PolicyError(f"agent {self.name!r} was asked before its episode began", "call reset() first")
         try:
             # Ours are read-only; agents written for a simulator may write into what they are given.
             returned = self._agent.act({name: array.copy() for name, array in observation.items()})
         except Exception as error:
             raise _raised(self.name, "act()", error) from error
-        value = returned.get("action") if isinstance(returned, Mapping) else returned
-        if self._asked and isinstance(value, str) and value == "answer":
-            self._answer = self._answer_id(returned)
-            return Action.STOP
-        if isinstance(value, np.ndarray) and value.size == 1:
-            value = value.item()
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer, str)):
-            raise PolicyError(
-                f"agent {self.name!r}: act() returned {returned!r}, which is not a discrete action",
-                "return an int, a name such as 'move_forward', or {'action': one of these}",
-            )
-        return parse_action(HABITAT.parse(str(value) if isinstance(value, str) else int(value)), self._allowed)
+        decision, self._answer = self._interface.decision(returned, self._task)
+        return decision
 
     def answer(self, observation: Observation) -> Answer | None:
         return self._answer
-
-    def _answer_id(self, returned: object) -> int:
-        arguments = returned.get("action_args") if isinstance(returned, Mapping) else None
-        number = arguments.get("answer_id") if isinstance(arguments, Mapping) else None
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-            raise PolicyError(
-                f"agent {self.name!r}: act() returned {returned!r}, an answer without 'answer_id'",
-                "return {'action': 'answer', 'action_args': {'answer_id': 17}}",
-            )
-        return int(number)
 
 
 def load_python(spec: str, /, **arguments: Any) -> Policy:

@@ -93,6 +93,15 @@ _BASE: dict[str, dict[str, Any]] = {
     "battery_fraction": _NUMBER,
 }
 
+_RESULT = _extend(
+    _object("duration_s", nullable=True),
+    outcome=_TEXT,
+    commanded=_DISPLACEMENT,
+    measured=_DISPLACEMENT,
+    contact=_ZONES,
+    detail=_TEXT,
+)
+
 CHANNELS: tuple[Channel, ...] = (
     _json(
         "episode",
@@ -122,14 +131,8 @@ CHANNELS: tuple[Channel, ...] = (
         {
             "index": _INTEGER,
             "action": {"type": ["string", "null"]},
-            "result": _extend(
-                _object("duration_s", nullable=True),
-                outcome=_TEXT,
-                commanded=_DISPLACEMENT,
-                measured=_DISPLACEMENT,
-                contact=_ZONES,
-                detail=_TEXT,
-            ),
+            "command": {"type": ["object", "null"], "description": "of a continuous action, in m, rad and s"},
+            "result": _RESULT,
             "observation": {"type": "object", "description": "numbers or text, or for an image its CRC-32"},
             "frame": _ANY,
             "pose": _POSE,
@@ -166,8 +169,15 @@ CHANNELS: tuple[Channel, ...] = (
     _json(
         "end",
         "robot_runtime.EpisodeEnd",
-        "The last record; a log without it was interrupted.",
-        {"reason": _TEXT, "steps": _INTEGER, "stamp_ns": _INTEGER, "detail": _TEXT},
+        "The last record; a log without it was interrupted. Action and result: of what no step tells, else null.",
+        {
+            "reason": _TEXT,
+            "steps": _INTEGER,
+            "stamp_ns": _INTEGER,
+            "detail": _TEXT,
+            "action": {"type": ["string", "null"]},
+            "result": _RESULT,
+        },
     ),
     _protobuf("rgb", CompressedImage),
     _protobuf("depth", RawImage),

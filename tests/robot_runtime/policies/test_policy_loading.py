@@ -179,7 +179,7 @@ def test_actions_that_habitat_or_the_task_lack_are_refused(answer: Any) -> None:
     "answer", [None, 1.0, True, np.array([1, 2]), {}, {"action": ("velocity_control", "velocity_stop")}]
 )
 def test_answers_that_are_no_discrete_action_are_refused(answer: Any) -> None:
-    with pytest.raises(PolicyError, match="not a discrete action"):
+    with pytest.raises(PolicyError, match="is no action"):
         adapted(answer).act({})
 
 

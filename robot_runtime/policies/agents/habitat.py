@@ -1,0 +1,176 @@
+"""Agents of the Habitat challenges: ``reset()`` and ``act(observations)`` (habitat-lab ``core/agent.py``).
+
+========================================================  ============================================================
+returned                                                  year
+========================================================  ============================================================
+``1``, ``np.int64(1)``                                    habitat-lab's ids, stop 0 to look_down 5
+``"move_forward"``, ``"MOVE_FORWARD"``                    habitat-lab; the configuration files of 2020 to 2022
+``"move_forward_waypoint"``                               2023, discrete waypoint controller
+``{"action": ...}``                                       any of these
+``("velocity_control", "velocity_stop")``                 2023, with ``action_args``
+``("waypoint_control", "velocity_stop")``                 2023, with ``action_args``
+``"velocity_control"``                                    habitat-lab 0.2, with ``action_args``
+``"answer"``                                              EQA, with ``action_args`` ``answer_id``; ends the episode
+========================================================  ============================================================
+
+Continuous numbers from -1 to 1 (``max_duration`` from 0) are scaled onto the task's ranges, as
+``VelocityAction._preprocess_action`` and ``WaypointAction._preprocess_action`` of habitat-lab's tag challenge-2023 do.
+What differs from that code, in which the challenge's README and the code disagree, follows the README:
+
+* ``camera_pitch_velocity`` tilts the camera. The code's name for it is ``camera_pitch_angular_velocity``, so it ignored
+  what the challenge's own agent sends; both are taken.
+* ``max_duration`` is a duration and ``delta_camera_pitch_angle`` an angle; the code hands them on in the wrong order.
+* ``velocity_stop`` above 0 ends the episode where the robot stands; the simulator moved for one more step (0.1 s).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from robot_runtime.actions import HABITAT, HABITAT_2020, HABITAT_2023, Action, parse_action
+from robot_runtime.commands import Command, Control, Decision, Range, VelocityCommand, WaypointCommand, scaled
+from robot_runtime.errors import PolicyError, UnknownAction
+from robot_runtime.policies.agents.interface import Interface
+from robot_runtime.policies.policy import Answer
+from robot_runtime.tasks.task import Task
+
+_STOP = "velocity_stop"
+_VELOCITY = Action.VELOCITY_CONTROL.value
+_WAYPOINT = Action.WAYPOINT_CONTROL.value
+_CAMERA = ("camera_pitch_velocity", "camera_pitch_angular_velocity")
+_ARGUMENTS = {
+    _VELOCITY: ("linear_velocity", "angular_velocity", *_CAMERA),
+    _WAYPOINT: ("xyt_waypoint", "max_duration", "delta_camera_pitch_angle"),
+    _STOP: (_STOP,),
+}
+_UNIT: Range = (-1.0, 1.0)
+
+_WANTED = "return an int, a name such as 'move_forward', or {'action': one of these, 'action_args': {...}}"
+
+
+class HabitatInterface(Interface):
+    """See the module."""
+
+    kind = "habitat"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """An agent's own list, in an attribute of that name; its interface has no way to say it."""
+        return tuple(self.about.get("needs", ()))
+
+    def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
+        value: Any = returned
+        arguments: Mapping[str, Any] = {}
+        if isinstance(returned, Mapping):
+            value, arguments = returned.get("action"), returned.get("action_args") or {}
+            if not isinstance(arguments, Mapping):
+                raise self.rubbish(returned, _WANTED)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
+            value = value[0]
+        if task.kind == "eqa" and isinstance(value, str) and value == "answer":
+            return Action.STOP, self._answer(returned, arguments)
+        names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+        if names and all(isinstance(name, str) and name in _ARGUMENTS for name in names):
+            return self._continuous(tuple(map(str, names)), arguments, task), None
+        if isinstance(value, bool) or not isinstance(value, int | np.integer | str):
+            raise self.rubbish(returned, _WANTED)
+        return parse_action(_discrete(value), task.actions), None
+
+    def _continuous(self, names: Sequence[str], arguments: Mapping[str, Any], task: Task) -> Decision:
+        unknown = set(arguments) - {argument for name in names for argument in _ARGUMENTS[name]}
+        if unknown:
+            raise self.rubbish(
+                dict(arguments), f"{' and '.join(names)} have no argument {', '.join(sorted(map(str, unknown)))}"
+            )
+        if _STOP in names and self._number(arguments, _STOP) > 0:
+            return Action.STOP
+        moves = [name for name in names if name != _STOP]
+        if len(moves) > 1:
+            raise self.rubbish(tuple(names), "return one of velocity_control and waypoint_control")
+        control = _control(task, moves[0] if moves else _VELOCITY)
+        if moves and moves[0] == _WAYPOINT:
+            return self._waypoint(arguments, control)
+        if not moves:
+            return _held(control)
+        return self._velocity(arguments, control)
+
+    def _velocity(self, arguments: Mapping[str, Any], control: Control) -> Decision:
+        ranges = control.velocity
+        assert ranges is not None
+        tilts = [name for name in _CAMERA if name in arguments]
+        command = VelocityCommand(
+            scaled(self._number(arguments, "linear_velocity"), _UNIT, ranges.linear_m_s),
+            scaled(self._number(arguments, "angular_velocity"), _UNIT, ranges.angular_rad_s),
+            scaled(self._number(arguments, tilts[0]), _UNIT, ranges.tilt_rad_s) if tilts else 0.0,
+            ranges.time_step_s,
+        )
+        return Action.STOP if ranges.is_stop(command) else command
+
+    def _waypoint(self, arguments: Mapping[str, Any], control: Control) -> Command:
+        ranges = control.waypoint
+        assert ranges is not None
+        given = np.ravel(np.asarray(arguments.get("xyt_waypoint", ()), dtype=object)).tolist()
+        if len(given) != 3:
+            raise self.rubbish(dict(arguments), "give xyt_waypoint three numbers: x forward, y left, heading")
+        x, y, yaw = (self._finite(value, "xyt_waypoint") for value in given)
+        tilt = self._number(arguments, "delta_camera_pitch_angle") if "delta_camera_pitch_angle" in arguments else 0.0
+        return WaypointCommand(
+            scaled(x, _UNIT, ranges.position_m),
+            scaled(y, _UNIT, ranges.position_m),
+            scaled(yaw, _UNIT, ranges.yaw_rad),
+            scaled(tilt, _UNIT, ranges.tilt_rad),
+            scaled(self._number(arguments, "max_duration"), (0.0, 1.0), ranges.duration_s),
+        )
+
+    def _number(self, arguments: Mapping[str, Any], name: str) -> float:
+        if name not in arguments:
+            raise self.rubbish(dict(arguments), f"give {name!r} in 'action_args'")
+        return self._finite(arguments[name], name)
+
+    def _finite(self, value: Any, name: str) -> float:
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
+            value = value[0]
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise self.rubbish({name: value}, f"give {name!r} one finite number")
+        return float(value)
+
+    def _answer(self, returned: object, arguments: Mapping[str, Any]) -> int:
+        number = arguments.get("answer_id")
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise PolicyError(
+                f"agent {self.name!r}: act() returned {returned!r}, an answer without 'answer_id'",
+                "return {'action': 'answer', 'action_args': {'answer_id': 17}}",
+            )
+        return int(number)
+
+
+def _discrete(value: int | np.integer[Any] | str) -> Action:
+    if isinstance(value, str):
+        for dialect in (HABITAT_2020, HABITAT_2023):
+            if str(value) in dialect.spellings:
+                return dialect.parse(str(value))
+    return HABITAT.parse(str(value) if isinstance(value, str) else int(value))
+
+
+def _control(task: Task, name: str) -> Control:
+    control = task.control
+    if control is None or (control.waypoint if name == _WAYPOINT else control.velocity) is None:
+        raise UnknownAction(
+            f"the agent asked for {name}, which task {task.name!r} does not have",
+            "choose a task with 'control', for instance objectnav_hm3d2023",
+        )
+    return control
+
+
+def _held(control: Control) -> VelocityCommand:
+    """``velocity_stop`` alone, not above 0: a step in which nothing moves."""
+    assert control.velocity is not None
+    return VelocityCommand(0.0, 0.0, 0.0, control.velocity.time_step_s)

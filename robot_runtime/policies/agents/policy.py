@@ -1,0 +1,72 @@
+"""An agent in its own process, as a policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from robot_runtime.commands import Decision
+from robot_runtime.errors import PolicyError
+from robot_runtime.policies.agents.interface import Interface
+from robot_runtime.policies.agents.process import AgentProcess, Isolation, split
+from robot_runtime.policies.policy import Answer, Observation, Policy, World
+from robot_runtime.tasks.task import Task
+
+
+class AgentPolicy(Policy):
+    """Runs an unmodified agent.
+
+    The agent's random numbers (Python's, numpy's global ones, torch's) are seeded at each episode's start: its
+    interface has no seed. After it was ended for a failure, the next episode starts a new process.
+
+    Args:
+        interface: its kind. spec: ``module:name`` or ``path/to/file.py:name``. arguments: of its constructor.
+
+    Raises:
+        PolicyError: it cannot be loaded.
+    """
+
+    def __init__(
+        self, interface: type[Interface], spec: str, arguments: dict[str, Any], isolation: Isolation | None = None
+    ) -> None:
+        self.name = f"{interface.kind}:{spec}"  # type: ignore[misc]  # one class stands for many agents
+        self._process = AgentProcess(self.name, isolation or Isolation())
+        self._request = {"type": "load", "interface": interface.kind, "spec": spec, "arguments": arguments}
+        self._task: Task | None = None
+        self._answer: Answer | None = None
+        try:
+            about = self._process.start(self._request).get("about")
+        except BaseException:
+            self._process.close()
+            raise
+        self._interface = interface(self.name, about if isinstance(about, dict) else {})
+        self.needs = self._interface.needs  # type: ignore[misc]
+
+    def check(self, task: Task) -> None:
+        self._interface.check(task)
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Start an episode. Raises ``PolicyError``."""
+        self._task, self._answer = task, None
+        if not self._process.running:
+            self._process.start(self._request)
+        self._process.ask({"type": "reset", "seed": seed}, {}, "reset()")
+
+    def act(self, observation: Observation) -> Decision:
+        """The agent's action.
+
+        Raises:
+            PolicyError: it raised, hangs, ended, or returned something that is no action.
+            UnknownAction: it asked for an action that the task does not have.
+        """
+        if self._task is None:
+            raise PolicyError(f"agent {self.name!r} was asked before its episode began", "call reset() first")
+        request, arrays = split(self._interface.shown(observation, self._task))
+        reply = self._process.ask({"type": "act", **request}, arrays, "act()")
+        decision, self._answer = self._interface.decision(reply.get("action"), self._task)
+        return decision
+
+    def answer(self, observation: Observation) -> Answer | None:
+        return self._answer
+
+    def close(self) -> None:
+        self._process.close()

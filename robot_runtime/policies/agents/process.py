@@ -1,0 +1,244 @@
+"""An agent in a process of its own: it can hang, crash, print or answer rubbish, and the robot stands still meanwhile.
+
+The process has its own interpreter if one is named, its own session, no standard input, and a socket to talk over
+(:mod:`robot_runtime.policies.agents.worker`) that its prints cannot get into: those are read all the time, and only the
+last of them are kept, for the error message. Whatever breaks the exchange ends the process with all its children; the
+next :meth:`AgentProcess.start` begins anew.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.clock import Stopwatch
+from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.policies.agents import worker
+
+LOAD_S = 300.0
+"""For an agent to be imported and made: a large network on a slow disk."""
+
+TIME_LIMIT_S = 30.0
+"""For one answer, unless said otherwise: a first decision may compile something."""
+
+_MAX_ANSWER_BYTES = 1 << 20
+_MAX_OUTPUT_BYTES = 8192
+_SHOWN_LINES = 8
+_GRACE_S = 2.0
+_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """How an agent is set apart.
+
+    Attributes:
+        python: its interpreter, or a virtual environment's folder; None for the runtime's own.
+        time_limit_s: for each of its answers.
+    """
+
+    python: Path | None = None
+    time_limit_s: float = TIME_LIMIT_S
+
+    def __post_init__(self) -> None:
+        if not 0 < self.time_limit_s <= 3600:
+            raise ConfigError(f"an agent's time limit is {self.time_limit_s} s", "choose more than 0 and at most 3600")
+
+    @property
+    def interpreter(self) -> str:
+        """The program to run. Raises ``ConfigError`` if there is none."""
+        if self.python is None:
+            return sys.executable
+        candidates = (self.python, self.python / "bin" / "python")
+        for candidate in candidates:
+            if candidate.is_file() and os.access(candidate, os.X_OK):
+                return str(candidate.absolute())
+        raise ConfigError(
+            f"{self.python}: no Python interpreter", "name one, or a virtual environment's folder: venv/bin/python"
+        )
+
+
+class AgentProcess:
+    """Starts, asks and ends the process of one agent. For one thread.
+
+    Args:
+        name: for messages.
+    """
+
+    def __init__(self, name: str, isolation: Isolation) -> None:
+        self._name = name
+        self._isolation = isolation
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: socket.socket | None = None
+        self._output = b""
+        self._reader: threading.Thread | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process to ask."""
+        return self._process is not None
+
+    def start(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Start the process and have it load the agent. Returns what it says. Raises as :meth:`ask`."""
+        self.close()
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+        command = [self._isolation.interpreter, "-u", worker.__file__, str(theirs.fileno()), str(os.getpid())]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+        self._output = b""
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise PolicyError(
+                f"agent {self._name!r}: {command[0]} cannot be run: {error.strerror}", "name another interpreter"
+            ) from error
+        finally:
+            theirs.close()
+        self._connection = ours
+        self._reader = threading.Thread(target=self._read_output, args=(self._process,), name="agent", daemon=True)
+        self._reader.start()
+        return self.ask(request, {}, "loading", LOAD_S)
+
+    def ask(
+        self, request: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], what: str, limit_s: float | None = None
+    ) -> dict[str, Any]:
+        """The agent's answer to one request.
+
+        Args:
+            what: it is asked for, for messages. limit_s: instead of the isolation's.
+
+        Raises:
+            PolicyError: it raised, took too long, ended, or broke the protocol. After all but the first it is ended.
+        """
+        connection, limit_s = self._connection, limit_s or self._isolation.time_limit_s
+        if connection is None:
+            raise PolicyError(f"agent {self._name!r} does not run", "start the episode again")
+        watch = Stopwatch()
+
+        def wait() -> None:
+            left_s = limit_s - watch.elapsed_s()
+            if left_s <= 0:
+                raise TimeoutError
+            connection.settimeout(left_s)
+
+        def read(count: int) -> bytearray:
+            data = bytearray(count)
+            view = memoryview(data)
+            while view:
+                wait()
+                got = connection.recv_into(view)
+                if not got:
+                    raise EOFError
+                view = view[got:]
+            return data
+
+        try:
+            for buffer in worker.encode(request, arrays):
+                wait()
+                connection.sendall(buffer)
+            reply, _ = worker.decode(read, _MAX_ANSWER_BYTES)
+        except TimeoutError:
+            self._fail(
+                f"gave no answer within {limit_s:g} s at {what}; it was ended",
+                "make it faster, or give it more time with --agent-timeout",
+            )
+        except (EOFError, ConnectionError):
+            self._fail(f"{self._how_it_ended()} at {what}", "mend the agent")
+        except worker.FrameError as error:
+            self._fail(
+                f"broke the protocol at {what}: {error}; it was ended",
+                "leave the file descriptors alone that the agent did not open",
+            )
+        except BaseException:
+            self._end()
+            raise
+        if reply.get("type") == "error":
+            error = str(reply.get("what"))
+            missing = error.startswith("ModuleNotFoundError")
+            raise PolicyError(
+                f"agent {self._name!r} raised {error} at {what}",
+                "install it where the agent runs, or name the interpreter that has it with --agent-python"
+                if missing
+                else "mend the agent; --debug shows where it happened",
+            ) from _InAgent(str(reply.get("traceback")))
+        return reply
+
+    def close(self) -> None:
+        """End the process. It has a moment to end by itself."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE_S)
+            self._end()
+
+    def _fail(self, message: str, remedy: str) -> NoReturn:
+        self._end()
+        lines = self._output.decode(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
+        said = "".join(f"\n  | {line}" for line in lines)
+        raise PolicyError(
+            f"agent {self._name!r} {message}" + (f". It printed last:{said}" if said else ""), remedy
+        ) from None
+
+    def _how_it_ended(self) -> str:
+        assert self._process is not None
+        try:
+            status = self._process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return "closed its connection"
+        return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
+
+    def _end(self) -> None:
+        """Kill the process and its children, and read what they said."""
+        process, self._process = self._process, None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if self._reader is not None:
+            self._reader.join(_GRACE_S)
+            self._reader = None
+
+    def _read_output(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with process.stdout as output:
+            while chunk := os.read(output.fileno(), 1 << 16):
+                self._output = (self._output + chunk)[-_MAX_OUTPUT_BYTES:]
+
+
+class _InAgent(Exception):
+    """The agent's own traceback, for ``--debug``."""
+
+
+def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What an agent is shown, as the parts of a request: what JSON can say, and arrays."""
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    rest = {name: value for name, value in values.items() if name not in arrays}
+    return {"values": rest, "order": list(values)}, arrays

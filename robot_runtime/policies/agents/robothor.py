@@ -1,0 +1,54 @@
+"""Agents of the RoboTHOR challenges: a module with ``build()`` (robothor-challenge ``agents/random_agent.py``).
+
+``build()`` returns the class, its arguments, and whether depth is wanted; an instance has ``reset()`` and ``act`` of
+``{"object_goal": str, "rgb": uint8 (H, W, 3), "depth": float32 (H, W) in metres or None}``, which returns
+``MoveAhead``, ``RotateRight``, ``RotateLeft``, ``LookUp``, ``LookDown`` or ``Stop``; ``End`` is AllenAct's word for the
+last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from robot_runtime.actions import ALLENACT_ROBOTHOR, ROBOTHOR, parse_action
+from robot_runtime.commands import Decision
+from robot_runtime.errors import PolicyMismatch
+from robot_runtime.policies.agents.interface import Interface
+from robot_runtime.policies.policy import Answer, Observation
+from robot_runtime.tasks.task import Task
+
+
+class RobothorInterface(Interface):
+    """See the module."""
+
+    kind = "robothor"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ("rgb", "objectgoal", "depth") if self.about.get("render_depth") else ("rgb", "objectgoal")
+
+    def check(self, task: Task) -> None:
+        if task.kind != "objectnav":
+            raise PolicyMismatch(
+                f"agent {self.name!r} looks for objects, task {task.name!r} is of kind {task.kind}",
+                "choose a task of kind objectnav, for instance objectnav_robothor2021",
+            )
+
+    def shown(self, observation: Observation, task: Task) -> dict[str, Any]:
+        goal = int(observation["objectgoal"][0])
+        word = next(name for name, category in task.categories.items() if category.id == goal)
+        depth_m = None
+        if self.about.get("render_depth"):
+            camera = task.camera
+            depth_m = observation["depth"][:, :, 0].astype(np.float32)
+            if camera.depth_normalized:
+                depth_m = depth_m * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
+        return {"object_goal": word, "depth": depth_m, "rgb": observation["rgb"]}
+
+    def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
+        if not isinstance(returned, str):
+            raise self.rubbish(returned, f"return one of {', '.join(ROBOTHOR.spellings)}")
+        dialect = ALLENACT_ROBOTHOR if returned == "End" else ROBOTHOR
+        return parse_action(dialect.parse(returned), task.actions), None
