@@ -71,7 +71,8 @@ def record(
         def put(topic: str, message: Any, at_ns: int) -> None:
             changed = (message, at_ns) if change is None else change(topic, message, at_ns)
             if changed is not None:
-                bag.write(topic, *changed)
+                transport = {"CompressedImage": f"/compressed{'Depth' if 'depth' in topic else ''}"}
+                bag.write(topic + transport.get(type(changed[0]).__name__.rsplit("__", 1)[-1], ""), *changed)
 
         for now_ns, robot in _ticks(moves):
             _publish_base(put, where, robot, now_ns)
