@@ -135,6 +135,7 @@ class Env:
         self._episode: Episode | None = None
         self._record: StepRecord | None = None
         self._end_record: EpisodeEnd | None = None
+        self._unobserved: tuple[Action | None, ActionResult | None] = (None, None)
         self._log_s = 0.0
 
     def __enter__(self) -> Self:
@@ -241,6 +242,7 @@ class Env:
         if command is not None and self.task.control is not None:
             return self._steering.execute(command, self.task.control), self._steering.settle_s
         result = self._motion.execute(self.task.magnitudes.displacement(chosen))
+        self._unobserved = chosen, result
         if self._motion.fault is not None:
             raise self._motion.fault
         return result, self._motion.settle_s
@@ -375,7 +377,7 @@ class Env:
             phase=self._phase,
             command=act.command,
         )
-        self._record = record
+        self._record, self._unobserved = record, (None, None)
         phase_s["observe"] += watch.restart()
         if act.index:
             phase_s["log"] = self._log_s
@@ -395,6 +397,7 @@ class Env:
         self._episode = header.episode
         self._record = None
         self._end_record = None
+        self._unobserved = (None, None)
         self._over = False
         for subscriber in (self._scorer, *self._subscribers):
             subscriber.on_episode_start(header)
@@ -404,7 +407,7 @@ class Env:
         """Wheels to zero, then tell everybody who was told of the start, even if one of them or the base fails."""
         self._over = True
         steps = self._record.index if self._record is not None else 0
-        end = self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail)
+        end = self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail, *self._unobserved)
         started, self._started = self._started, []
         with ExitStack() as stack:
             for subscriber in reversed(started):

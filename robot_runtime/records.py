@@ -124,12 +124,21 @@ class EndReason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEnd:
-    """The last record."""
+    """The last record.
+
+    Attributes:
+        steps: index of the last step.
+        detail: of ``fault`` and ``interrupted``, what and why.
+        action, result: the action that was carried out after the last step, and how it ended: no step tells of it,
+            because a fault came before anything could be observed. None if there is none.
+    """
 
     reason: EndReason
     steps: int
     stamp_ns: int
     detail: str = ""
+    action: Action | None = None
+    result: ActionResult | None = None
 
 
 @dataclass(frozen=True)

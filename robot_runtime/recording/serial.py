@@ -170,7 +170,15 @@ def base_from_json(data: Mapping[str, Any]) -> BaseState:
 
 def end_from_json(data: Mapping[str, Any]) -> EpisodeEnd:
     """The inverse of :func:`plain` for the last record."""
-    return EpisodeEnd(EndReason(data["reason"]), int(data["steps"]), int(data["stamp_ns"]), str(data["detail"]))
+    action, result = data.get("action"), data.get("result")  # older logs have neither
+    return EpisodeEnd(
+        EndReason(data["reason"]),
+        int(data["steps"]),
+        int(data["stamp_ns"]),
+        str(data["detail"]),
+        None if action is None else Action(action),
+        None if result is None else _result(result),
+    )
 
 
 def _result(data: Mapping[str, Any]) -> ActionResult:

@@ -363,6 +363,11 @@ def test_a_fault_in_an_episode_is_raised_after_the_log_was_closed(
         assert robot.base.command(Velocity()) == Velocity()
     assert [(end.reason, end.detail) for end in witness.ends] == [(EndReason.FAULT, caught.value.message)]
     assert witness.ends[0].steps == len(witness.steps) - 1 > 0
+    # No step tells of the action in which it happened: the end does.
+    assert witness.ends[0].action is Action.MOVE_FORWARD
+    result = witness.ends[0].result
+    assert result is not None
+    assert result.outcome is (Outcome.FAULT if named == "base" else Outcome.REACHED)
 
 
 @pytest.mark.parametrize("kind", ["lost_frames", "dropped_poses", "lost_tracking", "silent_base"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from contextlib import suppress
@@ -19,13 +20,14 @@ from mcap.reader import make_reader
 from mcap.writer import Writer
 from synthetic import DOWN, FORWARD, LEFT, RIGHT, STOP, UP
 
+from robot_runtime.actions import Action, Displacement
 from robot_runtime.errors import RecordingError
-from robot_runtime.hal import PoseStatus, RgbdFrame
+from robot_runtime.hal import PoseStatus, RgbdFrame, Zone
 from robot_runtime.recording import images, serial
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.recover import recover
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.records import EndReason
+from robot_runtime.records import ActionResult, EndReason, EpisodeEnd, Outcome
 
 ACTIONS = [FORWARD, LEFT, UP, DOWN, RIGHT, *[FORWARD] * 8, STOP]
 
@@ -340,6 +342,16 @@ class TestRecover:
         with pytest.raises(RecordingError, match="is not a log"):
             recover(tmp_path / "x", tmp_path / "y")
         assert not (tmp_path / "y").exists()
+
+
+def test_the_action_that_a_fault_cut_short_is_kept_with_the_end() -> None:
+    still = Displacement()
+    result = ActionResult(Outcome.FAULT, Displacement(forward_m=0.25), still, Zone.NONE, 0.7, "base: silent")
+    end = EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent", Action.MOVE_FORWARD, result)
+    written = json.loads(serial.dumps(end))
+    assert serial.end_from_json(written) == end
+    older = {key: written[key] for key in ("reason", "steps", "stamp_ns", "detail")}
+    assert serial.end_from_json(older) == EpisodeEnd(EndReason.FAULT, 3, 9, "base: silent")
 
 
 def test_enum_members_are_written_by_name_and_unknown_objects_refused() -> None:
