@@ -10,6 +10,7 @@ Importing this module is enough for habitat-lab; habitat-baselines asks for :fun
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -28,7 +29,17 @@ _LAB: dict[str, dict[str, Any]] = {
     "habitat.tasks.rearrange.rearrange_sim": {"add_perf_timing_func": _untimed},
     "habitat.core.batch_rendering.env_batch_renderer": {"EnvBatchRenderer": object},
 }
-_BASELINES: dict[str, dict[str, Any]] = {"habitat.tasks.nav.instance_image_nav_task": {"InstanceImageGoalSensor": None}}
+_BASELINES: dict[str, dict[str, Any]] = {
+    "habitat.tasks.nav.instance_image_nav_task": {
+        "InstanceImageGoalSensor": type("InstanceImageGoalSensor", (), {"cls_uuid": "instance_imagegoal"})
+    },
+}
+_TORCHVISION: dict[str, dict[str, Any]] = {
+    "torchvision": {"__path__": []},
+    "torchvision.transforms": {"__path__": []},
+    "torchvision.transforms.functional": {},
+}
+_TENSORBOARD: dict[str, dict[str, Any]] = {"habitat_baselines.common.tensorboard_utils": {"TensorboardWriter": None}}
 
 
 def make_importable() -> None:
@@ -41,6 +52,8 @@ def make_baselines_importable() -> None:
     """The same for habitat-baselines' policies and agents; its trainers stay out of reach.
 
     Its own ``__init__`` imports all trainers, and with them habitat-sim: a bare package with its path takes the place.
+    torchvision and tensorboard, which CLIP encoders and trainers alone use, are stood in for where they are missing or,
+    as a torchvision that was built for another torch, cannot be imported.
 
     Raises:
         ModuleNotFoundError: if habitat-baselines is not installed.
@@ -53,6 +66,9 @@ def make_baselines_importable() -> None:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("No module named 'habitat_baselines'")
     _seed({"habitat_baselines": {"__path__": [str(Path(spec.origin).parent)]}})
+    for needed, modules in (("torchvision", _TORCHVISION), ("tensorboard", _TENSORBOARD)):
+        if not _imports(needed):
+            _seed(modules)
 
 
 def _seed(modules: dict[str, dict[str, Any]]) -> None:
@@ -60,6 +76,20 @@ def _seed(modules: dict[str, dict[str, Any]]) -> None:
         module = ModuleType(name, "Stands in for a module that needs habitat-sim.")
         module.__dict__.update(members)
         sys.modules[name] = module
+        parent, _, child = name.rpartition(".")
+        if parent in modules:
+            setattr(sys.modules[parent], child, module)
+
+
+def _imports(name: str) -> bool:
+    """Whether a package can be imported; nothing is left of one that cannot."""
+    try:
+        importlib.import_module(name)
+    except (ImportError, RuntimeError):
+        for partial in [module for module in sys.modules if module.split(".")[0] == name]:
+            del sys.modules[partial]
+        return False
+    return True
 
 
 make_importable()

@@ -2,18 +2,29 @@
 
     .venv-frameworks/bin/python -m pytest tests/frameworks
 
-What the frameworks print as deprecated is ignored in these tests and nowhere else.
+What the frameworks print as deprecated is ignored in these tests and nowhere else. They are imported here, before any
+test: importing them warns, too.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).resolve().parent
 HAS_FRAMEWORKS = Path(sys.prefix).name == ".venv-frameworks"
+
+if HAS_FRAMEWORKS:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from sim_bridge import habitat_without_sim
+
+        habitat_without_sim.make_baselines_importable()
+        import habitat  # noqa: F401
+        import habitat_baselines.agents.ppo_agents  # noqa: F401
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

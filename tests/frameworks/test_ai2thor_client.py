@@ -75,7 +75,7 @@ def test_the_client_drives_the_robot(robot: str, tmp_path: Path) -> None:
         turned = controller.step("RotateRight")
         assert turned.metadata["lastActionSuccess"]
         assert (turned.pose[2] - before[2]) % 360_000 == pytest.approx(30_000, abs=1500)
-        assert controller.step(dict(action="LookUp")).metadata["agent"]["cameraHorizon"] == pytest.approx(0, abs=1)
+        assert controller.step({"action": "LookUp"}).metadata["agent"]["cameraHorizon"] == pytest.approx(0, abs=1)
         stopped = controller.step(action="Stop", raise_for_failure=True)
         assert stopped.metadata["robotRuntime"]["end"] == "stop"
         assert 'lastAction"] = Stop' in str(stopped)
@@ -100,7 +100,7 @@ def test_the_challenges_loop(tmp_path: Path) -> None:
                 x=x,
                 y=AGENT_HEIGHT_M,
                 z=z,
-                rotation=dict(x=0, y=yaw_to_thor_rotation_deg(episode.start.yaw_rad), z=0),
+                rotation={"x": 0, "y": yaw_to_thor_rotation_deg(episode.start.yaw_rad), "z": 0},
                 horizon=tilt_to_thor_horizon_deg(tilt_rad),
             )
             assert seen.metadata["robotRuntime"]["objectType"] == episode.category
