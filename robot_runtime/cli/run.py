@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from robot_runtime.scene import Scene
     from robot_runtime.tasks.task import Task
 
-DEFAULT_AGENT = "classical"
 DEFAULT_TASK = "pointnav_gps_compass"
 
 _EXAMPLES = """Run episodes and print their scores; every episode becomes one log in --out.
@@ -54,6 +53,11 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("run", help=_EXAMPLES)(run)
 
 
+def default_agent(task: str) -> str:
+    """Who drives in a task where nobody is named: the policy that ships in the one that it was trained for."""
+    return "pointnav-depth" if task == DEFAULT_TASK else "classical"
+
+
 def run(
     robot: Annotated[
         str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
@@ -71,8 +75,8 @@ def run(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="random, forward-only, goal-follower, oracle, classical, module:Class or file.py:Class. "
-            "Default: classical.",
+            help="pointnav-depth, random, forward-only, goal-follower, oracle, classical, module:Class or "
+            "file.py:Class. Default: pointnav-depth, a learned policy, in the default task; classical in any other.",
             autocompletion=completion.agents,
         ),
     ] = None,
@@ -128,7 +132,8 @@ def run(
     if agent is not None and policy is not None:
         raise ConfigError("--agent and --policy are two policies", "give one of them")
     with ExitStack() as stack:
-        chosen_policy = choose_policy(agent, policy, agent_python, agent_timeout, agent_arguments(agent_arg or []))
+        named = agent or default_agent(task or DEFAULT_TASK)
+        chosen_policy = choose_policy(named, policy, agent_python, agent_timeout, agent_arguments(agent_arg or []))
         stack.callback(chosen_policy.close)
         own_task = chosen_policy.task if task is None else None
         chosen_task = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
@@ -187,7 +192,7 @@ def run(
 
 
 def choose_policy(
-    agent: str | None, policy: str | None, python: Path | None, timeout_s: float | None, arguments: dict[str, str]
+    agent: str, policy: str | None, python: Path | None, timeout_s: float | None, arguments: dict[str, str]
 ) -> Policy:
     """What ``--agent``, ``--policy`` and their options name; the caller closes it. Raises ``RuntimeFault``."""
     from robot_runtime.policies import has_own_process, is_remote, load_policy
@@ -198,7 +203,7 @@ def choose_policy(
     if python is not None or timeout_s is not None:
         isolation = Isolation(python, TIME_LIMIT_S if timeout_s is None else timeout_s)
     if policy is None or has_own_process(policy) or is_remote(policy) or isolation is not None:
-        return load_policy(policy or agent or DEFAULT_AGENT, isolation, **arguments)
+        return load_policy(policy or agent, isolation, **arguments)
     return load_package_policy(Path(policy), **arguments)
 
 

@@ -16,6 +16,7 @@ from robot_runtime.policies.policy import Policy
 from robot_runtime.policies.python import load_python
 
 AGENTS: dict[str, str] = {
+    "pointnav-depth": "robot_runtime.policies.shipped:pointnav_depth",
     "random": "robot_runtime.policies.baselines:Random",
     "random-actions": "robot_runtime.policies.baselines:RandomActions",
     "forward-only": "robot_runtime.policies.baselines:ForwardOnly",

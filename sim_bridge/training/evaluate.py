@@ -1,6 +1,6 @@
 """Agents side by side on the same episodes of the simulated robot::
 
-    python -m sim_bridge.training.evaluate --out training/evaluation --agent learned --agent classical
+    python -m sim_bridge.training.evaluate --out training/evaluation --agent pointnav-depth --agent classical
 
 runs them in apartments that no training has seen, and in any other scenes that it is given. Episodes are scored as
 ``robot-runtime score`` scores logs, by the environment's own scorer, but leave no logs: 150 episodes of six agents

@@ -110,7 +110,7 @@ class MapMemory(nn.Module):
             (B, MOTION_NUMBERS), what the last action did, in units of an unhindered one; the new state.
         """
         x, y, yaw = gps[:, :1], -gps[:, 1:2], compass
-        state = torch.where(mask, state, torch.zeros_like(state))
+        state = torch.where(mask, state, 0.0)
         last = torch.where(mask, state[:, -POSE_NUMBERS:], torch.cat([x, y, yaw], 1))
         motion = self._motion(last, x, y, yaw)
         evidence = self._scrolled(state[:, :-POSE_NUMBERS].reshape(-1, CELLS, CELLS), last, x, y)
@@ -133,7 +133,7 @@ class MapMemory(nn.Module):
         rows, columns = rows.clamp(0, CELLS - 1).long(), columns.clamp(0, CELLS - 1).long()
         index = (rows[:, :, None] * CELLS + columns[:, None, :]).reshape(-1, CELLS * CELLS)
         moved = torch.gather(evidence.reshape(-1, CELLS * CELLS), 1, index).reshape(-1, CELLS, CELLS)
-        return torch.where(inside, moved, torch.zeros_like(moved))
+        return torch.where(inside, moved, 0.0)
 
     def _written(self, evidence: Tensor, depth: Tensor, x: Tensor, y: Tensor, yaw: Tensor, blocked: Tensor) -> Tensor:
         """The evidence after one image."""
@@ -145,13 +145,12 @@ class MapMemory(nn.Module):
         hit = self._hit(d, obstacle, x, y, yaw)
 
         # Of each column of the image: free as far as the nearest obstacle, or as far as something was seen at all.
-        nothing = torch.zeros_like(d)
-        nearest = torch.where(obstacle, d, nothing + CLEAR_RANGE_M).amin(1) - RESOLUTION_M
-        farthest = torch.where(measured | (fraction >= 1 - _EDGE), d, nothing).amax(1)
+        nearest = torch.where(obstacle, d, CLEAR_RANGE_M).amin(1) - RESOLUTION_M
+        farthest = torch.where(measured | (fraction >= 1 - _EDGE), d, 0.0).amax(1)
         free_to = torch.minimum(nearest, farthest)
         # Below the image the floor counts as seen only where the image's last row shows floor.
         floor_below = measured[:, -1] & ~obstacle[:, -1]
-        free_from = torch.where(floor_below, torch.zeros_like(free_to), torch.full_like(free_to, self._floor_from_m))
+        free_from = torch.where(floor_below, 0.0, self._floor_from_m)
 
         ahead, left = self._in_robot_frame(x, y, yaw)
         tangent = left / ahead.clamp(min=1e-3)
@@ -167,7 +166,7 @@ class MapMemory(nn.Module):
         rim = (away - self._radius_m - RESOLUTION_M / 2).abs() < RESOLUTION_M
         touched = blocked[:, :, None] & rim & (ahead > 0.7 * away)
         evidence = evidence + HIT * (hit | touched).float() - MISS * (free & ~hit).float()
-        return torch.where(own, torch.full_like(evidence, LEAST), evidence.clamp(LEAST, MOST))
+        return torch.where(own, LEAST, evidence.clamp(LEAST, MOST))
 
     def _hit(self, d: Tensor, obstacle: Tensor, x: Tensor, y: Tensor, yaw: Tensor) -> Tensor:
         """Bool (B, CELLS, CELLS): cells in which an obstacle is seen."""
@@ -176,10 +175,10 @@ class MapMemory(nn.Module):
         column = _cell_of(x[:, :, None] + cos * d - sin * left) - _cell_of(x)[:, :, None] + CELLS / 2
         row = _cell_of(y[:, :, None] + sin * d + cos * left) - _cell_of(y)[:, :, None] + CELLS / 2
         seen = obstacle & _inside(row) & _inside(column)
-        nowhere = torch.full_like(row, float(CELLS * CELLS))
+        nowhere = float(CELLS * CELLS)
         index = torch.where(seen, row * CELLS + column, nowhere).long().flatten(1)
         cells = torch.zeros(index.shape[0], CELLS * CELLS + 1, dtype=d.dtype, device=d.device)
-        cells = cells.scatter(1, index, torch.ones_like(index, dtype=d.dtype))
+        cells = cells.scatter(1, index, 1.0)
         return cells[:, :-1].reshape(-1, CELLS, CELLS) > 0.5
 
     def _in_robot_frame(self, x: Tensor, y: Tensor, yaw: Tensor) -> tuple[Tensor, Tensor]:
@@ -214,7 +213,7 @@ class MapMemory(nn.Module):
         inside = (row >= 0) & (row < cells) & (column >= 0) & (column < cells)
         index = (row.clamp(0, cells - 1) * cells + column.clamp(0, cells - 1)).long()
         found = torch.gather(grid.reshape(-1, cells * cells), 1, index)
-        return torch.where(inside, found, torch.zeros_like(found))
+        return torch.where(inside, found, 0.0)
 
 
 def _cell_of(value_m: Tensor) -> Tensor:

@@ -112,8 +112,8 @@ class PointNavPolicy(nn.Module):
         fine, coarse, motion, remembered = self.memory(
             depth, gps, compass, prev_action, not_done_mask, state[:, :MAP_NUMBERS]
         )
-        hidden = torch.where(not_done_mask, state[:, MAP_NUMBERS:], torch.zeros_like(state[:, MAP_NUMBERS:]))
-        previous = torch.where(not_done_mask, prev_action, torch.full_like(prev_action, _NO_ACTION))[:, 0]
+        hidden = torch.where(not_done_mask, state[:, MAP_NUMBERS:], 0.0)
+        previous = torch.where(not_done_mask, prev_action, _NO_ACTION)[:, 0]
         features = self.head.features(fine, coarse, pointgoal, motion, previous)
         hidden = self.head.remember(features, hidden)
         return self.head.decide(features, hidden), torch.cat([remembered, hidden], 1)[:, None]
