@@ -1,4 +1,4 @@
-"""``robot-runtime policy``: inspect, validate, time and compare policy packages."""
+"""``robot-runtime policy``: make, inspect, validate, time and compare policy packages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli import completion
+from robot_runtime.cli.policy_export import export
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,7 +27,7 @@ _MOST_DIFFERENCES = 20
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
-    for command in (inspect, validate, bench, diff):
+    for command in (export, inspect, validate, bench, diff):
         groups["policy"].command(command.__name__)(command)
 
 

@@ -59,6 +59,7 @@ class HabitatFacts:
     max_steps: int | None = None
     success_m: float | None = None
     transforms: tuple[Operation, ...] = ()
+    transforms_said: bool = True
     network: Mapping[str, str | int] = field(default_factory=dict)
 
 
@@ -155,6 +156,7 @@ def _yacs(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFac
         max_steps=settings.get(int, "task_config.environment.max_episode_steps"),
         success_m=settings.get(float, f"{task}.success.success_distance", f"{task}.success_distance"),
         transforms=_transforms(path, transforms, images),
+        transforms_said=settings.find("rl.policy.obs_transforms") is not None,
         network=_network(settings, "rl.ddppo", "rl.ppo"),
     )
 

@@ -32,7 +32,7 @@ def patchwork(manifest: Manifest, seed: int) -> dict[str, NDArray[Any]]:
             lowest, highest = np.maximum(low, -_FAR), np.minimum(high, _FAR)
             values = lowest + (highest - lowest) * random.random(shape)
         else:
-            values = random.integers(np.asarray(low, np.int64), np.asarray(high, np.int64), shape, endpoint=True)
+            values = 1.0 * random.integers(np.asarray(low, np.int64), np.asarray(high, np.int64), shape, endpoint=True)
         observation[name] = values.astype(sensor.dtype)
     return observation
 
@@ -43,4 +43,4 @@ def _patches(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.
     levels = random.integers(0, _LEVELS, (rows, columns, channels)) / _LEVELS
     image = levels.repeat(_PATCH_PX, 0).repeat(_PATCH_PX, 1)[:height, :width]
     slope = np.linspace(0, 1, height)[:, None, None] * random.random()
-    return np.round((0.8 * image + 0.2 * slope) * 255) / 255  # type: ignore[no-any-return]
+    return np.round((0.8 * image + 0.2 * slope) * 255) / 255

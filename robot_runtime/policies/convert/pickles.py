@@ -208,7 +208,7 @@ def _numbers(storage: Storage) -> NDArray[Any]:
     if storage.dtype == "bfloat16":
         return (np.frombuffer(storage.data, "<u2").astype(np.uint32) << 16).view(np.float32)
     if storage.dtype == "|b1":
-        return np.frombuffer(storage.data, np.uint8) != 0
+        return np.asarray(np.frombuffer(storage.data, np.uint8) != 0)
     return np.frombuffer(storage.data, storage.dtype)
 
 

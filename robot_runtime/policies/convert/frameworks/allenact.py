@@ -4,6 +4,7 @@ Imports torch, torchvision, numpy and the framework and nothing of this project,
 ``settings.json``, ``weights.npz`` and ``rollout.npz`` in the folder, writes ``outputs.npz`` and ``about.json``.
 """
 
+import importlib.machinery
 import importlib.util
 import json
 import sys
@@ -14,13 +15,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-_UNUSED = ("wandb", "tensorboardX", "setproctitle", "moviepy", "moviepy.editor", "networkx", "matplotlib")
+_UNUSED = ("wandb", "tensorboardX", "setproctitle", "moviepy", "networkx", "matplotlib")
 
 
 class _Empty(types.ModuleType):
-    """Stands for a module of the trainer's that no policy uses."""
-
-    __path__ = ()
+    """Stands for a module of the trainer's that no policy uses; whatever it is asked for is a class."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -28,11 +27,27 @@ class _Empty(types.ModuleType):
         return type(name, (), {})
 
 
+class _Empties:
+    """Finds every module of packages that are not installed."""
+
+    def __init__(self, roots):
+        self.roots = roots
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] not in self.roots:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec):
+        return _Empty(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
 def seed_modules():
     """Make torchvision importable beside a torch of another build, and leave the trainer's tools out."""
-    for name in _UNUSED:
-        if importlib.util.find_spec(name.split(".")[0]) is None:
-            sys.modules[name] = _Empty(name)
+    sys.meta_path.append(_Empties({name for name in _UNUSED if importlib.util.find_spec(name) is None}))
     library = None
     try:
         import torchvision  # noqa: F401
@@ -118,6 +133,8 @@ def rollout(settings, policy, eye, data):
 
     state, previous = None, torch.zeros(1, 1, dtype=torch.long)
     logits, values = [], []
+    # Its distribution has normalised logits; the head's own are wanted.
+    policy.actor.linear.register_forward_hook(lambda module, inputs, made: logits.append(made[0].numpy()))
     for step, first in enumerate(data["first"]):
         if first:
             state = torch.zeros(policy.num_recurrent_layers, 1, policy.recurrent_hidden_state_size)
@@ -127,11 +144,9 @@ def rollout(settings, policy, eye, data):
             planes = torch.from_numpy(data[f"input/{image}"][step]).permute(0, 3, 1, 2)
             planes = planes.repeat(1, 3 // planes.shape[1], 1, 1)
             observations[f"{image}_resnet"] = eye(planes).unsqueeze(0)
-        observations["goal"] = observations["goal"].view(1, 1)
-        memory = Memory([("single_belief", state, 1)])
+        memory = Memory([("single_belief", (state, 1))])
         output, memory = policy(observations, memory, previous, torch.full((1, 1, 1), float(not first)))
         state = memory.tensor("single_belief")
-        logits.append(output.distributions.logits[0].numpy())
         values.append(output.values[0].numpy())
         previous = torch.full((1, 1), int(data["action"][step]))
     return {"logits": np.stack(logits), "value": np.stack(values), "state": state.numpy()}

@@ -1,0 +1,135 @@
+"""``robot-runtime policy export``: a training framework's checkpoint becomes a package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robot_runtime.cli import completion
+
+if TYPE_CHECKING:
+    from robot_runtime.imaging.preprocess import Operation
+    from robot_runtime.policies.convert.conversion import Options
+
+_FAMILIES = ("auto", "habitat", "allenact")
+
+
+def export(
+    checkpoint: Annotated[Path, typer.Argument(help="What torch.save wrote. No code in it is run.")],
+    out: Annotated[Path, typer.Option(help="The package: a zip if it ends in .zip, else a folder.")],
+    licence: Annotated[str, typer.Option(help="Of the weights: an SPDX identifier or a name.")],
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Task preset or YAML file, for what the checkpoint does not say (categories; without a configuration "
+            "everything).",
+            autocompletion=completion.tasks,
+        ),
+    ] = None,
+    family: Annotated[str, typer.Option(help="auto, habitat or allenact.")] = "auto",
+    framework_python: Annotated[
+        Path | None,
+        typer.Option(help="Python that has the framework: the proof is then against the framework itself."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Of the policy; the file's without it.")] = None,
+    source: Annotated[str, typer.Option(help="Where the checkpoint is from: URL, repository and commit.")] = "",
+    format: Annotated[str, typer.Option(help="onnx, torch_export or torchscript.")] = "onnx",
+    selection: Annotated[str, typer.Option(help="sample, as both frameworks evaluate, or argmax.")] = "sample",
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    channel_order: Annotated[
+        str | None,
+        typer.Option(help="Of an RGB-D network of habitat: rgb_depth to 0.2.2, depth_rgb from 0.2.3 on."),
+    ] = None,
+    transform: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZE",
+            help="resize_shortest_edge=256 or center_crop=256x256, repeated in order, for a checkpoint without "
+            "configuration.",
+        ),
+    ] = None,
+    backbone: Annotated[
+        Path | None, typer.Option(help="Weights of the frozen backbone, which AllenAct's checkpoints do not hold.")
+    ] = None,
+    backbone_sha256: Annotated[str | None, typer.Option(help="That these weights must have.")] = None,
+    backbone_licence: Annotated[str, typer.Option(help="Of these weights.")] = "",
+    steps: Annotated[int, typer.Option(min=2, help="Of the rollout that proves.")] = 50,
+) -> None:
+    """Convert a checkpoint of habitat-baselines (DD-PPO) or AllenAct (RoboTHOR ObjectNav), and prove the result.
+
+    Examples:
+
+        robot-runtime policy export ckpt.pth --out pointnav.zip --licence MIT
+
+        robot-runtime policy export ckpt.pth --out objectnav.zip --licence MIT --task objectnav_hm3d2022
+
+        robot-runtime policy export exp__stage_00.pt --out allenact.zip --licence MIT --task objectnav_robothor2021
+        --backbone resnet18-f37072fd.pth --framework-python frameworks/bin/python
+    """
+    from robot_runtime import config
+    from robot_runtime.cli.console import console
+    from robot_runtime.tasks.task import load_task
+
+    export_checkpoint = config.resolve("robot_runtime.policies.convert.export:export_checkpoint", "policy export")
+    options = _options(
+        licence=licence,
+        name=name or checkpoint.stem,
+        source=source,
+        task=load_task(task) if task is not None else None,
+        format=_one_of("--format", format, ("onnx", "torch_export", "torchscript")),
+        mode=_one_of("--selection", selection, ("sample", "argmax")),
+        seed=seed,
+        steps=steps,
+        channel_order=channel_order and _one_of("--channel-order", channel_order, ("rgb_depth", "depth_rgb")),
+        transforms=tuple(_transform(text) for text in transform or ()),
+        backbone=backbone,
+        backbone_sha256=backbone_sha256,
+        backbone_licence=backbone_licence,
+    )
+    wanted = _one_of("--family", family, _FAMILIES)
+    done = export_checkpoint(checkpoint, out, options, None if wanted == "auto" else wanted, framework_python)
+    for proof in done.proofs:
+        console.print(
+            f"proven against {proof.against}: the same action at {proof.same_actions} of {proof.steps} steps, logits "
+            f"within {proof.max_logit_difference:.2g}",
+            soft_wrap=True,
+            markup=False,
+        )
+    for note in done.notes:
+        console.print(f"the checkpoint's own task was kept: {note}", soft_wrap=True, markup=False)
+    console.print(f"{out}: {done.package.manifest.name}, in task {done.package.manifest.task.name}", soft_wrap=True)
+
+
+def _options(**fields: Any) -> Options:
+    from robot_runtime.policies.convert.conversion import Options
+
+    return Options(**fields)
+
+
+def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
+    from robot_runtime.errors import ConfigError
+
+    if value not in choices:
+        raise ConfigError(f"{option} {value!r} does not exist", f"choose {', '.join(choices)}")
+    return value
+
+
+def _transform(text: str) -> Operation:
+    """One ``NAME=SIZE``, on both images; the converter leaves out the one that a network does not take."""
+    from robot_runtime.errors import ConfigError
+    from robot_runtime.imaging.preprocess import CenterCrop, ResizeShortestEdge
+
+    name, _, size = text.partition("=")
+    try:
+        if name == "resize_shortest_edge":
+            return ResizeShortestEdge(("rgb", "depth"), int(size), "torch_area")
+        height, _, width = size.partition("x")
+        if name == "center_crop":
+            return CenterCrop(("rgb", "depth"), int(height), int(width or height))
+    except ValueError as error:
+        raise ConfigError(f"--transform {text!r}: {error}", "write center_crop=256x256") from error
+    raise ConfigError(
+        f"--transform {text!r}: there is no {name!r}", "choose resize_shortest_edge=256 or center_crop=256x256"
+    )

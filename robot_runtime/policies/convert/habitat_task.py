@@ -1,0 +1,146 @@
+"""The task that a DD-PPO policy was trained in: what its configuration says, and a preset's for what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from robot_runtime import config
+from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.errors import CheckpointError
+from robot_runtime.policies.convert.conversion import Options
+from robot_runtime.policies.convert.habitat_config import HabitatFacts
+from robot_runtime.policies.networks.ddppo import DdppoConfig
+from robot_runtime.tasks.task import SensorName, Success, Task, TaskKind, TrainingCamera
+
+_KINDS: Mapping[str, TaskKind] = {"Nav-v0": "pointnav", "ObjectNav-v1": "objectnav"}
+_ACTIONS = {action.value: action for action in Action if action is not Action.GRAB_RELEASE}
+_SUCCESS_M = 0.2  # habitat-lab's default
+
+
+def habitat_task(
+    path: Path, network: DdppoConfig, facts: HabitatFacts, options: Options
+) -> tuple[Task, tuple[str, ...]]:
+    """The checkpoint's own task, and in what it differs from the one in the options.
+
+    Raises:
+        CheckpointError: sensors, actions, categories or goal are none that a robot here has, contradict each other or
+            the given task, or there is nothing that says them.
+    """
+    base = options.task
+    if facts.dialect is None and base is None:
+        raise CheckpointError(f"{path}: holds no configuration", "say its task with --task PRESET")
+    kind: TaskKind = "objectnav" if "objectgoal" in network.senses else "pointnav"
+    if facts.task_type is not None and _KINDS.get(facts.task_type) != kind:
+        raise CheckpointError(
+            f"{path}: is of the task {facts.task_type}, its sensors of {kind}", "check where it is from"
+        )
+    if base is not None and base.kind != kind:
+        raise CheckpointError(f"{path}: is a policy of {kind}, {base.name!r} of {base.kind}", "give a task of its kind")
+    if base is None and kind == "objectnav":
+        raise CheckpointError(
+            f"{path}: numbers its {network.categories} categories and does not name them",
+            "give the task that does: --task objectnav_hm3d2022 or objectnav_habitat2020, or a YAML file",
+        )
+    _check_goals(path, network, facts, base)
+    camera = _camera(path, network, facts, base)
+    actions = _actions(path, network, facts, base)
+    own = base.magnitudes if base is not None else Magnitudes(0.25, 10.0, 15.0)
+    made = Task(
+        name=base.name if base is not None else f"{options.name}_task",
+        kind=kind,
+        source=base.source if base is not None else f"the configuration in {path.name}",
+        actions=actions,
+        magnitudes=Magnitudes(
+            facts.forward_m or own.forward_m, facts.turn_deg or own.turn_deg, facts.tilt_deg or own.tilt_deg
+        ),
+        sensors=_sensors(network, base),
+        camera=camera,
+        robot_radius_m=facts.radius_m or (base.robot_radius_m if base is not None else 0.1),
+        max_steps=facts.max_steps or (base.max_steps if base is not None else 500),
+        success=_success(kind, facts, base),
+        categories=dict(base.categories) if base is not None else {},
+    )
+    if base is None:
+        return made, ()
+    notes = tuple(f"{what} {own}, {base.name} has {other}" for what, own, other in _differences(made, base))
+    return replace(made, name=f"{base.name}+{options.name}") if notes else made, notes
+
+
+def _check_goals(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task | None) -> None:
+    if not set(network.senses) & {"pointgoal", "pointgoal_with_gps_compass", "objectgoal"}:
+        raise CheckpointError(f"{path}: is told no goal that is known here", "train with a point or object goal")
+    for name in ("pointgoal", "pointgoal_with_gps_compass"):
+        form, dimensions = facts.goals.get(name, ("POLAR", 2))
+        if name in network.senses and (form.upper(), dimensions) != ("POLAR", 2):
+            raise CheckpointError(
+                f"{path}: its {name} is {form} of {dimensions} dimensions; robots tell POLAR of 2", "train with that"
+            )
+    if network.categories and facts.goal_spec not in (None, "TASK_CATEGORY_ID"):
+        raise CheckpointError(f"{path}: its object goal is an {facts.goal_spec}", "train with TASK_CATEGORY_ID")
+    if base is not None and network.categories:
+        count = max(category.id for category in base.categories.values()) + 1
+        if count != network.categories:
+            raise CheckpointError(
+                f"{path}: knows {network.categories} categories, {base.name!r} has {count}",
+                "give the task whose categories it was trained on",
+            )
+
+
+def _camera(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task | None) -> TrainingCamera:
+    eyes = {image: facts.eyes[image] for image in network.images if image in facts.eyes}
+    if not eyes:
+        if base is None:
+            raise CheckpointError(f"{path}: its configuration has no camera", "say its task with --task")
+        return base.camera
+    if len(set(eyes.values())) > 1:
+        raise CheckpointError(
+            f"{path}: its RGB and depth cameras differ: {eyes}", "robots have one camera for both: train with one"
+        )
+    eye = next(iter(eyes.values()))
+    other = (base.camera.depth_min_m, base.camera.depth_max_m, base.camera.depth_normalized) if base else None
+    low, high, normalized = facts.depth or other or (0.0, 10.0, True)
+    holes = base.camera.depth_holes if base is not None else "zero"
+    return TrainingCamera(eye.width, eye.height, eye.hfov_deg, eye.height_m, low, high, normalized, eye.tilt_deg, holes)
+
+
+def _actions(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task | None) -> tuple[Action, ...]:
+    names = [name.lower() for name in facts.actions]
+    unknown = [name for name in names if name not in _ACTIONS]
+    if unknown:
+        raise CheckpointError(
+            f"{path}: its action {unknown[0]!r} is none of {', '.join(_ACTIONS)}", "train with discrete actions"
+        )
+    actions = tuple(_ACTIONS[name] for name in names) or (base.actions if base is not None else ())
+    if len(actions) != network.actions:
+        raise CheckpointError(
+            f"{path}: has logits of {network.actions} actions, its task {len(actions)}: {', '.join(actions)}",
+            "give the task that it was trained on",
+        )
+    return actions
+
+
+def _sensors(network: DdppoConfig, base: Task | None) -> tuple[SensorName, ...]:
+    needed = cast("tuple[SensorName, ...]", (*sorted(network.images, reverse=True), *network.senses))
+    own = base.sensors if base is not None else ()
+    return (*own, *(name for name in needed if name not in own))
+
+
+def _success(kind: TaskKind, facts: HabitatFacts, base: Task | None) -> Success:
+    if base is not None:
+        return replace(base.success, distance_m=facts.success_m or base.success.distance_m)
+    return Success("distance", facts.success_m or _SUCCESS_M, "view_points" if kind == "objectnav" else "goal")
+
+
+def _differences(made: Task, base: Task) -> Iterator[tuple[str, Any, Any]]:
+    own, other = config.unparse(made), config.unparse(base)
+    for section in ("actions", "magnitudes", "camera", "max_steps", "robot_radius_m", "success"):
+        left, right = own[section], other[section]
+        if isinstance(left, dict):
+            for name in left:
+                if left[name] != right[name]:
+                    yield f"{section}.{name}", left[name], right[name]
+        elif left != right:
+            yield section, left, right
