@@ -191,7 +191,8 @@ class LocalizerOptions:
             motion (AMCL's topic) is better read through tf.
         max_std_m, max_std_deg: standard deviation beyond which the robot counts as lost.
         max_jump_m, max_jump_deg: how far a pose may lie from where odometry carries the one before.
-        recover_s: how long poses after a jump must agree with odometry until they are believed.
+        recover_s: how long poses after a jump must agree with odometry until they are believed. Longer than any
+            action takes, so that no jump passes between two looks.
     """
 
     source: Literal["odometry", "tf", "pose", "pose_with_covariance"]
@@ -204,7 +205,7 @@ class LocalizerOptions:
     max_std_deg: Positive = 20.0
     max_jump_m: Positive = 0.3
     max_jump_deg: Positive = 20.0
-    recover_s: Positive = 1.0
+    recover_s: Positive = 5.0
 
     __pydantic_config__ = config.STRICT
 

@@ -251,7 +251,7 @@ def test_a_simulator_that_stops_time_hangs_nobody(fault: Any) -> None:
 
 
 def test_a_jump_of_a_metre_is_lost_until_it_has_held(fault: Any) -> None:
-    with robot() as made:
+    with robot(localizer={"source": "tf", "recover_s": 1.0}) as made:
         assert made.localizer.latest(0.5).status is PoseStatus.OK
         fault("localizer_jump_m", 1.0)
         made.clock.sleep(0.3)
