@@ -8,7 +8,7 @@ a policy's numbers from -1 to 1 mean nothing without the task's ranges. ``robot_
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from robot_runtime import config
@@ -180,9 +180,10 @@ def check_command(command: Command, control: Control | None, task: str) -> None:
             f"the policy asked for {command.action}, which task {task!r} does not have",
             "use a task with 'control', for instance objectnav_hm3d2023, or the task's discrete actions",
         )
-    for name in command.__dataclass_fields__:
-        if not math.isfinite(getattr(command, name)):
+    for field in fields(command):
+        value = getattr(command, field.name)
+        if not math.isfinite(value):
             raise UnknownAction(
-                f"the policy asked for {command.action} with {name} = {getattr(command, name)}",
+                f"the policy asked for {command.action} with {field.name} = {value}",
                 "mend the policy: it must return finite numbers",
             )

@@ -1,4 +1,4 @@
-"""``robot-runtime serve robothor``: another program's client drives the robot; episodes are logged and scored."""
+"""``robot-runtime serve``: another program's client drives the robot; or a policy decides for robots elsewhere."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from robot_runtime.errors import ConfigError
 
 TOKEN_VARIABLE = "ROBOT_RUNTIME_TOKEN"
 
+
 _HELP = """Serve episodes to ai2thor's robot client and print their scores when all were run.
 
 Only programs that know the token can drive the robot; it is printed at the start. The server listens on this machine
@@ -28,10 +29,23 @@ Examples:
     robot-runtime serve robothor --robot my_robot.yaml --scene scenes/flat --episodes val.json.gz --host 192.168.1.5
 """
 
+_POLICY_HELP = """Serve a policy to robots elsewhere; they `run --policy ws://HOST:PORT`.
+
+It listens on this machine alone unless --host says otherwise; then clients must show a token, which is printed at the
+start. The protocol is not encrypted: beyond a network that you trust, use a tunnel.
+
+Examples:
+
+    robot-runtime serve policy my_policy.zip
+
+    robot-runtime serve policy habitat:mine.py:Agent --agent-python venv --task objectnav_hm3d2022 --host 10.0.0.5
+"""
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
-    """Add the command."""
+    """Add the commands."""
     groups["serve"].command("robothor", help=_HELP)(robothor)
+    groups["serve"].command("policy", help=_POLICY_HELP)(policy)
 
 
 def robothor(
@@ -111,15 +125,70 @@ def robothor(
     print_scores([folder], console)
 
 
+def policy(
+    name: Annotated[str, typer.Argument(metavar="POLICY", help="What `run` takes as --policy or --agent.")],
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Task preset or YAML file, for clients that do not say theirs. Default: as of `run`.",
+            autocompletion=completion.tasks,
+        ),
+    ] = None,
+    agent_arg: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the policy; repeatable.")
+    ] = None,
+    agent_python: Annotated[Path | None, typer.Option(help="Interpreter of an unmodified agent.")] = None,
+    agent_timeout: Annotated[float | None, typer.Option(help="Seconds that it has for each action.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of clients that do not say theirs.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: none here, else a new one."),
+    ] = None,
+) -> None:
+    from robot_runtime.cli.console import console, error_console
+    from robot_runtime.cli.run import DEFAULT_TASK, agent_arguments, choose_policy
+    from robot_runtime.servers.policy import PolicyServer
+    from robot_runtime.tasks.task import load_task
+
+    password = token or (None if is_local(host) else secrets.token_urlsafe(16))
+    if password is not None:
+        check_token(password, host)
+    with ExitStack() as stack:
+        chosen = choose_policy(name, None, agent_python, agent_timeout, agent_arguments(agent_arg or []))
+        stack.callback(chosen.close)
+        own_task = chosen.task if task is None else None
+        server = stack.enter_context(
+            PolicyServer(
+                chosen,
+                own_task or load_task(task or DEFAULT_TASK),
+                (host, port),
+                password,
+                seed,
+                on_error=lambda message: error_console.print(message, soft_wrap=True, markup=False),
+            )
+        )
+        console.print(f"serving {chosen.name}: robot-runtime run --policy ws://{host}:{server.port}", soft_wrap=True)
+        if password is not None and token is None:
+            console.print(f"on the robot: export {TOKEN_VARIABLE}={password}", soft_wrap=True)
+        while server.wait(1.0):
+            pass
+
+
+def is_local(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def check_token(token: str, host: str) -> None:
     """Whether a token can be written into a URL, and is long enough for where it is needed. Raises ``ConfigError``."""
     if not (token.isascii() and token.replace("-", "").replace("_", "").isalnum()):
         raise ConfigError("the token has characters that a URL cannot carry", "use letters, digits, - and _")
-    try:
-        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if len(token) < 16 and not local:
+    if len(token) < 16 and not is_local(host):
         raise ConfigError(
             f"a token of {len(token)} characters is too short for the network that {host!r} is in",
             "use 16 or more, or leave it out and get one",

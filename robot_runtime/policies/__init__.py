@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,7 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
     if name in AGENTS:
         return load_python(AGENTS[name], **arguments)
     if is_remote(name):
-        from robot_runtime.policies.remote.client import RemotePolicy  # its library is an extra
-
-        return RemotePolicy(name, **arguments)
+        return _remote(name, **arguments)
     if is_package(path := Path(name)):
         return load_package_policy(path, **arguments)
     if ":" in name:
@@ -86,3 +85,17 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         f"there is no agent {name!r}",
         f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(AGENTS)}, module:Class or file.py:Class",
     )
+
+
+def _remote(url: str, **arguments: Any) -> Policy:
+    try:
+        from robot_runtime.policies.remote.client import RemotePolicy
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{url}: remote policies need {error.name!r}", "pip install 'robot-runtime[remote]'"
+        ) from error
+    known = list(inspect.signature(RemotePolicy).parameters)[1:]
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        raise ConfigError(f"{url}: a remote policy has no argument {', '.join(unknown)}", f"use {', '.join(known)}")
+    return RemotePolicy(url, **arguments)

@@ -175,10 +175,10 @@ class AgentProcess:
             self._end()
             raise
         if reply.get("type") == "error":
-            error = str(reply.get("what"))
-            missing = error.startswith("ModuleNotFoundError")
+            raised = str(reply.get("what"))
+            missing = raised.startswith("ModuleNotFoundError")
             raise PolicyError(
-                f"agent {self._name!r} raised {error} at {what}",
+                f"agent {self._name!r} raised {raised} at {what}",
                 "install it where the agent runs, or name the interpreter that has it with --agent-python"
                 if missing
                 else "mend the agent; --debug shows where it happened",

@@ -1,0 +1,283 @@
+"""The robot's end of a remote policy. The robot stands still while it waits: no decision, no motion.
+
+A link that breaks is mended for up to ``reconnect_s`` and the request repeated; after that, or when an answer takes
+longer than ``time_limit_s``, the episode ends with the wheels at zero, as after every error of a policy.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketException
+from websockets.frames import CloseCode
+from websockets.sync.client import ClientConnection, connect
+
+from robot_runtime import config
+from robot_runtime.clock import Stopwatch, SystemClock, wait_for
+from robot_runtime.commands import Decision
+from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.policies.remote.protocol import (
+    MAX_ANSWER_BYTES,
+    OURS,
+    PROTOCOL,
+    TOKEN_VARIABLE,
+    ProtocolError,
+    decision_from_message,
+    observation_to_message,
+    pack,
+    unpack,
+)
+from robot_runtime.tasks.task import SENSOR_NAMES, Task
+
+TIME_LIMIT_S = 10.0
+RESET_LIMIT_S = 60.0
+"""For the first message and for a reset: a policy may load or compile something."""
+
+RECONNECT_S = 5.0
+_RETRY_S = 0.2
+
+
+class LinkLost(PolicyError):
+    """There is no connection to the policy server, and none was to be had again in time."""
+
+
+class RemotePolicy(Policy):
+    """A policy behind a websocket.
+
+    Args:
+        url: ``ws://host:port`` or ``wss://...``.
+        token: what the server wants to be shown; by default the environment's ``ROBOT_RUNTIME_TOKEN``, if any.
+        time_limit_s: for a decision, the way there and back included.
+        reconnect_s: for how long a lost link is tried again, per decision. Arguments may be text, as from a command
+            line.
+
+    Raises:
+        LinkLost: the server cannot be reached. PolicyError: it is none, or refuses the token.
+        ConfigError: an argument has no such value.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        time_limit_s: float | str = TIME_LIMIT_S,
+        reconnect_s: float | str = RECONNECT_S,
+    ) -> None:
+        self.name = url  # type: ignore[misc]  # one class stands for every server
+        self._url = url
+        self._token = token or os.environ.get(TOKEN_VARIABLE)
+        self._limit_s = _seconds("time_limit_s", time_limit_s)
+        self._reconnect_s = _seconds("reconnect_s", reconnect_s)
+        self._link: ClientConnection | None = None
+        self._open = ExitStack()
+        self._session = ""
+        self._sequence = 0
+        self._task: Task | None = None
+        self._info: dict[str, Any] = {}
+        about = self._patiently(self._connect)
+        self._ours = about.get(OURS)
+        if self._ours is not None:
+            self._take_in(self._ours)
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Start an episode.
+
+        Raises:
+            PolicyError: the server's policy cannot run in the task, or the server is busy with another robot.
+        """
+        self._task, self._info = task, {}
+        self._session, self._sequence = uuid.uuid4().hex, 0
+        if self._ours is None:
+            self._drop(
+                CloseCode.NORMAL_CLOSURE
+            )  # what an episode is, its protocol cannot say: a new connection is as new as it gets
+            self._patiently(self._connect)
+            return
+        self._ask({"type": "reset", "seed": seed, "task": config.unparse(task)}, {}, RESET_LIMIT_S)
+
+    def act(self, observation: Observation) -> Decision:
+        """The policy's decision.
+
+        Raises:
+            LinkLost: the link broke and could not be mended in time.
+            PolicyError: no answer in time, an error of the policy, or an answer that means nothing.
+            UnknownAction: an action that the task does not have.
+        """
+        if self._task is None:
+            raise PolicyError(f"policy {self.name!r} was asked before its episode began", "call reset() first")
+        answer = self._ask({"type": "act"}, observation_to_message(observation), self._limit_s)
+        info = answer.get("info")
+        self._info = info if isinstance(info, dict) else {}
+        return decision_from_message(answer, self._task, self.name)
+
+    def info(self) -> dict[str, Any]:
+        """What the policy said about its decision."""
+        return self._info
+
+    def close(self) -> None:
+        """End the connection, and with it the episode."""
+        self._drop(CloseCode.NORMAL_CLOSURE)
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def _ask(self, request: dict[str, Any], observation: dict[str, Any], limit_s: float) -> dict[Any, Any]:
+        if self._ours is None:
+            return self._checked(self._exchange(pack(observation), limit_s), None)
+        sequence, self._sequence = self._sequence, self._sequence + 1
+        ours = {**request, "session": self._session, "sequence": sequence}
+        message = pack({**observation, OURS: ours})
+        return self._patiently(lambda: self._checked(self._exchange(message, limit_s, sequence), sequence))
+
+    def _patiently(self, work: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+        """The work's result; a link that is lost meanwhile is tried again for ``reconnect_s``."""
+        lost: list[LinkLost] = []
+
+        def attempt() -> dict[Any, Any] | None:
+            try:
+                return work()
+            except LinkLost as error:
+                self._drop()
+                lost.append(error)
+                return None
+
+        answer = wait_for(SystemClock(), attempt, self._reconnect_s, _RETRY_S)
+        if answer is None:
+            raise lost[-1]
+        return answer
+
+    def _exchange(self, message: bytes, limit_s: float, sequence: int | None = None) -> dict[Any, Any]:
+        """Send a message and return the answer to it; older answers are passed over."""
+        if self._link is None:
+            if sequence is None:
+                raise LinkLost(f"{self._url}: the link was lost within an episode", "start the episode again")
+            self._connect()
+        link, watch = self._link, Stopwatch()
+        assert link is not None
+        with self._within(link, limit_s):
+            link.send(message)
+            while True:
+                answer = self._read(link, limit_s - watch.elapsed_s())
+                ours = answer.get(OURS)
+                number = ours.get("sequence") if isinstance(ours, dict) else None
+                if sequence is None or number == sequence:
+                    return answer
+                if not isinstance(number, int) or number > sequence:
+                    self._drop()
+                    raise PolicyError(f"{self._url}: an answer has no number that was asked for", "mend the server")
+
+    def _checked(self, answer: dict[Any, Any], sequence: int | None) -> dict[Any, Any]:
+        ours = answer.get(OURS)
+        error = ours.get("error") if sequence is not None and isinstance(ours, dict) else None
+        if error is None:
+            return answer
+        message, remedy = (error.get("message"), error.get("remedy")) if isinstance(error, dict) else (error, None)
+        raise PolicyError(f"{self._url}: {message}", str(remedy or "look into the server's output"))
+
+    # --- link -------------------------------------------------------------------------------------------------------
+
+    def _connect(self) -> dict[Any, Any]:
+        """A new connection; returns what the server says first."""
+        headers = {"Authorization": f"Api-Key {self._token}"} if self._token else None
+        try:
+            self._link = self._open.enter_context(
+                connect(
+                    self._url,
+                    compression=None,
+                    max_size=MAX_ANSWER_BYTES,
+                    additional_headers=headers,
+                    open_timeout=self._limit_s,
+                    close_timeout=1.0,
+                    proxy=None,
+                )
+            )
+        except (InvalidURI, ValueError) as error:
+            raise ConfigError(f"{self._url!r}: {error}", "write it like ws://host:port") from error
+        except InvalidHandshake as error:
+            raise PolicyError(
+                f"{self._url}: refused: {error}",
+                f"check that a policy server is there, and its token (--agent-arg token=... or {TOKEN_VARIABLE})",
+            ) from error
+        except (OSError, EOFError, WebSocketException) as error:
+            raise LinkLost(
+                f"{self._url}: cannot be reached: {error or type(error).__name__}",
+                "check that `robot-runtime serve policy` runs there, and the network",
+            ) from error
+        with self._within(self._link, RESET_LIMIT_S):
+            return self._read(self._link, RESET_LIMIT_S)
+
+    @contextmanager
+    def _within(self, link: ClientConnection, limit_s: float) -> Iterator[None]:
+        """Ends the connection at the limit: a peer that reads nothing would hold a send for ever."""
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            with suppress(OSError):
+                link.socket.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(limit_s, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except (TimeoutError, OSError, EOFError, WebSocketException) as error:
+            late = expired.is_set() or isinstance(error, TimeoutError)
+            self._drop()
+            if late:
+                raise PolicyError(
+                    f"{self._url}: no answer within {limit_s:g} s",
+                    "look whether the server is overloaded, or give it more time with --agent-arg time_limit_s=...",
+                ) from error
+            raise LinkLost(f"{self._url}: the link was lost: {error}", "check the network and the server") from error
+        except BaseException:
+            self._drop()  # what arrives next would be the answer to this request
+            raise
+        finally:
+            timer.cancel()
+
+    def _read(self, link: ClientConnection, limit_s: float) -> dict[Any, Any]:
+        data = link.recv(timeout=max(limit_s, 0.0))
+        if isinstance(data, str):
+            lines = [line for line in data.strip().splitlines() if line.strip()] or [""]
+            raise PolicyError(f"{self._url}: the server failed: {lines[-1]:.300}", "look into the server's output")
+        try:
+            return unpack(data)
+        except ProtocolError as error:
+            raise PolicyError(f"{self._url}: {error.message}", "mend the server") from error
+
+    def _drop(self, code: CloseCode = CloseCode.INTERNAL_ERROR) -> None:
+        """End the connection; only after a normal closure does the server forget the episode at once."""
+        link, self._link = self._link, None
+        if link is not None:
+            with suppress(OSError, EOFError, WebSocketException):
+                link.close(code)
+                self._open.close()
+
+    def _take_in(self, about: object) -> None:
+        """What one of our servers says about its policy."""
+        if not isinstance(about, Mapping) or about.get("protocol") != PROTOCOL:
+            self._drop()
+            raise PolicyError(f"{self._url}: speaks another version of the protocol", "install the same version there")
+        self.name = f"{about.get('policy')}@{self._url}"  # type: ignore[misc]
+        needs = about.get("needs")
+        known = [name for name in needs if name in SENSOR_NAMES] if isinstance(needs, list) else []
+        self.needs = tuple(known)  # type: ignore[misc]
+        if about.get("task") is not None:
+            self.task = config.parse(about["task"], Task, f"{self._url}: task")
+
+
+def _seconds(name: str, value: float | str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= 3600:
+        raise ConfigError(f"argument {name}={value!r} is no time limit", "give seconds, more than 0, at most 3600")
+    return seconds

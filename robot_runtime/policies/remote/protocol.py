@@ -1,0 +1,149 @@
+"""What goes over the wire: msgpack with numpy arrays, in openpi's form (``openpi_client/msgpack_numpy.py``)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from robot_runtime.commands import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.errors import PolicyError
+from robot_runtime.policies.agents.habitat import HabitatInterface
+from robot_runtime.policies.policy import Observation
+from robot_runtime.tasks.task import Task
+
+PROTOCOL = 1
+OURS = "robot_runtime"
+"""The key of what is not openpi's."""
+
+TOKEN_VARIABLE = "ROBOT_RUNTIME_TOKEN"
+"""Environment variable with the token, which a command line would show to everybody on the machine."""
+
+MAX_REQUEST_BYTES = 64 << 20
+"""640x480 RGB-D has 2.2 MB; 1080p with a few more images fits."""
+
+MAX_ANSWER_BYTES = 1 << 20
+
+_ARRAY, _SCALAR, _DATA, _DTYPE, _SHAPE = b"__ndarray__", b"__npgeneric__", b"data", b"dtype", b"shape"
+_DTYPES = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
+_MAX_DIMENSIONS = 8
+_COMMANDS = {kind.action.value: kind for kind in (VelocityCommand, WaypointCommand)}
+
+
+class ProtocolError(PolicyError):
+    """What arrived is no message."""
+
+
+def pack(message: Mapping[Any, Any]) -> bytes:
+    """A message as bytes. Raises ``TypeError`` for what msgpack and numpy cannot say."""
+    packed: bytes = msgpack.packb(message, default=_described)
+    return packed
+
+
+def unpack(data: object) -> dict[Any, Any]:
+    """The message in what arrived. Arrays are read-only and share its memory.
+
+    Raises:
+        ProtocolError: it is no message, or has an array of another type than bool, integer and float.
+    """
+    if not isinstance(data, bytes):
+        raise ProtocolError(
+            f"text arrived where a message was expected: {data!r:.200}", "use msgpack, in binary frames"
+        )
+    try:
+        message = msgpack.unpackb(data, object_hook=_restored, strict_map_key=True)
+    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.exceptions.UnpackException) as error:
+        raise ProtocolError(
+            f"a message cannot be read: {error!r:.200}", "use msgpack and openpi's numpy arrays"
+        ) from error
+    if not isinstance(message, dict):
+        raise ProtocolError(f"a message is a {type(message).__name__}, not a dictionary", "send a dictionary")
+    return message
+
+
+def observation_to_message(observation: Observation) -> dict[str, Any]:
+    """Observations by sensor; text as text."""
+    return {name: str(array) if array.dtype.kind == "U" else array for name, array in observation.items()}
+
+
+def observation_from_message(message: Mapping[Any, Any]) -> Observation:
+    """The inverse of :func:`observation_to_message`. What is no observation is left out."""
+    observation: Observation = {}
+    for name, value in message.items():
+        if isinstance(name, str) and isinstance(value, np.ndarray | np.generic | str):
+            observation[name] = np.asarray(value)
+    return observation
+
+
+def decision_to_message(decision: Decision, task: Task) -> dict[str, Any]:
+    """A decision by name, and as ``actions``, which clients of openpi look for.
+
+    ``actions`` is (1, 1): the position in the task's actions; or (1, n): a continuous action's numbers, in the order of
+    its fields.
+    """
+    if isinstance(decision, VelocityCommand | WaypointCommand):
+        numbers = asdict(decision)
+        row = np.array([list(numbers.values())], np.float64)
+        return {"action": decision.action.value, "command": numbers, "actions": row}
+    return {"action": decision.value, "actions": np.array([[task.actions.index(decision)]], np.int64)}
+
+
+def decision_from_message(message: Mapping[Any, Any], task: Task, name: str) -> Decision:
+    """The decision in an answer: as above, or in any form that an agent of the Habitat challenges may return.
+
+    Raises:
+        PolicyError: there is none. UnknownAction: the task does not have it.
+    """
+    action, numbers = message.get("action"), message.get("command")
+    if numbers is not None:
+        kind = _COMMANDS.get(action) if isinstance(action, str) else None
+        if kind is None or not isinstance(numbers, dict) or set(numbers) != {field.name for field in fields(kind)}:
+            raise PolicyError(
+                f"policy {name!r} answered {message!r:.200}, which is no action", "mend the policy server"
+            )
+        if not all(isinstance(value, int | float) for value in numbers.values()):
+            raise PolicyError(
+                f"policy {name!r} answered {numbers!r:.200}: not all are numbers", "mend the policy server"
+            )
+        return kind(**{field: float(value) for field, value in numbers.items()})
+    if "action" not in message:
+        raise PolicyError(
+            f"policy {name!r} answered with {', '.join(map(str, list(message)[:8])) or 'nothing'}, but no 'action'",
+            "have the server answer {'action': 'move_forward'}, or what else docs/workflows/remote-policies.md lists",
+        )
+    answer = {"action": action, "action_args": message.get("action_args")}
+    return HabitatInterface(name, {}).decision(answer, task)[0]
+
+
+def _described(value: object) -> dict[bytes, Any]:
+    if isinstance(value, np.ndarray) and _DTYPES.fullmatch(value.dtype.str):
+        return {_ARRAY: True, _DATA: value.tobytes(), _DTYPE: value.dtype.str, _SHAPE: value.shape}
+    if isinstance(value, np.generic) and _DTYPES.fullmatch(value.dtype.str):
+        return {_SCALAR: True, _DATA: value.item(), _DTYPE: value.dtype.str}
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
+
+
+def _restored(value: dict[Any, Any]) -> Any:
+    if _ARRAY not in value and _SCALAR not in value:
+        return value
+    dtype_name, data = value.get(_DTYPE), value.get(_DATA)
+    if isinstance(dtype_name, bytes):
+        dtype_name = dtype_name.decode("ascii")
+    if not isinstance(dtype_name, str) or not _DTYPES.fullmatch(dtype_name):
+        raise ValueError(f"an array has dtype {dtype_name!r:.40}")
+    dtype = np.dtype(dtype_name)
+    if _SCALAR in value:
+        if not isinstance(data, bool | int | float):
+            raise ValueError("a scalar has no number")
+        return dtype.type(data)
+    shape = value.get(_SHAPE)
+    if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS or any(type(n) is not int or n < 0 for n in shape):
+        raise ValueError(f"an array has shape {shape!r:.80}")
+    if not isinstance(data, bytes) or len(data) != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"an array of shape {shape} and dtype {dtype} has other bytes than that")
+    return np.frombuffer(data, dtype).reshape(shape)

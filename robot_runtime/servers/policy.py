@@ -1,0 +1,295 @@
+"""A policy for robots elsewhere: ``robot_runtime.policies.remote`` has the protocol.
+
+One policy, one episode at a time. An episode belongs to the client that began it, until that client closes its
+connection properly, begins another one, or is gone for ``HOLD_S``: a robot whose link broke finds its episode, and the
+policy's memory of it, where it was.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any
+
+from typing_extensions import Self
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
+from websockets.http11 import Request, Response
+from websockets.sync.server import Server, ServerConnection, serve
+
+from robot_runtime import config
+from robot_runtime.clock import Stopwatch
+from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
+from robot_runtime.policies.policy import Policy
+from robot_runtime.policies.remote.protocol import (
+    MAX_REQUEST_BYTES,
+    OURS,
+    PROTOCOL,
+    ProtocolError,
+    decision_to_message,
+    observation_from_message,
+    pack,
+    unpack,
+)
+from robot_runtime.runtime import check_policy
+from robot_runtime.tasks.task import Task
+
+HOLD_S = 10.0
+MAX_CONNECTIONS = 16
+_PING_S = 5.0
+_PLAIN = "connection "
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass
+class _Episode:
+    """Attributes: last: number of the request that was answered last, and the answer; gone: since when nobody asks."""
+
+    session: str
+    task: Task
+    last: tuple[int, bytes]
+    gone: Stopwatch | None = None
+
+
+class PolicyServer:
+    """Serves from construction until :meth:`close`.
+
+    Args:
+        policy: stays the caller's to close. task: of clients that do not say theirs (openpi's).
+        token: that clients must show; None for none.
+        seed: of clients that do not say theirs. on_error: told of every request that failed.
+
+    Raises:
+        OSError: the address cannot be had.
+        PolicyError: the policy looks at the world itself, which nobody can send it.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        task: Task,
+        address: tuple[str, int],
+        token: str | None = None,
+        seed: int = 0,
+        on_error: Callable[[str], None] | None = None,
+    ) -> None:
+        if policy.privileged:
+            raise PolicyError(f"policy {policy.name!r} looks at the world itself", "serve one that needs sensors only")
+        check_policy(policy, task)
+        self._policy = policy
+        self._task = task
+        self._token = token
+        self._seed = seed
+        self._on_error = on_error or (lambda _: None)
+        self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._episode: _Episode | None = None
+        self._about = pack(
+            {
+                OURS: {
+                    "protocol": PROTOCOL,
+                    "policy": policy.name,
+                    "needs": list(policy.needs),
+                    "task": None if policy.task is None else config.unparse(policy.task),
+                }
+            }
+        )
+        host, port = address
+        self._server: Server = serve(
+            self._serve_connection,
+            host,
+            port,
+            compression=None,
+            max_size=MAX_REQUEST_BYTES,
+            process_request=self._admit,
+            close_timeout=1.0,
+            ping_interval=_PING_S,
+            ping_timeout=_PING_S,
+            logger=logging.getLogger(f"{__name__}.websockets"),
+        )
+        logging.getLogger(f"{__name__}.websockets").setLevel(logging.CRITICAL)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="policy server", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def port(self) -> int:
+        """The one that it listens on."""
+        return int(self._server.socket.getsockname()[1])
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait that long; whether the server still listens."""
+        self._thread.join(timeout_s)
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        """Accept nothing more. Connections that are being answered go on."""
+        self._server.shutdown()
+        self._thread.join()
+
+    # --- connections ------------------------------------------------------------------------------------------------
+
+    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        if request.path == "/healthz":
+            return connection.respond(HTTPStatus.OK, "OK\n")
+        if self._token is None:
+            return None
+        shown = request.headers.get("Authorization", "").split(" ", 1)[-1]
+        if not hmac.compare_digest(shown.encode(), self._token.encode()):
+            return connection.respond(HTTPStatus.UNAUTHORIZED, "another token is needed\n")
+        return None
+
+    def _serve_connection(self, connection: ServerConnection) -> None:
+        if not self._slots.acquire(blocking=False):
+            connection.close(CloseCode.INTERNAL_ERROR, "too many connections")
+            return
+        own: set[str] = set()
+        properly = False
+        try:
+            connection.send(self._about)
+            plain: Task | None = None
+            while True:
+                message = unpack(connection.recv())
+                if OURS in message:
+                    connection.send(self._answer(message, own))
+                else:
+                    plain = self._begin_plain(connection, own) if plain is None else plain
+                    connection.send(self._decide(message, plain))
+        except ConnectionClosed as closed:
+            properly = closed.rcvd is not None and closed.rcvd.code == CloseCode.NORMAL_CLOSURE
+        except RuntimeFault as error:
+            # As openpi's server: the error as text, then the end of the connection.
+            code = CloseCode.INVALID_DATA if isinstance(error, ProtocolError) else CloseCode.INTERNAL_ERROR
+            self._failed(connection, str(error), code)
+            properly = True
+        except TypeError as error:
+            self._failed(connection, f"the answer cannot be sent: {error}", CloseCode.INTERNAL_ERROR)
+        finally:
+            self._slots.release()
+            self._leave(own, properly)
+
+    def _failed(self, connection: ServerConnection, message: str, code: int) -> None:
+        self._on_error(message)
+        try:
+            connection.send(message)
+            connection.close(code, message.splitlines()[0].encode()[:120].decode(errors="ignore"))
+        except ConnectionClosed:
+            _LOG.debug("the client was gone before it could be told")
+
+    # --- our clients ------------------------------------------------------------------------------------------------
+
+    def _answer(self, message: dict[Any, Any], own: set[str]) -> bytes:
+        request = message[OURS]
+        if not isinstance(request, dict):
+            raise ProtocolError("a request is no dictionary", "use robot-runtime's own client")
+        kind, session, sequence = (request.get(name) for name in ("type", "session", "sequence"))
+        if not isinstance(session, str) or type(sequence) is not int or kind not in ("reset", "act"):
+            raise ProtocolError("a request has no type, session or sequence", "use robot-runtime's own client")
+        with self._lock:
+            episode = self._episode
+            if episode is not None and episode.session == session and episode.last[0] == sequence:
+                own.add(session)
+                episode.gone = None
+                return episode.last[1]
+            try:
+                if kind == "reset":
+                    content = self._reset(request, session, sequence, own)
+                else:
+                    content = self._act(message, session, sequence, own)
+                ours: dict[str, Any] = {"sequence": sequence}
+            except RuntimeFault as error:
+                self._on_error(error.message)
+                content = {}
+                ours = {"sequence": sequence, "error": {"message": error.message, "remedy": error.remedy}}
+            answer = pack({**content, OURS: ours})
+            if self._episode is not None and self._episode.session == session:
+                self._episode.last = (sequence, answer)
+            return answer
+
+    def _reset(self, request: dict[Any, Any], session: str, sequence: int, own: set[str]) -> dict[str, Any]:
+        task = config.parse(request.get("task"), Task, "the client's task")
+        seed = request.get("seed")
+        if type(seed) is not int or seed < 0:
+            raise ConfigError(f"the client's seed is {seed!r:.40}", "send a whole number from 0 on")
+        self._begin(session, task, seed, sequence, own)
+        return {}
+
+    def _act(self, message: dict[Any, Any], session: str, sequence: int, own: set[str]) -> dict[str, Any]:
+        episode = self._episode
+        if episode is None or episode.session != session:
+            raise PolicyError(
+                "the episode is not known here: the server was started again, or served another robot since",
+                "start the episode again",
+            )
+        if sequence != episode.last[0] + 1:
+            raise PolicyError(f"request {sequence} follows {episode.last[0]}", "count up by one per request")
+        own.add(session)
+        episode.gone = None
+        return self._decided(message, episode.task)
+
+    def _begin(self, session: str, task: Task, seed: int, sequence: int, own: set[str]) -> None:
+        episode = self._episode
+        if episode is not None and episode.session not in own:
+            gone = episode.gone
+            if gone is None or gone.elapsed_s() < HOLD_S:
+                raise PolicyError("the policy is in an episode of another robot", "wait, or start a server per robot")
+        check_policy(self._policy, task)
+        self._guarded(lambda: self._policy.reset(task, seed), "reset")
+        self._episode = _Episode(session, task, (sequence, b""))
+        own.clear()
+        own.add(session)
+
+    def _leave(self, own: set[str], properly: bool) -> None:
+        with self._lock:
+            episode = self._episode
+            if episode is not None and episode.session in own:
+                episode.gone = Stopwatch()
+                if properly or episode.session.startswith(_PLAIN):  # to which nobody can come back
+                    self._episode = None
+
+    # --- openpi's clients -------------------------------------------------------------------------------------------
+
+    def _begin_plain(self, connection: ServerConnection, own: set[str]) -> Task:
+        """A connection is an episode."""
+        with self._lock:
+            self._begin(f"{_PLAIN}{connection.id}", self._task, self._seed, 0, own)
+        return self._task
+
+    def _decide(self, message: dict[Any, Any], task: Task) -> bytes:
+        with self._lock:
+            return pack(self._decided(message, task))
+
+    # --- the policy -------------------------------------------------------------------------------------------------
+
+    def _decided(self, message: dict[Any, Any], task: Task) -> dict[str, Any]:
+        observation = observation_from_message({name: message[name] for name in message if name != OURS})
+        missing = [name for name in self._policy.needs if name not in observation]
+        if missing:
+            raise PolicyError(f"the observation has no {', '.join(missing)}", "send every sensor that the policy needs")
+        watch = Stopwatch()
+        decision = self._guarded(lambda: self._policy.act(observation), "act")
+        content = decision_to_message(decision, task)
+        timing = {"infer_ms": watch.elapsed_s() * 1000}
+        return {**content, "info": self._policy.info(), "server_timing": timing}
+
+    def _guarded(self, work: Callable[[], Any], what: str) -> Any:
+        try:
+            return work()
+        except RuntimeFault:
+            raise
+        except Exception as error:
+            raise PolicyError(
+                f"policy {self._policy.name!r} raised {type(error).__name__} at {what}: {error}", "mend the policy"
+            ) from error
