@@ -25,6 +25,7 @@ def patchwork(manifest: Manifest, seed: int) -> dict[str, NDArray[Any]]:
     for name in manifest.needs:
         sensor = SENSORS[name]
         low, high = sensor.bounds(manifest.task)
+        values: NDArray[Any]
         shape = sensor.shape(manifest.task)
         if len(shape) == 3:
             values = _patches(random, shape) * (float(np.max(high)) - float(np.min(low))) + float(np.min(low))
@@ -32,7 +33,7 @@ def patchwork(manifest: Manifest, seed: int) -> dict[str, NDArray[Any]]:
             lowest, highest = np.maximum(low, -_FAR), np.minimum(high, _FAR)
             values = lowest + (highest - lowest) * random.random(shape)
         else:
-            values = 1.0 * random.integers(np.asarray(low, np.int64), np.asarray(high, np.int64), shape, endpoint=True)
+            values = random.integers(np.asarray(low, np.int64), np.asarray(high, np.int64), shape, endpoint=True)
         observation[name] = values.astype(sensor.dtype)
     return observation
 
