@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
 
 from robot_runtime import __version__
-from robot_runtime.clock import utc_now_iso
+from robot_runtime.clock import Stopwatch, utc_now_iso
+
+if TYPE_CHECKING:
+    from robot_runtime.env import Env
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,34 @@ class Row:
         if self.target is None or self.value is None:
             return None
         return self.value >= self.target if self.sense == ">=" else self.value <= self.target
+
+
+class StepTimer:
+    """From its construction on, keeps how long an environment's own steps take.
+
+    Attributes:
+        wall_s, cpu_s: of each step; the latter of the thread that carried it out alone.
+    """
+
+    def __init__(self, env: Env) -> None:
+        self.wall_s: list[float] = []
+        self.cpu_s: list[float] = []
+        step = env.step
+
+        def timed(*arguments: Any, **more: Any) -> Any:
+            watch, before_s = Stopwatch(), cpu_s(resource.RUSAGE_THREAD)
+            observation = step(*arguments, **more)
+            self.wall_s.append(watch.elapsed_s())
+            self.cpu_s.append(cpu_s(resource.RUSAGE_THREAD) - before_s)
+            return observation
+
+        env.step = timed  # type: ignore[method-assign]
+
+
+def cpu_s(who: int) -> float:
+    """Seconds that ``resource.RUSAGE_*`` has computed so far."""
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
 
 
 def print_rows(title: str, rows: Sequence[Row], console: Console) -> None:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +33,9 @@ ROUNDS = 3
 
 CHILD_LIMIT_S = 120.0
 
+ROW_ENTRY_POINTS = "robot_runtime.policy_bench"
+"""Where other packages add rows: functions of steps and seed that return a list of them."""
+
 _TORCH_MISSING = "torch is not installed: pip install 'robot-runtime[torch]' onnx onnxscript"
 
 
@@ -45,7 +49,7 @@ def policy(
     seed: Annotated[int, typer.Option(min=0, help="Of weights and observations.")] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
 ) -> None:
-    """Measure a ResNet50-LSTM depth policy at 640x480: overhead, ONNX beside PyTorch, jitter, memory, start.
+    """Measure a ResNet50-LSTM depth policy at 640x480: overhead, ONNX beside PyTorch, jitter, memory, start, bridges.
 
     Examples:
 
@@ -61,6 +65,7 @@ def policy(
     except ImportError as error:
         raise ConfigError("the benchmark makes its network with torch", _TORCH_MISSING) from error
     from robot_runtime.policies.package.policy import load_package
+    from robot_runtime.servers import robothor_bench
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "resnet50.zip"
@@ -72,7 +77,10 @@ def policy(
             jitter_row(package, steps, seed),
             memory_row(path, Path(folder) / "logs"),
             ready_row(path),
+            *robothor_bench.rows(steps, seed),
         ]
+    for entry_point in metadata.entry_points(group=ROW_ENTRY_POINTS):
+        rows += entry_point.load()(steps, seed)
     print_rows("bench policy", rows, console)
     if json is not None:
         write_rows(json, "policy", rows)

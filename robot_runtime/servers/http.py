@@ -105,6 +105,7 @@ class _Connection(BaseHTTPRequestHandler):
     server_version = "robot-runtime"
     sys_version = ""
     timeout = READ_S
+    disable_nagle_algorithm = True  # an answer's last packet would wait for the client to acknowledge those before
 
     def setup(self) -> None:
         super().setup()

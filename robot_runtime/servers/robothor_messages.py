@@ -13,6 +13,7 @@ from typing import Any
 
 import msgpack
 import numpy as np
+from numpy.typing import NDArray
 
 from robot_runtime.actions import ROBOTHOR
 from robot_runtime.episodes.robothor import AGENT_HEIGHT_M
@@ -104,15 +105,20 @@ def pack(sequence: int, agent_event: dict[str, Any], camera: TrainingCamera, obs
     """One answer; ``observation`` is empty where no image is wanted, and has metres or the task's normalised depth."""
     image, depth = [], []
     if "rgb" in observation:
-        image.append(observation["rgb"].tobytes())
+        image.append(_buffer(observation["rgb"]))
     if "depth" in observation:
         metres = observation["depth"].astype(np.float64)
         if camera.depth_normalized:
             metres = camera.depth_min_m + metres * (camera.depth_max_m - camera.depth_min_m)
-        depth.append(metres.tobytes())
+        depth.append(_buffer(metres))
     metadata = {"sequenceId": sequence, "agents": [agent_event]}
     packed: bytes = msgpack.packb({"image": image, "image_depth": depth, "metadata": metadata}, use_bin_type=True)
     return packed
+
+
+def _buffer(array: NDArray[Any]) -> memoryview:
+    """An array's bytes, which msgpack copies once."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _no_constant(name: str) -> float:
