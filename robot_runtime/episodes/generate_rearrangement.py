@@ -57,7 +57,7 @@ HIGHEST_FALL_M = 0.6
 COARSE_TURN_DEG = 45
 """From such turns on, the robot's moves form a grid."""
 
-GRID_AIM = 0.3
+GRID_AIM = 0.4
 """How well a ray from the grid must meet an object: see ``Pointer.hits``."""
 
 STEPS_SHARE = 0.8
@@ -362,6 +362,9 @@ class _Drawer:
         for yaw_rad in grid.headings_rad:
             for ray in pointer.rays:
                 met |= pointer.hits(x, y, np.full(x.shape, yaw_rad), ray, box) > GRID_AIM
+        # Nearer than this, the robot would stand in it.
+        apart_m = self._task.robot_radius_m + box.radius_m + FREE_M
+        met &= np.hypot(x - box.center[0], y - box.center[1]) >= apart_m
         found = [point for point, one in zip(grid.points, met.tolist(), strict=True) if one]
         return [point for point in found if self._sees(*point, candidate.pose)]
 

@@ -25,10 +25,10 @@ from robot_runtime.policies.policy import World
 from robot_runtime.policies.reaching import Quality, reach
 from robot_runtime.policies.travelling import Disc, Traveller
 from robot_runtime.tasks import rearrangement
-from robot_runtime.tasks.pointing import Pointer, Ray, settings
+from robot_runtime.tasks.pointing import Pointer, Ray, UprightBox, settings
 from robot_runtime.tasks.task import Task
 
-TRIES = 6
+TRIES = 9
 """Grabs, and releases, of one object, before it is given up."""
 
 ROUNDS = 3
@@ -47,6 +47,7 @@ _MOST_PLANS = 4
 _NO_WAY_M = 1e6
 _SAME_PLACE_M = 0.02
 _BIN_M = 0.1
+_AT_HOME_M = 0.05
 _MARGIN_M = -0.015
 """Less than nothing: a plan may end with the robot's rim in a cell's corner that is taken for a wall."""
 _BACK_M, _BACK_RAD = 0.05, math.radians(10.0)
@@ -200,7 +201,7 @@ class Carrier:
 
     def _set_out(self, job: _Job, holds: bool) -> None:
         self._aimed_for, self._steered = (job.item.id, holds), 0
-        self._traveller.obstacles = self._obstacles(job.item.id)
+        self._traveller.obstacles = self._obstacles()
         places = self._drop_places(job) if holds else self._grab_places(job)
         bad_places = self._avoided if holds else [*self._avoided, *self._useless.get(job.item.id, ())]
         far = [place for place in places if all(math.dist(place, bad) > _ELSEWHERE_M for bad in bad_places)]
@@ -240,10 +241,7 @@ class Carrier:
         return fits or places
 
     def _aim_quality(self, job: _Job) -> Quality:
-        now = self._world.objects()[job.item.id]
-        box = rearrangement.upright_box(
-            rearrangement.scene_object(self._world.scene, self._world.episode, job.item.id), now
-        )
+        box = self._aim_box(job)
 
         def quality(x: Floats, y: Floats, yaw: Floats) -> Floats:
             worth = np.max([self._pointer.hits(x, y, yaw, ray, box) for ray in self._pointer.rays], axis=0)
@@ -276,16 +274,24 @@ class Carrier:
 
     def _is_free(self, job: _Job, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether the robot can stand there and sees the goal, as far as rooms tell."""
-        free = np.isfinite(self._traveller.slowness(_MARGIN_M)(x, y))
+        # When the object comes down it is not where it is now.
+        free = np.isfinite(self._traveller.slowness(_MARGIN_M, self._obstacles(job.item.id))(x, y))
         room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
         return np.asarray(free if room is None else free & rearrangement.within(room, x, y))
 
+    def _aim_box(self, job: _Job) -> UprightBox:
+        """What to point at: the object's box; after a grab at nothing, its upper or lower half: plants have gaps."""
+        item = rearrangement.scene_object(self._world.scene, self._world.episode, job.item.id)
+        box = rearrangement.upright_box(item, self._world.objects()[job.item.id])
+        side = (0, 1, -1)[self._tries % 3]
+        if side == 0:
+            return box
+        (x, y, z), (length, width, height) = box.center, box.size
+        return UprightBox((x, y, z + side * height / 4), (length, width, height / 2), box.yaw_rad)
+
     def _looks(self, job: _Job, pose: SE2) -> list[Action]:
         """To the tilt at which the ray meets the object best; none if it has that."""
-        box = rearrangement.upright_box(
-            rearrangement.scene_object(self._world.scene, self._world.episode, job.item.id),
-            self._world.objects()[job.item.id],
-        )
+        box = self._aim_box(job)
         x, y, yaw = (np.array([value]) for value in (pose.x_m, pose.y_m, pose.yaw_rad))
 
         def worth(ray: Ray) -> float:
@@ -368,15 +374,15 @@ class Carrier:
             return False
         return not self._is_exact(job) or abs(wrap_angle(_yaw(now) - _yaw(job.goal))) <= job.off_rad
 
-    def _obstacles(self, moved: str) -> list[Disc]:
-        """Objects on the floor that are not where the scene has them: the map shows only those that are."""
+    def _obstacles(self, without: str = "") -> list[Disc]:
+        """Objects that are not where the scene has them: the map shows only those that are."""
         found = []
-        for name, pose in self._world.objects().items():
-            item = next((one for one in self._world.scene.objects if one.id == name), None)
-            if item is None or name == moved or pose.position[2] - item.size[2] / 2 > self._task.camera.height_m:
+        for item in self._world.scene.objects:
+            pose = self._world.objects().get(item.id)
+            if item.id == without or pose is None or math.dist(pose.position, item.center) <= _AT_HOME_M:
                 continue
-            if math.dist(pose.position, item.center) > 0.05:
-                found.append((pose.position[0], pose.position[1], max(item.size[:2]) / 2))
+            if pose.position[2] - item.size[2] / 2 < self._task.camera.height_m:
+                found.append((pose.position[0], pose.position[1], min(item.size[:2]) / 2))
         return found
 
     def _ordered(self, jobs: Sequence[_Job]) -> tuple[_Job, ...]:

@@ -117,14 +117,18 @@ class Traveller:
                 best = best if plan is None else plan
         return best
 
-    def slowness(self, margin_m: float) -> Callable[[Floats, Floats], Floats]:
-        """``Terrain.slowness`` for a robot that keeps ``margin_m`` away from everything; it may be negative."""
-        radius_m = self._radius_m
+    def slowness(self, margin_m: float, obstacles: Sequence[Disc] | None = None) -> Callable[[Floats, Floats], Floats]:
+        """``Terrain.slowness`` for a robot that keeps ``margin_m`` away from everything; it may be negative.
+
+        Args:
+            obstacles: other ones than the traveller's own.
+        """
+        radius_m, discs = self._radius_m, self.obstacles if obstacles is None else list(obstacles)
 
         def slowness(x: Floats, y: Floats) -> Floats:
             clearance_m = bilinear(self._clearance_m, *self._cells(x, y))
             clearance_m = np.where(np.isfinite(clearance_m), clearance_m, 0.0)
-            for disc_x_m, disc_y_m, disc_m in self.obstacles:
+            for disc_x_m, disc_y_m, disc_m in discs:
                 apart_m = np.hypot(x - disc_x_m, y - disc_y_m) - disc_m
                 clearance_m = np.minimum(clearance_m, np.maximum(apart_m, 0.0))
             free = np.where(clearance_m < radius_m + COMFORT_M, TIGHT_SLOWNESS, 1.0)
