@@ -5,6 +5,7 @@ Every group of rows is a function of the network and a number of trials, in a fi
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +20,13 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def ros(
-    trials: Annotated[int, typer.Option(min=1, help="Of each kind of stop.")] = 200,
+    trials: Annotated[int, typer.Option(min=1, help="Of each kind of stop and of motion, and pairs of images.")] = 200,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
 ) -> None:
-    """Measure the LoCoBot over ROS: how fast the robot-side guard stops on contact and on silence.
+    """Measure the LoCoBot over ROS: stops of the robot-side guard, images, and the time and accuracy of motion.
 
-    Master, guard, base and runtime are processes of this computer, connected by TCP over loopback.
+    Master, guard, robot and runtime are processes of this computer, connected by TCP over loopback. Stops and images
+    are measured in real time, motion in the simulated robot's.
 
     Example:
 
@@ -34,10 +36,18 @@ def ros(
     from robot_runtime.cli.console import console, progress_bar
 
     with local_network("bench") as network, progress_bar() as progress:
+        from drivers.ros_locobot.bench_camera import camera_rows
         from drivers.ros_locobot.bench_guard import guard_rows
+        from drivers.ros_locobot.bench_motion import motion_rows
 
-        bar = progress.add_task("stops", total=2 * trials, note="")
-        rows = guard_rows(network, trials, lambda: progress.advance(bar))
+        rows = []
+        # Motion comes last: from then on, time on this network is simulated.
+        for name, total, measure in (
+            ("stops", 2 * trials, guard_rows),
+            ("images", trials, camera_rows),
+            ("motion", 2 * trials, motion_rows),
+        ):
+            rows += measure(network, trials, partial(progress.advance, progress.add_task(name, total=total, note="")))
     print_rows("bench ros", rows, console)
     if json is not None:
         write_rows(json, "ros", rows)

@@ -81,7 +81,7 @@ def guard_rows(network: Network, trials: int, advance: Callable[[], None]) -> li
 def measure_stops(network: Network, trials: int, advance: Callable[[], None]) -> Stops:
     """Start a guard, drive, and interrupt it ``trials`` times in each of the two ways."""
     rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki"})
-    network.start("-c", GUARD)
+    guard = network.start("-c", GUARD)
     world = _World()
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(0.0005)
@@ -97,6 +97,7 @@ def measure_stops(network: Network, trials: int, advance: Callable[[], None]) ->
     finally:
         sys.setswitchinterval(interval_s)
         world.close()
+        network.stop(guard)
     return stops
 
 

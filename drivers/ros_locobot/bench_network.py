@@ -40,6 +40,10 @@ class Network:
         self._stack.callback(_end, program)
         return program
 
+    def stop(self, program: subprocess.Popen[bytes]) -> None:
+        """End it before the network ends."""
+        _end(program)
+
     def last_words(self) -> str:
         """The end of what every program printed, for when something went wrong."""
         return "\n".join(path.read_text(encoding="utf-8", errors="replace")[-2000:] for path in self._outputs)
