@@ -93,10 +93,11 @@ class AgentProcess:
     def start(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Start the process and have it load the agent. Returns what it says. Raises as :meth:`ask`."""
         self.close()
+        interpreter = self._isolation.interpreter
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
-        command = [self._isolation.interpreter, "-u", worker.__file__, str(theirs.fileno()), str(os.getpid())]
+        command = [interpreter, "-u", worker.__file__, str(theirs.fileno()), str(os.getpid())]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
         self._output = b""
         try:
