@@ -1,7 +1,8 @@
 """The commands in the docs do what the docs say: every ``console`` block runs, page by page, in order.
 
 A line that starts with ``$ `` is a command; it must exit with 0. A block fenced as ``python file=NAME`` or
-``yaml file=NAME`` is written to that file first, as the reader would. Blocks of any other kind are not run.
+``yaml file=NAME`` is written to that file first, as the reader would. Blocks of any other kind are not run; those of
+``console frameworks`` run in ``tests/frameworks``.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | 
 _LINK = re.compile(r"\]\((?!https?:|#)(?P<target>[^)#]+)")
 
 
-def steps(page: Path) -> list[tuple[str, str]]:
-    """The page's actions in order: (``"run"``, command) or (file name, content)."""
+def steps(page: Path, run: str = "console") -> list[tuple[str, str]]:
+    """The page's actions in order: (``"run"``, command) or (file name, content); commands of one kind of block."""
     found = []
     for block in _BLOCK.finditer(page.read_text(encoding="utf-8")):
         kind, body = block["kind"].strip(), block["body"]
-        if kind == "console":
+        if kind == run:
             found += [("run", line[2:]) for line in body.splitlines() if line.startswith("$ ")]
         elif " file=" in kind:
             found.append((kind.split(" file=")[1], body))
@@ -34,17 +35,22 @@ def steps(page: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
 def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    run_page(page, steps(page), tmp_path, [Path(sys.executable).parent])
+
+
+def run_page(page: Path, todo: list[tuple[str, str]], folder: Path, path: list[Path]) -> None:
+    """Do what a page says, in a folder, with programs looked for in ``path`` first."""
     environment = dict(os.environ)
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["PATH"] = os.pathsep.join([*map(str, path), environment["PATH"]])
     environment.pop("PYTHONPATH", None)
     environment["COLUMNS"] = "120"
-    for name, content in steps(page):
+    for name, content in todo:
         if name != "run":
-            (tmp_path / name).write_text(content, encoding="utf-8")
+            (folder / name).write_text(content, encoding="utf-8")
             continue
         done = subprocess.run(
             ["bash", "-c", content],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -1,0 +1,89 @@
+"""``robot-runtime serve robothor`` as a process: what it prints, logs and scores, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from robothor_rig import LIMIT_S, Wire
+
+from robot_runtime.cli.serve import check_token
+from robot_runtime.errors import ConfigError
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EndReason
+
+
+@contextmanager
+def command(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Wire]]:
+    """The command on the fake robot, and a client with the token that it printed."""
+    arguments = ["serve", "robothor", "--robot", "fake", "--count", "1", "--port", "0", "--out", str(folder), *options]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "robot_runtime", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        shown = process.stdout.readline() + process.stdout.readline()
+        found = re.search(r'Controller\(host="robot:(?P<token>[^@]+)@127.0.0.1", port=(?P<port>\d+)\)', shown)
+        assert found is not None, shown
+        yield process, Wire(int(found["port"]), token=found["token"])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def end_of(folder: Path) -> EndReason:
+    (log,) = folder.glob("*.mcap")
+    with LogReader(log) as reader:
+        assert reader.end is not None
+        return reader.end.reason
+
+
+def test_serves_logs_scores_and_ends(tmp_path: Path) -> None:
+    with command(tmp_path / "logs") as (process, wire):
+        assert len(wire.token) >= 16
+        assert wire.step("Initialize")[0] == 200
+        assert wire.step("Jump")[0] == 400
+        assert wire.step("Stop")[0] == 200
+        scores, said = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 0, said
+        assert "robothor-client" in scores
+        assert "refused: action 'Jump'" in said
+    assert end_of(tmp_path / "logs") is EndReason.STOP
+
+
+def test_ctrl_c_in_an_episode_ends_it_and_closes_the_log(tmp_path: Path) -> None:
+    with command(tmp_path / "logs") as (process, wire):
+        assert wire.step("Initialize")[0] == 200
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 130
+    assert end_of(tmp_path / "logs") is EndReason.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("token", "host", "says"),
+    [
+        ("a b", "127.0.0.1", "characters"),
+        ("a:b@c/", "127.0.0.1", "characters"),
+        ("ü" * 20, "127.0.0.1", "characters"),
+        ("short", "0.0.0.0", "too short"),
+        ("short", "robot.local", "too short"),
+    ],
+)
+def test_tokens_that_do_not_serve(token: str, host: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        check_token(token, host)
+
+
+@pytest.mark.parametrize(("token", "host"), [("short", "localhost"), ("short", "::1"), ("a" * 16, "0.0.0.0")])
+def test_tokens_that_do(token: str, host: str) -> None:
+    check_token(token, host)
