@@ -363,8 +363,9 @@ class Session:
 def _second(topic: str, node: str) -> SecondPublisher:
     return SecondPublisher(
         f"topic {topic}: {node} publishes velocities beside this runtime",
-        "stop that node (teleop, smoother, multiplexer, move_base or another runtime); one that is known to be silent "
-        "can be listed in the robot's YAML under base.silent_publishers",
+        "stop that node (teleop, smoother, multiplexer, move_base or another runtime); with the guard node, set "
+        "base.guard to true in the robot's YAML; one that is known to be silent can be listed there under "
+        "base.silent_publishers",
     )
 
 
