@@ -34,11 +34,11 @@ BASE_ALONE_S = 0.9
 class Network:
     """A master, a simulated robot, the guard, and programs that run on it."""
 
-    def __init__(self, stack: ExitStack, environ: Mapping[str, str]) -> None:
+    def __init__(self, stack: ExitStack, environ: Mapping[str, str], clock: str = "sim") -> None:
         self._stack, self._environ = stack, environ
         self.master = Master(environ)
         stack.callback(self.master.kill)
-        self.robot = self.start("-m", "sim_bridge.ros_robot", "--camera", "80x60@79", "--start", "1.0,1.36,0")
+        self.robot = self.start("-m", "sim_bridge.ros_robot", "--camera", "80x60@79", "--clock", clock)
         self.robot.wait_for_line("ready")
         self.truth = Truth(self.start(str(HERE / "truth_program.py")))
         self.guard = self.start(GUARD, "__name:=robot_runtime_guard", "_family:=pyrobot-kobuki")
@@ -55,6 +55,12 @@ class Network:
 def network(ros_environ: dict[str, str]) -> Iterator[Network]:
     with ExitStack() as stack:
         yield Network(stack, ros_environ)
+
+
+@pytest.fixture
+def network_in_real_time(ros_environ: dict[str, str]) -> Iterator[Network]:
+    with ExitStack() as stack:
+        yield Network(stack, ros_environ, clock="real")
 
 
 @dataclass
@@ -168,6 +174,28 @@ kind = generate_dynamic("kobuki_msgs/SensorState", "uint8 bumper\\n")["kobuki_ms
 rospy.Publisher("/other/core", kind, queue_size=1)
 print("up", flush=True)
 rospy.spin()
+"""
+
+
+@pytest.mark.parametrize(("skew_s", "says"), [(3.0, "in the future, 0.05 s is allowed"), (-3.0, "s old, 0.05 s is")])
+def test_computers_whose_clocks_disagree_do_not_drive(
+    skew_s: float, says: str, network_in_real_time: Network, files: Path
+) -> None:
+    network_in_real_time.start("-c", SKEW, str(skew_s)).wait_for_line("begun")
+    running = run(network_in_real_time, files)
+    assert running.program.process.wait(LIMIT_S) > 0
+    said = running.program.output.replace("\n", " ")
+    assert says in said
+    assert "chrony" in said
+    truth = network_in_real_time.truth
+    assert truth.rest_after(truth.now_s(), watch_s=0.5) < 0.1
+
+
+SKEW = """
+import rospy, sys
+from robot_runtime_simulation.srv import SetFault
+assert rospy.ServiceProxy("/simulation/fault", SetFault)("clock_skew_s", float(sys.argv[1])).success
+print("begun", flush=True)
 """
 
 
