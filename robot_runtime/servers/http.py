@@ -21,6 +21,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+from robot_runtime.errors import ConfigError
 from robot_runtime.servers.exchange import Answer, Refused
 
 MAX_BODY = 64 * 1024
@@ -46,7 +47,7 @@ class Door(socketserver.ThreadingMixIn, HTTPServer):
         handle: called in the connection's thread. refusal: an error as an answer's body.
 
     Raises:
-        OSError: if the address cannot be had.
+        ConfigError: if the address cannot be had.
     """
 
     daemon_threads = True
@@ -59,7 +60,13 @@ class Door(socketserver.ThreadingMixIn, HTTPServer):
         self.handle = handle
         self.refusal = refusal
         self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__(address, _Connection)
+        try:
+            super().__init__(address, _Connection)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {address[0]}:{address[1]}: {error.strerror}",
+                "choose one of this machine's IPv4 addresses, and a port that no other program has",
+            ) from error
         self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="http door", daemon=True)
         self._thread.start()
 

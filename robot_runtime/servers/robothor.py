@@ -88,7 +88,7 @@ class RobothorServer(Subscriber):
         on_refused: told about every request that was refused.
 
     Raises:
-        ConfigError: what :class:`Env` raises. OSError: if the address cannot be had.
+        ConfigError: what :class:`Env` raises, and if the address cannot be had.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ from robot_runtime.scene import find_scene, load_scene
 from robot_runtime.scoring.scorer import EpisodeScorer
 from robot_runtime.tasks.task import load_task
 from sim_bridge import habitat as bridge
-from sim_bridge import habitat_without_sim
+from sim_bridge import habitat_bench, habitat_without_sim
 from sim_bridge.habitat_config import task_of
 
 SCENE = load_scene(find_scene("apartment"))
@@ -316,3 +316,10 @@ def test_nothing_is_put_in_place_of_an_installed_habitat_sim(monkeypatch: pytest
         monkeypatch.delitem(sys.modules, name)
     habitat_without_sim.make_baselines_importable()
     assert not any(name.startswith("habitat") for name in sys.modules)
+
+
+def test_the_row_of_the_benchmark() -> None:
+    (row,) = habitat_bench.rows(5, 0)
+    assert row.id == "habitat_step_overhead_ms"
+    assert row.value is not None
+    assert row.value > 0

@@ -19,6 +19,7 @@ from robothor_rig import LIMIT_S, TOKEN, Wire, body, event, serving
 
 from robot_runtime.actions import Action
 from robot_runtime.episodes.robothor import AGENT_HEIGHT_M
+from robot_runtime.errors import ConfigError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState
 from robot_runtime.recording.reader import LogReader
@@ -303,6 +304,15 @@ def test_a_slow_sender_has_its_time_and_others_are_served(monkeypatch: pytest.Mo
         slow.sendall(b"POST /step HTTP/1.0\r\nContent-Length: 100\r\n\r\n{")
         assert wire.step("Initialize")[0] == 200
         assert slow.recv(100) == b""
+
+
+@pytest.mark.parametrize("address", [("127.0.0.1", None), ("192.0.2.1", 0), ("no.such.host.invalid", 0)])
+def test_an_address_that_cannot_be_had(address: tuple[str, int | None]) -> None:
+    with serving() as (_, wire):
+        host, port = address
+        taken = wire.port if port is None else port
+        with pytest.raises(ConfigError, match="cannot listen on"):
+            http.Door((host, taken), TOKEN, lambda *_: None, lambda _: b"")
 
 
 def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,21 @@
+"""The rows of ``bench policy`` about other people's code: here the one that runs, and the one that says why not."""
+
+from __future__ import annotations
+
+from robot_runtime.servers import robothor_bench
+from sim_bridge import habitat_bench
+
+
+def test_the_protocols_row() -> None:
+    (row,) = robothor_bench.rows(5, 0)
+    assert row.id == "robothor_step_overhead_ms"
+    assert row.value is not None
+    assert row.value > 0
+    assert (row.target, row.sense) == (10, "<=")
+    assert "of 5 turns" in row.note
+
+
+def test_habitats_row_says_where_to_run_it() -> None:
+    (row,) = habitat_bench.rows(5, 0)
+    assert (row.id, row.value, row.target, row.sense) == ("habitat_step_overhead_ms", None, 5, "<=")
+    assert ".venv-frameworks" in row.note
