@@ -1,8 +1,8 @@
 """Objects that episodes bring along: what a scene must be given before such an episode can be run in it.
 
 A dataset names a model file per object (``template``); here an object is the box that its model fills. Sizes of the YCB
-set are those of its paper (Calli et al. 2015, "The YCB Object and Model Set", table 2); everything else is a cube that
-a hand can hold.
+set are those of its paper (Calli et al. 2015, "The YCB Object and Model Set", table 2). ``box_30x30x120`` is a box of
+these edges in centimetres; everything else is a cube that a hand can hold.
 """
 
 from __future__ import annotations
@@ -43,14 +43,24 @@ YCB_SIZE_M: dict[str, Point3] = {
     "rubiks_cube": (0.057, 0.057, 0.057),
 }
 
+_BOX = re.compile(r"box_(\d{1,3})x(\d{1,3})x(\d{1,3})")
+
 
 def size_of(item: RearrangedObject, scene: Scene) -> Point3:
     """Edges of an episode's object, metres: the scene's, if it has the object, else the model's."""
     for known in scene.objects:
         if known.id == item.id:
             return known.size
-    model = Path(item.template or item.category or item.id).name.split(".")[0]
-    return YCB_SIZE_M.get(re.sub(r"^\d+(-[a-z])?_", "", model.lower()), DEFAULT_SIZE_M)
+    return model_size_m(item.template or item.category or item.id)
+
+
+def model_size_m(template: str) -> Point3:
+    """Edges of the box that a model fills, metres."""
+    model = Path(template).name.split(".")[0].lower()
+    if edges := _BOX.fullmatch(model):
+        length_cm, width_cm, height_cm = (max(1, int(edge)) for edge in edges.groups())
+        return length_cm / 100, width_cm / 100, height_cm / 100
+    return YCB_SIZE_M.get(re.sub(r"^\d+(-[a-z])?_", "", model), DEFAULT_SIZE_M)
 
 
 def brought_objects(scene: Scene, episodes: Iterable[Episode]) -> tuple[SceneObject, ...]:

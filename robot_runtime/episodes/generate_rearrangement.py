@@ -12,6 +12,8 @@ be restored. Neither paper says how places are drawn. Here:
 * Where the task asks for more than a place (an overlap, an angle), a goal is a sum of the task's own moves from the
   start, none of them more than ``MOST_MOVES`` long: a robot that turns by 90 degrees reaches no others.
 * At its start, nothing passes its test.
+* A scene with too few such objects gets more: episodes bring along what the paper has, the YCB set's, onto free floor.
+  Where the crosshair does not get down to those, they are boxes as tall as it takes.
 * With a program, the goal state is one way to make it true; each target is drawn from those that hold there and not at
   the start: ``at`` another room, ``next_to`` a piece of furniture, ``on`` a rug.
 """
@@ -20,13 +22,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from robot_runtime.episodes.brought import model_size_m
 from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.episodes.program import Program
 from robot_runtime.episodes.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
@@ -68,6 +71,15 @@ _RUG_M = 0.03
 _ON_FLOOR_M = 0.02
 _SURFACE_MARGIN_M = 0.04
 
+YCB_MODELS = ("002_master_chef_can", "013_apple", "017_orange", "019_pitcher_base", "025_mug")
+"""Of the set, what is no thinner than ``THINNEST_M`` in any direction."""
+
+BOX_EDGE_CM = 30
+"""Tall boxes have so wide a base that they stand."""
+
+AIM_ROOM_M = 0.15
+"""Over so much of the robot's distance, at least, the ray goes through the axis of what an episode brings along."""
+
 _TRIES = 200
 _EPISODE_TRIES = 600
 
@@ -76,8 +88,7 @@ def generate_rearrangement(scene: Scene, task: Task, count: int, seed: int) -> l
     """``count`` rearrangement episodes of the task's kind of goal.
 
     Raises:
-        EpisodeError: the robot fits nowhere; or the scene has fewer objects than the task wants moved that the task's
-            crosshair can meet, or no place to move them to.
+        EpisodeError: the robot fits nowhere; or there is no place for as many objects as the task wants moved.
     """
     drawer = _Drawer(scene, task, seed)
     return [drawer.episode(index) for index in range(count)]
@@ -152,14 +163,9 @@ class _Drawer:
         self._main = labels == 1 + int(np.argmax(np.bincount(labels[labels > 0])[1:]))
         self._strict = self._hand.min_iou is not None or self._hand.max_angle_deg is not None
         self._candidates = [found for item in scene.objects if (found := self._candidate(item)) is not None]
+        self._brought: dict[str, str] = {}
         if len(self._candidates) < self._hand.min_objects:
-            movable = sum(item.movable for item in scene.objects)
-            raise EpisodeError(
-                f"{scene.folder}: task {task.name!r} wants {self._hand.min_objects} objects moved, and of the scene's "
-                f"{movable} movable ones its crosshair can meet {len(self._candidates)} within "
-                f"{self._hand.reach_m:g} m of a camera at {task.camera.height_m:g} m",
-                "choose a task with a longer reach, a lower camera or look actions, or a scene with other objects",
-            )
+            self._bring_along()
 
     def episode(self, index: int) -> Episode:
         for _ in range(_EPISODE_TRIES):
@@ -177,6 +183,45 @@ class _Drawer:
         )
 
     # --- objects ----------------------------------------------------------------------------------------------------
+
+    def _bring_along(self) -> None:
+        """Put objects onto free floor, as far as there is room, until there are as many as the task may want moved."""
+        templates, floor = _templates(self._task), self._main.copy()
+        taken: list[tuple[float, float, float]] = []
+        for _ in range(_EPISODE_TRIES):
+            if len(self._candidates) >= self._hand.max_objects:
+                return
+            template = templates[int(self._rng.integers(len(templates)))]
+            item = self._on_floor(template)
+            at = _Candidate(item, item.pose, ())
+            if not self._is_free(at, item.pose) or not self._fits(at, item.pose, floor, taken):
+                continue
+            before = self._scene
+            self._scene = replace(before, file=replace(before.file, objects=(*before.objects, item)))
+            candidate = self._candidate(item)
+            if candidate is None:
+                self._scene = before
+                continue
+            self._candidates.append(candidate)
+            self._brought[item.id] = template
+            floor &= ~self._blocked(item.pose, candidate.radius_m + self._task.robot_radius_m)
+            taken.append((item.center[0], item.center[1], candidate.radius_m))
+        if len(self._candidates) < self._hand.min_objects:
+            raise EpisodeError(
+                f"{self._scene.folder}: task {self._task.name!r} wants {self._hand.min_objects} objects moved; of the "
+                f"scene's, its crosshair can meet {len(self._candidates) - len(self._brought)} within "
+                f"{self._hand.reach_m:g} m of a camera at {self._task.camera.height_m:g} m, and there is room on the "
+                f"floor for {len(self._brought)} more",
+                "use a larger scene, e.g. from `robot-runtime scene generate`",
+            )
+
+    def _on_floor(self, template: str) -> SceneObject:
+        size = model_size_m(template)
+        category = "box" if template.startswith("box_") else template[4:]
+        x_m, y_m = self._floor_place()
+        return SceneObject(
+            f"brought_{category}_{len(self._brought) + 1}", category, (x_m, y_m, size[2] / 2), size, movable=True
+        )
 
     def _candidate(self, item: SceneObject) -> _Candidate | None:
         if not item.movable or min(item.size) < THINNEST_M or self._support(item) is None:
@@ -204,7 +249,11 @@ class _Drawer:
     def _moved(self, start: SE2, wanted: int) -> list[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]:
         """Objects, each with its other pose and, for a program, its target; in the order of the scene."""
         floor, grid = self._main.copy(), self._grid(start)
-        taken: list[tuple[float, float, float]] = []
+        # The map shows what the scene has, not what is brought along.
+        brought = [candidate for candidate in self._candidates if candidate.item.id in self._brought]
+        taken = [(one.item.center[0], one.item.center[1], one.radius_m) for one in brought]
+        for one in brought:
+            floor &= ~self._blocked(one.pose, one.radius_m + self._task.robot_radius_m)
         found: list[tuple[int, _Candidate, ObjectPose, dict[str, Any] | None]] = []
         for number in self._rng.permutation(len(self._candidates)).tolist():
             if len(found) == wanted:
@@ -387,7 +436,8 @@ class _Drawer:
         if not self._is_main(start.x_m, start.y_m):
             return False
         for candidate, pose, _ in moved:
-            away_m = math.dist(pose.position[:2], (start.x_m, start.y_m))
+            ends = (pose, candidate.pose) if candidate.item.id in self._brought else (pose,)
+            away_m = min(math.dist(end.position[:2], (start.x_m, start.y_m)) for end in ends)
             if away_m < candidate.radius_m + self._task.robot_radius_m + FREE_M:
                 return False
         first = [place for candidate, _, _ in moved for place in candidate.places]
@@ -440,6 +490,7 @@ class _Drawer:
                 start=pose if backwards else candidate.pose,
                 goal=candidate.pose if backwards else pose,
                 category=candidate.item.category,
+                template=self._brought.get(candidate.item.id),
             )
             for candidate, pose, _ in moved
         )
@@ -452,6 +503,32 @@ class _Drawer:
             objects=objects,
             program=Program(targets) if targets else None,
         )
+
+
+def _templates(task: Task) -> list[str]:
+    """Models of objects that the task's crosshair meets when they stand on the floor: the least tall ones."""
+    pointer = Pointer.of(task)
+
+    def can_meet(template: str) -> bool:
+        length_m, width_m, height_m = model_size_m(template)
+        apart_m = task.robot_radius_m + min(length_m, width_m) / 2
+        spans = pointer.spans(0.0, height_m, 0.0)
+        return any(far_m - max(near_m, apart_m) >= AIM_ROOM_M for _, near_m, far_m in spans)
+
+    small = [template for template in YCB_MODELS if can_meet(template)]
+    if small:
+        return small
+    heights_cm = range(BOX_EDGE_CM, 301, 5)
+    boxes = (f"box_{BOX_EDGE_CM}x{BOX_EDGE_CM}x{height_cm}" for height_cm in heights_cm)
+    tall = [template for template in boxes if can_meet(template)][:1]
+    if not tall:
+        hand = settings(task)
+        raise EpisodeError(
+            f"task {task.name!r}: within {hand.reach_m:g} m of a camera at {task.camera.height_m:g} m, its crosshair "
+            "meets nothing that stands on the floor",
+            "correct the crosshair or the reach of the task",
+        )
+    return tall
 
 
 def _bin(place: _Point, pose: ObjectPose) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions import Action
+from robot_runtime.episodes.brought import brought_objects
 from robot_runtime.episodes.episode import RearrangedObject
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.objects import ObjectPose
@@ -376,10 +377,13 @@ class Carrier:
 
     def _obstacles(self, without: str = "") -> list[Disc]:
         """Objects that are not where the scene has them: the map shows only those that are."""
-        found = []
-        for item in self._world.scene.objects:
-            pose = self._world.objects().get(item.id)
-            if item.id == without or pose is None or math.dist(pose.position, item.center) <= _AT_HOME_M:
+        world, found = self._world, []
+        at_home = {item.id: item.center for item in world.scene.objects}
+        for item in (*world.scene.objects, *brought_objects(world.scene, [world.episode])):
+            pose = world.objects().get(item.id)
+            if item.id == without or pose is None:
+                continue
+            if item.id in at_home and math.dist(pose.position, at_home[item.id]) <= _AT_HOME_M:
                 continue
             if pose.position[2] - item.size[2] / 2 < self._task.camera.height_m:
                 found.append((pose.position[0], pose.position[1], min(item.size[:2]) / 2))

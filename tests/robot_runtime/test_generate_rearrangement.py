@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from carrying_world import CarryingWorld
-from tidy_flat import BALL, BOWL, CRATE, NEEDLE, OBJECTS, RUG, tidy_flat
+from tidy_flat import BALL, BOWL, CRATE, NEEDLE, OBJECTS, RUG, TABLE, tidy_flat
 
 from robot_runtime.episodes import load_episodes, save_episodes
+from robot_runtime.episodes.brought import model_size_m
 from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.episodes.generate import generate_episodes
 from robot_runtime.episodes.program import Program
@@ -113,12 +116,60 @@ def test_the_oracle_solves_them(generated: tuple[Task, list[Episode]]) -> None:
     assert solved >= len(episodes) - 1
 
 
-def test_a_task_that_the_scene_has_too_few_objects_for_says_so() -> None:
-    with pytest.raises(EpisodeError) as caught:
-        generate_episodes(SCENE, load_task("house_cleanup_paper"), 1, 0)
-    assert "its crosshair can meet 0 within 1 m of a camera at 1.5 m" in caught.value.message
-    with pytest.raises(EpisodeError, match="wants 2 objects moved"):
-        generate_episodes(tidy_flat((BALL,)), load_task("house_cleanup_locobot"), 1, 0)
+EMPTY = tidy_flat((TABLE, RUG))
+
+
+@pytest.mark.parametrize(
+    ("name", "models"),
+    [
+        ("house_cleanup_paper", r"box_30x30x125"),
+        ("house_cleanup_locobot", r"\d{3}_\w+"),
+        ("rearrangement_experience", r"\d{3}_\w+"),
+    ],
+)
+def test_where_a_scene_has_too_little_episodes_bring_it_along(name: str, models: str) -> None:
+    task = load_task(name)
+    episodes = generate_episodes(EMPTY, task, 2, 3)
+    assert generate_episodes(EMPTY, task, 2, 3) == episodes
+    assert validate(episodes, task, EMPTY).findings == ()
+    for episode in episodes:
+        assert settings(task).min_objects <= len(episode.objects) <= settings(task).max_objects
+        assert all(re.fullmatch(models, item.template or "") for item in episode.objects)
+        boxes = [
+            (pose.position, min(rearrangement.scene_object(EMPTY, episode, item.id).size[:2]) / 2)
+            for item in episode.objects
+            for pose in (item.start, item.goal)
+            if pose is not None
+        ]
+        for (a, a_m), (b, b_m) in itertools.combinations(boxes, 2):
+            assert math.dist(a[:2], b[:2]) > a_m + b_m
+
+
+def test_what_fits_into_the_scene_is_not_brought_along() -> None:
+    for episode in generate_episodes(SCENE, load_task("house_cleanup_locobot"), 2, 3):
+        assert all(item.template is None for item in episode.objects)
+
+
+def test_the_oracle_carries_what_was_brought_along() -> None:
+    task = load_task("house_cleanup_paper")
+    (episode,) = generate_episodes(EMPTY, task, 1, 3)
+    world = CarryingWorld(task, EMPTY, episode)
+    world.run(Oracle())
+    assert world.is_done(1.0)
+
+
+def test_a_scene_without_room_for_what_would_be_brought_says_so() -> None:
+    task = load_task("house_cleanup_paper")
+    many = replace(task, rearrangement=replace(settings(task), min_objects=200, max_objects=200))
+    with pytest.raises(EpisodeError, match=r"wants 200 objects moved; .* can meet 0 .* room on the floor for \d+ more"):
+        generate_episodes(EMPTY, many, 1, 0)
+
+
+def test_a_crosshair_that_meets_nothing_on_the_floor_is_the_tasks_fault() -> None:
+    task = load_task("house_cleanup_paper")
+    blind = replace(settings(task), reach_m=0.1)
+    with pytest.raises(EpisodeError, match="its crosshair meets nothing that stands on the floor"):
+        generate_episodes(EMPTY, replace(task, rearrangement=blind), 1, 0)
 
 
 def test_what_the_papers_crosshair_can_meet() -> None:
@@ -187,6 +238,22 @@ def test_a_task_of_predicates_wants_programs() -> None:
 def test_an_episode_that_cannot_be_run_says_why(episode: Episode, part: str) -> None:
     with pytest.raises(EpisodeError, match=part):
         rearrangement.targets(load_task("rearrangement_geometric"), episode, SCENE)
+
+
+@pytest.mark.parametrize(
+    ("template", "size_m"),
+    [
+        ("025_mug", (0.08, 0.08, 0.082)),
+        ("box_30x20x125", (0.3, 0.2, 1.25)),
+        ("box_0x1x2", (0.01, 0.01, 0.02)),
+        ("a/box_30x30x5.glb", (0.3, 0.3, 0.05)),
+        ("box_1000x1x1", (0.1, 0.1, 0.1)),
+        ("box_1x1x1x1", (0.1, 0.1, 0.1)),
+        ("gearbox", (0.1, 0.1, 0.1)),
+    ],
+)
+def test_the_size_of_a_model(template: str, size_m: tuple[float, float, float]) -> None:
+    assert model_size_m(template) == size_m
 
 
 def test_what_an_episode_brings_along_has_the_size_of_its_model() -> None:
