@@ -33,6 +33,7 @@ def episode(**changes: object) -> Episode:
     ("name", "forward_m", "turn_deg", "size", "hfov_deg", "height_m", "max_steps", "success_m"),
     [
         ("objectnav_hm3d2022", 0.25, 30, (640, 480), 79, 0.88, 500, 0.1),
+        ("objectnav_hm3d2023", 0.25, 30, (480, 640), 42, 1.31, 1000, 0.1),
         ("objectnav_habitat2020_paper", 0.25, 30, (640, 480), 79, 0.88, 500, 0.1),
         ("objectnav_robothor2020", 0.25, 30, (640, 480), 79, 0.88, 500, 1.0),
         ("vln_r2r_ce", 0.25, 15, (256, 256), 90, 1.25, 500, 3.0),
