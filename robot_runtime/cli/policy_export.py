@@ -50,6 +50,9 @@ def export(
             "configuration.",
         ),
     ] = None,
+    eye: Annotated[
+        str, typer.Option(help="What an AllenAct policy with one image sees: rgb or depth. Its file does not say.")
+    ] = "rgb",
     backbone: Annotated[
         Path | None, typer.Option(help="Weights of the frozen backbone, which AllenAct's checkpoints do not hold.")
     ] = None,
@@ -84,6 +87,7 @@ def export(
         steps=steps,
         channel_order=channel_order and _one_of("--channel-order", channel_order, ("rgb_depth", "depth_rgb")),
         transforms=tuple(_transform(text) for text in transform or ()),
+        eye=_one_of("--eye", eye, ("rgb", "depth")),
         backbone=backbone,
         backbone_sha256=backbone_sha256,
         backbone_licence=backbone_licence,

@@ -25,7 +25,7 @@ policy = allenact.build(
     }
 )
 with torch.no_grad():
-    policy.actor.linear.weight.mul_(300)
+    policy.actor.linear.weight.mul_(100)
 optimizer = torch.optim.Adam(policy.parameters())
 saved = {
     "total_steps": 3_000_000,
@@ -41,6 +41,8 @@ from torchvision import models  # noqa: E402 (importable only now)
 resnet = models.resnet18(weights=None)
 with torch.no_grad():
     for name, buffer in resnet.named_buffers():
-        if name.endswith(("running_mean", "running_var")):
-            buffer.uniform_(0.3, 0.7)
+        if name.endswith("running_mean"):
+            buffer.uniform_(-0.1, 0.1)
+        elif name.endswith("running_var"):
+            buffer.uniform_(0.8, 1.2)
 torch.save(resnet.state_dict(), folder / "resnet18.pth", _use_new_zipfile_serialization=False)

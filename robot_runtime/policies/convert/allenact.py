@@ -64,7 +64,7 @@ def convert_allenact(checkpoint: Checkpoint, options: Options) -> Conversion:
     tensors = without_prefix(tensors_in(path, data.get("model_state_dict", data), "model_state_dict"), ("module.",))
     tensors = {_renamed(name): value for name, value in tensors.items() if not name.startswith("aux_models.")}
     kind, backbone, backbone_source = _backbone(options)
-    network = _network(path, tensors, kind)
+    network = _network(path, tensors, kind, options.eye)
     task = _task(path, network, options)
     module = AllenactPolicy(network)
     load_weights(module, {**tensors, **{f"backbone.{name}": value for name, value in backbone.items()}}, path)
@@ -118,7 +118,7 @@ def _backbone(options: Options) -> tuple[FrozenBackbone, dict[str, Array], Sourc
     )
 
 
-def _network(path: Path, tensors: Mapping[str, Array], kind: FrozenBackbone) -> AllenactConfig:
+def _network(path: Path, tensors: Mapping[str, Array], kind: FrozenBackbone, eye: Image) -> AllenactConfig:
     if "object_type_embedding.weight" in tensors:
         raise CheckpointError(
             f"{path}: its policy trained its own backbone (ObjectNavActorCritic)", "convert one on frozen features"
@@ -126,7 +126,7 @@ def _network(path: Path, tensors: Mapping[str, Array], kind: FrozenBackbone) -> 
     beliefs = {name.split(".")[1] for name in tensors if name.startswith("state_encoders.")}
     if beliefs - {"single_belief"}:
         raise CheckpointError(f"{path}: its policy has several beliefs: {', '.join(sorted(beliefs))}", "train with one")
-    images: tuple[Image, ...] = ("rgb",)
+    images: tuple[Image, ...] = (eye,)
     part = _ENCODER
     if f"{_ENCODER}rgb_resnet_compressor.0.weight" in tensors:
         images, part = ("rgb", "depth"), f"{_ENCODER}rgb_"

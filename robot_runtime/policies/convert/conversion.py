@@ -42,6 +42,7 @@ class Options:
         steps: of the rollout that proves.
         channel_order: of an RGB-D network, where the configuration's dialect is not to decide.
         transforms: observation transformers in order, for a checkpoint without configuration.
+        eye: what an AllenAct policy with one image sees, which its checkpoint does not say.
         backbone: file with the weights of a frozen backbone, which AllenAct's checkpoints do not hold.
         backbone_sha256: that it must have. backbone_licence: of these weights.
     """
@@ -56,6 +57,7 @@ class Options:
     steps: int = 50
     channel_order: ChannelOrder | None = None
     transforms: tuple[Operation, ...] = ()
+    eye: Literal["rgb", "depth"] = "rgb"
     backbone: Path | None = None
     backbone_sha256: str | None = None
     backbone_licence: str = ""
