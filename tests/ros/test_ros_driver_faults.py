@@ -225,7 +225,7 @@ def test_a_second_publisher_is_refused_at_connection_and_ends_a_run(spawn: Any) 
 # --- time -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("skew_s", "says"), [(3.0, "in the future"), (-3.0, "stamps 3.0")])
+@pytest.mark.parametrize(("skew_s", "says"), [(3.0, "in the future"), (-3.0, r"stamps (2\.9|3\.)")])
 def test_clocks_that_disagree_are_told_from_silence(fault: Any, skew_s: float, says: str) -> None:
     with robot() as made:
         made.clock.sleep_until(4 * NS_PER_S)  # no stamp can lie before the beginning
