@@ -13,7 +13,15 @@ from robot_runtime.scoring import plots
 from robot_runtime.scoring.groups import GroupSummary, grouped, present, summarise
 from robot_runtime.scoring.panels import outcome
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
-from robot_runtime.scoring.table import COLUMNS, cell, episode_cell, interval_text, intervals_text, unscored_line
+from robot_runtime.scoring.table import (
+    COLUMNS,
+    cell,
+    episode_cell,
+    interval_text,
+    intervals_text,
+    time_cells,
+    unscored_line,
+)
 
 LEAST_PLOTTED = 2
 """A plot of one episode says nothing that its row does not."""
@@ -42,11 +50,17 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Group:
-    """A task, split and agent: the headings are those of the cells, with whether a phone shows them."""
+    """A task, split and agent.
+
+    Attributes:
+        times: per phase of a step, its percentiles in milliseconds.
+        headings: those of the rows' cells, with whether a phone shows them.
+    """
 
     summary: GroupSummary
     tiles: list[_Tile]
     plots: list[Markup]
+    times: list[tuple[str, list[str]]]
     headings: list[tuple[str, bool]]
     rows: list[_Row]
 
@@ -60,7 +74,8 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
         rows = [_row(numbers[id(score)], score, categories[numbers[id(score)]], names) for score in members]
         headings = [(_heading(name), name in ("spl", "d_T_m")) for name in names]
         tiles = [_tile(name, summary) for name in COLUMNS if name in summary.intervals]
-        groups.append(_Group(summary, tiles, _plots(members, summary), headings, rows))
+        drawn, times = _plots(members, summary), time_cells(summary.latency)
+        groups.append(_Group(summary, tiles, drawn, times, headings, rows))
     return {
         "groups": groups,
         "count": len(scores),

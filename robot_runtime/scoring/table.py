@@ -102,10 +102,18 @@ def _times(times: Sequence[PhaseTime]) -> Table:
     rows.add_column("host ms per step", min_width=12, no_wrap=True)
     for heading in ("p50", "p95", "p99"):
         rows.add_column(heading, justify="right", min_width=7, no_wrap=True)
-    for time in times:
-        values = (time.p50_ms, time.p95_ms, time.p99_ms)
-        rows.add_row(time.phase, *(f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in values))
+    for phase, cells in time_cells(times):
+        rows.add_row(phase, *cells)
     return rows
+
+
+def time_cells(times: Sequence[PhaseTime]) -> list[tuple[str, list[str]]]:
+    """Per phase, its percentiles in milliseconds as tables print them."""
+
+    def text(value_ms: float) -> str:
+        return f"{value_ms:.0f}" if value_ms >= 100 else f"{value_ms:.3g}"
+
+    return [(time.phase, [text(value) for value in (time.p50_ms, time.p95_ms, time.p99_ms)]) for time in times]
 
 
 def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
