@@ -124,7 +124,7 @@ class Env:
         self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
         self._objects = None if task.rearrangement is None else Rearranging(robot, task, task.rearrangement)
         self._phase = ""
-        self._phase_began = 0
+        self._phase_began = self._phase_began_ns = 0
         self._goal_frame: RgbdFrame | None = None
         self._semantic = "semantic" in task.sensors
         slowest_hz = min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz)
@@ -227,7 +227,7 @@ class Env:
             phase_s = {"infer": infer_s, "act": watch.elapsed_s() - settle_s, "settle": settle_s}
             act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, grab, command)
             observation = self._observe(act)
-            self._end_if_over(chosen, result, index)
+            self._end_if_over(chosen, result, index, end_ns)
             return observation
 
     def _chosen(self, action: Decision | str) -> tuple[Action, Command | None]:
@@ -269,9 +269,10 @@ class Env:
             start = self._place(episode)
             self._objects.check_layout(layout)
         self._builder = self._observation_builder(episode, start)
+        self._phase_began_ns = self.robot.clock.now_ns()
 
-    def _end_if_over(self, chosen: Action, result: ActionResult, index: int) -> None:
-        begins = index == self._phase_began
+    def _end_if_over(self, chosen: Action, result: ActionResult, index: int, end_ns: int) -> None:
+        begins, limit_s = index == self._phase_began, self.task.max_seconds
         if chosen is Action.STOP and not begins:
             self._end(EndReason.STOP, "")
         elif self.task.success.when == "reached" and self._phase != WALKTHROUGH and self.get_metrics()["success"]:
@@ -280,6 +281,8 @@ class Env:
             self._end(EndReason.INTERRUPTED, result.detail)
         elif self._phase != WALKTHROUGH and index - self._phase_began >= self.task.max_steps:
             self._end(EndReason.MAX_STEPS, "")
+        elif self._phase != WALKTHROUGH and limit_s is not None and end_ns - self._phase_began_ns >= limit_s * NS_PER_S:
+            self._end(EndReason.MAX_SECONDS, "")
 
     def _goal_view(self, episode: Episode) -> RgbdFrame | None:
         """What the robot would see at the start if everything were as it is to be; None where no task asks for it."""

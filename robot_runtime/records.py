@@ -118,6 +118,7 @@ class EndReason(str, Enum):
     STOP = "stop"
     REACHED = "reached"
     MAX_STEPS = "max_steps"
+    MAX_SECONDS = "max_seconds"
     FAULT = "fault"
     INTERRUPTED = "interrupted"
 

@@ -56,7 +56,8 @@ def outcome(score: EpisodeScore) -> tuple[str, str]:
         return "lost", f"failed: {met:.0%} of targets met{harm}"
     if "answer_accuracy" in score.metrics:
         return "lost", "failed: wrong or no answer"
-    return "lost", "failed: step limit" if score.end == "max_steps" else "failed: stopped elsewhere"
+    limits = {"max_steps": "step limit", "max_seconds": "time limit"}
+    return "lost", f"failed: {limits.get(score.end or '', 'stopped elsewhere')}"
 
 
 def criteria(view: EpisodeView) -> list[Criterion]:

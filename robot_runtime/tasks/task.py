@@ -209,6 +209,8 @@ class Task:
         sensors: the observation's keys, in order.
         robot_radius_m: for navigability and distances.
         rearrangement: for the kind of that name.
+        max_steps, max_seconds: the episode ends when so many actions were made, or with the action during which so many
+            seconds had passed on the robot's clock, since it was at the start; None: time does not count.
         control: of the continuous actions; None where there are only ``actions``, which are discrete.
         source: paper, repository and file that the constants come from.
     """
@@ -226,6 +228,7 @@ class Task:
     categories: dict[str, Category] = field(default_factory=dict)
     rearrangement: Rearrangement | None = None
     control: Control | None = None
+    max_seconds: float | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -254,6 +257,10 @@ class Task:
             raise ValueError(f"a sensor stands twice in {list(self.sensors)}")
         if self.max_steps <= 0:
             raise ValueError(f"max_steps must be positive, got {self.max_steps}")
+        if self.max_seconds is not None and not 0 < self.max_seconds < math.inf:
+            raise ValueError(f"max_seconds must be positive and finite, got {self.max_seconds}")
+        if self.max_seconds is not None and self.kind == "eqa":
+            raise ValueError("a question is asked at the stop or the last step: the kind eqa has no max_seconds")
 
 
 def with_sensors(task: Task, names: Sequence[str]) -> Task:

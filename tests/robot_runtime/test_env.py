@@ -269,6 +269,28 @@ def test_stop_as_the_last_allowed_action_counts(last: Action, reason: EndReason)
     assert [(end.reason, end.steps) for end in witness.ends] == [(reason, 3)]
 
 
+def test_an_episode_may_last_only_so_long_on_the_robots_clock():
+    task = replace(make_task(max_steps=500), max_seconds=5.0)
+    witness = Witness()
+    with fake_robot(task) as robot:
+        env = make_env(robot, witness, task=task)
+        for _ in range(2):  # each episode has its own time
+            env.reset(make_episode())
+            began_ns = robot.clock.now_ns()
+            while not env.episode_over:
+                env.step(Action.TURN_LEFT)
+    for end in witness.ends:
+        assert end.reason is EndReason.MAX_SECONDS
+    assert witness.steps[-1].times.action_end_ns - began_ns >= 4.9e9
+    assert witness.steps[-2].times.action_end_ns - began_ns < 5e9
+
+
+@pytest.mark.parametrize("limit_s", [0.0, -1.0, math.inf, math.nan])
+def test_a_time_limit_is_a_time(limit_s: float):
+    with pytest.raises(ValueError, match="max_seconds must be positive and finite"):
+        replace(make_task(), max_seconds=limit_s)
+
+
 def test_stepping_or_asking_before_the_first_reset_is_refused():
     with fake_robot(TASK) as robot:
         env = make_env(robot)
