@@ -16,7 +16,17 @@ from robot_runtime.policies.networks.ddppo import DdppoConfig
 from robot_runtime.tasks.task import SensorName, Success, Task, TaskKind, TrainingCamera
 
 _KINDS: Mapping[str, TaskKind] = {"Nav-v0": "pointnav", "ObjectNav-v1": "objectnav"}
-_ACTIONS = {action.value: action for action in Action if action is not Action.GRAB_RELEASE}
+_ACTIONS = {
+    action.value: action
+    for action in (
+        Action.STOP,
+        Action.MOVE_FORWARD,
+        Action.TURN_LEFT,
+        Action.TURN_RIGHT,
+        Action.LOOK_UP,
+        Action.LOOK_DOWN,
+    )
+}
 _SUCCESS_M = 0.2  # habitat-lab's default
 
 

@@ -122,7 +122,10 @@ def transform(settings, sensors):
         rgb = Rgb(True, tuple(mean), tuple(std), height=224, width=224)
         made["prepared/rgb"] = np.stack([rgb.get_observation(frame, None) for frame in sensors["rgb"]])
     if "depth" in settings["images"]:
+        from torchvision.transforms import ToPILImage
+
         depth = Depth(True, height=224, width=224, scale_first=False)  # as DepthSensorThor
+        depth.to_pil = ToPILImage("F")  # as torchvision did by itself for float arrays when AllenAct was written
         made["prepared/depth"] = np.stack([depth.get_observation(frame[..., 0], None) for frame in sensors["depth"]])
     return made
 
