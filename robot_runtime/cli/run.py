@@ -184,7 +184,8 @@ def run(
                 raise
             progress.update(bar, completed=index + 1)
 
-    print_scores([folder], console)
+    if not failures or any(folder.glob("*.mcap")):
+        print_scores([folder], console)
     for failure in failures:
         error_console.print(f"[yellow]not run:[/] {failure.message}", soft_wrap=True)
     if failures:

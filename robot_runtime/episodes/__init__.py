@@ -86,7 +86,7 @@ def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
     """
     for file in _files(path):
         if file.suffix in site_yaml.SUFFIXES:
-            yield from site_yaml.load(file)
+            yield from site_yaml.iter_readable(file)
             continue
         head = outline(file)
         content = habitat.content_files(file, head)

@@ -38,7 +38,7 @@ Heights that are left out are on the floor. An object's rotation is ``yaw_deg`` 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -156,14 +156,22 @@ _QUATERNION_NORM = 1e-3
 
 def load(path: Path) -> list[Episode]:
     """All episodes of a file. Raises ``EpisodeError``."""
-    try:
-        document = read_yaml(path)
-    except (ConfigError, RecursionError, ValueError) as error:
-        # ValueError: PyYAML lets what looks like a date or a number but is none through to Python's constructors.
-        remedy = error.remedy if isinstance(error, ConfigError) else "mend the YAML there"
-        message = error.message if isinstance(error, ConfigError) else f"{path}: is not valid YAML: {error}"
-        raise EpisodeError(message, remedy) from error
-    return parse(document, path)
+    return parse(_document(path), path)
+
+
+def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
+    """The episodes of a file, with the error in the place of each that cannot be read.
+
+    Raises:
+        EpisodeError: the file itself cannot be read.
+    """
+    content = checked(_document(path), _DOCUMENT_SCHEMA, path)
+    for index, item in enumerate(content["episodes"]):
+        try:
+            episode: Episode | EpisodeError = _episode(item, content.get("scene"), path, index)
+        except EpisodeError as error:
+            episode = error
+        yield episode
 
 
 def parse(document: Any, path: Path) -> list[Episode]:
@@ -193,6 +201,16 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
+
+
+def _document(path: Path) -> Any:
+    try:
+        return read_yaml(path)
+    except (ConfigError, RecursionError, ValueError) as error:
+        # ValueError: PyYAML lets what looks like a date or a number but is none through to Python's constructors.
+        remedy = error.remedy if isinstance(error, ConfigError) else "mend the YAML there"
+        message = error.message if isinstance(error, ConfigError) else f"{path}: is not valid YAML: {error}"
+        raise EpisodeError(message, remedy) from error
 
 
 def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Episode:

@@ -116,6 +116,20 @@ def test_an_episode_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_
         list(iter_episodes(tmp_path / "x.json"))
 
 
+def test_so_it_is_with_yaml(tmp_path: Path) -> None:
+    start = "start: [0, 0, 0], objects: [{id: mug, start: {position: [%s, 0.0]}}]"
+    lines = [f"- {{id: '{name}', {start % x}}}" for name, x in (("good", "1.0"), ("nan", ".nan"), ("word", "here"))]
+    (tmp_path / "x.yaml").write_text("\n".join(["schema: 1", "scene: lab", "episodes:", *lines]), encoding="utf-8")
+    good, nan, word = iter_readable(tmp_path / "x.yaml")
+    assert isinstance(good, Episode)
+    assert isinstance(nan, EpisodeError)
+    assert isinstance(word, EpisodeError)
+    assert "x.yaml: episode 1 (id 'nan'): field 'objects.0.start.position.0': Input should be a finite" in nan.message
+    assert "x.yaml: episode 2 (id 'word'): field 'objects.0.start.position.0'" in word.message
+    with pytest.raises(EpisodeError, match=r"episode 1 \(id 'nan'\)"):
+        list(iter_episodes(tmp_path / "x.yaml"))
+
+
 MEASURE = """
 import sys, tracemalloc
 from pathlib import Path

@@ -140,3 +140,17 @@ def test_an_episode_that_cannot_be_read_is_told_and_the_others_run(
     printed = capsys.readouterr().err
     for expected in ("not run:", "odd.json: episode 0 (id '0'): field 'start_position'"):
         assert expected in printed
+
+
+def test_where_no_episode_can_be_run_the_reason_is_the_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "odd.yaml").write_text(
+        "schema: 1\nscene: apartment\nepisodes:\n- id: unknown\n  start: [6.5, 1.0, 90]\n  objects:\n"
+        "  - {id: ghost, start: {position: [6.2, 2.9]}, goal: {position: [5.3, 1.1]}}\n",
+        encoding="utf-8",
+    )
+    arguments = ["--episodes", str(tmp_path / "odd.yaml"), "--agent", "oracle", "--keep-going"]
+    arguments += ["--out", str(tmp_path / "logs")]
+    assert run_command(["run", "--task", "house_cleanup_locobot", *arguments]) == EpisodeError.exit_code
+    assert "error: episode 'unknown': scene 'apartment' has no object 'ghost'" in capsys.readouterr().err
