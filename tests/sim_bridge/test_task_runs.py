@@ -142,9 +142,7 @@ def test_an_episode_that_cannot_be_read_is_told_and_the_others_run(
         assert expected in printed
 
 
-def test_where_no_episode_can_be_run_the_reason_is_the_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_no_episode_runs_the_reason_is_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "odd.yaml").write_text(
         "schema: 1\nscene: apartment\nepisodes:\n- id: unknown\n  start: [6.5, 1.0, 90]\n  objects:\n"
         "  - {id: ghost, start: {position: [6.2, 2.9]}, goal: {position: [5.3, 1.1]}}\n",
