@@ -350,9 +350,11 @@ def test_every_fault_can_be_had_and_unknown_ones_say_what_there_is(robot: Progra
     assert "camera_silent" in answer.remedy
 
 
-def test_it_ends_when_its_standard_input_closes(ros_master: str) -> None:
+def test_it_ends_when_its_standard_input_closes(make_master: Any, ros_environ: dict[str, str]) -> None:
+    # On a network of its own: leaving, it takes the services along that every simulated robot offers.
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--clock", "real", "--die-with-stdin", "__name:=brief"],
+        [sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--clock", "real", "--die-with-stdin"],
+        env=ros_environ | {"ROS_MASTER_URI": make_master().uri},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
