@@ -140,7 +140,7 @@ class Stopwatch:
 
 
 def unix_now_ns() -> int:
-    """Nanoseconds since 1970 UTC by the host's wall clock, which can be set; to compare with other computers' stamps."""
+    """Nanoseconds since 1970 UTC by the host's wall clock, which can be set; to compare with others' stamps."""
     return time.time_ns()
 
 
