@@ -157,6 +157,7 @@ class _Drawer:
         self._scene, self._task, self._hand = scene, task, settings(task)
         self._sampler = Sampler(scene, task, seed)
         self._rng = self._sampler.rng
+        self._clearance_m = scene.map.clearance_m()
         self._roomy = scene.map.navigable(task.robot_radius_m)
         labels, _ = ndimage.label(self._roomy, np.ones((3, 3)))
         # The robot moves in the largest connected part.
@@ -348,7 +349,7 @@ class _Drawer:
         if not map_.contains(x_m, y_m):
             return False
         cell = map_.to_cell(x_m, y_m)
-        return bool(map_.cells[cell] == Cell.FREE and map_.clearance_m()[cell] >= candidate.radius_m + FREE_M)
+        return bool(map_.cells[cell] == Cell.FREE and self._clearance_m[cell] >= candidate.radius_m + FREE_M)
 
     def _lies_on_surface(self, candidate: _Candidate, pose: ObjectPose) -> bool:
         support = self._support(candidate.item)

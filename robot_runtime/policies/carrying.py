@@ -250,7 +250,7 @@ class Carrier:
                 worth = np.where(np.hypot(x - bad_x, y - bad_y) < _SAME_PLACE_M, -np.inf, worth)
             for bad_x, bad_y in self._useless.get(job.item.id, ()):
                 worth = np.where(np.hypot(x - bad_x, y - bad_y) < _ELSEWHERE_M, -np.inf, worth)
-            fits = self._can_release(job, np.stack([x.ravel(), y.ravel()], axis=1)).reshape(x.shape)
+            fits = self._can_release(job, np.hstack([x, y]))[:, None]
             return np.asarray(np.where(fits, worth, -np.inf))
 
         return quality

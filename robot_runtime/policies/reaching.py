@@ -29,7 +29,7 @@ _KEPT = 2500
 _STEP = 0.1
 
 Quality = Callable[[Floats, Floats, Floats], Floats]
-"""Maps arrays x, y, yaw of one shape to how good each pose is: above 0 is good enough, more is better, -inf never."""
+"""Maps positions x, y (N, 1) and headings yaw (M,) to how good each pose is (N, M): above 0 will do, more is better."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def reach(
     _, _, depth, place, heading = best
     x, y = levels[depth].x[place], levels[depth].y[place]
     yaw = np.array([angles[heading]])
-    worth = float(quality(np.array([x]), np.array([y]), yaw)[0])
+    worth = float(quality(np.array([[x]]), np.array([[y]]), yaw)[0, 0])
     return Reached(_traced(levels, depth, place, heading, moves), SE2(float(x), float(y), float(yaw[0])), worth)
 
 
@@ -95,8 +95,7 @@ def _best_of(
 ) -> tuple[float, float, int, int] | None:
     """Minus the quality as far as it matters, number of actions, place and heading; None if no pose will do."""
     count = len(angles)
-    x, y = np.repeat(level.x[:, None], count, 1), np.repeat(level.y[:, None], count, 1)
-    worth = quality(x, y, np.broadcast_to(angles, x.shape))
+    worth = quality(level.x[:, None], level.y[:, None], angles)
     left = (np.arange(count) - level.heading[:, None]) % moves.headings
     actions = level.turns[:, None] + depth + np.minimum(left, moves.headings - left)
     # In steps, so that nothing is gained by moving between poses that are as good as each other.

@@ -92,11 +92,11 @@ class Pointer:
         """How well the ray meets a box from each pose: 1 through the middle, 0 along an edge, negative beside it.
 
         Args:
-            x, y, yaw: poses of the robot, arrays of one shape.
+            x, y, yaw: poses of the robot, arrays that broadcast.
 
         Returns:
-            Of that shape: one minus the ray's offset from the middle, as a fraction of the box's half size; -inf where
-            the middle's distance is beyond the reach.
+            Of their common shape: one minus the ray's offset from the middle, as a fraction of the box's half size;
+            -inf where the middle's distance is beyond the reach.
         """
         c, s = np.cos(yaw), np.sin(yaw)
         direction = (c * ray.direction[0] - s * ray.direction[1], s * ray.direction[0] + c * ray.direction[1])

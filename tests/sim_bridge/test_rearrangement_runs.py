@@ -34,6 +34,7 @@ def metrics_of(folder: Path, task: str, agent: str, *more: str, count: int = 1, 
         ("rearrangement_image", "criterion_iou"),
         ("room_rearrangement_2021", "criterion_iou"),
         ("house_cleanup_locobot", "criterion_translation"),
+        ("house_cleanup_paper", "criterion_translation"),
     ],
 )
 def test_the_oracle_tidies_up(task: str, criterion: str | None, tmp_path: Path) -> None:
@@ -44,23 +45,12 @@ def test_the_oracle_tidies_up(task: str, criterion: str | None, tmp_path: Path) 
     assert 0.4 < metrics["spl"] <= 1
     if criterion is not None:
         assert metrics[criterion] is True
-    if task != "house_cleanup_locobot":
+    if not task.startswith("house_cleanup"):
         assert metrics["criterion_no_harm"] is True
 
 
-SEEDS: dict[str, int] = {}
+SEEDS = {"house_cleanup_locobot": 4, "room_rearrangement_2021": 5}
 """Of episodes with few objects, which take little time."""
-
-
-def test_the_papers_constants_on_what_is_tall_enough(tmp_path: Path) -> None:
-    """Of the apartment's objects only the large plant, 1.18 m tall, gets in the way of the ray."""
-    (tmp_path / "episodes.yaml").write_text(
-        "schema: 1\nscene: apartment\nepisodes:\n- id: plant\n  start: [5.6, 1.3, 60]\n  objects:\n"
-        "  - {id: houseplant_2, start: {position: [6.2, 2.9, 0.589]}, goal: {position: [5.3, 1.1, 0.589]}}\n",
-        encoding="utf-8",
-    )
-    (metrics,) = metrics_of(tmp_path, "house_cleanup_paper", "oracle")
-    assert (metrics["success"], metrics["grabs"]) == (True, 1)
 
 
 def test_acting_at_random_changes_nothing_and_is_scored(tmp_path: Path) -> None:
