@@ -6,7 +6,7 @@ import rospy
 
 from robot_runtime.clock import SystemClock, seconds_to_ns
 
-STALL_S = 1.0
+STALL_S = 2.0
 """How long, by this computer's clock, simulated time may stand still before the wheels do.
 
 Without this a robot on which somebody left ``/use_sim_time`` set would never see a command expire. Less, and a

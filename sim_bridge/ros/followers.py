@@ -21,7 +21,7 @@ AHEAD_S = 0.04
 STEADY = 10
 """Who has taken in so many reports in time is waited for."""
 
-PATIENCE_S = 0.6
+PATIENCE_S = 1.5
 """Host seconds of waiting; then he is left behind until he is steady again.
 
 Less than what the guard node takes for a simulator that has died.

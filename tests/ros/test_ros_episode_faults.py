@@ -43,7 +43,7 @@ OPTIONS: dict[str, Any] = {
     "referee": {"source": "pose", "topic": "/simulation/ground_truth"},
     "placer": {"by": "simulation"},
     "master": {"monitor_period_s": 0.1},
-    "clock": {"stall_s": 1.0},
+    "clock": {"stall_s": 2.0},
 }
 EPISODE = Episode("pacing", "apartment", SE2(1.0, 1.36, 0.0), (Goal(2.2, 1.36),))
 TASK = load_task("pointnav_gps_compass")
