@@ -126,8 +126,10 @@ def _run(job: Job) -> list[Outcome]:
 
     task, scene = load_task(job.task), load_scene(job.scene)
     episodes = generate_episodes(scene, task, job.count, job.seed)
-    if job.agent in _BLIND:  # what is not looked at need not be drawn in full
-        task = replace(task, max_steps=BLIND_STEPS, camera=replace(task.camera, width=16, height=12))
+    if job.agent in (*_BLIND, "oracle"):  # what is not looked at need not be drawn in full
+        task = replace(task, camera=replace(task.camera, width=16, height=12))
+    if job.agent in _BLIND:
+        task = replace(task, max_steps=BLIND_STEPS)
     policy = load_policy(job.agent)
     outcomes = []
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from robot_runtime.tasks.task import Task
 from sim_bridge.training import mapping
-from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPolicy
+from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPolicy, StopsByRule
 
 OPSET = 20
 INPUTS = ("depth", "pointgoal", "gps", "compass", "rnn_state", "prev_action", "not_done_mask")
@@ -35,9 +35,14 @@ def export_learner(head: Head, task: Task, path: Path) -> None:
     _export(_WithViews(PointNavPolicy(task, head)), path, (*OUTPUTS, "fine", "coarse", "motion"))
 
 
+def shipped(head: Head, task: Task) -> StopsByRule:
+    """The network as it ships."""
+    return StopsByRule(PointNavPolicy(task, head), task)
+
+
 def export_policy(head: Head, task: Task, path: Path) -> None:
     """The policy as it ships."""
-    _export(PointNavPolicy(task, head), path, OUTPUTS)
+    _export(shipped(head, task), path, OUTPUTS)
 
 
 def example_inputs() -> tuple[Tensor, ...]:

@@ -1,6 +1,6 @@
 """The learned part: two views of the map, the goal and the last action, a GRU, four logits.
 
-:class:`PointNavPolicy` is the whole step as it ships: mapping, then this.
+:class:`PointNavPolicy` is the whole step: mapping, then this; :class:`StopsByRule` is what ships.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from sim_bridge.training.mapping import COARSE_CELLS, FINE_CELLS, MAP_NUMBERS, M
 
 HIDDEN = 192
 ACTIONS = 4
-_NO_ACTION = ACTIONS
+_STOP, _NO_ACTION = 0, ACTIONS
+STOP_RESERVE_M = 0.03
+"""Stops this much inside the success radius, as the teacher does."""
+
+CERTAIN = 30.0
+"""A logit beyond all that are learned."""
+
 _CHANNELS, _WIDTH = 3, 32
 _FAR_M, _NEAR_M = 10.0, 1.0
 
@@ -117,6 +123,30 @@ class PointNavPolicy(nn.Module):
         features = self.head.features(fine, coarse, pointgoal, motion, previous)
         hidden = self.head.remember(features, hidden)
         return self.head.decide(features, hidden), torch.cat([remembered, hidden], 1)[:, None]
+
+
+class StopsByRule(nn.Module):
+    """A policy whose logit of ``stop`` is the teacher's rule: certain near enough to the goal, impossible elsewhere.
+
+    How far the goal is, the policy is told; a network that imitates the rule gets it wrong by centimetres, and
+    centimetres are failures.
+    """
+
+    _is_stop: Tensor
+
+    def __init__(self, policy: PointNavPolicy, task: Task) -> None:
+        super().__init__()
+        self.policy = policy
+        self._within_m = task.success.distance_m - STOP_RESERVE_M
+        self.register_buffer(
+            "_is_stop", nn.functional.one_hot(torch.tensor([_STOP]), ACTIONS).float(), persistent=False
+        )
+
+    def forward(self, depth: Tensor, pointgoal: Tensor, *others: Tensor) -> tuple[Tensor, Tensor]:
+        """As the policy's."""
+        logits, state = self.policy(depth, pointgoal, *others)
+        rule = torch.where(pointgoal[:, :1] <= self._within_m, CERTAIN, -CERTAIN)
+        return logits + self._is_stop * (rule - logits), state
 
 
 STATE_NUMBERS = MAP_NUMBERS + HIDDEN

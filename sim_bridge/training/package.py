@@ -25,9 +25,9 @@ from robot_runtime.policies.policy import Observation
 from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
-from sim_bridge.training.export import OPSET, export_policy
+from sim_bridge.training.export import OPSET, export_policy, shipped
 from sim_bridge.training.mapping import HEIGHT, WIDTH
-from sim_bridge.training.network import ACTIONS, HIDDEN, STATE_NUMBERS, Head, PointNavPolicy
+from sim_bridge.training.network import ACTIONS, HIDDEN, STATE_NUMBERS, Head
 
 NAME = "pointnav-depth"
 GOLDEN_STEPS = 24
@@ -49,7 +49,7 @@ def write_policy(head: Head, folder: Path, task_name: str, source: str, selectio
     export_policy(head, task, model_file)
     model = model_file.read_bytes()
     described = _manifest(task_name, source, selection)
-    eager = TorchNetwork(described, PointNavPolicy(task, head).eval(), Execution(threads=1, device="cpu"))
+    eager = TorchNetwork(described, shipped(head, task).eval(), Execution(threads=1, device="cpu"))
     recorded = _golden(described, eager)
     onnx = open_network(described, model, Execution(threads=1, device="cpu"))
     agreement = golden.replay(described, recorded, onnx)

@@ -10,7 +10,7 @@ import torch
 
 from robot_runtime.scene import Scene
 from sim_bridge.training.collect import Job, collect, small_task
-from sim_bridge.training.export import INPUTS, OUTPUTS, example_inputs, export_learner
+from sim_bridge.training.export import INPUTS, OUTPUTS, example_inputs, export_learner, shipped
 from sim_bridge.training.learn import PIECE, STREAMS, Dataset, batches, learn
 from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPolicy
 
@@ -59,6 +59,17 @@ def test_the_file_computes_what_the_network_does(head: Head, learner: Path) -> N
         ).mean() < 1e-3  # a point on a cell's border may fall either way
         inputs[4] = expected[1]
     assert inputs[4].shape == (1, 1, STATE_NUMBERS)
+
+
+@pytest.mark.parametrize(("distance_m", "stops"), [(0.32, True), (0.34, False), (5.0, False)])
+def test_what_ships_stops_by_the_teachers_rule(head: Head, distance_m: float, stops: bool) -> None:
+    inputs = list(example_inputs())
+    inputs[1] = torch.tensor([[distance_m, 1.0]])
+    with torch.no_grad():
+        logits, _ = shipped(head, small_task())(*inputs)
+        learned, _ = PointNavPolicy(small_task(), head)(*inputs)
+    assert torch.softmax(logits / 0.5, 1)[0, STOP] == pytest.approx(1.0 if stops else 0.0, abs=1e-9)
+    assert torch.equal(logits[:, FORWARD:], learned[:, FORWARD:])
 
 
 def test_the_teacher_arrives_and_says_so_at_every_step(shown: Path) -> None:
