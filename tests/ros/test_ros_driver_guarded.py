@@ -32,7 +32,8 @@ OPTIONS: dict[str, Any] = {
     "camera": {"mount": "habitat"},
     "base": {"guard": True},
     "placer": {"by": "simulation"},
-    "master": {"monitor_period_s": 0.1, "connect_timeout_s": 1.5},
+    # Longer than the simulator's patience with a reader that has left, for which /clock stands still.
+    "master": {"monitor_period_s": 0.1, "connect_timeout_s": 5.0},
 }
 
 
