@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from robot_runtime.policies.networks.export import without_notes
 from robot_runtime.tasks.task import Task
 from sim_bridge.training import mapping
 from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPolicy, StopsByRule
@@ -62,10 +63,9 @@ def _export(module: nn.Module, path: Path, outputs: tuple[str, ...]) -> None:
     part = path.with_suffix(".part")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch's exporter warns of its own calls
-        torch.onnx.export(
+        program = torch.onnx.export(
             module.eval(),
             example_inputs(),
-            str(part),
             dynamo=True,
             external_data=False,
             opset_version=OPSET,
@@ -73,4 +73,6 @@ def _export(module: nn.Module, path: Path, outputs: tuple[str, ...]) -> None:
             output_names=list(outputs),
             verbose=False,
         )
+    assert program is not None
+    part.write_bytes(without_notes(program.model_proto).SerializeToString())
     part.replace(path)

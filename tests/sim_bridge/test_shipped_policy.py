@@ -39,6 +39,11 @@ def test_it_is_small() -> None:
     assert sum(file.stat().st_size for file in (FOLDER / "pointnav_depth").iterdir()) <= 10e6
 
 
+def test_it_tells_nothing_of_the_computer_that_made_it() -> None:
+    (folder,) = (path.parent for path in FOLDER.glob("*/model.onnx"))
+    assert all(b"stack_trace" not in path.read_bytes() for path in folder.iterdir())
+
+
 def test_it_is_the_default_where_it_was_trained() -> None:
     assert [default_agent(task) for task in (TASK.name, "pointnav_habitat2019")] == ["pointnav-depth", "classical"]
 

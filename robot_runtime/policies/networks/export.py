@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,12 +53,21 @@ def export(module: nn.Module, manifest: Manifest, format: Format) -> bytes:
                 verbose=False,
             )
             assert program is not None
-            return program.model_proto.SerializeToString()  # type: ignore[no-any-return]
+            return without_notes(program.model_proto).SerializeToString()  # type: ignore[no-any-return]
         if format == "torch_export":
             torch.export.save(torch.export.export(module, examples(manifest)), file)
         else:
             torch.jit.save(torch.jit.trace(module, examples(manifest)), file)  # type: ignore[no-untyped-call]
     return file.getvalue()
+
+
+def without_notes(model: Any) -> Any:
+    """The same ``onnx.ModelProto`` without the exporter's notes: they hold stack traces, with this machine's paths."""
+    graph = model.graph
+    for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    return model
 
 
 class EagerNetwork(TorchNetwork):

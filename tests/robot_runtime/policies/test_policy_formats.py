@@ -149,6 +149,10 @@ def changed(files: dict[str, bytes], part: str, change: Callable[[Any], None]) -
     return archive({**files, name: json.dumps(document).encode()})
 
 
+def test_an_onnx_file_tells_nothing_of_the_computer_that_made_it() -> None:
+    assert str(Path(__file__).parent).encode() not in export(Tiny(), tiny.MANIFEST, "onnx")
+
+
 def test_weights_that_are_pickles_are_not_unpickled(pt2: dict[str, bytes]):
     def pickled(document: Any) -> None:
         for item in document["config"].values():
