@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from robot_runtime.clock import Clock
-from robot_runtime.errors import DeviceFault
+from robot_runtime.errors import DeviceFault, InvalidCommand
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import Grab, ObjectPose, ObjectSource, TrackedObjects
 
@@ -166,6 +166,18 @@ class HeadLimits:
     max_tilt_rad: float
     max_speed_rad_s: float
     settle_s: float
+
+    def clip(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
+        """The nearest angles within reach. Raises ``InvalidCommand`` for NaN or infinity."""
+        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
+            raise InvalidCommand(
+                f"head angles ({pan_rad}, {tilt_rad}) rad are not finite",
+                "check the controller or policy that computed them; the head was left as it is",
+            )
+        return (
+            min(max(pan_rad, self.min_pan_rad), self.max_pan_rad),
+            min(max(tilt_rad, self.min_tilt_rad), self.max_tilt_rad),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from robot_runtime import config
 from robot_runtime.clock import NS_PER_S, Clock, seconds_to_ns
-from robot_runtime.errors import InvalidCommand, InvalidStart
+from robot_runtime.errors import InvalidStart
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.streams import fresh
 from sim_bridge.device import SimDevice
@@ -76,17 +76,11 @@ class SimHead(SimDevice, Head):
 
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         self._require_connected()
-        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
-            raise InvalidCommand(
-                f"head angles (pan {pan_rad}, tilt {tilt_rad}) are not finite", "check what computed them"
-            )
         limits = self._limits
+        goal = limits.clip(pan_rad, tilt_rad)
         now_ns = self._clock.now_ns()
         self._from = self.angles(now_ns)
-        self._goal = (
-            max(limits.min_pan_rad, min(limits.max_pan_rad, pan_rad)),
-            max(limits.min_tilt_rad, min(limits.max_tilt_rad, tilt_rad)),
-        )
+        self._goal = goal
         way_rad = max(abs(goal - start) for start, goal in zip(self._from, self._goal, strict=True))
         self._commanded_ns = now_ns
         travel_s = way_rad / limits.max_speed_rad_s + limits.settle_s if way_rad else 0.0

@@ -8,7 +8,6 @@ from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Script, StuckHead
 from drivers.fake.truth import Truth
 from robot_runtime.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
-from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.streams import fresh
 
@@ -35,16 +34,7 @@ class FakeHead(FakeDevice, Head):
 
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         self._require_connected()
-        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
-            raise InvalidCommand(
-                f"head angles ({pan_rad}, {tilt_rad}) rad are not finite",
-                "check the controller or policy that computed them; the head was left as it is",
-            )
-        limits = self._limits
-        goal = (
-            min(max(pan_rad, limits.min_pan_rad), limits.max_pan_rad),
-            min(max(tilt_rad, limits.min_tilt_rad), limits.max_tilt_rad),
-        )
+        goal = self._limits.clip(pan_rad, tilt_rad)
         if goal != self._goal:
             self._goal = goal
             self._arrived_ns = None

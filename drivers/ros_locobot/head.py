@@ -21,7 +21,7 @@ from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import RosOptions
 from robot_runtime.clock import seconds_to_ns
-from robot_runtime.errors import DeviceFault, InvalidCommand
+from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Head, HeadLimits, HeadState
 
 JOINT_QUEUE = 10
@@ -55,16 +55,7 @@ class RosHead(RosDevice, Head):
 
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         self._require_working()
-        if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
-            raise InvalidCommand(
-                f"head angles ({pan_rad}, {tilt_rad}) rad are not finite",
-                "check the controller or policy that computed them; the head was left as it is",
-            )
-        limits = self._limits
-        goal = (
-            min(max(pan_rad, limits.min_pan_rad), limits.max_pan_rad),
-            min(max(tilt_rad, limits.min_tilt_rad), limits.max_tilt_rad),
-        )
+        goal = self._limits.clip(pan_rad, tilt_rad)
         with self._lock:
             self._stillness.aim(goal, self._clock.now_ns())
         self._publish(goal[0], -goal[1])
