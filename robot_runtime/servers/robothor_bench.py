@@ -20,13 +20,15 @@ LIMIT_S = 300.0
 
 _TOKEN = "bench"
 _CLIENT = '''
-import http.client, json, sys, time
+import http.client, json, resource, sys
 import msgpack, numpy as np
+from robot_runtime.bench import cpu_s
+from robot_runtime.clock import Stopwatch
 port, token, steps = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 
 def step(action):
     """As ai2thor's client: a connection per request, images as arrays, depth as float32."""
-    start = time.perf_counter()
+    watch = Stopwatch()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     body = json.dumps({"action": action, "sequenceId": 0, "agentId": 0})
     connection.request("POST", "/step", body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
@@ -37,12 +39,12 @@ def step(action):
     size = agent["screenHeight"], agent["screenWidth"]
     np.frombuffer(answer["image"][0], np.uint8).reshape(*size, 3)
     np.frombuffer(answer["image_depth"][0], np.float64).reshape(size).astype(np.float32)
-    return time.perf_counter() - start
+    return watch.elapsed_s()
 
 step("Initialize")
-before = time.process_time()
+before_s = cpu_s(resource.RUSAGE_SELF)
 spent = [step("RotateLeft") for _ in range(steps)]
-print(time.process_time() - before, *spent)
+print(cpu_s(resource.RUSAGE_SELF) - before_s, *spent)
 step("Stop")
 '''
 """The client, in a process of its own."""
