@@ -324,10 +324,11 @@ class Session:
         return [node for topic in topics for node in publishers.get(topic, ())]
 
     def _like(self, topic: str) -> str:
-        """Names of topics that end alike, to be added to a remedy."""
+        """Names of topics that end alike, those that begin alike first, to be added to a remedy."""
         last = topic.rsplit("/", 1)[-1]
         graph = self.master.graph()
-        alike = sorted(t for t in {*graph.publishers, *graph.subscribers} if t != topic and t.endswith("/" + last))
+        alike = [t for t in {*graph.publishers, *graph.subscribers} if t != topic and t.endswith("/" + last)]
+        alike.sort(key=lambda t: (-len(os.path.commonprefix([t, topic])), t))
         return f"; there is {', '.join(alike[:3])}" if alike else ""
 
     def wait(self, seconds: float) -> None:
