@@ -328,7 +328,7 @@ class Session:
         last = topic.rsplit("/", 1)[-1]
         graph = self.master.graph()
         alike = [t for t in {*graph.publishers, *graph.subscribers} if t != topic and t.endswith("/" + last)]
-        alike.sort(key=lambda t: (-len(os.path.commonprefix([t, topic])), t))
+        alike.sort(key=lambda t: (-len(os.path.commonpath([t, topic])), t))
         return f"; there is {', '.join(alike[:3])}" if alike else ""
 
     def wait(self, seconds: float) -> None:
