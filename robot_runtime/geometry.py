@@ -149,10 +149,22 @@ def tilt_to_thor_horizon_deg(tilt_rad: float) -> float:
 # --- episode frame --------------------------------------------------------------------------------------------------
 
 
-def gps(start: SE2, pose: SE2) -> Vector:
-    """Habitat's 2-D GPS: ``pose`` in the start frame as [forward, right], metres, float64 of shape (2,)."""
+def gps(start: SE2, pose: SE2, dimensions: int = 2) -> Vector:
+    """Habitat's GPS: ``pose`` in the start frame, metres, float64.
+
+    Args:
+        dimensions: its ``DIMENSIONALITY``. 2: [forward, right]. 3: [right, up, backward], the start frame in Habitat's
+            own axes; up is 0, because the robot stays on its floor.
+    """
     local = pose.relative_to(start)
-    return np.array([local.x_m, -local.y_m])
+    return np.array([local.x_m, -local.y_m] if dimensions == 2 else [-local.y_m, 0.0, -local.x_m])
+
+
+def gps_to_start_frame(gps_m: Vector) -> tuple[float, float]:
+    """Forward and left in the start frame, metres, of a GPS of 2 or 3 dimensions: the way back from :func:`gps`."""
+    if len(gps_m) == 2:
+        return float(gps_m[0]), -float(gps_m[1])
+    return -float(gps_m[2]), -float(gps_m[0])
 
 
 def compass(start: SE2, pose: SE2) -> float:

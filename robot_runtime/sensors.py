@@ -238,11 +238,11 @@ SENSORS: dict[SensorName, Sensor] = {
         value=lambda moment: training_depth(moment.frame.depth_m, moment.task.camera),
     ),
     "gps": Sensor(
-        doc="[forward, right] in the start frame, m",
+        doc="[forward, right] in the start frame, m; with the task's gps_dimensions 3, [right, up, backward]",
         dtype=np.float32,
-        shape=lambda _: (2,),
+        shape=lambda task: (task.gps_dimensions,),
         bounds=lambda _: (-_UNBOUNDED, _UNBOUNDED),
-        value=lambda moment: gps(moment.start, moment.pose).astype(np.float32),
+        value=lambda moment: gps(moment.start, moment.pose, moment.task.gps_dimensions).astype(np.float32),
     ),
     "compass": Sensor(
         doc="heading relative to the start's, rad, counter-clockwise positive, in (-pi, pi]",

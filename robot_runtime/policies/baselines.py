@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from robot_runtime.actions import Action
 from robot_runtime.errors import PolicyError
-from robot_runtime.geometry import wrap_angle
+from robot_runtime.geometry import gps_to_start_frame, wrap_angle
 from robot_runtime.policies.policy import Observation, Policy, World, random_generator
 from robot_runtime.tasks.task import Task
 
@@ -129,8 +129,8 @@ class RandomActions(Policy):
 def offset_to_goal(observation: Observation) -> tuple[float, float]:
     """From the robot to the goal, metres along the **start** frame's forward and left axes.
 
-    ``pointgoal`` is static, polar [rho, azimuth left positive]; ``gps`` is [forward, right]: ``robot_runtime.sensors``.
+    ``pointgoal`` is static, polar [rho, azimuth left positive]: ``robot_runtime.sensors``.
     """
     rho_m, azimuth_rad = (float(value) for value in observation["pointgoal"][:2])
-    forward_m, right_m = (float(value) for value in observation["gps"][:2])
-    return rho_m * math.cos(azimuth_rad) - forward_m, rho_m * math.sin(azimuth_rad) + right_m
+    forward_m, left_m = gps_to_start_frame(observation["gps"])
+    return rho_m * math.cos(azimuth_rad) - forward_m, rho_m * math.sin(azimuth_rad) - left_m

@@ -212,6 +212,7 @@ class Task:
         max_steps, max_seconds: the episode ends when so many actions were made, or with the action during which so many
             seconds had passed on the robot's clock, since it was at the start; None: time does not count.
         control: of the continuous actions; None where there are only ``actions``, which are discrete.
+        gps_dimensions: of the sensor ``gps``, Habitat's ``DIMENSIONALITY``: ``robot_runtime.geometry.gps``.
         source: paper, repository and file that the constants come from.
     """
 
@@ -229,6 +230,7 @@ class Task:
     rearrangement: Rearrangement | None = None
     control: Control | None = None
     max_seconds: float | None = None
+    gps_dimensions: Literal[2, 3] = 2
 
     __pydantic_config__ = config.STRICT
 

@@ -16,7 +16,7 @@ from robot_runtime.actions import Action, Magnitudes
 from robot_runtime.episodes.episode import Episode, Instruction, Question, RearrangedObject
 from robot_runtime.episodes.program import Program
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
-from robot_runtime.geometry import SE2
+from robot_runtime.geometry import SE2, gps, gps_to_start_frame
 from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.objects import ObjectPose
 from robot_runtime.sensors import SENSORS, Changes, ObservationBuilder, check_camera
@@ -130,6 +130,18 @@ def test_signs_from_the_origin(pose: SE2, gps: list[float], compass: float, rho:
     assert abs(math.degrees(azimuth_seen)) == pytest.approx(abs(azimuth_deg), abs=1e-4)
     assert azimuth_seen * azimuth_deg >= 0 or abs(azimuth_deg) == 180
     np.testing.assert_array_equal(observation["pointgoal"], np.array([2.0, 0.0], np.float32))
+
+
+def test_gps_of_three_dimensions_is_the_start_frame_in_habitat_axes():
+    task = replace(make_task("gps"), gps_dimensions=3)
+    seen = ObservationBuilder(task, START, None).build(make_frame(), ROBOT)["gps"]
+    np.testing.assert_allclose(seen, [-1.0, 0.0, -3.0], atol=1e-6)  # 1 m to the left, on the floor, 3 m forward
+    assert SENSORS["gps"].shape(task) == (3,)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+def test_policies_read_either_gps(dimensions: int):
+    assert gps_to_start_frame(gps(START, ROBOT, dimensions)) == pytest.approx((3.0, 1.0))
 
 
 @given(st.floats(-50, 50), st.floats(-50, 50), st.floats(-math.pi, math.pi), st.floats(-20, 20), st.floats(-20, 20))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from robot_runtime.actions import Action
 from robot_runtime.errors import PolicyError
-from robot_runtime.geometry import SE2
+from robot_runtime.geometry import SE2, gps_to_start_frame
 from robot_runtime.policies.classical.grid import Grid
 from robot_runtime.policies.classical.mapping import Mapper
 from robot_runtime.policies.classical.navigation import Navigator
@@ -92,6 +92,5 @@ class Classical(Policy):
 
 
 def pose_in_start_frame(observation: Observation) -> SE2:
-    """GPS [forward, right] and compass (left positive) as a pose: x forward, y left, yaw counter-clockwise."""
-    forward_m, right_m = (float(value) for value in observation["gps"][:2])
-    return SE2(forward_m, -right_m, float(observation["compass"][0]))
+    """GPS and compass (left positive) as a pose: x forward, y left, yaw counter-clockwise."""
+    return SE2(*gps_to_start_frame(observation["gps"]), float(observation["compass"][0]))
