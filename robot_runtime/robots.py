@@ -5,9 +5,18 @@
     name: fake
     driver: drivers.fake.driver.make_robot   # package.module.factory, a RobotFactory
     options: {wall_x_m: 2.0}                 # what the driver's README lists
-    tracker:                                 # optional: who says where objects are, a TrackerFactory
+    tracker:                                 # optional: who says where objects are
       driver: drivers.object_tracker.driver.make_tracker
       options: {port: 7420}
+
+Beside ``tracker`` there may be ``camera``, ``localizer`` (the policy's) and ``referee`` (the scores'). Each names a
+:class:`PartFactory`, which is given the robot as built so far and whose part replaces the driver's own. The same three
+can be chosen when a command starts (:class:`ChosenParts`), by the name of a file in ``launch/cameras/`` or
+``launch/localizers/`` or by its path::
+
+    name: fused-marvelmind
+    driver: robot_runtime.localization.fused.make_localizer
+    options: {absolute: {driver: drivers.marvelmind.driver.make_localizer}}
 """
 
 from __future__ import annotations
@@ -16,13 +25,13 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from robot_runtime import config
 from robot_runtime.episodes.brought import brought_objects
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError
-from robot_runtime.hal import ObjectTracker, Robot
+from robot_runtime.hal import Camera, Device, Localizer, ObjectTracker, Robot
 from robot_runtime.scene import Scene, SceneObject
 from robot_runtime.tasks.task import Task, TrainingCamera
 
@@ -58,11 +67,12 @@ class RobotContext:
 
 
 @dataclass(frozen=True)
-class TrackerPart:
-    """Who says where objects are: dotted name of a :class:`TrackerFactory`, and its own options."""
+class Part:
+    """A part of a robot: dotted name of its :class:`PartFactory`, and its own options; ``name`` is for logs."""
 
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
 
     __pydantic_config__ = config.STRICT
 
@@ -75,22 +85,48 @@ class RobotFile:
         name: of the robot, for logs.
         driver: dotted name of its :class:`RobotFactory`.
         options: the driver's own.
-        tracker: for tasks that move objects; None leaves it to the driver.
+        camera, localizer, referee, tracker: parts in place of the driver's own; None leaves that one to the driver.
     """
 
     name: str
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
-    tracker: TrackerPart | None = None
+    camera: Part | None = None
+    localizer: Part | None = None
+    referee: Part | None = None
+    tracker: Part | None = None
 
     __pydantic_config__ = config.STRICT
 
 
-class TrackerFactory(Protocol):
-    """What ``tracker.driver`` names."""
+@dataclass(frozen=True)
+class ChosenParts:
+    """Parts that are named apart from the robot's file, and go before those in it.
 
-    def __call__(self, robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> ObjectTracker:
-        """The tracker of ``robot``, disconnected. Raises ``ConfigError`` for a bad option."""
+    Each is a preset's name (``launch/cameras/``; ``launch/localizers/`` for the other two), a path ending in
+    ``.yaml``, or None for what the robot's file says.
+    """
+
+    camera: str | None = None
+    localizer: str | None = None
+    referee: str | None = None
+
+
+class PartFactory(Protocol):
+    """What the ``driver`` of a part names."""
+
+    def __call__(self, robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Device:
+        """The part, disconnected: a ``Camera``, ``Localizer`` or ``ObjectTracker``, as the place asks that names it.
+
+        Args:
+            robot: as built so far, in the order camera, localizer, referee, tracker: a localizer may wrap
+                ``robot.odometry`` or look through ``robot.camera``. It is disconnected, and a part that keeps one of
+                its devices connects and closes that with itself.
+            where: as :class:`RobotFactory`'s.
+
+        Raises:
+            ConfigError: for a bad option, or a robot that has not what the part needs.
+        """
         ...
 
 
@@ -110,20 +146,26 @@ class RobotFactory(Protocol):
         ...
 
 
-def read_robot_file(name_or_path: str) -> tuple[Path, RobotFile]:
-    """A robot's YAML file, by preset name or by path ending in ``.yaml``, and its content. Raises ``ConfigError``."""
-    path = config.find_preset("robots", name_or_path)
-    return path, config.load(path, RobotFile)
-
-
-def load_robot(name_or_path: str, context: RobotContext) -> Robot:
-    """The robot of a preset name or YAML file, disconnected.
+def read_robot_file(name_or_path: str, chosen: ChosenParts | None = None) -> tuple[Path, RobotFile]:
+    """A robot's YAML file, by preset name or by path ending in ``.yaml``, and its content with the chosen parts in it.
 
     Raises:
-        ConfigError: no such preset, malformed YAML, a bad option, or a driver that makes no robot.
+        ConfigError: no such file, or one that is not what it should be.
+    """
+    path = config.find_preset("robots", name_or_path)
+    file = config.load(path, RobotFile)
+    parts = {role: config.load(at, Part) for role, at in _chosen_paths(chosen or ChosenParts()).items()}
+    return path, replace(file, **parts)
+
+
+def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | None = None) -> Robot:
+    """The robot of a preset name or YAML file, with the chosen parts, disconnected.
+
+    Raises:
+        ConfigError: no such preset, malformed YAML, a bad option, or a driver that makes no robot or no such part.
         DriverMissing: naming the file, the driver and what to install.
     """
-    path, file = read_robot_file(name_or_path)
+    path, file = read_robot_file(name_or_path, chosen)
     where = f"{path}: field 'driver'"
     factory: RobotFactory = config.resolve(file.driver, where)
     if not callable(factory) or inspect.isclass(factory):
@@ -136,16 +178,51 @@ def load_robot(name_or_path: str, context: RobotContext) -> Robot:
             f"{where}: {file.driver!r} made a {type(robot).__name__}, not a Robot",
             "name the driver's factory function, not one of its parts",
         )
-    return robot if file.tracker is None else replace(robot, tracker=_tracker(path, file.tracker, robot, context))
+    chosen_paths = _chosen_paths(chosen or ChosenParts())
+    for role, kind in _KINDS.items():
+        part: Part | None = getattr(file, role)
+        if part is not None:
+            at = str(chosen_paths.get(role, f"{path}: {role}"))
+            robot = replace(robot, **{role: make_part(part, kind, robot, context, at)})
+    return robot
 
 
-def _tracker(path: Path, part: TrackerPart, robot: Robot, context: RobotContext) -> ObjectTracker:
-    where = f"{path}: field 'tracker.driver'"
-    factory: TrackerFactory = config.resolve(part.driver, where)
+_KINDS: dict[str, type[Device]] = {
+    "camera": Camera,
+    "localizer": Localizer,
+    "referee": Localizer,
+    "tracker": ObjectTracker,
+}
+"""The parts that a robot's file may name, in the order in which they are made."""
+
+D = TypeVar("D", bound=Device)
+
+
+def make_part(part: Part, kind: type[D], robot: Robot, context: RobotContext, where: str) -> D:
+    """What a part's factory makes, for a place that takes a ``kind``; also for parts that are made of parts.
+
+    Args:
+        where: file, and field if it is not the whole file, that ``part`` comes from: ``"my.yaml: tracker"``.
+
+    Raises:
+        ConfigError: a bad option, or a driver that makes something else. DriverMissing: naming what to install.
+    """
+    at = f"{where}: field 'driver'"
+    factory: PartFactory = config.resolve(part.driver, at)
     makes = callable(factory) and not inspect.isclass(factory)
-    made = factory(robot, context, part.options, f"{path}: tracker.options") if makes else None
-    if not isinstance(made, ObjectTracker):
+    made = factory(robot, context, part.options, f"{where}: options") if makes else None
+    if not isinstance(made, kind):
         raise ConfigError(
-            f"{where}: {part.driver!r} makes no tracker", "name a tracker's factory function, not one of its parts"
+            f"{at}: {part.driver!r} makes no {kind.__name__}", "name a part's factory function, not one of its classes"
         )
     return made
+
+
+def _chosen_paths(chosen: ChosenParts) -> dict[str, Path]:
+    """The files of those parts that are chosen, by role."""
+    folders = {"camera": "cameras", "localizer": "localizers", "referee": "localizers"}
+    return {
+        role: config.find_preset(folder, name)
+        for role, folder in folders.items()
+        if (name := getattr(chosen, role)) is not None
+    }

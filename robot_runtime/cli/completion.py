@@ -12,6 +12,20 @@ def robots(incomplete: str) -> list[str]:
     return _starting(incomplete, (name for name, _ in config.presets("robots")))
 
 
+def cameras(incomplete: str) -> list[str]:
+    """Camera presets."""
+    from robot_runtime import config
+
+    return _starting(incomplete, (name for name, _ in config.presets("cameras")))
+
+
+def localizers(incomplete: str) -> list[str]:
+    """Localizer presets, for the policy and for the referee."""
+    from robot_runtime import config
+
+    return _starting(incomplete, (name for name, _ in config.presets("localizers")))
+
+
 def tasks(incomplete: str) -> list[str]:
     """Task presets."""
     from robot_runtime import config

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion
+from robot_runtime.cli import completion, options
 from robot_runtime.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, RuntimeFault
 
@@ -59,12 +59,11 @@ def default_agent(task: str) -> str:
 
 
 def run(
-    robot: Annotated[
-        str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
-    ] = "sim",
-    scene: Annotated[
-        str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
-    ] = "apartment",
+    robot: options.Robot = "sim",
+    camera: options.Camera = None,
+    localizer: options.Localizer = None,
+    referee: options.Referee = None,
+    scene: options.Scene = "apartment",
     task: Annotated[
         str | None,
         typer.Option(
@@ -114,7 +113,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, agent and simulated noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
-    real_time: Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")] = False,
+    real_time: options.RealTime = False,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
@@ -124,7 +123,7 @@ def run(
     from robot_runtime.env import Env
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.records import Subscriber
-    from robot_runtime.robots import RobotContext, load_robot, read_robot_file
+    from robot_runtime.robots import ChosenParts, RobotContext, load_robot, read_robot_file
     from robot_runtime.runtime import check_policy, run_episode
     from robot_runtime.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task, with_sensors
@@ -144,10 +143,11 @@ def run(
             episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
         )
         folder = log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
-        _, robot_file = read_robot_file(robot)
+        parts = ChosenParts(camera, localizer, referee)
+        _, robot_file = read_robot_file(robot, parts)
         context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
 
-        connected = stack.enter_context(load_robot(robot, context))
+        connected = stack.enter_context(load_robot(robot, context, parts))
         recorder = Recorder(folder)
         stack.callback(recorder.close)
         # Last in, first out: whatever happens, the user learns where the logs are after they were closed.

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli import completion
+from robot_runtime.cli import completion, options
 from robot_runtime.errors import ConfigError
 
 TOKEN_VARIABLE = "ROBOT_RUNTIME_TOKEN"
@@ -49,12 +49,11 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def robothor(
-    robot: Annotated[
-        str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
-    ] = "sim",
-    scene: Annotated[
-        str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
-    ] = "apartment",
+    robot: options.Robot = "sim",
+    camera: options.Camera = None,
+    localizer: options.Localizer = None,
+    referee: options.Referee = None,
+    scene: options.Scene = "apartment",
     task: Annotated[
         str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)
     ] = "objectnav_robothor2021",
@@ -67,7 +66,7 @@ def robothor(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-CLIENT-TASK.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
-    real_time: Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")] = False,
+    real_time: options.RealTime = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 9200,
     token: Annotated[
@@ -82,7 +81,7 @@ def robothor(
     from robot_runtime.cli.run import choose_episodes, log_folder
     from robot_runtime.cli.score import print_scores
     from robot_runtime.recording.writer import Recorder
-    from robot_runtime.robots import RobotContext, load_robot, read_robot_file
+    from robot_runtime.robots import ChosenParts, RobotContext, load_robot, read_robot_file
     from robot_runtime.scene import find_scene, load_scene
     from robot_runtime.servers.robothor import AGENT_NAME, RobothorServer
     from robot_runtime.tasks.task import load_task
@@ -93,11 +92,12 @@ def robothor(
     chosen_scene = load_scene(find_scene(scene))
     chosen = choose_episodes(episodes, count, seed, chosen_task, chosen_scene, None)
     folder = log_folder(out, overwrite, AGENT_NAME, chosen_task.name)
-    _, robot_file = read_robot_file(robot)
+    parts = ChosenParts(camera, localizer, referee)
+    _, robot_file = read_robot_file(robot, parts)
 
     with ExitStack() as stack:
         connected = stack.enter_context(
-            load_robot(robot, RobotContext.of(chosen_task, chosen_scene, chosen, seed, real_time))
+            load_robot(robot, RobotContext.of(chosen_task, chosen_scene, chosen, seed, real_time), parts)
         )
         recorder = Recorder(folder)
         stack.callback(recorder.close)

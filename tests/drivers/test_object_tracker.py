@@ -225,5 +225,5 @@ def test_a_robots_file_names_its_tracker(tmp_path: Path) -> None:
     assert isinstance(robot.tracker, UdpObjectTracker)
     assert robot.tracker in robot.devices
     file.write_text(text.format("driver.UdpObjectTracker"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"field 'tracker\.driver': .* makes no tracker"):
+    with pytest.raises(ConfigError, match=r"tracker: field 'driver': .* makes no ObjectTracker"):
         load_robot(str(file), RobotContext(scene(), None, seed=0))

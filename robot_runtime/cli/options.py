@@ -1,0 +1,48 @@
+"""Options that several commands have, declared once: a command names the type and gives a default.
+
+::
+
+    def run(robot: Robot = "sim", camera: Camera = None, ...) -> None:
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from robot_runtime.cli import completion
+
+Robot = Annotated[
+    str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
+]
+
+Scene = Annotated[
+    str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
+]
+
+Camera = Annotated[
+    str | None,
+    typer.Option(
+        help="Camera preset (launch/cameras) or YAML file. Default: the robot's own.",
+        autocompletion=completion.cameras,
+    ),
+]
+
+Localizer = Annotated[
+    str | None,
+    typer.Option(
+        help="Localizer preset (launch/localizers) or YAML file, for the policy. Default: the robot's own.",
+        autocompletion=completion.localizers,
+    ),
+]
+
+Referee = Annotated[
+    str | None,
+    typer.Option(
+        help="Localizer preset or YAML file, for the scores. Default: the robot's own.",
+        autocompletion=completion.localizers,
+    ),
+]
+
+RealTime = Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")]
