@@ -1,0 +1,104 @@
+"""The calibration of an RGB-D camera: two lenses, how they sit to each other, what one count of depth is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime import config
+from robot_runtime.errors import ConfigError
+from robot_runtime.imaging.lens import Lens
+
+Matrix = NDArray[np.float64]
+Row = tuple[float, float, float, float]
+
+ORTHONORMAL = 1e-3
+"""How far a rotation's columns may be from length 1 and right angles; factory calibrations are single precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class RgbdCalibration:
+    """What turns a pair of raw images into metric ones.
+
+    Attributes:
+        color, depth: the lenses, in the modes that the pair was taken with. Depth is measured along the optical axis.
+        color_from_depth: float64 (4, 4), takes points of the depth sensor's optical frame to the colour sensor's, m.
+        depth_unit_m: what one count of depth is.
+        serial: of the device; empty where it has none.
+        source: who measured it: ``factory``, ``nominal``, ``simulation``, or the file that a calibration wrote.
+    """
+
+    color: Lens
+    depth: Lens
+    color_from_depth: Matrix
+    depth_unit_m: float
+    serial: str
+    source: str
+
+    def __post_init__(self) -> None:
+        matrix = np.array(self.color_from_depth, np.float64)
+        if matrix.shape != (4, 4) or not np.isfinite(matrix).all():
+            raise ValueError(f"color_from_depth must be 4x4 finite numbers, got {self.color_from_depth!r}")
+        rotation = matrix[:3, :3]
+        skew = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
+        if skew > ORTHONORMAL or np.linalg.det(rotation) < 0 or (matrix[3] != (0, 0, 0, 1)).any():
+            raise ValueError("color_from_depth must be a rotation and a translation, its last row 0 0 0 1")
+        if not 0 < self.depth_unit_m < 1:
+            raise ValueError(f"depth_unit_m must lie between 0 and 1, got {self.depth_unit_m}")
+        matrix.flags.writeable = False
+        object.__setattr__(self, "color_from_depth", matrix)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RgbdCalibration) and self.to_document() == other.to_document()
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of every number in it, 64 hexadecimal digits: the same for the same geometry of the same device."""
+        document = {key: value for key, value in self.to_document().items() if key != "source"}
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+    def to_document(self) -> dict[str, Any]:
+        """As mappings, lists and numbers, for YAML; :meth:`from_document` is the inverse."""
+        rows = tuple(tuple(float(value) for value in row) for row in self.color_from_depth)
+        fields = _Document(self.color, self.depth, rows, self.depth_unit_m, self.serial, self.source)  # type: ignore[arg-type]
+        document: dict[str, Any] = config.unparse(fields)
+        return document
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], where: str) -> RgbdCalibration:
+        """What :meth:`to_document` wrote. Raises ``ConfigError`` naming ``where`` and the field."""
+        fields = config.parse(document, _Document, where)
+        try:
+            return cls(
+                fields.color,
+                fields.depth,
+                np.array(fields.color_from_depth),
+                fields.depth_unit_m,
+                fields.serial,
+                fields.source,
+            )
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}", "calibrate again, or mend the file") from error
+
+
+@dataclass(frozen=True)
+class _Document:
+    """The calibration as it stands in a file: the matrix by rows."""
+
+    color: Lens
+    depth: Lens
+    color_from_depth: tuple[Row, Row, Row, Row]
+    depth_unit_m: float
+    serial: str
+    source: str
+
+    __pydantic_config__ = config.STRICT
