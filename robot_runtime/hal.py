@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, Flag
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,9 @@ from robot_runtime.clock import Clock
 from robot_runtime.errors import DeviceFault, InvalidCommand
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import Grab, ObjectPose, ObjectSource, TrackedObjects
+
+if TYPE_CHECKING:
+    from robot_runtime.simulation import Simulation
 
 
 class Zone(Flag):
@@ -434,6 +438,7 @@ class Robot:
         localizer: the pose that the policy is given.
         referee: the pose that scores are computed from; may be the same object.
         manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
+        simulation: what emulated devices plug into; None on a robot that is not simulated in this process.
     """
 
     name: str
@@ -446,12 +451,13 @@ class Robot:
     placer: Placer
     manipulator: Manipulator | None = None
     tracker: ObjectTracker | None = None
+    simulation: Simulation | None = None
 
     @property
     def devices(self) -> tuple[Device, ...]:
         """The distinct devices, in the order in which they are connected."""
         always = (self.base, self.head, self.camera, self.localizer, self.referee)
-        present = [device for device in (self.manipulator, self.tracker) if device is not None]
+        present = [device for device in (self.manipulator, self.tracker, self.simulation) if device is not None]
         return tuple(dict.fromkeys((*always, *present)))
 
     def connect(self) -> None:
