@@ -27,12 +27,7 @@ from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policies.policy import Observation
 from robot_runtime.tasks import rearrangement
-from robot_runtime.tasks.task import SensorName, Task
-
-HFOV_TOLERANCE_DEG = 0.5
-"""Half a degree of field of view moves a pixel at the image's edge by 2 of 320."""
-
-HEIGHT_TOLERANCE_M = 0.02
+from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, SensorName, Task
 
 MAX_TOKENS = 200
 """Of an instruction or a question: R2R-CE's preprocessed files pad to it."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.commands import Decision
-from robot_runtime.episodes.episode import Episode
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import ObjectPose
-from robot_runtime.scene import Scene
 from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:  # a learned policy decides without them, and is ready sooner without the libraries that they need
+    from robot_runtime.episodes.episode import Episode
+    from robot_runtime.scene import Scene
 
 Observation = dict[str, NDArray[Any]]
 """Sensor name -> array; keys, shapes, dtypes and frames are documented in ``robot_runtime.sensors``."""

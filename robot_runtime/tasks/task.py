@@ -56,6 +56,11 @@ GOAL_SENSORS: dict[SensorName, TaskKind] = {
 
 SENSOR_NAMES: tuple[SensorName, ...] = get_args(SensorName)
 
+HFOV_TOLERANCE_DEG = 0.5
+"""Half a degree of field of view moves a pixel at the image's edge by 2 of 320."""
+
+HEIGHT_TOLERANCE_M = 0.02
+
 
 @dataclass(frozen=True)
 class TrainingCamera:

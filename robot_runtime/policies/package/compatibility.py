@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from robot_runtime.actions import Action
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies.package.manifest import Manifest
-from robot_runtime.sensors import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG
-from robot_runtime.tasks.task import Task
+from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
 
 TILT_TOLERANCE_DEG = 1.0
 """20 degrees cost a policy most of its success; of one degree nothing is measurable."""
