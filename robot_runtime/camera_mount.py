@@ -10,6 +10,8 @@
     color:                           # camera_link -> colour sensor; what the camera's own driver publishes
       xyz_m: [0.0, 0.0, 0.0]
       rpy_deg: [0.0, 0.0, 0.0]
+
+A calibrated mount has the stamp of :mod:`robot_runtime.calibration_file` besides.
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime import config
+from robot_runtime.calibration_file import Stamp, check_if_stamped
 from robot_runtime.geometry import SE2
 
 Point3 = tuple[float, float, float]
 Matrix = NDArray[np.float64]
+
+EXTRINSICS = "extrinsics"
+"""The kind of calibration that finds a mount."""
 
 OPTICAL_RPY_RAD = (-math.pi / 2, 0.0, -math.pi / 2)
 """From a sensor's body frame (x forward) to its optical frame (z forward, x right), REP 103."""
@@ -51,14 +57,14 @@ class CameraMount:
     """The chain from the floor below the robot to the colour camera; the module's docstring has the file.
 
     Attributes:
-        calibration: who measured it, when and how well; free words, for the reader.
+        calibration: who measured it, when and how well, where ``robot-runtime calibrate extrinsics`` wrote it.
     """
 
     pan_joint_m: Point3
     tilt_joint_m: Point3 = (0.0, 0.0, 0.0)
     camera: Offset = field(default_factory=Offset)
     color: Offset = field(default_factory=Offset)
-    calibration: dict[str, str | float] = field(default_factory=dict)
+    calibration: Stamp | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -80,9 +86,19 @@ class CameraMount:
         return float(self.sensor(SE2(), 0.0, 0.0)[2, 3])
 
 
-def load_mount(path: Path) -> CameraMount:
-    """The mount in a YAML file. Raises ``ConfigError``, naming file and field."""
-    return config.load(path, CameraMount)
+def load_mount(path: Path, robot: str | None = None) -> CameraMount:
+    """The mount in a YAML file.
+
+    Args:
+        robot: whose mount a calibrated one must be; None if it is not known.
+
+    Raises:
+        ConfigError: naming file and field.
+        CalibrationError: a calibrated mount that was changed, is another robot's, or is too old.
+    """
+    document = config.read_yaml(path)
+    check_if_stamped(path, document, EXTRINSICS, robot)
+    return config.parse(document, CameraMount, str(path))
 
 
 def opengl_rotation(sensor: Matrix) -> Matrix:

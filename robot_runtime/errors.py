@@ -42,6 +42,26 @@ class DriverMissing(ConfigError):
     """The YAML names a driver whose module or optional dependency cannot be imported."""
 
 
+class CalibrationError(ConfigError):
+    """A calibration file is no calibration, or of another kind."""
+
+
+class AlteredCalibration(CalibrationError):
+    """A calibration file is not as it was written."""
+
+
+class ForeignCalibration(CalibrationError):
+    """A calibration belongs to another robot, or to another device than the robot has."""
+
+
+class ExpiredCalibration(CalibrationError):
+    """A calibration is older than it may be."""
+
+
+class CalibrationFailed(RuntimeFault):
+    """A calibration cannot be solved from what was captured, or fails on captures that it was not solved from."""
+
+
 class RenderingUnavailable(RuntimeFault):
     """Neither EGL nor OSMesa can make an OpenGL context."""
 

@@ -32,7 +32,7 @@ from robot_runtime.scoring import bench as score_bench
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
 
-_GROUPS = ("scene", "episodes", "policy", "serve", "bench")
+_GROUPS = ("scene", "episodes", "policy", "serve", "calibrate", "bench")
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -65,6 +65,11 @@ def build_app() -> TyperGroup:
         ),
         "serve": typer.Typer(
             help="Let other software's clients drive the robot.", no_args_is_help=True, rich_markup_mode=None
+        ),
+        "calibrate": typer.Typer(
+            help="Measure what a robot and its camera really are, and write it to a file.",
+            no_args_is_help=True,
+            rich_markup_mode=None,
         ),
         "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
     }

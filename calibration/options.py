@@ -1,0 +1,62 @@
+"""What every ``robot-runtime calibrate`` command has: its options, the robot that they name, and its last words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibration.guide import Guide
+from calibration.procedure import Procedure, calibrate
+from robot_runtime.calibration_file import CalibrationFile
+from robot_runtime.cli.console import console
+from robot_runtime.errors import ConfigError
+from robot_runtime.robots import ChosenParts, RobotContext, load_robot
+from robot_runtime.scene import find_scene, load_scene
+
+Out = Annotated[Path, typer.Option(help="File to write.")]
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file.")]
+
+View = Annotated[
+    Path | None, typer.Option(help="Folder for live pictures, coverage and plots of the result; kept up to date.")
+]
+
+Seed = Annotated[int, typer.Option(min=0, help="Of a simulated robot's noise and of what is moved before its camera.")]
+
+ValidDays = Annotated[float, typer.Option(help="Days after which the file is refused.")]
+
+VALID_DAYS = 180.0
+
+
+def run_calibration(
+    procedure: Procedure[Any, Any],
+    robot: str,
+    chosen: ChosenParts,
+    scene: str,
+    seed: int,
+    out: Path,
+    overwrite: bool,
+    view: Path | None,
+    valid_days: float,
+) -> CalibrationFile:
+    """Carry out a calibration on the robot that the options name, and say what came of it.
+
+    Raises:
+        ConfigError: a bad option. CalibrationFailed: see ``calibrate``. RuntimeFault: whatever a device has.
+    """
+    if out.exists() and not overwrite:
+        raise ConfigError(f"{out}: is there already", "choose another --out, or add --overwrite")
+    if not valid_days > 0:
+        raise ConfigError(f"--valid-days {valid_days} is not positive", "give days, such as 180")
+    context = RobotContext(load_scene(find_scene(scene)), None, seed)
+    with load_robot(robot, context, chosen) as connected:
+        guide = Guide(console, view, attended=connected.simulation is None)
+        file = calibrate(procedure, connected, guide, out, valid_days)
+    stamp = file.stamp
+    for title, figures in (("residuals", stamp.residuals), ("held out", stamp.held_out)):
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
+        console.print(f"{title:10} {shown}", soft_wrap=True, markup=False)
+    console.print(f"{out}: {stamp.kind} of robot {stamp.robot!r}, valid for {stamp.valid_days:g} days", soft_wrap=True)
+    return file
