@@ -1,0 +1,287 @@
+"""Which transform takes a beacon system's frame to the scene's map, from positions known in both.
+
+The positions come from a short guided drive (the robot starts on a known pose of the map, and its odometry says where
+it was whenever the source measured) or from surveyed points on which the robot stood. Either way::
+
+    map_from_source · z_i  =  p_i + R(yaw_i) · lever
+
+with the position z of the source's mark (hedgehog, tag), the robot's pose (p, yaw) in the map, and where in base_link
+the mark sits. Written with the rotation's cosine and sine as two free numbers, these equations are linear, and the
+length of (cosine, sine) is the frame's scale. Outliers are left out by consensus (Fischler and Bolles 1981); what
+remains is refined as a proper motion of the plane.
+
+A frame that is mirrored or in millimetres cannot be mended by such a motion. It is recognised, because it fits as soon
+as it is mirrored or its scale is free, and named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.geometry import SE2
+
+MIN_SAMPLES = 8
+MIN_SPREAD_M = 0.25
+"""Standard deviation of the positions along their longest axis: over less, 2 cm of noise turn the frame by degrees."""
+MIN_TURN_RAD = math.radians(60)
+"""How far apart headings must be for the mark's place on the robot to be solved for."""
+SCALE_TOLERANCE = 0.05
+INLIER_M = 0.10
+"""Five times the noise of ultrasonic beacons."""
+MAX_RMS_M = 0.05
+"""Worse than that, the two sets of positions do not tell of one motion."""
+
+_TRIALS = 100
+_MOST = 0.6
+"""Fraction of the positions that must agree; a moved anchor or a jump takes fewer with it."""
+_HELD_BACK = 4
+"""Every fourth sample verifies the result instead of making it."""
+
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One instant: where the source saw its mark, and where the robot was.
+
+    Attributes:
+        x_m, y_m: in the source's frame. robot: base_link in map at that instant.
+        yaw_rad: the heading that the source gave; None if it gave none.
+    """
+
+    x_m: float
+    y_m: float
+    robot: SE2
+    yaw_rad: float | None = None
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What :func:`solve_alignment` found.
+
+    Attributes:
+        map_from_source: takes the source's frame to ``map``.
+        lever_m: the mark in base_link, forward and left.
+        yaw_offset_rad: what must be added to the source's heading, beside the frame's own turn, to get the robot's;
+            None if the source gave none.
+        rms_m, max_m: between aligned and known positions, over the ``samples`` that were used; ``outliers`` were not.
+        verified_rms_m: over the samples that were held back, without their outliers.
+    """
+
+    map_from_source: SE2
+    lever_m: tuple[float, float]
+    yaw_offset_rad: float | None
+    rms_m: float
+    max_m: float
+    verified_rms_m: float
+    samples: int
+    outliers: int
+
+
+def solve_alignment(samples: Sequence[Sample], lever_m: tuple[float, float] | None = (0.0, 0.0)) -> Alignment:
+    """The motion of the plane that explains ``samples``, verified on every fourth of them.
+
+    Args:
+        samples: in any order; see :data:`MIN_SAMPLES` and :data:`MIN_SPREAD_M`.
+        lever_m: where the mark sits in base_link; None to solve for it, too, for which the robot must have turned by
+            :data:`MIN_TURN_RAD`.
+
+    Raises:
+        CalibrationFailed: too few samples or too little motion to solve it from; a frame that is mirrored or has another
+            unit; positions that no motion explains. The message has the numbers.
+    """
+    equations = _Equations.of(samples, lever_m)
+    equations.check_motion()
+    fits = equations.consensus()
+    held = np.arange(len(samples)) % _HELD_BACK == _HELD_BACK - 1
+    used = fits & ~held
+    if np.count_nonzero(fits) < _MOST * len(samples):
+        raise _no_motion(equations)
+    scale = equations.select(used).scale()
+    if abs(scale - 1) > SCALE_TOLERANCE:
+        raise _wrong_scale(scale)
+
+    solution = equations.select(used).motion()
+    errors_m = equations.errors_m(solution)
+    rms_m, verified_rms_m = _rms(errors_m[used]), _rms(errors_m[held & fits])
+    if max(rms_m, verified_rms_m) > MAX_RMS_M:
+        raise CalibrationFailed(
+            f"alignment: known and measured positions differ by {rms_m:.3f} m rms, those held back by "
+            f"{verified_rms_m:.3f} m; {MAX_RMS_M:g} m is allowed",
+            "check that the robot began on the pose that was named and did not slip, keep the beacons in sight, and "
+            "repeat the drive",
+        )
+    yaw_rad = math.atan2(solution[1], solution[0])
+    solved = [float(value) for value in solution]
+    return Alignment(
+        map_from_source=SE2(solved[2], solved[3], yaw_rad),
+        lever_m=lever_m or (solved[4], solved[5]),
+        yaw_offset_rad=_yaw_offset([sample for sample, good in zip(samples, used, strict=True) if good], yaw_rad),
+        rms_m=rms_m,
+        max_m=float(errors_m[used].max()),
+        verified_rms_m=verified_rms_m,
+        samples=int(np.count_nonzero(used)),
+        outliers=int(np.count_nonzero(~fits)),
+    )
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """Two rows for each sample: ``design @ (cosine, sine, x, y[, lever forward, lever left]) = known``."""
+
+    source: Rows
+    robot: Rows
+    design: Rows
+    known: Rows
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], lever_m: tuple[float, float] | None) -> _Equations:
+        source = np.array([(s.x_m, s.y_m) for s in samples], np.float64).reshape(-1, 2)
+        robot = np.array([(s.robot.x_m, s.robot.y_m, s.robot.yaw_rad) for s in samples], np.float64).reshape(-1, 3)
+        return cls._from_arrays(source, robot, lever_m)
+
+    @classmethod
+    def _from_arrays(cls, source: Rows, robot: Rows, lever_m: tuple[float, float] | None) -> _Equations:
+        (x, y), (c, s) = source.T, (np.cos(robot[:, 2]), np.sin(robot[:, 2]))
+        one, zero = np.ones_like(x), np.zeros_like(x)
+        columns = [(x, y), (-y, x), (one, zero), (zero, one)]
+        known = robot[:, :2]
+        if lever_m is None:
+            columns += [(-c, -s), (s, -c)]
+        else:
+            forward_m, left_m = lever_m
+            known = known + np.stack((c * forward_m - s * left_m, s * forward_m + c * left_m), -1)
+        design = np.stack([np.stack(pair, -1).ravel() for pair in columns], -1)
+        return cls(source, robot, design, known.ravel())
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def solves_lever(self) -> bool:
+        return bool(self.design.shape[1] == 6)
+
+    def select(self, chosen: NDArray[Any]) -> _Equations:
+        """The equations of some samples, by mask or index."""
+        design, known = self.design.reshape(len(self), 2, -1)[chosen], self.known.reshape(len(self), 2)[chosen]
+        return _Equations(self.source[chosen], self.robot[chosen], design.reshape(-1, design.shape[-1]), known.ravel())
+
+    def mirrored(self) -> _Equations:
+        """The same with the source's y axis the other way."""
+        design = self.design.copy()
+        # The columns of cosine and sine are (x, y) and (-y, x); with -y for y they are (x, -y) and (y, x).
+        design[:, :2] *= np.array([[1, -1], [-1, 1]] * len(self))
+        return _Equations(self.source * (1, -1), self.robot, design, self.known)
+
+    def free(self) -> Rows:
+        """Least squares with the length of (cosine, sine) free."""
+        return np.asarray(np.linalg.lstsq(self.design, self.known, rcond=None)[0])
+
+    def scale(self) -> float:
+        solution = self.free()
+        return math.hypot(solution[0], solution[1])
+
+    def motion(self) -> Rows:
+        """Least squares with (cosine, sine) of length 1."""
+
+        def coefficients(parameters: Rows) -> Rows:
+            return np.concatenate(([math.cos(parameters[0]), math.sin(parameters[0])], parameters[1:]))
+
+        start = self.free()
+        first = np.concatenate(([math.atan2(start[1], start[0])], start[2:]))
+        found = least_squares(lambda parameters: self.design @ coefficients(parameters) - self.known, first)
+        return coefficients(found.x)
+
+    def errors_m(self, solution: Rows) -> Rows:
+        """Distance between aligned and known position of each sample."""
+        off = self.design @ solution - self.known
+        return np.asarray(np.hypot(off[0::2], off[1::2]))
+
+    def consensus(self) -> NDArray[np.bool_]:
+        """The most samples that one solution, of any scale, brings within :data:`INLIER_M`."""
+        random = np.random.default_rng(0)
+        least = 3 if self.solves_lever else 2
+        best = np.zeros(len(self), np.bool_)
+        for _ in range(_TRIALS):
+            chosen = random.choice(len(self), least, replace=False)
+            fits = self.errors_m(self.select(chosen).free()) < INLIER_M
+            if np.count_nonzero(fits) > np.count_nonzero(best):
+                best = fits
+        # Two noisy positions point a little wrong; those that they found point better.
+        return self.errors_m(self.select(best).free()) < INLIER_M
+
+    def check_motion(self) -> None:
+        if len(self) < MIN_SAMPLES:
+            raise CalibrationFailed(
+                f"alignment: {len(self)} positions are known in both frames, {MIN_SAMPLES} are needed",
+                "drive longer, or visit more surveyed points",
+            )
+        if not (np.isfinite(self.source).all() and np.isfinite(self.robot).all()):
+            raise CalibrationFailed("alignment: a position is not finite", "leave out samples without a fix")
+        spread_m = float(np.sqrt(np.linalg.eigvalsh(np.cov(self.robot[:, :2].T)).max()))
+        if spread_m < MIN_SPREAD_M:
+            raise CalibrationFailed(
+                f"alignment: the robot's positions spread by {spread_m:.2f} m only, {MIN_SPREAD_M:g} m are needed to "
+                "tell how the frames are turned",
+                "drive an L of a metre or more each way",
+            )
+        headings = np.exp(1j * self.robot[:, 2])
+        turned_rad = (
+            float(np.ptp(np.angle(headings * np.conj(headings.mean())))) if abs(headings.mean()) > 1e-9 else math.pi
+        )
+        if self.solves_lever and turned_rad < MIN_TURN_RAD:
+            raise CalibrationFailed(
+                f"alignment: the robot turned by {math.degrees(turned_rad):.0f}° only, "
+                f"{math.degrees(MIN_TURN_RAD):.0f}° are needed to tell where on it the mark sits",
+                "turn on the way, or state where the mark sits",
+            )
+
+
+def _no_motion(equations: _Equations) -> CalibrationFailed:
+    """Why no motion explains the positions."""
+    if np.count_nonzero(equations.mirrored().consensus()) >= _MOST * len(equations):
+        return CalibrationFailed(
+            "alignment: the source's frame is mirrored: its positions fit only with one axis the other way",
+            "swap two of the system's axes, or enter its beacons as seen from above, with y to the left of x",
+        )
+    fits = np.count_nonzero(equations.consensus())
+    return CalibrationFailed(
+        f"alignment: only {fits} of {len(equations)} positions agree with one motion of the plane to {INLIER_M:g} m",
+        "an anchor moved, the robot slipped or was started elsewhere than named, or the source jumps: repeat the drive "
+        "in sight of the beacons",
+    )
+
+
+def _wrong_scale(scale: float) -> CalibrationFailed:
+    unit = {-3: "millimetres", -2: "centimetres"}.get(round(math.log10(scale)) if scale > 0 else 0)
+    guess = f"it seems to be in {unit}" if unit else "its beacons' positions were entered wrong, or the wheels' size is"
+    return CalibrationFailed(
+        f"alignment: one unit of the source's frame is {scale:.4g} m: {guess}",
+        "correct the source's unit or its map of beacons, then repeat",
+    )
+
+
+def _yaw_offset(samples: Sequence[Sample], frame_yaw_rad: float) -> float | None:
+    """Circular mean of what lies between the source's headings and the robot's."""
+    off = [s.robot.yaw_rad - frame_yaw_rad - s.yaw_rad for s in samples if s.yaw_rad is not None]
+    if not off:
+        return None
+    mean = np.exp(1j * np.array(off)).mean()
+    if abs(mean) < 0.9:
+        raise CalibrationFailed(
+            "alignment: the source's heading does not turn with the robot's",
+            "check which way its angles run and how its pair of beacons is mounted",
+        )
+    return float(np.angle(mean))
+
+
+def _rms(errors_m: Rows) -> float:
+    return float(np.sqrt(np.mean(errors_m**2))) if errors_m.size else math.inf
