@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.fake.device import FakeDevice
-from drivers.fake.faults import LostFrames, Script
+from drivers.fake.faults import LostFrames
 from drivers.fake.truth import Truth
 from robot_runtime.clock import SimulatedClock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.faults import Script
 from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import Camera, CameraInfo, RgbdFrame
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from drivers.fake.faults import RefusedConnection, Script
+from drivers.fake.faults import RefusedConnection
 from robot_runtime.clock import SimulatedClock
 from robot_runtime.errors import DeviceFault, NotConnected
+from robot_runtime.faults import Script
 from robot_runtime.hal import Device
 
 

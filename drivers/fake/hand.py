@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from drivers.fake.device import FakeDevice
-from drivers.fake.faults import Script
 from drivers.fake.truth import Truth
 from robot_runtime.clock import SimulatedClock
 from robot_runtime.errors import EpisodeError, InvalidCommand
+from robot_runtime.faults import Script
 from robot_runtime.geometry import optical_axes
 from robot_runtime.hal import CameraInfo, Manipulator, ObjectTracker, TrackerInfo
 from robot_runtime.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from drivers.fake.device import FakeDevice
-from drivers.fake.faults import Script, StuckHead
+from drivers.fake.faults import StuckHead
 from drivers.fake.truth import Truth
 from robot_runtime.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
+from robot_runtime.faults import Script
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.streams import fresh
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from drivers.fake.device import FakeDevice
-from drivers.fake.faults import DroppedPoses, LatePoses, LostTracking, Script
+from drivers.fake.faults import DroppedPoses, LatePoses, LostTracking
 from drivers.fake.truth import Truth
 from robot_runtime.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.faults import Script
 from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.localization.history import PoseHistory, pose_at
 
