@@ -450,10 +450,11 @@ class CameraConformance(Harness):
 
 
 class LocalizerConformance(Harness):
-    """``hal.Localizer``, for the policy's and for the referee."""
+    """``hal.Localizer``, for the policy's, the referee and the base's odometry."""
 
     def _localizers(self, robot: Robot) -> tuple[Localizer, ...]:
-        return tuple(dict.fromkeys((robot.localizer, robot.referee)))
+        odometry = () if robot.odometry is None else (robot.odometry,)
+        return tuple(dict.fromkeys((robot.localizer, robot.referee, *odometry)))
 
     def test_localizer_info_is_sane_while_disconnected(self) -> None:
         robot = self.make_robot()
@@ -477,7 +478,11 @@ class LocalizerConformance(Harness):
                 check(estimate.status is PoseStatus.OK, "a robot at rest is not lost", estimate)
                 cov = estimate.covariance
                 check(cov.shape == (3, 3) and cov.dtype == np.float64, "covariance is float64 (3, 3)", cov)
-                check(bool(np.allclose(cov, cov.T) and (np.linalg.eigvalsh(cov) >= -1e-9).all()), "it is a covariance")
+                known = cov if np.isfinite(cov[2, 2]) else cov[:2, :2]  # some know the position only
+                check(
+                    bool(np.allclose(known, known.T) and (np.linalg.eigvalsh(known) >= -1e-9).all()),
+                    "it is a covariance",
+                )
                 with refused(StaleData, "a pose older than max_age_s raises StaleData"):
                     localizer.latest(max_age_s=-1.0)
 
@@ -513,6 +518,29 @@ class LocalizerConformance(Harness):
                     poses,
                 )
 
+    def test_localizer_hands_out_every_arrival_once(self) -> None:
+        with self.connected() as robot:
+            for localizer in self._localizers(robot):
+                mark = localizer.arrivals().mark
+                robot.clock.sleep(1.0)
+                first, again = localizer.arrivals(mark), localizer.arrivals(mark)
+                check(len(first.estimates) >= 2, "what arrived in a second is handed out", len(first.estimates))
+                check(not first.restarted, "a source at work has not forgotten anything", localizer.info)
+                check(
+                    first.estimates == again.estimates[: len(first.estimates)],
+                    "reading takes nothing away",
+                    localizer.info,
+                )
+                after = localizer.arrivals(again.mark)
+                both = [estimate.stamp_ns for estimate in (*again.estimates, *after.estimates)]
+                check(len(set(both)) == len(both), "nothing is handed out twice", both)
+                check(
+                    all(estimate.frame == localizer.info.frame for estimate in first.estimates),
+                    "arrivals are in the localizer's frame",
+                    localizer.info,
+                )
+                check(localizer.arrivals(0).mark >= after.mark, "marks never decrease", localizer.info)
+
     def test_localizer_at_refuses_far_past_and_far_future_in_time(self) -> None:
         with self.connected() as robot:
             for localizer in self._localizers(robot):
@@ -540,6 +568,7 @@ class RobotConformance(BaseConformance, HeadConformance, CameraConformance, Loca
             "camera.capture": lambda: robot.camera.capture(now_ns, 1.0),
             "localizer.latest": lambda: robot.localizer.latest(1.0),
             "localizer.at": lambda: robot.localizer.at(now_ns, 1.0),
+            "localizer.arrivals": lambda: robot.localizer.arrivals(),
             "referee.latest": lambda: robot.referee.latest(1.0),
             "referee.at": lambda: robot.referee.at(now_ns, 1.0),
         }

@@ -29,6 +29,7 @@ from typing_extensions import Self
 
 from robot_runtime.clock import Clock
 from robot_runtime.errors import DeviceFault, InvalidCommand
+from robot_runtime.events import Event
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import Grab, ObjectPose, ObjectSource, TrackedObjects
 
@@ -312,7 +313,8 @@ class PoseEstimate:
     """base_link in ``frame`` at one instant.
 
     Attributes:
-        covariance: float64 (3, 3) of (x, y, yaw) in m², m·rad, rad².
+        covariance: float64 (3, 3) of (x, y, yaw) in m², m·rad, rad². Where the yaw's variance is infinite, the source
+            knows the position only, and ``pose.yaw_rad`` means nothing.
     """
 
     stamp_ns: int
@@ -329,6 +331,24 @@ class LocalizerInfo:
     name: str
     frame: str
     rate_hz: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What arrived from a source of poses since an earlier look at it.
+
+    Attributes:
+        mark: to ask from, the next time.
+        estimates: in the order in which they arrived, which need not be that of their stamps.
+        events: what the source noticed about itself, likewise.
+        restarted: the source forgot everything since that look (it was connected, or the robot was put somewhere
+            else); ``estimates`` are of the time after.
+    """
+
+    mark: int
+    estimates: tuple[PoseEstimate, ...] = ()
+    events: tuple[Event, ...] = ()
+    restarted: bool = False
 
 
 class Localizer(Device):
@@ -349,6 +369,19 @@ class Localizer(Device):
         Raises:
             StaleData: if that takes longer than ``timeout_s``, or ``stamp_ns`` lies before the kept history.
         """
+
+    @abstractmethod
+    def arrivals(self, after: int = 0) -> Arrivals:
+        """Everything that arrived after a mark, without waiting; at least the last 10 s are kept.
+
+        Args:
+            after: ``Arrivals.mark`` of an earlier look; 0 for all that is kept. Every reader has marks of its own.
+        """
+
+    @property
+    def sources(self) -> tuple[Localizer, ...]:
+        """The localizers that this one is made of, whose poses are logged beside its own."""
+        return ()
 
 
 class Manipulator(Device):
@@ -437,6 +470,8 @@ class Robot:
     Attributes:
         localizer: the pose that the policy is given.
         referee: the pose that scores are computed from; may be the same object.
+        odometry: the base's dead reckoning at the base's own rate, in ``odom``, for what is fused with it; may be the
+            same object as ``localizer``. None on a robot that reports none.
         manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
         simulation: what emulated devices plug into; None on a robot that is not simulated in this process.
     """
@@ -452,12 +487,14 @@ class Robot:
     manipulator: Manipulator | None = None
     tracker: ObjectTracker | None = None
     simulation: Simulation | None = None
+    odometry: Localizer | None = None
 
     @property
     def devices(self) -> tuple[Device, ...]:
         """The distinct devices, in the order in which they are connected."""
         always = (self.base, self.head, self.camera, self.localizer, self.referee)
-        present = [device for device in (self.manipulator, self.tracker, self.simulation) if device is not None]
+        perhaps = (self.odometry, self.manipulator, self.tracker, self.simulation)
+        present = [device for device in perhaps if device is not None]
         return tuple(dict.fromkeys((*always, *present)))
 
     def connect(self) -> None:

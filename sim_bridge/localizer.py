@@ -14,7 +14,7 @@ from pydantic import Field
 from robot_runtime import config
 from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate
 from robot_runtime.localization.history import PoseHistory, pose_at
 from sim_bridge.device import SimDevice
 from sim_bridge.noise import NonNegative, Positive
@@ -83,6 +83,10 @@ class SimLocalizer(SimDevice, Localizer):
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         self._require_connected()
         return pose_at(self._history, self._clock, stamp_ns, timeout_s, poll_s=1 / self._options.rate_hz)
+
+    def arrivals(self, after: int = 0) -> Arrivals:
+        self._require_connected()
+        return self._history.arrivals(after)
 
     def restart(self, random: np.random.Generator) -> None:
         """The robot was placed: forget where it was, and draw errors from ``random``."""

@@ -98,14 +98,20 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         localizer = SimLocalizer("odometry", "odom", clock, lambda: base.odom, parsed.localizer)
     else:
         localizer = SimLocalizer("localizer", "map", clock, lambda: world.pose, parsed.localizer)
-    localizers = tuple(dict.fromkeys((localizer, referee)))
+    odometry_source = localizer
+    if parsed.localizer.source != "odometry":
+        exact = LocalizerOptions("odometry", rate_hz=parsed.base.rate_hz)
+        odometry_source = SimLocalizer("odometry", "odom", clock, lambda: base.odom, exact)
+    localizers = tuple(dict.fromkeys((localizer, referee, odometry_source)))
     clock.add_listener(base.on_step)
     for source in localizers:
         clock.add_listener(source.on_step)
     manipulator = SimManipulator(clock, world, rgbd, parsed.manipulator) if context.objects_move else None
     tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
     placer = Teleport(world, base, head, localizers, context.seed, manipulator)
-    return Robot(name, clock, base, head, rgbd, localizer, referee, placer, manipulator, tracker)
+    return Robot(
+        name, clock, base, head, rgbd, localizer, referee, placer, manipulator, tracker, odometry=odometry_source
+    )
 
 
 def _model(context: RobotContext, scene: Scene, options: SimOptions) -> SceneModel:

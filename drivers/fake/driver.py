@@ -79,9 +79,10 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     camera = FakeCamera(clock, truth, script, _camera_info(chosen, context), chosen.camera_latency_s)
     localizer = FakeLocalizer("localizer", clock, truth, script, chosen.pose_rate_hz, chosen.pose_latency_s)
     referee = FakeLocalizer("referee", clock, truth, Script(), chosen.rate_hz, latency_s=0.0)
+    odometry = FakeLocalizer("odometry", clock, truth, Script(), chosen.rate_hz, latency_s=0.0, frame="odom")
     things = Things(chosen.objects) if chosen.objects else None
-    placer = FakePlacer(clock, truth, base, head, camera, (localizer, referee), things)
-    robot = Robot(name, clock, base, head, camera, localizer, referee, placer)
+    placer = FakePlacer(clock, truth, base, head, camera, (localizer, referee, odometry), things)
+    robot = Robot(name, clock, base, head, camera, localizer, referee, placer, odometry=odometry)
     if things is None:
         return robot
     hand = FakeManipulator(clock, truth, script, things, camera.info)

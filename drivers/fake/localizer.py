@@ -7,19 +7,26 @@ from drivers.fake.faults import DroppedPoses, LatePoses, LostTracking
 from drivers.fake.truth import Truth
 from robot_runtime.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.faults import Script
-from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, PoseStatus
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.localization.history import PoseHistory, pose_at
 
 
 class FakeLocalizer(FakeDevice, Localizer):
-    """Measures at its rate and delivers ``latency_s`` later."""
+    """Measures where the robot is, in ``map`` or ``odom``, at its rate and delivers ``latency_s`` later."""
 
     def __init__(
-        self, name: str, clock: SimulatedClock, truth: Truth, script: Script, rate_hz: float, latency_s: float
+        self,
+        name: str,
+        clock: SimulatedClock,
+        truth: Truth,
+        script: Script,
+        rate_hz: float,
+        latency_s: float,
+        frame: str = "map",
     ) -> None:
         super().__init__(name, clock, script)
         self._truth = truth
-        self._info = LocalizerInfo(f"fake {name}", "map", rate_hz)
+        self._info = LocalizerInfo(f"fake {name}", frame, rate_hz)
         self._latency_s = latency_s
         self._period_ns = seconds_to_ns(1 / rate_hz)
         self._due_ns = clock.now_ns()
@@ -37,6 +44,10 @@ class FakeLocalizer(FakeDevice, Localizer):
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         self._require_connected()
         return pose_at(self._history, self._clock, stamp_ns, timeout_s, poll_s=1 / 1000)
+
+    def arrivals(self, after: int = 0) -> Arrivals:
+        self._require_connected()
+        return self._history.arrivals(after)
 
     def forget(self) -> None:
         """Drop the poses of the place where the robot was."""
@@ -59,7 +70,6 @@ class FakeLocalizer(FakeDevice, Localizer):
     def _measure(self, now_ns: int) -> None:
         late_s = sum(fault.latency_s for fault in self._script.active(LatePoses, now_ns))
         lost = self._script.active(LostTracking, now_ns)
-        estimate = PoseEstimate(
-            now_ns, self._truth.pose, self._info.frame, status=PoseStatus.LOST if lost else PoseStatus.OK
-        )
+        pose = self._truth.odom if self._info.frame == "odom" else self._truth.pose
+        estimate = PoseEstimate(now_ns, pose, self._info.frame, status=PoseStatus.LOST if lost else PoseStatus.OK)
         self._on_the_way.append((now_ns + seconds_to_ns(self._latency_s + late_s), estimate))

@@ -12,7 +12,7 @@ from drivers.ros_locobot.head import RosHead
 from drivers.ros_locobot.localizers import make_localizer
 from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
-from drivers.ros_locobot.options import RosOptions
+from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.placer import OperatorPlacer, SimulationPlacer
 from robot_runtime import config
 from robot_runtime.hal import Robot
@@ -33,7 +33,10 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     referee = localizer
     if chosen.referee != chosen.localizer:
         referee = make_localizer("referee", session, chosen.referee, chosen, motion)
-    localizers = tuple(dict.fromkeys((localizer, referee)))
+    odometry = localizer
+    if chosen.localizer.source != "odometry":
+        odometry = make_localizer("odometry", session, LocalizerOptions("odometry"), chosen, motion)
+    localizers = tuple(dict.fromkeys((localizer, referee, odometry)))
     placer_class = SimulationPlacer if chosen.placer.by == "simulation" else OperatorPlacer
     placer = placer_class(session, chosen.placer, base, head, camera, localizers, motion)
-    return Robot(name, clock, base, head, camera, localizer, referee, placer)
+    return Robot(name, clock, base, head, camera, localizer, referee, placer, odometry=odometry)

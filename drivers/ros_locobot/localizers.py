@@ -22,7 +22,7 @@ from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.planar import planar, planar_covariance, planar_pose
 from robot_runtime.errors import DeviceFault, StaleData
-from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, PoseStatus
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.localization.history import PoseHistory, pose_at
 
 POLL_S = 0.005
@@ -69,6 +69,10 @@ class RosLocalizer(RosDevice, Localizer):
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         self._require_working()
         return pose_at(self._history, self._clock, stamp_ns, timeout_s, POLL_S)
+
+    def arrivals(self, after: int = 0) -> Arrivals:
+        self._require_working()
+        return self._history.arrivals(after)
 
     def pause(self) -> None:
         """Take in no poses until :meth:`forget`: the robot is being put somewhere else in no time."""

@@ -1,4 +1,4 @@
-"""The recent past of one source of poses: every ``Localizer`` keeps one and answers ``latest`` and ``at`` from it.
+"""The recent past of one source of poses: every ``Localizer`` keeps one, and answers from it.
 
 Measurements arrive late, out of order, twice, or not at all; a pose between two of them is interpolated, and a pose
 that they do not support is refused. Nothing is extrapolated.
@@ -11,7 +11,8 @@ from bisect import bisect_left
 
 from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns, wait_for
 from robot_runtime.errors import StaleData
-from robot_runtime.hal import PoseEstimate, PoseStatus
+from robot_runtime.events import Event
+from robot_runtime.hal import Arrivals, PoseEstimate, PoseStatus
 from robot_runtime.streams import STREAMS, fresh
 
 
@@ -37,6 +38,10 @@ class PoseHistory:
         self._lock = threading.Lock()
         self._stamps_ns: list[int] = []
         self._estimates: list[PoseEstimate] = []
+        self._arrived: list[PoseEstimate | Event] = []
+        self._mark = 0
+        """How much has arrived, ever; ``_arrived`` is the last of it."""
+        self._cleared_mark = 0
 
     def __len__(self) -> int:
         return len(self._stamps_ns)
@@ -53,6 +58,7 @@ class PoseHistory:
         if estimate.frame != self.frame:
             raise ValueError(f"{self.name} keeps poses in {self.frame!r}, got one in {estimate.frame!r}")
         with self._lock:
+            self._log(estimate)
             index = bisect_left(self._stamps_ns, estimate.stamp_ns)
             if index < len(self._stamps_ns) and self._stamps_ns[index] == estimate.stamp_ns:
                 self._estimates[index] = estimate
@@ -62,11 +68,36 @@ class PoseHistory:
             forgotten = bisect_left(self._stamps_ns, self._stamps_ns[-1] - self._span_ns)
             del self._stamps_ns[:forgotten], self._estimates[:forgotten]
 
+    def report(self, event: Event) -> None:
+        """Take in what the source noticed about itself; readers of :meth:`arrivals` get it."""
+        with self._lock:
+            self._log(event)
+
     def clear(self) -> None:
         """Forget everything: the robot was put somewhere else, or the source has lost its frame."""
         with self._lock:
             self._stamps_ns.clear()
             self._estimates.clear()
+            self._arrived.clear()
+            self._mark += 1
+            self._cleared_mark = self._mark
+
+    def arrivals(self, after: int = 0) -> Arrivals:
+        """``Localizer.arrivals``: what came after a mark, of what is kept."""
+        with self._lock:
+            new = self._arrived[max(0, len(self._arrived) - max(0, self._mark - after)) :]
+            mark, restarted = self._mark, self._cleared_mark > after
+        estimates = tuple(item for item in new if isinstance(item, PoseEstimate))
+        events = tuple(item for item in new if isinstance(item, Event))
+        return Arrivals(mark, estimates, events, restarted)
+
+    def _log(self, arrived: PoseEstimate | Event) -> None:
+        self._arrived.append(arrived)
+        self._mark += 1
+        # Half of it at once, so that an arrival costs the same however much is kept.
+        half = len(self._arrived) // 2
+        if self._arrived[half].stamp_ns < arrived.stamp_ns - self._span_ns:
+            del self._arrived[: half + 1]
 
     def newest(self) -> PoseEstimate | None:
         """The estimate with the latest stamp; None if there is none."""

@@ -26,7 +26,7 @@ from robot_runtime.errors import (
     UnreachableGoal,
 )
 from robot_runtime.geometry import SE2
-from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, Robot, Velocity, Zone
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot, Velocity, Zone
 from robot_runtime.records import PHASES, EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord, Subscriber
 
 TASK = make_task()
@@ -82,6 +82,9 @@ class OdometryLocalizer(Localizer):
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         return self.latest(timeout_s)  # the robot stands still whenever it is asked
+
+    def arrivals(self, after: int = 0) -> Arrivals:
+        return Arrivals(after)
 
 
 def run(env: Env) -> None:
