@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from robot_runtime import config
 from robot_runtime.errors import SceneError
 from robot_runtime.scene import Asset, Collision, Scene, SceneObject, Visual
-from sim_bridge import floor, movables
+from robot_runtime.tag_map import Tag
+from sim_bridge import floor, movables, tags
 from sim_bridge.noise import NonNegative, Positive
 
 
@@ -111,6 +112,8 @@ def build_model(
     body: Body | None = None,
     objects_move: bool = False,
     brought: tuple[SceneObject, ...] = (),
+    hung: tuple[Tag, ...] = (),
+    robot_tag: Tag | None = None,
 ) -> SceneModel:
     """Compile a scene.
 
@@ -118,6 +121,7 @@ def build_model(
         step_s: length of one physics step.
         objects_move: whether the scene's movable objects are free bodies.
         brought: more of them, which episodes bring along: boxes, out of the world until they are placed.
+        hung: AprilTags in the room. robot_tag: one on the robot, in base_link.
 
     Raises:
         SceneError: the scene has no meshes, or MuJoCo refuses one of them; names the file.
@@ -139,6 +143,7 @@ def build_model(
     builder.add_surroundings()
     if not (free or brought):
         builder.add_robot(body)
+    builder.add_tags(hung, robot_tag)
     model = builder.compile(step_s)
     ground = builder.ground.id
     if floor.is_missing(model, SOLID, scene.map):
@@ -261,6 +266,11 @@ class _Builder:
             solimp=(0.99, 0.99, 0.001, 0.5, 2.0),
             group=Group.ROBOT,
         )
+
+    def add_tags(self, hung: tuple[Tag, ...], robot_tag: Tag | None) -> None:
+        """Sheets of paper, on the robot that is there already and in the room."""
+        made = tags.hang(self._spec, hung, self._spec.body("robot"), robot_tag, Group.VISUAL)
+        self.owners.extend((geom, name, None) for geom, name in made)
 
     def compile(self, step_s: float) -> mujoco.MjModel:
         spec, scene = self._spec, self._scene
