@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from robot_runtime.clock import Stopwatch
 from robot_runtime.errors import RenderingUnavailable
 from robot_runtime.hal import Intrinsics
-from sim_bridge import gl
+from sim_bridge import gl, tags
 from sim_bridge.model import Group, SceneModel
 
 Vector = NDArray[np.float64]
@@ -70,13 +70,14 @@ class SceneRenderer:
         self._camera.fixedcamid = 0
         model.cam_fovy[0] = math.degrees(2 * math.atan(height / 2 / intrinsics.fy))
         moving = np.isin(model.geom_bodyid, [movable.body for movable in scene_model.movable])
+        moving[tags.geoms(model)] = True
         self._moving = np.flatnonzero(moving)
         self._frustum = _Frustum(model, self._data, intrinsics)
         self._rgb = np.empty((height, width, 3), np.uint8)
         self._depth = np.empty((height, width), np.float32)
 
     def look_at(self, state: mujoco.MjData) -> None:
-        """Draw objects where they are in ``state`` from now on."""
+        """Draw objects and tags where they are in ``state`` from now on."""
         if self._moving.size:
             self._data.geom_xpos[self._moving] = state.geom_xpos[self._moving]
             self._data.geom_xmat[self._moving] = state.geom_xmat[self._moving]

@@ -16,6 +16,7 @@ from robot_runtime.hal import Intrinsics, Placer, Robot
 from robot_runtime.objects import ObjectPose
 from robot_runtime.robots import RobotContext
 from robot_runtime.scene import Scene
+from robot_runtime.tag_map import Tag, find_tag_map, load_tag_map
 from sim_bridge.base import BaseOptions, SimBase
 from sim_bridge.battery import Battery, BatteryOptions
 from sim_bridge.camera import CameraOptions, SimCamera
@@ -42,6 +43,8 @@ class SimOptions:
         actuation: how the true motion departs from what the wheels are told.
         localizer: the pose that the policy is given; scores always use the exact one.
         manipulator: for tasks that move objects.
+        tags: AprilTags that hang in the room: ``scene`` for ``tags.yaml`` in the scene's folder, or a tag map's path.
+        robot_tag: an AprilTag on the robot, in base_link, for cameras that watch it.
     """
 
     step_s: Positive = 0.005
@@ -54,6 +57,8 @@ class SimOptions:
     camera: CameraOptions = field(default_factory=CameraOptions)
     localizer: LocalizerOptions = field(default_factory=LocalizerOptions)
     manipulator: ManipulatorOptions = field(default_factory=ManipulatorOptions)
+    tags: str | None = None
+    robot_tag: Tag | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -77,7 +82,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         raise SceneError(
             f"robot {name!r} is simulated and was given no scene", "name a scene folder, e.g. with `--scene`"
         )
-    world = World(_model(context, context.scene, parsed))
+    world = World(_model(context, context.scene, parsed, where))
     clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
     base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery))
@@ -114,8 +119,13 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     )
 
 
-def _model(context: RobotContext, scene: Scene, options: SimOptions) -> SceneModel:
-    model = build_model(scene, options.step_s, options.body, context.objects_move, context.brought)
+def _model(context: RobotContext, scene: Scene, options: SimOptions, where: str) -> SceneModel:
+    hung: tuple[Tag, ...] = ()
+    if options.tags is not None:
+        hung = load_tag_map(find_tag_map(options.tags, scene, f"{where}: tags")).tags
+    model = build_model(
+        scene, options.step_s, options.body, context.objects_move, context.brought, hung, options.robot_tag
+    )
     if context.objects_move and not model.movable:
         raise SceneError(
             f"{scene.folder / 'scene.yaml'}: has no object that can be moved",
