@@ -94,7 +94,7 @@ def _draw(
             share += covered
     share /= SUBSAMPLES**2
     shade /= SUBSAMPLES**2
-    height, width = plane_m.shape
+    width = plane_m.shape[1]
     at = (rows.start + seen // width, columns.start + seen % width)
     rgb[at] = np.rint(shade[:, None] + (1 - share[:, None]) * rgb[at]).astype(np.uint8)
     middle_covered = _texel(sheet, q)[1] > 0
