@@ -43,8 +43,7 @@ class SceneRenderer:
         self._model = model = scene_model.model
         self._geom_object = scene_model.geom_object
         width, height = intrinsics.width, intrinsics.height
-        model.vis.global_.offwidth = max(model.vis.global_.offwidth, width)
-        model.vis.global_.offheight = max(model.vis.global_.offheight, height)
+        model.vis.global_.offwidth, model.vis.global_.offheight = width, height
         self._data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, self._data)
         mujoco.mj_camlight(model, self._data)
@@ -61,20 +60,37 @@ class SceneRenderer:
         self._scene = mujoco.MjvScene(model, model.ngeom + 8)
         for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION, mujoco.mjtRndFlag.mjRND_HAZE):
             self._scene.flags[flag] = False
-        self._rect = mujoco.MjrRect(0, 0, width, height)
         self._option = mujoco.MjvOption()
         self._option.geomgroup[:] = 0
         self._option.geomgroup[Group.VISUAL] = 1
         self._camera = mujoco.MjvCamera()
         self._camera.type = mujoco.mjtCamera.mjCAMERA_FIXED
         self._camera.fixedcamid = 0
-        model.cam_fovy[0] = math.degrees(2 * math.atan(height / 2 / intrinsics.fy))
         moving = np.isin(model.geom_bodyid, [movable.body for movable in scene_model.movable])
         moving[tags.geoms(model)] = True
         self._moving = np.flatnonzero(moving)
-        self._frustum = _Frustum(model, self._data, intrinsics)
-        self._rgb = np.empty((height, width, 3), np.uint8)
-        self._depth = np.empty((height, width), np.float32)
+        self._frustum = _Frustum(model, self._data)
+        self._buffers: dict[Intrinsics, tuple[mujoco.MjrRect, NDArray[np.uint8], NDArray[np.float32]]] = {}
+        self.see_through(intrinsics)
+
+    def see_through(self, intrinsics: Intrinsics) -> None:
+        """Draw with another pinhole from now on; its images may be larger."""
+        assert self._gl is not None, "used after close()"
+        width, height = intrinsics.width, intrinsics.height
+        context = self._context
+        if width > context.offWidth or height > context.offHeight:
+            self._gl.make_current()
+            mujoco.mjr_resizeOffscreen(max(width, context.offWidth), max(height, context.offHeight), context)
+        if intrinsics not in self._buffers:
+            self._buffers[intrinsics] = (
+                mujoco.MjrRect(0, 0, width, height),
+                np.empty((height, width, 3), np.uint8),
+                np.empty((height, width), np.float32),
+            )
+        self.intrinsics = intrinsics
+        self._fovy_deg = math.degrees(2 * math.atan(height / 2 / intrinsics.fy))
+        self._frustum.see_through(intrinsics)
+        self._rect, self._rgb, self._depth = self._buffers[intrinsics]
 
     def look_at(self, state: mujoco.MjData) -> None:
         """Draw objects and tags where they are in ``state`` from now on."""
@@ -91,15 +107,36 @@ class SceneRenderer:
         Args:
             position: of the optical centre in ``map``.
         """
-        watch = Stopwatch()
-        self._draw(position, rotation, self._depth)
-        self.render_s += watch.elapsed_s()
-        near_m, far_m = self._model.vis.map.znear, self._model.vis.map.zfar
-        # Reversed depth buffer: 1 at the near plane, 0 at the far plane.
-        depth = self._depth[::-1] * np.float32(1 / near_m - 1 / far_m)
-        depth += np.float32(1 / far_m)
+        rgb, buffer = self.draw_raw(position, rotation)
+        scale, offset = self.inverse_depth
+        depth = buffer[::-1] * scale
+        depth += offset
         np.reciprocal(depth, out=depth)
-        return np.ascontiguousarray(self._rgb[::-1]), depth
+        return np.ascontiguousarray(rgb[::-1]), depth
+
+    @property
+    def inverse_depth(self) -> tuple[np.float32, np.float32]:
+        """Scale and offset that make 1 / depth in metres of a depth buffer's value: 1 is near, 0 is far."""
+        near_m, far_m = self._model.vis.map.znear, self._model.vis.map.zfar
+        return np.float32(1 / near_m - 1 / far_m), np.float32(1 / far_m)
+
+    def draw_raw(
+        self, position: Vector, rotation: Rotation, color: bool = True
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Colour and depth buffer as OpenGL has them, bottom row first, in memory that the next drawing overwrites.
+
+        Args:
+            color: whether colour is wanted, which costs as much as depth; else the first array means nothing.
+        """
+        watch = Stopwatch()
+        flags = self._scene.flags
+        flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = not color  # without lights and textures
+        try:
+            self._draw(position, rotation, self._rgb if color else None, self._depth)
+        finally:
+            flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = False
+        self.render_s += watch.elapsed_s()
+        return self._rgb, self._depth
 
     def segment(self, position: Vector, rotation: Rotation) -> NDArray[np.int32]:
         """Per pixel the index into ``scene.objects`` of what is seen, int32 (H, W); -1 for structure and sky."""
@@ -107,7 +144,7 @@ class SceneRenderer:
         flags = self._scene.flags
         flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = True
         try:
-            self._draw(position, rotation, None)
+            self._draw(position, rotation, self._rgb, None)
         finally:
             flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = False
         self.render_s += watch.elapsed_s()
@@ -125,9 +162,17 @@ class SceneRenderer:
             self._gl.free()
             self._gl = None
 
-    def _draw(self, position: Vector, rotation: Rotation, depth: NDArray[np.float32] | None) -> None:
+    def _draw(
+        self,
+        position: Vector,
+        rotation: Rotation,
+        rgb: NDArray[np.uint8] | None,
+        depth: NDArray[np.float32] | None,
+    ) -> None:
         assert self._gl is not None, "used after close()"
         self._gl.make_current()
+        # The model's, which other renderers of it use too.
+        self._model.cam_fovy[0] = self._fovy_deg
         self._data.cam_xpos[0] = position
         self._data.cam_xmat[0] = rotation.ravel()
         self._frustum.cull(position, rotation)
@@ -135,13 +180,13 @@ class SceneRenderer:
             self._model, self._data, self._option, None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
         )
         mujoco.mjr_render(self._rect, self._scene, self._context)
-        mujoco.mjr_readPixels(self._rgb, depth, self._rect, self._context)
+        mujoco.mjr_readPixels(rgb, depth, self._rect, self._context)
 
 
 class _Frustum:
     """Moves visual geoms that lie outside the field of view to a group that is not drawn."""
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, intrinsics: Intrinsics) -> None:
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         # Those that another renderer of this model has left out of its view are drawn by this one all the same.
         drawn = np.isin(model.geom_group, (Group.VISUAL, Group.CULLED))
         bounded = drawn & (model.geom_rbound > 0)
@@ -149,6 +194,10 @@ class _Frustum:
         self._centers = data.geom_xpos[self._geoms].copy()
         self._radii = model.geom_rbound[self._geoms].copy()
         self._groups = model.geom_group
+        self._planes = np.zeros((4, 3))
+
+    def see_through(self, intrinsics: Intrinsics) -> None:
+        """The field of view is this pinhole's."""
         half_x = math.atan(intrinsics.width / 2 / intrinsics.fx)
         half_y = math.atan(intrinsics.height / 2 / intrinsics.fy)
         # Inward normals of the left, right, bottom and top planes in the camera's frame (x right, y up, z backward).

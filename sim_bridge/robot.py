@@ -25,6 +25,7 @@ from sim_bridge.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.manipulator import ManipulatorOptions, SimManipulator
 from sim_bridge.model import Body, SceneModel, build_model
 from sim_bridge.noise import Drift, DriftOptions, Positive
+from sim_bridge.simulation import SimSimulation
 from sim_bridge.tracker import SimTracker
 from sim_bridge.world import World
 
@@ -113,9 +114,21 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         clock.add_listener(source.on_step)
     manipulator = SimManipulator(clock, world, rgbd, parsed.manipulator) if context.objects_move else None
     tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
-    placer = Teleport(world, base, head, localizers, context.seed, manipulator)
+    simulation = SimSimulation(clock, world, head, rgbd.info.mount, context.seed)
+    placer = Teleport(world, base, head, localizers, context.seed, simulation, manipulator)
     return Robot(
-        name, clock, base, head, rgbd, localizer, referee, placer, manipulator, tracker, odometry=odometry_source
+        name,
+        clock,
+        base,
+        head,
+        rgbd,
+        localizer,
+        referee,
+        placer,
+        manipulator,
+        tracker,
+        odometry=odometry_source,
+        simulation=simulation,
     )
 
 
@@ -144,10 +157,12 @@ class Teleport(Placer):
         head: SimHead,
         localizers: tuple[SimLocalizer, ...],
         seed: int,
+        simulation: SimSimulation,
         manipulator: SimManipulator | None = None,
     ) -> None:
         self._world, self._base, self._head, self._localizers = world, base, head, localizers
         self._seed = seed
+        self._simulation = simulation
         self._manipulator = manipulator
         self._objects: Mapping[str, ObjectPose] | None = None
         self._placements = 0
@@ -162,6 +177,7 @@ class Teleport(Placer):
         self._head.place(tilt_rad)
         self._placements += 1
         self._restart()
+        self._simulation.placed()
 
     def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
         world, scene = self._world, self._world.scene_model.scene

@@ -1,0 +1,155 @@
+"""The simulated robot as emulated devices see it."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.errors import DeviceFault
+from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.hal import Intrinsics, Mount, Velocity
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.scene import Scene
+from robot_runtime.simulation import Pose3, Simulation, Subscription
+from sim_bridge import lens_view
+from sim_bridge.head import SimHead
+from sim_bridge.renderer import SceneRenderer
+from sim_bridge.world import World
+
+_FIRST_VIEW = Intrinsics.from_hfov(64, 48, 60.0)
+"""Each lens brings its own pinholes afterwards."""
+
+
+@dataclass(eq=False)
+class _Ticks:
+    """A callback at multiples of a period."""
+
+    rate_hz: float
+    callback: Callable[[int], None]
+    number: int
+    next_ns: int
+
+
+class SimSimulation(Simulation):
+    """A :class:`World` and a head, seen from the side.
+
+    Args:
+        clock: whose steps move the world; add this object after the world's own mover.
+        mount: where the camera is by the robot's description.
+        seed: of every device's errors.
+    """
+
+    def __init__(self, clock: SimulatedClock, world: World, head: SimHead, mount: Mount, seed: int) -> None:
+        self._clock, self._world, self._head, self._mount = clock, world, head, mount
+        self._seed, self._placements = seed, 0
+        self._ticks: list[_Ticks] = []
+        self._placed: list[Callable[[], None]] = []
+        self._renderer: SceneRenderer | None = None
+        self._thread = 0
+        clock.add_listener(self._on_step)
+
+    @property
+    def clock(self) -> SimulatedClock:
+        return self._clock
+
+    @property
+    def scene(self) -> Scene:
+        return self._world.scene_model.scene
+
+    def connect(self) -> None:
+        """Nothing to do: what drawing needs is made when something is drawn."""
+
+    def close(self) -> None:
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def pose(self) -> SE2:
+        return self._world.pose
+
+    def velocity(self) -> Velocity:
+        return Velocity(*self._world.velocity)
+
+    def head_angles(self) -> tuple[float, float]:
+        return self._head.angles(self._clock.now_ns())
+
+    def camera_pose(self) -> Pose3:
+        base = self._world.pose
+        pan_rad, tilt_rad = self.head_angles()
+        pose = np.eye(4)
+        pose[:3, :3] = optical_axes(base.yaw_rad + pan_rad, tilt_rad)
+        pose[:3, 3] = *base.apply(self._mount.x_m, self._mount.y_m), self._mount.z_m
+        return pose
+
+    def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        rgb, depth_m = lens_view.render(self._drawing(), lens, map_from_camera)
+        assert rgb is not None
+        assert depth_m is not None
+        return rgb, depth_m
+
+    def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
+        rgb, _ = lens_view.render(self._drawing(), lens, map_from_camera, depth=False)
+        assert rgb is not None
+        return rgb
+
+    def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
+        _, depth_m = lens_view.render(self._drawing(), lens, map_from_camera, color=False)
+        assert depth_m is not None
+        return depth_m
+
+    def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:
+        fastest_hz = 1e9 / self._clock.step_ns
+        if not 0 < rate_hz <= fastest_hz:
+            raise ValueError(
+                f"rate_hz must lie above 0 and not above the simulation's {fastest_hz:g} Hz, got {rate_hz}"
+            )
+        ticks = _Ticks(rate_hz, callback, 0, 0)
+        self._advance(ticks, self._clock.now_ns())
+        self._ticks.append(ticks)
+        return Subscription(lambda: self._ticks.remove(ticks))
+
+    def on_placed(self, callback: Callable[[], None]) -> Subscription:
+        entry = callback
+        self._placed.append(entry)
+        return Subscription(lambda: self._placed.remove(entry))
+
+    def random(self, name: str) -> np.random.Generator:
+        return np.random.default_rng((self._seed, self._placements, zlib.crc32(name.encode())))
+
+    def placed(self) -> None:
+        """The robot was put somewhere else."""
+        self._placements += 1
+        for callback in tuple(self._placed):
+            callback()
+
+    def _on_step(self, now_ns: int) -> None:
+        for ticks in tuple(self._ticks):
+            # One that an earlier callback of this step has closed is called no more.
+            if now_ns >= ticks.next_ns and ticks in self._ticks:
+                self._advance(ticks, now_ns)
+                ticks.callback(now_ns)
+
+    @staticmethod
+    def _advance(ticks: _Ticks, now_ns: int) -> None:
+        ticks.number = max(ticks.number, int(now_ns / 1e9 * ticks.rate_hz) - 1)
+        while ticks.next_ns <= now_ns:
+            ticks.number += 1
+            ticks.next_ns = seconds_to_ns(ticks.number / ticks.rate_hz)
+
+    def _drawing(self) -> SceneRenderer:
+        if self._renderer is None:
+            self._renderer = SceneRenderer(self._world.scene_model, _FIRST_VIEW)
+            self._thread = threading.get_ident()
+        elif threading.get_ident() != self._thread:
+            raise DeviceFault(
+                "simulation: drawn outside the thread that drew first, where its OpenGL context lives",
+                "draw in the thread in which the clock is slept on",
+            )
+        self._renderer.look_at(self._world.data)
+        return self._renderer
