@@ -19,7 +19,8 @@ from robot_runtime.streams import fresh
 from sim_bridge.battery import Battery
 from sim_bridge.chassis import Chassis
 from sim_bridge.device import SimDevice
-from sim_bridge.noise import Drift, Positive
+from sim_bridge.noise.drift import Drift
+from sim_bridge.options import Positive
 from sim_bridge.world import ZONES, World
 
 MIN_RATE_HZ = 20.0

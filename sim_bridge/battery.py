@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from robot_runtime import config
-from sim_bridge.noise import NonNegative, Positive
+from sim_bridge.options import NonNegative, Positive
 
 SECONDS_PER_HOUR = 3600.0
 

@@ -16,7 +16,7 @@ from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
 from sim_bridge.device import SimDevice
 from sim_bridge.head import SimHead
 from sim_bridge.model import NEAR_M, SKY_M
-from sim_bridge.noise import NonNegative, Positive
+from sim_bridge.options import NonNegative, Positive
 from sim_bridge.renderer import Rotation, SceneRenderer, Vector, look_along
 from sim_bridge.world import World
 

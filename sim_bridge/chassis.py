@@ -14,7 +14,7 @@ from robot_runtime.clock import ns_to_seconds
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from sim_bridge.battery import Battery
-from sim_bridge.noise import Drift
+from sim_bridge.noise.drift import Drift
 from sim_bridge.odometry import Odometry
 from sim_bridge.world import World
 

@@ -11,7 +11,7 @@ from robot_runtime.errors import InvalidStart
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.streams import fresh
 from sim_bridge.device import SimDevice
-from sim_bridge.noise import NonNegative, Positive
+from sim_bridge.options import NonNegative, Positive
 
 
 @dataclass(frozen=True)

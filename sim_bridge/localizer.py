@@ -17,7 +17,7 @@ from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate
 from robot_runtime.localization.history import PoseHistory, pose_at
 from sim_bridge.device import SimDevice
-from sim_bridge.noise import NonNegative, Positive
+from sim_bridge.options import NonNegative, Positive
 
 
 @dataclass(frozen=True)

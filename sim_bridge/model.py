@@ -25,7 +25,7 @@ from robot_runtime.errors import SceneError
 from robot_runtime.scene import Asset, Collision, Scene, SceneObject, Visual
 from robot_runtime.tag_map import Tag
 from sim_bridge import floor, movables, tags
-from sim_bridge.noise import NonNegative, Positive
+from sim_bridge.options import NonNegative, Positive
 
 
 class Group(IntEnum):

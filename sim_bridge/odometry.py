@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from robot_runtime.geometry import SE2, wrap_angle
-from sim_bridge.noise import Drift
+from sim_bridge.noise.drift import Drift
 
 
 class Odometry:

@@ -24,7 +24,8 @@ from sim_bridge.head import HeadOptions, SimHead
 from sim_bridge.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.manipulator import ManipulatorOptions, SimManipulator
 from sim_bridge.model import Body, SceneModel, build_model
-from sim_bridge.noise import Drift, DriftOptions, Positive
+from sim_bridge.noise.drift import Drift, DriftOptions
+from sim_bridge.options import Positive
 from sim_bridge.simulation import SimSimulation
 from sim_bridge.tracker import SimTracker
 from sim_bridge.world import World

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from robot_runtime import config
 from robot_runtime.errors import ConfigError
-from sim_bridge.noise import NonNegative, Positive
+from sim_bridge.options import NonNegative, Positive
 
 
 @dataclass(frozen=True)

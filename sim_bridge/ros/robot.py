@@ -19,7 +19,7 @@ from sim_bridge.battery import Battery
 from sim_bridge.chassis import Chassis
 from sim_bridge.head import SimHead
 from sim_bridge.model import build_model
-from sim_bridge.noise import Drift
+from sim_bridge.noise.drift import Drift
 from sim_bridge.robot import DEFAULT_INTRINSICS, SimOptions
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics

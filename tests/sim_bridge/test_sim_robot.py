@@ -16,7 +16,7 @@ from robot_runtime.hal import Halt, PoseEstimate, Robot, Velocity, Zone
 from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import Scene
 from sim_bridge.model import Group, build_model
-from sim_bridge.noise import Drift, DriftOptions
+from sim_bridge.noise.drift import Drift, DriftOptions
 from sim_bridge.robot import make_robot
 from sim_bridge.world import World
 
