@@ -1,27 +1,15 @@
-"""The inner loops that numpy cannot express, compiled by numba. Import this module only where they are called: numba
-takes a second to load, and each function a second to compile the first time that it runs on a machine.
-"""
+"""The metrics' inner loops, compiled. Import this module only where they are called (``robot_runtime.compiled``)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.compiled import compiled
+
 Array = NDArray[np.float64]
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """``numba.njit`` with the machine code kept beside the module, else in the user's cache, else for this process."""
-    try:
-        return cast(F, numba.njit(function, cache=True, nogil=True))
-    except RuntimeError:  # numba found no folder that it may write to, as in a read-only container
-        return cast(F, numba.njit(function, nogil=True))
 
 
 @compiled

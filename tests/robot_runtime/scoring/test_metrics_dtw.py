@@ -161,7 +161,7 @@ def test_fastdtw_never_finds_a_cheaper_warping() -> None:
 def test_compiles_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core.caching import CacheImpl
 
-    from robot_runtime.scoring.metrics.compiled import compiled
+    from robot_runtime.compiled import compiled
 
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])
     assert compiled(lambda x: x + 1)(1) == 2

@@ -1,0 +1,26 @@
+"""Inner loops that numpy cannot express, compiled by numba.
+
+Import this, and modules that use it, only where they are called: numba takes a second to load, and each function a
+second or more to compile the first time that it runs on a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F, **options: Any) -> F:
+    """``numba.njit`` with the machine code kept beside the module, else in the user's cache, else for this process.
+
+    Args:
+        options: of ``njit`` besides; ``functools.partial(compiled, error_model="numpy")`` is a decorator that has them.
+    """
+    try:
+        return cast(F, numba.njit(function, cache=True, nogil=True, **options))
+    except RuntimeError:  # numba found no folder that it may write to, as in a read-only container
+        return cast(F, numba.njit(function, nogil=True, **options))
