@@ -114,6 +114,10 @@ class StaleData(DeviceFault):
     """A stream has delivered nothing new within the age that the reader allows."""
 
 
+class LocalizationLost(DeviceFault):
+    """Nobody knows any more where the robot is, and nobody did for as long as an episode waits."""
+
+
 class RecordingError(RuntimeFault):
     """A log cannot be written (disk full, no permission) or read."""
 

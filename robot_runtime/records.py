@@ -10,6 +10,7 @@ from typing import Any
 from robot_runtime.actions import Action, Displacement
 from robot_runtime.commands import Command
 from robot_runtime.episodes.episode import Episode
+from robot_runtime.events import Event
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.objects import Grab, ObjectPose, ObjectSource
 from robot_runtime.policies.policy import Observation
@@ -121,6 +122,12 @@ class EndReason(str, Enum):
     MAX_SECONDS = "max_seconds"
     FAULT = "fault"
     INTERRUPTED = "interrupted"
+    LOCALIZATION_LOST = "localization_lost"
+
+    @property
+    def aborted(self) -> bool:
+        """Whether something other than policy and task ended it, so that it says nothing about the policy."""
+        return self in (EndReason.FAULT, EndReason.INTERRUPTED, EndReason.LOCALIZATION_LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,7 @@ class EpisodeEnd:
 
     Attributes:
         steps: index of the last step.
-        detail: of ``fault`` and ``interrupted``, what and why.
+        detail: of ``fault``, ``interrupted`` and ``localization_lost``, what and why.
         action, result: the action that was carried out after the last step, and how it ended: no step tells of it,
             because a fault came before anything could be observed. None if there is none.
     """
@@ -149,6 +156,8 @@ class EpisodeHeader:
     Attributes:
         dataset: file or folder that the episode was read from; empty if it was generated.
         intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical centre at rest.
+        origin: where the policy's localizer saw the robot at the start, from poses of a robot that stood still; their
+            mean and its covariance. None in logs from before it was written.
         object_source: who says where the objects are; None in a task that moves none.
         provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
     """
@@ -167,6 +176,7 @@ class EpisodeHeader:
     provenance: dict[str, Any]
     dataset: str = ""
     object_source: ObjectSource | None = None
+    origin: PoseEstimate | None = None
 
 
 class Subscriber:
@@ -180,6 +190,15 @@ class Subscriber:
 
     def on_base_state(self, state: BaseState) -> None:
         """A base state seen by the motion loop, at its own rate."""
+
+    def on_event(self, event: Event) -> None:
+        """Something happened beside the steps. Told of at an action's end or, while the robot waits, at once."""
+
+    def on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
+        """What arrived from a source of poses (``LocalizerInfo.name``) since the last call, in order of arrival.
+
+        Told of at the end of every action and of the episode, before :meth:`on_step`.
+        """
 
     def on_episode_end(self, end: EpisodeEnd) -> None:
         """The episode is over and the wheels are at zero. Always called once after ``on_episode_start``."""

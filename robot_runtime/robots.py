@@ -154,7 +154,7 @@ def read_robot_file(name_or_path: str, chosen: ChosenParts | None = None) -> tup
     """
     path = config.find_preset("robots", name_or_path)
     file = config.load(path, RobotFile)
-    parts = {role: config.load(at, Part) for role, at in _chosen_paths(chosen or ChosenParts()).items()}
+    parts: dict[str, Any] = {role: config.load(at, Part) for role, at in _chosen_paths(chosen or ChosenParts()).items()}
     return path, replace(file, **parts)
 
 
@@ -183,7 +183,8 @@ def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | N
         part: Part | None = getattr(file, role)
         if part is not None:
             at = str(chosen_paths.get(role, f"{path}: {role}"))
-            robot = replace(robot, **{role: make_part(part, kind, robot, context, at)})
+            made: dict[str, Any] = {role: make_part(part, kind, robot, context, at)}
+            robot = replace(robot, **made)
     return robot
 
 

@@ -45,6 +45,8 @@ STREAMS: dict[str, Stream] = {
         Stream("head", "/head/state", 50, 0.2),
         Stream("pose", "/pose", 30, 0.5),
         Stream("referee", "/referee/pose", 30, 0.5),
+        Stream("localizer", "/localizer", 0, _NO_AGE),
+        Stream("events", "/events", 0, _NO_AGE),
         Stream("objects", "/objects", 30, 0.5),
         Stream("map", "/map", 0, _NO_AGE),
         Stream("tf", "/tf", 0, _NO_AGE),

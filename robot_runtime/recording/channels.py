@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foxglove_schemas_protobuf.CameraCalibration_pb2 import CameraCalibration
@@ -61,6 +61,15 @@ def _json(stream: str, name: str, about: str, properties: dict[str, dict[str, An
     }
     return Channel(
         STREAMS[stream].topic, name, SchemaEncoding.JSONSchema, json.dumps(schema).encode(), MessageEncoding.JSON
+    )
+
+
+def poses_channel(topic: str) -> Channel:
+    """The channel of one source of poses; see ``recording.pose_streams``."""
+    about = "Raw poses of one source, by columns, in the order of arrival; one status or covariance may stand for all."
+    columns = {key: {"type": "array"} for key in ("stamp_ns", "x_m", "y_m", "yaw_rad", "status", "covariance")}
+    return replace(
+        _json("localizer", "robot_runtime.Poses", about, {"source": _TEXT, "frame": _TEXT, **columns}), topic=topic
     )
 
 
@@ -122,6 +131,7 @@ CHANNELS: tuple[Channel, ...] = (
             "start_ns": _INTEGER,
             "dataset": _TEXT,
             "object_source": {"type": ["string", "null"]},
+            "origin": {**_POSE, "type": ["object", "null"]},
         },
     ),
     _json(
@@ -166,6 +176,12 @@ CHANNELS: tuple[Channel, ...] = (
         {"index": _INTEGER, "phase_s": _ANY},
     ),
     _json("base", "robot_runtime.BaseState", "The base; contact, cliff and wheel drop are levels.", _BASE),
+    _json(
+        "events",
+        "robot_runtime.Event",
+        "Something that happened beside the steps: pauses, and what localizers noticed about themselves.",
+        {"stamp_ns": _INTEGER, "source": _TEXT, "kind": _TEXT, "detail": _TEXT},
+    ),
     _json(
         "end",
         "robot_runtime.EpisodeEnd",

@@ -37,6 +37,7 @@ def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
         "start_ns": header.start_ns,
         "dataset": header.dataset,
         "object_source": serial.plain(header.object_source),
+        "origin": serial.plain(header.origin),
     }
 
 
@@ -90,6 +91,7 @@ def header_from_json(
         provenance=said,
         dataset=data.get("dataset", ""),  # logs of the first days have none
         object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
+        origin=serial.pose_from_json(data["origin"]) if data.get("origin") else None,
     )
 
 

@@ -9,7 +9,8 @@
     per step:
       Chunk                      images
       Chunk                      /step, /pose, /referee/pose, /tf, /scene, /step/host, and /objects if one was moved
-    in between: Chunk            /base/state, at least every 0.25 s of the robot's time
+    in between: Chunk            /base/state, at least every 0.25 s of the robot's time; /events as they happen
+    before a step: Chunk         /localizer/<source>: the poses that arrived since the step before
     Chunk                        /end
     DataEnd, summary, Footer
 
@@ -25,14 +26,16 @@ from typing import Any
 from mcap.writer import CompressionType, Writer
 
 from robot_runtime.clock import seconds_to_ns
+from robot_runtime.events import Event
 from robot_runtime.geometry import SE2
-from robot_runtime.hal import BaseState
+from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.objects import ObjectPose
 from robot_runtime.recording import messages, serial
-from robot_runtime.recording.channels import CHANNELS
+from robot_runtime.recording.channels import CHANNELS, Channel, poses_channel
 from robot_runtime.recording.durable import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic
+from robot_runtime.recording.pose_streams import poses_to_json, topic_of
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.streams import STREAMS
 
@@ -76,8 +79,7 @@ class LogWriter:
         for name, media_type, data in scene_files(header):
             self._mcap.add_attachment(create_time=0, log_time=start_ns, name=name, media_type=media_type, data=data)
         for channel in CHANNELS:
-            schema = self._mcap.register_schema(channel.schema_name, channel.schema_encoding, channel.schema)
-            self._channels[channel.topic] = self._mcap.register_channel(channel.topic, channel.message_encoding, schema)
+            self._register(channel)
         self._json("episode", start_ns, 0, header_to_json(header))
         self._protobuf("map", start_ns, 0, messages.occupancy_grid(header.scene.map, start_ns))
         self._protobuf("scene", start_ns, 0, messages.scene(header))
@@ -124,6 +126,18 @@ class LogWriter:
         if state.stamp_ns - self._chunk_start_ns >= seconds_to_ns(BASE_CHUNK_S):
             self._end_chunk()
 
+    def write_event(self, event: Event) -> None:
+        """One event, at once."""
+        self._json("events", event.stamp_ns, 0, event)
+        self._end_chunk()
+
+    def write_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
+        """At least one raw pose of one source; the step that follows ends their chunk."""
+        topic, last_ns = topic_of(source), estimates[-1].stamp_ns
+        if topic not in self._channels:
+            self._register(poses_channel(topic))
+        self._message(topic, last_ns, 0, serial.dumps(poses_to_json(source, estimates)))
+
     def write_end(self, end: EpisodeEnd) -> None:
         """The last record."""
         self._json("end", end.stamp_ns, end.steps, end)
@@ -147,12 +161,16 @@ class LogWriter:
         self._chunk_start_ns = None
         self._file.sync_if_due()
 
+    def _register(self, channel: Channel) -> None:
+        schema = self._mcap.register_schema(channel.schema_name, channel.schema_encoding, channel.schema)
+        self._channels[channel.topic] = self._mcap.register_channel(channel.topic, channel.message_encoding, schema)
+
     def _json(self, stream: str, stamp_ns: int, sequence: int, value: Any) -> None:
-        self._add(stream, stamp_ns, sequence, serial.dumps(value))
+        self._message(STREAMS[stream].topic, stamp_ns, sequence, serial.dumps(value))
 
     def _protobuf(self, stream: str, stamp_ns: int, sequence: int, message: Any) -> None:
-        self._add(stream, stamp_ns, sequence, message.SerializeToString())
+        self._message(STREAMS[stream].topic, stamp_ns, sequence, message.SerializeToString())
 
-    def _add(self, stream: str, stamp_ns: int, sequence: int, data: bytes) -> None:
-        channel = self._channels[STREAMS[stream].topic]
+    def _message(self, topic: str, stamp_ns: int, sequence: int, data: bytes) -> None:
+        channel = self._channels[topic]
         self._mcap.add_message(channel, log_time=stamp_ns, publish_time=stamp_ns, sequence=sequence, data=data)

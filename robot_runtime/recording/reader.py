@@ -16,11 +16,13 @@ from mcap.records import Attachment, Channel, McapRecord, Message, MessageIndex,
 from typing_extensions import Self
 
 from robot_runtime.errors import ConfigError, RecordingError, SceneError
-from robot_runtime.hal import BaseState, RgbdFrame
+from robot_runtime.events import Event
+from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame
 from robot_runtime.objects import ObjectPose
 from robot_runtime.recording import images, observations, serial
 from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
 from robot_runtime.recording.header import header_from_json
+from robot_runtime.recording.pose_streams import poses_from_json
 from robot_runtime.recording.scan import Damaged, LogFile, Span
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.streams import STREAMS
@@ -157,11 +159,33 @@ class LogReader:
 
     def base_states(self) -> Iterator[BaseState]:
         """What the base reported between the steps, at the logged rate. Raises ``RecordingError``."""
+        for topic, message in self._records():
+            if topic == _TOPICS["base"]:
+                yield serial.base_from_json(_loads(message))
+
+    def events(self) -> Iterator[Event]:
+        """What happened beside the steps, in the order in which it was told. Raises ``RecordingError``."""
+        for topic, message in self._records():
+            if topic == _TOPICS["events"]:
+                yield serial.event_from_json(_loads(message))
+
+    def poses(self) -> dict[str, list[PoseEstimate]]:
+        """Every raw pose by source (``LocalizerInfo.name``), in the order of arrival. Raises ``RecordingError``."""
+        found: dict[str, list[PoseEstimate]] = {}
+        for topic, message in self._records():
+            if topic.startswith(f"{_TOPICS['localizer']}/"):
+                try:
+                    source, estimates = poses_from_json(_loads(message))
+                except (KeyError, ValueError, TypeError) as error:
+                    raise self._not_understood(f"the poses on {topic}", error) from error
+                found.setdefault(source, []).extend(estimates)
+        return found
+
+    def _records(self) -> Iterator[tuple[str, Message]]:
+        """Every message that is no image."""
         for chunk in self._chunks:
             if not self._holds_images_only(chunk):
-                for topic, message in self._messages(chunk):
-                    if topic == _TOPICS["base"]:
-                        yield serial.base_from_json(_loads(message))
+                yield from self._messages(chunk)
 
     def _holds_images_only(self, chunk: _Chunk) -> bool:
         return bool(chunk.channels) and all(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.actions import Action, Displacement
 from robot_runtime.commands import Command, VelocityCommand, WaypointCommand
+from robot_runtime.events import Event
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import (
     BaseState,
@@ -133,8 +134,8 @@ def step_from_json(
         result=None if data["result"] is None else _result(data["result"]),
         observation=observation,
         frame=frame,
-        pose=_pose(data["pose"]),
-        referee=_pose(data["referee"]),
+        pose=pose_from_json(data["pose"]),
+        referee=pose_from_json(data["referee"]),
         base=base_from_json(data["base"]),
         head=HeadState(**data["head"]),
         times=StepTimes(**data["times"]),
@@ -153,6 +154,12 @@ def objects_from_json(data: Mapping[str, Any]) -> dict[str, ObjectPose]:
     return {name: _object_pose(pose) for name, pose in data.items()}
 
 
+def pose_from_json(data: Mapping[str, Any]) -> PoseEstimate:
+    """The inverse of :func:`plain` for a pose."""
+    covariance = np.array([[float(v) for v in row] for row in data["covariance"]])
+    return PoseEstimate(data["stamp_ns"], _se2(data["pose"]), data["frame"], covariance, PoseStatus(data["status"]))
+
+
 def base_from_json(data: Mapping[str, Any]) -> BaseState:
     """The inverse of :func:`plain` for a base state."""
     return BaseState(
@@ -166,6 +173,11 @@ def base_from_json(data: Mapping[str, Any]) -> BaseState:
         battery_v=float(data["battery_v"]),
         battery_fraction=float(data["battery_fraction"]),
     )
+
+
+def event_from_json(data: Mapping[str, Any]) -> Event:
+    """The inverse of :func:`plain` for an event."""
+    return Event(int(data["stamp_ns"]), str(data["source"]), str(data["kind"]), str(data["detail"]))
 
 
 def end_from_json(data: Mapping[str, Any]) -> EpisodeEnd:
@@ -205,11 +217,6 @@ def _displacement(data: Mapping[str, Any]) -> Displacement:
 
 def _se2(data: Mapping[str, Any]) -> SE2:
     return SE2(float(data["x_m"]), float(data["y_m"]), float(data["yaw_rad"]))
-
-
-def _pose(data: Mapping[str, Any]) -> PoseEstimate:
-    covariance = np.array([[float(v) for v in row] for row in data["covariance"]])
-    return PoseEstimate(data["stamp_ns"], _se2(data["pose"]), data["frame"], covariance, PoseStatus(data["status"]))
 
 
 def _object_pose(data: Mapping[str, Any]) -> ObjectPose:

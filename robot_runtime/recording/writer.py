@@ -17,7 +17,8 @@ from pathlib import Path
 
 from robot_runtime.clock import NS_PER_S
 from robot_runtime.errors import RecordingError
-from robot_runtime.hal import BaseState
+from robot_runtime.events import Event
+from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.recording.log_writer import LogWriter
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.streams import STREAMS
@@ -76,6 +77,13 @@ class Recorder(Subscriber):
 
     def on_base_state(self, state: BaseState) -> None:
         self._current().put_base_state(state)
+
+    def on_event(self, event: Event) -> None:
+        self._current().put(lambda log: log.write_event(event))
+
+    def on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
+        if estimates:
+            self._current().put(lambda log: log.write_poses(source, estimates))
 
     def on_episode_end(self, end: EpisodeEnd) -> None:
         episode = self._current()

@@ -186,7 +186,7 @@ class EpisodeScorer(Subscriber):
         when = self._header.task.success.when
         if when == "reached":
             return self._reached
-        aborted = self._end is not None and self._end.reason in (EndReason.FAULT, EndReason.INTERRUPTED)
+        aborted = self._end is not None and self._end.reason.aborted
         if aborted or (when == "stop" and not self._has_stopped):
             return False
         return self._measures.holds(self._poses[-1], distance_m)

@@ -17,7 +17,7 @@ from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.recording.evidence import Statement, read_evidence
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
-from robot_runtime.records import EndReason, EpisodeHeader
+from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.latency import Latency
 from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.rules import Metrics, Rules
@@ -212,7 +212,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
     )
     if end is None:
         return replace(facts, reason=_without_end(log))
-    if end.reason in (EndReason.INTERRUPTED, EndReason.FAULT):
+    if end.reason.aborted:
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
     try:
         scorer = score_steps(log, rules, maps.of(header))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.errors import RuntimeFault
+from robot_runtime.events import Event
 from robot_runtime.geometry import SE2
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
@@ -65,6 +66,7 @@ class EpisodeView:
         reference: of a route, what it is compared with; pairs: the points of both that DTW aligns.
         goal_rooms: rooms to be in; empty if the task is about none.
         judged: the tests of a rearrangement's objects; None for other tasks, and without a score.
+        events: what happened beside the steps.
     """
 
     score: EpisodeScore
@@ -78,6 +80,7 @@ class EpisodeView:
     pairs: tuple[tuple[Point, Point], ...] = ()
     goal_rooms: tuple[Room, ...] = ()
     judged: Judged | None = None
+    events: tuple[Event, ...] = ()
 
     @cached_property
     def tracks(self) -> tuple[tuple[SE2, ...], ...]:
@@ -152,6 +155,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
         pairs=tuple(vln.alignment(header.episode, poses, rules)) if is_route else (),
         goal_rooms=_goal_rooms(header),
         judged=_judged(log, score, rules, maps),
+        events=tuple(log.events()),
     )
 
 
