@@ -19,6 +19,7 @@ from robot_runtime.hal import Device, Velocity
 
 if TYPE_CHECKING:
     from robot_runtime.imaging.lens import Lens
+    from robot_runtime.imaging.sheets import Sheet
     from robot_runtime.scene import Scene
 
 Pose3 = NDArray[np.float64]
@@ -58,6 +59,11 @@ class Simulation(Device):
     @abstractmethod
     def scene(self) -> Scene:
         """What is around."""
+
+    @property
+    @abstractmethod
+    def sheets(self) -> dict[str, Sheet]:
+        """Printed sheets that :meth:`render` shows besides the scene, by name: hang, move and remove them at will."""
 
     @abstractmethod
     def pose(self) -> SE2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from dataclasses import dataclass
@@ -10,14 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime import config
+from robot_runtime.camera_mount import CameraMount, load_mount, opengl_rotation
 from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.geometry import SE2
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.imaging.sheets import draw_sheets
 from sim_bridge.device import SimDevice
 from sim_bridge.head import SimHead
 from sim_bridge.model import NEAR_M, SKY_M
 from sim_bridge.options import NonNegative, Positive
-from sim_bridge.renderer import Rotation, SceneRenderer, Vector, look_along
+from sim_bridge.renderer import Rotation, SceneRenderer, Vector
 from sim_bridge.world import World
 
 
@@ -31,6 +36,8 @@ class CameraOptions:
             clips depth for itself.
         depth_unit_m: lattice of the depth values; 0 for continuous depth.
         forward_m: of the pan-tilt's axis, in front of the base's.
+        mount: where the camera sits: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.camera_mount``).
+            Without one it is as high as the training camera and turns about its own optical centre.
     """
 
     rate_hz: Positive = 30.0
@@ -39,6 +46,7 @@ class CameraOptions:
     depth_max_m: Positive = 25.0
     depth_unit_m: NonNegative = 0.001
     forward_m: float = 0.0
+    mount: str | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -72,9 +80,12 @@ class SimCamera(SimDevice, Camera):
         self._world = world
         self._head = head
         self._options = options
+        self._mount = CameraMount((options.forward_m, 0.0, height_m))
+        if options.mount is not None:
+            self._mount = load_mount(config.find_preset("mounts", options.mount))
         self._info = CameraInfo(
             intrinsics,
-            Mount(options.forward_m, 0.0, height_m),
+            Mount(*self._mount.sensor(SE2(), 0.0, 0.0)[:3, 3].tolist()),
             options.rate_hz,
             options.depth_min_m,
             options.depth_max_m,
@@ -143,18 +154,24 @@ class SimCamera(SimDevice, Camera):
                 return exposure_ns
             number += 1
 
+    @functools.cached_property
+    def _rays(self) -> NDArray[np.float64]:
+        return Lens.of(self._info.intrinsics).pixel_rays()
+
     def viewpoint(self) -> tuple[Vector, Rotation]:
         """Where the optical centre is now, in ``map``, and how the camera is turned."""
-        base = self._world.pose
-        pan_rad, tilt_rad = self._head.angles(self._clock.now_ns())
-        x_m, y_m = base.apply(self._info.mount.x_m, self._info.mount.y_m)
-        return np.array([x_m, y_m, self._info.mount.z_m]), look_along(base.yaw_rad + pan_rad, tilt_rad)
+        sensor = self._mount.sensor(self._world.pose, *self._head.angles(self._clock.now_ns()))
+        return sensor[:3, 3], opengl_rotation(sensor)
 
     def _expose(self, renderer: SceneRenderer, semantic: bool) -> RgbdFrame:
         stamp_ns = self._clock.now_ns()
         position, rotation = self.viewpoint()
         renderer.look_at(self._world.data)
         rgb, depth = renderer.render(position, rotation)
+        if self._world.sheets:
+            pose = np.eye(4)
+            pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
+            draw_sheets(self._world.sheets.values(), self._rays, pose, rgb, depth)
         ids = renderer.segment(position, rotation) if semantic else None
         return RgbdFrame(stamp_ns, rgb, as_measured(depth, self._options), ids)
 

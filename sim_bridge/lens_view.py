@@ -84,9 +84,15 @@ def render(
 
 
 @lru_cache(maxsize=8)
+def rays_of(lens: Lens) -> NDArray[np.float64]:
+    """``lens.pixel_rays()``, kept."""
+    return lens.pixel_rays()
+
+
+@lru_cache(maxsize=8)
 def parts_of(lens: Lens) -> tuple[Part, ...]:
     """The pinholes that together see what a lens sees, each at least as fine as the lens."""
-    rays = lens.pixel_rays()
+    rays = rays_of(lens)
     x, y = rays[..., 0], rays[..., 1]
     yaw, pitch = np.arctan(x), np.arctan2(y, np.hypot(x, 1))
     wide = 2 * max(float(np.nanmax(np.abs(angle))) for angle in (yaw, np.arctan(y)))

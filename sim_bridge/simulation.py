@@ -15,6 +15,7 @@ from robot_runtime.errors import DeviceFault
 from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import Intrinsics, Mount, Velocity
 from robot_runtime.imaging.lens import Lens
+from robot_runtime.imaging.sheets import Sheet, draw_sheets
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3, Simulation, Subscription
 from sim_bridge import lens_view
@@ -62,6 +63,10 @@ class SimSimulation(Simulation):
     def scene(self) -> Scene:
         return self._world.scene_model.scene
 
+    @property
+    def sheets(self) -> dict[str, Sheet]:
+        return self._world.sheets
+
     def connect(self) -> None:
         """Nothing to do: what drawing needs is made when something is drawn."""
 
@@ -91,14 +96,20 @@ class SimSimulation(Simulation):
         rgb, depth_m = lens_view.render(self._drawing(), lens, map_from_camera)
         assert rgb is not None
         assert depth_m is not None
+        if self._world.sheets:
+            draw_sheets(self._world.sheets.values(), lens_view.rays_of(lens), map_from_camera, rgb, depth_m)
         return rgb, depth_m
 
     def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
+        if self._world.sheets:
+            return self.render(lens, map_from_camera)[0]
         rgb, _ = lens_view.render(self._drawing(), lens, map_from_camera, depth=False)
         assert rgb is not None
         return rgb
 
     def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
+        if self._world.sheets:
+            return self.render(lens, map_from_camera)[1]
         _, depth_m = lens_view.render(self._drawing(), lens, map_from_camera, color=False)
         assert depth_m is not None
         return depth_m

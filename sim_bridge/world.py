@@ -14,6 +14,7 @@ from robot_runtime.clock import Stopwatch, seconds_to_ns
 from robot_runtime.errors import InvalidStart
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Zone
+from robot_runtime.imaging.sheets import Sheet
 from robot_runtime.maps import Cell
 from sim_bridge.floor import has_floor
 from sim_bridge.model import SOLID, SceneModel
@@ -41,12 +42,14 @@ class World:
         physics_s: host seconds spent inside MuJoCo's physics.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
         objects: what can be moved; empty unless the model was built for a task that moves objects.
+        sheets: printed sheets that cameras see and nothing touches, by name; anybody hangs, moves and removes them.
     """
 
     def __init__(self, scene_model: SceneModel) -> None:
         self.scene_model = scene_model
         self.physics_s = 0.0
         self.touching = 0
+        self.sheets: dict[str, Sheet] = {}
         self._model = scene_model.model
         self._data = mujoco.MjData(self._model)
         self._position = self._data.qpos[:3]
