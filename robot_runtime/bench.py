@@ -57,7 +57,7 @@ class StepTimer:
     """From its construction on, keeps how long an environment's own steps take.
 
     Attributes:
-        wall_s, cpu_s: of each step; the latter of the thread that carried it out alone.
+        wall_s, cpu_s: of each step; the latter of the whole process, for images are made by several threads.
     """
 
     def __init__(self, env: Env) -> None:
@@ -66,10 +66,10 @@ class StepTimer:
         step = env.step
 
         def timed(*arguments: Any, **more: Any) -> Any:
-            watch, before_s = Stopwatch(), cpu_s(resource.RUSAGE_THREAD)
+            watch, before_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
             observation = step(*arguments, **more)
             self.wall_s.append(watch.elapsed_s())
-            self.cpu_s.append(cpu_s(resource.RUSAGE_THREAD) - before_s)
+            self.cpu_s.append(cpu_s(resource.RUSAGE_SELF) - before_s)
             return observation
 
         env.step = timed  # type: ignore[method-assign]
