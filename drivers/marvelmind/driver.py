@@ -1,0 +1,244 @@
+"""Poses from Marvelmind beacons: ``driver: drivers.marvelmind.driver.make_localizer``.
+
+Bytes arrive (in a thread of their own, or from the emulated hedgehog of a simulated robot), become packets, and each
+packet that holds a new position becomes a pose, stamped with the instant of its ultrasound. Everything else that a
+hedgehog can say is told as an event: what it has no fix for is no pose, however good its coordinates look.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from drivers.marvelmind.emulator import EmulatedLink, Hedgehog
+from drivers.marvelmind.mounting import Mounting
+from drivers.marvelmind.options import MarvelmindOptions
+from drivers.marvelmind.port import Link, ThreadLink
+from drivers.marvelmind.protocol import POSITION_MM_UNIX, Decoder, Position, Quality, parse
+from robot_runtime import config
+from robot_runtime.clock import Clock, seconds_to_ns
+from robot_runtime.errors import DeviceFault, NotConnected, StaleData
+from robot_runtime.events import Event
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot
+from robot_runtime.localization.history import PoseHistory, pose_at
+from robot_runtime.robots import RobotContext
+from robot_runtime.simulation import Simulation, Subscription
+
+EMULATED_ADDRESS = 11
+POLL_S = 0.02
+REPEATS = 3
+"""Packets with the same timestamp in a row that make a source frozen."""
+
+
+def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:
+    """The localizer, disconnected; on a simulated robot with its emulator. Raises ``ConfigError`` for a bad option."""
+    chosen = config.parse(dict(options), MarvelmindOptions, where)
+    mounting, simulation = chosen.mounting(robot.name), robot.simulation
+    if simulation is None:
+        link: Link = ThreadLink(chosen.port, chosen.baud_rate)
+    else:
+        address = chosen.address or EMULATED_ADDRESS
+        hedgehog = Hedgehog(simulation, f"marvelmind on {chosen.port}", mounting, address, chosen.emulator)
+        link = EmulatedLink(simulation, hedgehog, chosen.rate_hz, chosen.baud_rate)
+    return MarvelmindLocalizer(robot.clock, chosen, mounting, link, simulation)
+
+
+class MarvelmindLocalizer(Localizer):
+    """A hedgehog, or a pair, on the robot. Poses are in ``map``; those of a single one have an infinite yaw variance.
+
+    Args:
+        link: who reads the port. simulation: of a robot that can be put somewhere else in no time.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        options: MarvelmindOptions,
+        mounting: Mounting,
+        link: Link,
+        simulation: Simulation | None = None,
+    ) -> None:
+        self._clock, self._options, self._mounting = clock, options, mounting
+        self._link, self._simulation = link, simulation
+        unaligned = options.alignment is None and options.beacons_in_map is None
+        name = f"marvelmind on {options.port}" + (", in its own frame" if unaligned else "")
+        self._info = LocalizerInfo(name, "map", options.rate_hz)
+        self._history = PoseHistory(self._info.name, self._info.frame)
+        self._lock = threading.Lock()
+        self._placed: Subscription | None = None
+        self._connected = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._decoder = Decoder()
+        self._address = self._options.address
+        self._device_ms: int | None = None
+        self._repeats = 0
+        self._has_heading = True
+        self._quality: int | None = None
+        self._fault: DeviceFault | None = None
+        self._trouble = ""
+        """Why there is no new pose; empty while there is one."""
+
+    @property
+    def info(self) -> LocalizerInfo:
+        return self._info
+
+    def connect(self) -> None:
+        if self._connected:
+            return
+        self._begin()
+        self._history.clear()
+        self._link.open(self._receive)
+        if self._simulation is not None:
+            self._placed = self._simulation.on_placed(self._forget)
+        self._connected = True
+
+    def close(self) -> None:
+        self._link.close()
+        if self._placed is not None:
+            self._placed.close()
+            self._placed = None
+        self._connected = False
+
+    def latest(self, max_age_s: float) -> PoseEstimate:
+        self._require_working()
+        try:
+            return self._history.latest(self._clock.now_ns(), max_age_s)
+        except StaleData as error:
+            raise self._explained(error) from error
+
+    def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
+        self._require_working()
+        try:
+            return pose_at(self._history, self._clock, stamp_ns, timeout_s, POLL_S)
+        except StaleData as error:
+            self._link.check()
+            raise self._explained(error) from error
+
+    def arrivals(self, after: int = 0) -> Arrivals:
+        self._require_working()
+        return self._history.arrivals(after)
+
+    def _require_working(self) -> None:
+        if not self._connected:
+            raise NotConnected(f"{self._info.name}: is not connected", "call connect() before using it")
+        self._link.check()
+        if self._fault is not None:
+            raise self._fault
+
+    def _explained(self, error: StaleData) -> StaleData:
+        with self._lock:
+            trouble, heard, noise = self._trouble, self._device_ms is not None, self._decoder.skipped
+        if not trouble and not heard:
+            trouble = f"{noise} bytes came and none made a packet" if noise else "not a byte has come"
+            remedy = "check 'baud_rate', and that the port is a hedgehog's" if noise else "switch hedgehog and modem on"
+            return StaleData(f"{error.message}: {trouble}", remedy)
+        if not trouble:
+            return error
+        quality = "" if self._quality is None else f", its positions' quality is {self._quality} %"
+        return StaleData(
+            f"{error.message}: {trouble}{quality}",
+            "bring the hedgehog into view of at least three beacons, and look at them in the vendor's tool",
+        )
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._history.clear()
+
+    # --- the side that receives -------------------------------------------------------------------------------------
+
+    def _receive(self, data: bytes) -> None:
+        """Take in bytes the moment that they arrive."""
+        now_ns = self._clock.now_ns()
+        with self._lock:
+            for packet in self._decoder.feed(data):
+                message = parse(packet)
+                if isinstance(message, Quality) and message.address == self._address:
+                    self._quality = message.percent
+                elif isinstance(message, Position) and self._is_ours(message):
+                    self._take(message, now_ns)
+
+    def _is_ours(self, position: Position) -> bool:
+        if position.of_another:
+            return False
+        if self._address is None:
+            self._address = position.address
+        if self._options.address is None and position.address != self._address:
+            self._fault = DeviceFault(
+                f"{self._info.name}: hears the hedgehogs {self._address} and {position.address}",
+                "set 'address' in the localizer's options to the one on the robot",
+            )
+        return position.address == self._address
+
+    def _take(self, position: Position, now_ns: int) -> None:
+        if not self._is_new(position, now_ns):
+            return
+        if position.unavailable:
+            self._lament("no_fix", f"hedgehog {position.address} has no fix", now_ns)
+            return
+        if self._trouble:
+            self._history.report(Event(now_ns, self._info.name, "fix", f"hedgehog {position.address} has a fix again"))
+            self._trouble = ""
+        stamp_ns = now_ns - seconds_to_ns(position.age_s + self._options.latency_s)
+        angle_rad = position.angle_rad if self._mounting.pair is not None else None
+        self._tell_heading(position, angle_rad is not None, now_ns)
+        pose = self._mounting.base(position.x_m, position.y_m, angle_rad)
+        covariance = self._covariance(position, angle_rad is not None, pose.yaw_rad)
+        self._history.add(PoseEstimate(stamp_ns, pose, "map", covariance))
+
+    def _is_new(self, position: Position, now_ns: int) -> bool:
+        """Whether the hedgehog's own clock says that this is a measurement after the last one."""
+        before_ms, self._device_ms = self._device_ms, position.device_ms
+        if before_ms is None:
+            return True
+        on_ms = position.device_ms - before_ms
+        if position.code != POSITION_MM_UNIX:
+            on_ms = (on_ms + 2**31) % 2**32 - 2**31  # 49 days after it was switched on, it begins anew
+        if on_ms < 0:
+            detail = f"the clock of hedgehog {position.address} went back by {-on_ms / 1000:.3f} s"
+            self._history.report(Event(now_ns, self._info.name, "clock_went_back", detail))
+            return False
+        self._repeats = self._repeats + 1 if on_ms == 0 else 0
+        if self._repeats >= REPEATS:
+            self._lament("frozen", f"hedgehog {position.address} sends one measurement again and again", now_ns)
+        return on_ms > 0
+
+    def _lament(self, kind: str, trouble: str, now_ns: int) -> None:
+        """No pose, and why: an event when it begins."""
+        if self._trouble != trouble:
+            self._trouble = trouble
+            self._history.report(Event(now_ns, self._info.name, kind, trouble))
+
+    def _tell_heading(self, position: Position, known: bool, now_ns: int) -> None:
+        """An event when a pair loses its heading and when it has it again."""
+        if self._mounting.pair is None or known == self._has_heading:
+            return
+        self._has_heading = known
+        detail = f"the pair of hedgehog {position.address} has {'a heading again' if known else 'no heading'}"
+        self._history.report(Event(now_ns, self._info.name, "heading" if known else "no_heading", detail))
+
+    def _covariance(self, position: Position, with_yaw: bool, yaw_rad: float) -> np.ndarray:
+        noise_m, pair = self._options.noise_m, self._mounting.pair
+        variance_m2 = noise_m**2
+        if pair is not None:
+            # The mean of two; if it is one of them after all, it is half their distance away from where it is thought.
+            variance_m2 = variance_m2 / 2 if position.pair_centre else variance_m2 + (pair.base_m / 2) ** 2
+        covariance = np.diag([variance_m2, variance_m2, math.inf])
+        forward_m, left_m = self._mounting.lever_m
+        if not with_yaw or pair is None:
+            # Without a heading, base_link lies somewhere on a circle around the hedgehog.
+            covariance[:2, :2] += np.eye(2) * (forward_m**2 + left_m**2) / 2
+            return covariance
+        yaw_rad2 = 2 * (noise_m / pair.base_m) ** 2
+        c, s = math.cos(yaw_rad), math.sin(yaw_rad)
+        # How the robot's position moves when its heading is found to be another, about the hedgehog.
+        swing = np.array([s * forward_m + c * left_m, -c * forward_m + s * left_m])
+        covariance[:2, :2] += yaw_rad2 * np.outer(swing, swing)
+        covariance[:2, 2] = covariance[2, :2] = yaw_rad2 * swing
+        covariance[2, 2] = yaw_rad2
+        return covariance

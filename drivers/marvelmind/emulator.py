@@ -1,0 +1,292 @@
+"""The hedgehog on the other end of a pty: turns a simulated robot's true pose into packets, and the wire's own time.
+
+Bytes written to a pty arrive when the kernel gets to it. So that a run repeats bit for bit, whoever reads them here
+waits for as many as were written before simulated time goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pty
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from drivers.marvelmind.faults import (
+    ClockBack,
+    Fault,
+    Frozen,
+    Mirrored,
+    MovedAnchor,
+    NoFix,
+    Noisy,
+    Repeating,
+    Scaled,
+    Silent,
+    Stranger,
+    Unplugged,
+)
+from drivers.marvelmind.mounting import Mounting
+from drivers.marvelmind.port import Link, Port
+from drivers.marvelmind.protocol import (
+    POSITION_CM,
+    POSITION_MM,
+    POSITION_MM_UNIX,
+    QUALITY,
+    Flags,
+    Packet,
+    Position,
+    encode,
+    frame,
+)
+from robot_runtime.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.config import STRICT
+from robot_runtime.errors import DeviceFault
+from robot_runtime.faults import Script
+from robot_runtime.simulation import Simulation, Subscription
+
+WIRE_HZ = 100.0
+"""How often packets that are due are put on the wire."""
+
+PATIENCE_READS = 100
+"""Of 0.1 s each, for what was written to arrive on a computer that is busy."""
+
+EPOCH_MS = 1_700_000_000_000
+"""What the hedgehog's Unix time was when the simulated clock was at 0."""
+
+CODES = {"cm": POSITION_CM, "mm": POSITION_MM, "mm_unix": POSITION_MM_UNIX}
+MIN_OUTLIER_M = 0.2
+
+
+@dataclass(frozen=True)
+class EmulatorOptions:
+    """How the emulated hedgehog measures; of no meaning on a real robot.
+
+    Attributes:
+        packet: which packet it sends positions in.
+        latency_s: from the ultrasound's emission to the packet; it is said in the packet's age.
+        noise_m: standard deviation of each hedgehog's position, white, in x and in y.
+        outlier_probability: of a fix that is off by up to ``outlier_m``, in any direction.
+        dropout_probability: that a fix is the first of a series without one, which lasts ``dropout_s``.
+        height_m: of the hedgehog.
+        chatter: whether it also sends packets that say nothing about where it is.
+        mounting: where hedgehog and beacons really are; None for where the driver believes them to be.
+        faults: see ``drivers/marvelmind/faults.py``.
+    """
+
+    packet: Literal["cm", "mm", "mm_unix"] = "mm_unix"
+    latency_s: float = 0.08
+    noise_m: float = 0.02
+    outlier_probability: float = 0.0
+    outlier_m: float = 1.5
+    dropout_probability: float = 0.0
+    dropout_s: float = 2.0
+    height_m: float = 0.45
+    chatter: bool = True
+    mounting: Mounting | None = None
+    faults: tuple[Fault, ...] = ()
+
+    __pydantic_config__ = STRICT
+
+    def __post_init__(self) -> None:
+        for name in ("latency_s", "noise_m", "dropout_s"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("outlier_probability", "dropout_probability"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie in 0..1, got {getattr(self, name)}")
+        if not self.outlier_m >= MIN_OUTLIER_M:
+            raise ValueError(f"outlier_m must be at least {MIN_OUTLIER_M}, got {self.outlier_m}")
+
+
+class Hedgehog:
+    """Measures when told to, and says what it sends by now.
+
+    Args:
+        name: of its own stream of random numbers.
+    """
+
+    def __init__(
+        self, simulation: Simulation, name: str, mounting: Mounting, address: int, options: EmulatorOptions
+    ) -> None:
+        self._simulation, self._name = simulation, name
+        self._mounting, self._address, self._options = options.mounting or mounting, address, options
+        self._script = Script(options.faults)
+        self._latency_ns = seconds_to_ns(options.latency_s)
+        self.restart()
+
+    def restart(self) -> None:
+        """The robot was put somewhere else, with nothing on its way."""
+        self._random: np.random.Generator = self._simulation.random(self._name)
+        self._due: deque[tuple[int, Position]] = deque()
+        self._lost_until_ns = 0
+        self._frozen: tuple[float, float, float | None] | None = None
+        self._repeated: bytes | None = None
+
+    def unplugged(self, now_ns: int) -> bool:
+        return bool(self._script.active(Unplugged, now_ns))
+
+    def measure(self, now_ns: int) -> None:
+        """Emit ultrasound now."""
+        if self._script.active(Silent, now_ns):
+            return
+        position = self._position(now_ns)
+        self._due.append((now_ns, position))
+        for stranger in self._script.active(Stranger, now_ns):
+            flags = position.flags | (Flags.OTHER_HEDGEHOG if stranger.marked else Flags(0))
+            other = replace(position, address=stranger.address, x_m=position.x_m + 3.0, flags=flags)
+            self._due.append((now_ns, other))
+
+    def sends(self, now_ns: int) -> bytes:
+        """The packets that are due."""
+        data = b""
+        while self._due and self._due[0][0] + self._latency_ns <= now_ns:
+            measured_ns, position = self._due.popleft()
+            packet = encode(replace(position, age_s=ns_to_seconds(now_ns - measured_ns)))
+            if not self._script.active(Repeating, now_ns):
+                self._repeated = None
+            elif self._repeated is None:
+                self._repeated = packet
+            data += self._spoilt(self._repeated or packet, now_ns)
+            if self._options.chatter:
+                data += frame(Packet(QUALITY, bytes([self._address, 90]) + bytes(14)))
+                data += frame(Packet(0x0003, self._random.bytes(32)))
+        return data
+
+    def _position(self, now_ns: int) -> Position:
+        x_m, y_m, angle_rad = self._measured(now_ns)
+        fixed = self._has_fix(now_ns)
+        flags = Flags.MILLISECONDS if fixed else Flags.MILLISECONDS | Flags.UNAVAILABLE
+        behind_s = sum(fault.by_s for fault in self._script.active(ClockBack, now_ns))
+        code = CODES[self._options.packet]
+        epoch_ms = EPOCH_MS if code == POSITION_MM_UNIX else 0
+        return Position(
+            code=code,
+            device_ms=epoch_ms + round((ns_to_seconds(now_ns) - behind_s) * 1000),
+            x_m=x_m,
+            y_m=y_m,
+            z_m=self._options.height_m,
+            address=self._address,
+            angle_rad=angle_rad if fixed else None,
+            pair_centre=self._mounting.pair is not None,
+            flags=flags,
+        )
+
+    def _measured(self, now_ns: int) -> tuple[float, float, float | None]:
+        """Coordinates in the beacons' frame and the pair's angle, with everything that is wrong with them."""
+        options, random = self._options, self._random
+        x_m, y_m, angle_rad = self._mounting.reports(self._simulation.pose())
+        # Of a pair, each hedgehog has the noise: their mean has less, the direction between them has it twice.
+        pair = self._mounting.pair
+        noise_m = options.noise_m / math.sqrt(1 if pair is None else 2)
+        off_x_m, off_y_m, off_angle = (float(value) for value in random.standard_normal(3))
+        x_m, y_m = x_m + noise_m * off_x_m, y_m + noise_m * off_y_m
+        if angle_rad is not None and pair is not None:
+            angle_rad = (angle_rad + off_angle * math.sqrt(2) * options.noise_m / pair.base_m) % (2 * math.pi)
+        chance, direction_rad, share = random.random(), random.uniform(-math.pi, math.pi), random.random()
+        if chance < options.outlier_probability:
+            away_m = MIN_OUTLIER_M + share * (options.outlier_m - MIN_OUTLIER_M)
+            x_m, y_m = x_m + away_m * math.cos(direction_rad), y_m + away_m * math.sin(direction_rad)
+        for moved in self._script.active(MovedAnchor, now_ns):
+            x_m, y_m = x_m + moved.dx_m, y_m + moved.dy_m
+        if self._script.active(Mirrored, now_ns):
+            y_m, angle_rad = -y_m, None if angle_rad is None else -angle_rad % (2 * math.pi)
+        for scaled in self._script.active(Scaled, now_ns):
+            x_m, y_m = x_m * scaled.factor, y_m * scaled.factor
+        if not self._script.active(Frozen, now_ns):
+            self._frozen = None
+        elif self._frozen is None:
+            self._frozen = x_m, y_m, angle_rad
+        return self._frozen or (x_m, y_m, angle_rad)
+
+    def _has_fix(self, now_ns: int) -> bool:
+        chance = self._random.random()
+        if now_ns >= self._lost_until_ns and chance < self._options.dropout_probability:
+            self._lost_until_ns = now_ns + seconds_to_ns(self._options.dropout_s)
+        return now_ns >= self._lost_until_ns and not self._script.active(NoFix, now_ns)
+
+    def _spoilt(self, packet: bytes, now_ns: int) -> bytes:
+        if not self._script.active(Noisy, now_ns):
+            return packet
+        noise = self._random.bytes(int(self._random.integers(0, 40)))
+        if self._random.random() < 0.25:
+            at = int(self._random.integers(len(packet)))
+            packet = packet[:at] + bytes([packet[at] ^ 0x10]) + packet[at + 1 :]
+        return noise + packet
+
+
+class EmulatedLink(Link):
+    """Reads a pty in lock-step with simulated time, with the emulated hedgehog on its other end."""
+
+    def __init__(self, simulation: Simulation, hedgehog: Hedgehog, rate_hz: float, baud_rate: int) -> None:
+        self._simulation, self._hedgehog = simulation, hedgehog
+        self._rate_hz, self._baud_rate = rate_hz, baud_rate
+        self._subscriptions: list[Subscription] = []
+        self._master: int | None = None
+        self._port: Port | None = None
+        self._fault: DeviceFault | None = None
+
+    def open(self, on_bytes: Callable[[bytes], None]) -> None:
+        self._fault = None
+        self._master, slave = pty.openpty()
+        try:
+            self._port = Port(os.ttyname(slave), self._baud_rate)
+        finally:
+            os.close(slave)
+        self._hedgehog.restart()
+        simulation = self._simulation
+        self._subscriptions = [
+            simulation.on_placed(self._hedgehog.restart),
+            simulation.every(self._rate_hz, self._hedgehog.measure),
+            simulation.every(WIRE_HZ, lambda now_ns: self._transmit(now_ns, on_bytes)),
+        ]
+
+    def check(self) -> None:
+        if self._fault is not None:
+            raise self._fault
+
+    def close(self) -> None:
+        for subscription in self._subscriptions:
+            subscription.close()
+        self._subscriptions = []
+        if self._port is not None:
+            self._port.close()
+            self._port = None
+        self._unplug()
+
+    def _unplug(self) -> None:
+        if self._master is not None:
+            os.close(self._master)
+            self._master = None
+
+    def _transmit(self, now_ns: int, on_bytes: Callable[[bytes], None]) -> None:
+        if self._fault is not None or self._port is None:
+            return
+        data = self._hedgehog.sends(now_ns)
+        if self._hedgehog.unplugged(now_ns):
+            self._unplug()
+            data = b"gone"
+        elif data and self._master is not None:
+            os.write(self._master, data)
+        try:
+            received = self._received(self._port, len(data))
+        except DeviceFault as fault:
+            self._fault = fault
+            return
+        if received:
+            on_bytes(received)
+
+    def _received(self, port: Port, count: int) -> bytes:
+        received = b""
+        for _ in range(PATIENCE_READS):
+            if len(received) == count:
+                return received
+            received += port.read(count - len(received))
+        raise DeviceFault(
+            f"port {port.path}: {count} bytes were sent and {len(received)} arrived",
+            "look at what else this computer is doing: it has let a pty wait for seconds",
+        )

@@ -1,0 +1,99 @@
+"""What the emulated hedgehog can do wrong, each during a window of the robot's clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from robot_runtime.faults import Window
+
+
+@dataclass(frozen=True)
+class NoFix(Window):
+    """Packets come, and say that their coordinates are none: the line of sight is blocked."""
+
+    kind: Literal["no_fix"] = "no_fix"
+
+
+@dataclass(frozen=True)
+class Silent(Window):
+    """No packets: the modem or the hedgehog is off."""
+
+    kind: Literal["silent"] = "silent"
+
+
+@dataclass(frozen=True)
+class Frozen(Window):
+    """Fresh packets with the coordinates of the window's first fix."""
+
+    kind: Literal["frozen"] = "frozen"
+
+
+@dataclass(frozen=True)
+class Repeating(Window):
+    """The window's first packet again and again, its timestamp included."""
+
+    kind: Literal["repeating"] = "repeating"
+
+
+@dataclass(frozen=True)
+class ClockBack(Window):
+    """The hedgehog's clock is ``by_s`` behind what it was."""
+
+    kind: Literal["clock_back"] = "clock_back"
+    by_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class MovedAnchor(Window):
+    """Somebody moved a beacon: all positions are off by this much."""
+
+    kind: Literal["moved_anchor"] = "moved_anchor"
+    dx_m: float = 0.5
+    dy_m: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mirrored(Window):
+    """The beacon map was drawn upside down: y counts the other way."""
+
+    kind: Literal["mirrored"] = "mirrored"
+
+
+@dataclass(frozen=True)
+class Scaled(Window):
+    """Another unit than the packet's: 1000 for millimetres taken for metres, 0.001 for the reverse."""
+
+    kind: Literal["scaled"] = "scaled"
+    factor: float = 1000.0
+
+
+@dataclass(frozen=True)
+class Stranger(Window):
+    """Packets of hedgehog ``address`` come as well; a hedgehog marks them as another's, a modem does not."""
+
+    kind: Literal["stranger"] = "stranger"
+    address: int = 99
+    marked: bool = True
+
+
+@dataclass(frozen=True)
+class Noisy(Window):
+    """Each packet is preceded by noise, and one in four is damaged."""
+
+    kind: Literal["noisy"] = "noisy"
+
+
+@dataclass(frozen=True)
+class Unplugged(Window):
+    """The cable is out; plugging it in again is a new port."""
+
+    kind: Literal["unplugged"] = "unplugged"
+
+
+Fault = Annotated[
+    NoFix | Silent | Frozen | Repeating | ClockBack | MovedAnchor | Mirrored | Scaled | Stranger | Noisy | Unplugged,
+    Field(discriminator="kind"),
+]

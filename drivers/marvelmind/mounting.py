@@ -1,0 +1,65 @@
+"""From what a hedgehog says to where the robot is, and back: its place on the robot, the beacons in map. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from robot_runtime.config import STRICT
+from robot_runtime.geometry import SE2, wrap_angle
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two hedgehogs that together know a heading.
+
+    Attributes:
+        base_m: between them.
+        yaw_offset_deg: what turns the angle that they report into the robot's heading in the beacons' frame: heading =
+            angle + offset, or, ``clockwise``, heading = offset - angle. The vendor publishes neither; calibrate them.
+    """
+
+    base_m: float = 0.25
+    yaw_offset_deg: float = 0.0
+    clockwise: bool = False
+
+    __pydantic_config__ = STRICT
+
+    def __post_init__(self) -> None:
+        if not self.base_m > 0:
+            raise ValueError(f"base_m must be positive, got {self.base_m}")
+
+    @property
+    def sense(self) -> int:
+        return -1 if self.clockwise else 1
+
+
+@dataclass(frozen=True)
+class Mounting:
+    """The geometry of one hedgehog, or of one pair.
+
+    Attributes:
+        map_from_beacons: takes the beacons' frame to ``map``.
+        lever_m: what the coordinates belong to (the hedgehog; of a pair, its middle), in base_link: forward, left.
+        pair: None for a single hedgehog, which knows no heading.
+    """
+
+    map_from_beacons: SE2
+    lever_m: tuple[float, float] = (0.0, 0.0)
+    pair: Pair | None = None
+
+    def reports(self, base: SE2) -> tuple[float, float, float | None]:
+        """The coordinates and the angle, 0 to 2 pi, that are reported of a robot at ``base`` in ``map``."""
+        seen = self.map_from_beacons.inverse() @ base
+        x_m, y_m = seen.apply(*self.lever_m)
+        if self.pair is None:
+            return x_m, y_m, None
+        return x_m, y_m, self.pair.sense * (seen.yaw_rad - math.radians(self.pair.yaw_offset_deg)) % (2 * math.pi)
+
+    def base(self, x_m: float, y_m: float, angle_rad: float | None) -> SE2:
+        """base_link in ``map``; with no angle, the mark itself in ``map``, with a yaw that means nothing."""
+        if angle_rad is None or self.pair is None:
+            return SE2(*self.map_from_beacons.apply(x_m, y_m))
+        yaw_rad = wrap_angle(math.radians(self.pair.yaw_offset_deg) + self.pair.sense * angle_rad)
+        forward_m, left_m = self.lever_m
+        return self.map_from_beacons @ SE2(x_m, y_m, yaw_rad) @ SE2(-forward_m, -left_m)

@@ -1,0 +1,88 @@
+"""What may be said of Marvelmind beacons in a localizer's YAML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from drivers.marvelmind.emulator import EmulatorOptions
+from drivers.marvelmind.mounting import Mounting, Pair
+from robot_runtime import config
+from robot_runtime.errors import ConfigError
+from robot_runtime.geometry import SE2
+from robot_runtime.localization.alignment import load_alignment
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the beacons' frame lies in ``map``."""
+
+    x_m: float
+    y_m: float
+    yaw_deg: float
+
+    __pydantic_config__ = config.STRICT
+
+    @property
+    def pose(self) -> SE2:
+        return SE2(self.x_m, self.y_m, math.radians(self.yaw_deg))
+
+
+@dataclass(frozen=True)
+class MarvelmindOptions:
+    """The ``options`` of a localizer on Marvelmind beacons.
+
+    Attributes:
+        alignment: file of `robot-runtime calibrate localization`, which replaces ``beacons_in_map``, ``lever_m`` and
+            the pair's ``yaw_offset_deg``.
+        beacons_in_map: the frame in which the beacon map was drawn; None, without ``alignment``, says that poses are
+            in that frame, to be calibrated.
+        port, baud_rate: of the hedgehog; over USB the rate does not matter.
+        address: of the hedgehog; None takes the only one that is heard.
+        rate_hz: how often it is located, as the vendor's tool shows.
+        noise_m: standard deviation of a fix in x and in y.
+        latency_s: from the sending of a packet to its arrival; the time before, the packet says itself.
+        lever_m: the hedgehog, or the middle of the pair, in base_link: forward, left.
+        pair: of two hedgehogs that know a heading; None for one, which knows none.
+        emulator: on a simulated robot, how the emulated hedgehog measures.
+    """
+
+    alignment: str | None = None
+    beacons_in_map: Placement | None = None
+    port: str = "/dev/marvelmind"
+    baud_rate: int = 500_000
+    address: int | None = None
+    rate_hz: float = 8.0
+    noise_m: float = 0.02
+    latency_s: float = 0.0
+    lever_m: tuple[float, float] = (0.0, 0.0)
+    pair: Pair | None = None
+    emulator: EmulatorOptions = field(default_factory=EmulatorOptions)
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not (self.rate_hz > 0 and self.noise_m > 0 and self.latency_s >= 0):
+            raise ValueError("rate_hz and noise_m must be positive, latency_s not negative")
+        if self.address is not None and not 1 <= self.address <= 254:
+            raise ValueError(f"address must lie in 1..254, got {self.address}")
+        offset_deg = 0.0 if self.pair is None else self.pair.yaw_offset_deg
+        if self.alignment is not None and (self.beacons_in_map or any(self.lever_m) or offset_deg):
+            raise ValueError(
+                "alignment says what beacons_in_map, lever_m and pair.yaw_offset_deg would: leave them out"
+            )
+
+    def mounting(self, robot: str) -> Mounting:
+        """As the alignment's file says, if there is one. Raises ``ConfigError`` and ``CalibrationError``."""
+        if self.alignment is None:
+            placement = self.beacons_in_map
+            return Mounting(SE2() if placement is None else placement.pose, self.lever_m, self.pair)
+        found, pair = load_alignment(Path(self.alignment), robot), self.pair
+        if pair is not None and found.yaw_offset_rad is None:
+            raise ConfigError(
+                f"{self.alignment}: says nothing about the pair's heading", "calibrate it with both hedgehogs on"
+            )
+        if pair is not None and found.yaw_offset_rad is not None:
+            pair = replace(pair, yaw_offset_deg=math.degrees(found.yaw_offset_rad))
+        return Mounting(found.map_from_source, found.lever_m, pair)
