@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from calibration import localization
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands to the groups of ``robot-runtime``."""
+    group = groups["calibrate"]
+    group.command("localization")(localization.command)

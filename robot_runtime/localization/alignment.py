@@ -19,14 +19,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from robot_runtime import config
+from robot_runtime.calibration_file import Stamp, check_if_stamped
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.geometry import SE2
+from robot_runtime.geometry import SE2, wrap_angle
+
+KIND = "localization"
+"""Of the calibration that writes alignments."""
 
 MIN_SAMPLES = 8
 MIN_SPREAD_M = 0.25
@@ -42,8 +48,6 @@ MAX_RMS_M = 0.05
 _TRIALS = 100
 _MOST = 0.6
 """Fraction of the positions that must agree; a moved anchor or a jump takes fewer with it."""
-_HELD_BACK = 4
-"""Every fourth sample verifies the result instead of making it."""
 
 Rows = NDArray[np.float64]
 
@@ -65,7 +69,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What :func:`solve_alignment` found.
+    """What :func:`solve_alignment` found, and what a file of :func:`load_alignment` holds.
 
     Attributes:
         map_from_source: takes the source's frame to ``map``.
@@ -73,21 +77,51 @@ class Alignment:
         yaw_offset_rad: what must be added to the source's heading, beside the frame's own turn, to get the robot's;
             None if the source gave none.
         rms_m, max_m: between aligned and known positions, over the ``samples`` that were used; ``outliers`` were not.
-        verified_rms_m: over the samples that were held back, without their outliers.
+            None and 0 in a file that was written by hand.
+        calibration: who measured it and when; None in a file that was written by hand.
     """
 
     map_from_source: SE2
-    lever_m: tuple[float, float]
-    yaw_offset_rad: float | None
-    rms_m: float
-    max_m: float
-    verified_rms_m: float
-    samples: int
-    outliers: int
+    lever_m: tuple[float, float] = (0.0, 0.0)
+    yaw_offset_rad: float | None = None
+    rms_m: float | None = None
+    max_m: float | None = None
+    samples: int = 0
+    outliers: int = 0
+    calibration: Stamp | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    def robot_at(self, x_m: float, y_m: float, yaw_rad: float) -> SE2:
+        """base_link in map, of a mark at (x, y) in the source's frame on a robot that heads ``yaw_rad`` in map."""
+        mark_x_m, mark_y_m = self.map_from_source.apply(x_m, y_m)
+        arm_x_m, arm_y_m = SE2(0.0, 0.0, yaw_rad).apply(*self.lever_m)
+        return SE2(mark_x_m - arm_x_m, mark_y_m - arm_y_m, yaw_rad)
+
+    def heading(self, yaw_rad: float) -> float | None:
+        """The robot's heading in map, of what the source says; None if that was not solved for."""
+        if self.yaw_offset_rad is None:
+            return None
+        return wrap_angle(self.map_from_source.yaw_rad + yaw_rad + self.yaw_offset_rad)
+
+
+def load_alignment(path: Path, robot: str | None = None) -> Alignment:
+    """The alignment in a YAML file: of ``robot-runtime calibrate localization``, or written by hand.
+
+    Args:
+        robot: whose a calibrated one must be; None if it is not known.
+
+    Raises:
+        ConfigError: naming file and field.
+        CalibrationError: a calibrated one that was changed, is another robot's, or is too old.
+    """
+    document = config.read_yaml(path)
+    check_if_stamped(path, document, KIND, robot)
+    return config.parse(document, Alignment, str(path))
 
 
 def solve_alignment(samples: Sequence[Sample], lever_m: tuple[float, float] | None = (0.0, 0.0)) -> Alignment:
-    """The motion of the plane that explains ``samples``, verified on every fourth of them.
+    """The motion of the plane that explains most of ``samples`` best.
 
     Args:
         samples: in any order; see :data:`MIN_SAMPLES` and :data:`MIN_SPREAD_M`.
@@ -95,27 +129,25 @@ def solve_alignment(samples: Sequence[Sample], lever_m: tuple[float, float] | No
             :data:`MIN_TURN_RAD`.
 
     Raises:
-        CalibrationFailed: too few samples or too little motion to solve it from; a frame that is mirrored or has another
+        CalibrationFailed: too few samples or too little motion to solve it from; a frame that is mirrored or in another
             unit; positions that no motion explains. The message has the numbers.
     """
     equations = _Equations.of(samples, lever_m)
     equations.check_motion()
     fits = equations.consensus()
-    held = np.arange(len(samples)) % _HELD_BACK == _HELD_BACK - 1
-    used = fits & ~held
     if np.count_nonzero(fits) < _MOST * len(samples):
         raise _no_motion(equations)
-    scale = equations.select(used).scale()
+    agreed = equations.select(fits)
+    scale = agreed.scale()
     if abs(scale - 1) > SCALE_TOLERANCE:
         raise _wrong_scale(scale)
 
-    solution = equations.select(used).motion()
-    errors_m = equations.errors_m(solution)
-    rms_m, verified_rms_m = _rms(errors_m[used]), _rms(errors_m[held & fits])
-    if max(rms_m, verified_rms_m) > MAX_RMS_M:
+    solution = agreed.motion()
+    errors_m = agreed.errors_m(solution)
+    rms_m = float(np.sqrt(np.mean(errors_m**2)))
+    if rms_m > MAX_RMS_M:
         raise CalibrationFailed(
-            f"alignment: known and measured positions differ by {rms_m:.3f} m rms, those held back by "
-            f"{verified_rms_m:.3f} m; {MAX_RMS_M:g} m is allowed",
+            f"alignment: known and measured positions differ by {rms_m:.3f} m rms, {MAX_RMS_M:g} m is allowed",
             "check that the robot began on the pose that was named and did not slip, keep the beacons in sight, and "
             "repeat the drive",
         )
@@ -124,11 +156,10 @@ def solve_alignment(samples: Sequence[Sample], lever_m: tuple[float, float] | No
     return Alignment(
         map_from_source=SE2(solved[2], solved[3], yaw_rad),
         lever_m=lever_m or (solved[4], solved[5]),
-        yaw_offset_rad=_yaw_offset([sample for sample, good in zip(samples, used, strict=True) if good], yaw_rad),
+        yaw_offset_rad=_yaw_offset([sample for sample, good in zip(samples, fits, strict=True) if good], yaw_rad),
         rms_m=rms_m,
-        max_m=float(errors_m[used].max()),
-        verified_rms_m=verified_rms_m,
-        samples=int(np.count_nonzero(used)),
+        max_m=float(errors_m.max()),
+        samples=len(agreed),
         outliers=int(np.count_nonzero(~fits)),
     )
 
@@ -281,7 +312,3 @@ def _yaw_offset(samples: Sequence[Sample], frame_yaw_rad: float) -> float | None
             "check which way its angles run and how its pair of beacons is mounted",
         )
     return float(np.angle(mean))
-
-
-def _rms(errors_m: Rows) -> float:
-    return float(np.sqrt(np.mean(errors_m**2))) if errors_m.size else math.inf
