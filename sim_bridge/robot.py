@@ -115,7 +115,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         clock.add_listener(source.on_step)
     manipulator = SimManipulator(clock, world, rgbd, parsed.manipulator) if context.objects_move else None
     tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
-    simulation = SimSimulation(clock, world, head, rgbd.info.mount, context.seed)
+    simulation = SimSimulation(clock, world, head, rgbd, context.seed)
     placer = Teleport(world, base, head, localizers, context.seed, simulation, manipulator)
     return Robot(
         name,

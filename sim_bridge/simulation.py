@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from robot_runtime.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.errors import DeviceFault
-from robot_runtime.geometry import SE2, optical_axes
-from robot_runtime.hal import Intrinsics, Mount, Velocity
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Intrinsics, Velocity
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.imaging.sheets import Sheet, draw_sheets
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3, Simulation, Subscription
 from sim_bridge import lens_view
+from sim_bridge.camera import SimCamera
 from sim_bridge.head import SimHead
 from sim_bridge.renderer import SceneRenderer
 from sim_bridge.world import World
@@ -42,12 +43,12 @@ class SimSimulation(Simulation):
 
     Args:
         clock: whose steps move the world; add this object after the world's own mover.
-        mount: where the camera is by the robot's description.
+        camera: the simulated one, which says where a camera is mounted.
         seed: of every device's errors.
     """
 
-    def __init__(self, clock: SimulatedClock, world: World, head: SimHead, mount: Mount, seed: int) -> None:
-        self._clock, self._world, self._head, self._mount = clock, world, head, mount
+    def __init__(self, clock: SimulatedClock, world: World, head: SimHead, camera: SimCamera, seed: int) -> None:
+        self._clock, self._world, self._head, self._camera = clock, world, head, camera
         self._seed, self._placements = seed, 0
         self._ticks: list[_Ticks] = []
         self._placed: list[Callable[[], None]] = []
@@ -85,11 +86,9 @@ class SimSimulation(Simulation):
         return self._head.angles(self._clock.now_ns())
 
     def camera_pose(self) -> Pose3:
-        base = self._world.pose
-        pan_rad, tilt_rad = self.head_angles()
+        position, rotation = self._camera.viewpoint()
         pose = np.eye(4)
-        pose[:3, :3] = optical_axes(base.yaw_rad + pan_rad, tilt_rad)
-        pose[:3, 3] = *base.apply(self._mount.x_m, self._mount.y_m), self._mount.z_m
+        pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
         return pose
 
     def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
