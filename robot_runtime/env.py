@@ -339,6 +339,7 @@ class Env:
             provenance=self._provenance,
             dataset=self._dataset,
             object_source=None if self._objects is None else self._objects.source,
+            localizers=self.robot.pose_sources,
         )
 
     # --- observing --------------------------------------------------------------------------------------------------

@@ -497,6 +497,12 @@ class Robot:
         present = [device for device in perhaps if device is not None]
         return tuple(dict.fromkeys((*always, *present)))
 
+    @property
+    def pose_sources(self) -> dict[str, tuple[str, ...]]:
+        """Names of the sources that ``policy``, ``referee`` and ``odometry`` are made of in the end."""
+        roles = {"policy": self.localizer, "referee": self.referee, "odometry": self.odometry}
+        return {role: _leaves(localizer) for role, localizer in roles.items() if localizer is not None}
+
     def connect(self) -> None:
         """Connect every device, or none: a failure closes those already open and is raised again."""
         opened: list[Device] = []
@@ -522,3 +528,9 @@ class Robot:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _leaves(localizer: Localizer) -> tuple[str, ...]:
+    made_of = localizer.sources
+    names = [name for source in made_of for name in _leaves(source)] if made_of else [localizer.info.name]
+    return tuple(dict.fromkeys(names))

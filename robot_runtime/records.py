@@ -158,6 +158,8 @@ class EpisodeHeader:
         intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical centre at rest.
         origin: where the policy's localizer saw the robot at the start, from poses of a robot that stood still; their
             mean and its covariance. None in logs from before it was written.
+        localizers: by role (``policy``, ``referee``, ``odometry``), the names of the sources whose raw poses it is made
+            of in the end: more than one where several are fused.
         object_source: who says where the objects are; None in a task that moves none.
         provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
     """
@@ -177,6 +179,7 @@ class EpisodeHeader:
     dataset: str = ""
     object_source: ObjectSource | None = None
     origin: PoseEstimate | None = None
+    localizers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Subscriber:

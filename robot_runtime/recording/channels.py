@@ -132,6 +132,7 @@ CHANNELS: tuple[Channel, ...] = (
             "dataset": _TEXT,
             "object_source": {"type": ["string", "null"]},
             "origin": {**_POSE, "type": ["object", "null"]},
+            "localizers": {"type": "object", "additionalProperties": {"type": "array", "items": _TEXT}},
         },
     ),
     _json(
