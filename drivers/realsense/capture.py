@@ -1,0 +1,116 @@
+"""The capture loop's one step: a running pipeline's next set of images, as a pair that belongs together.
+
+Seen of the SDK (2.59.1) and met here:
+
+* A set may hold images of different instants, an old one standing in for one that has not come; such a set is no pair.
+* The arrays of a frame are views of a pool's memory: a frame that is kept starves the pool, so they are copied.
+* The stamp is of the readout. The device's own metadata says how long before that the middle of the exposure was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drivers.realsense.filters import FilterChain
+from drivers.realsense.modes import lens_of
+from drivers.realsense.sdk import rs
+from robot_runtime.errors import DeviceFault
+from robot_runtime.imaging.lens import Lens
+
+NS_PER_MS = 1_000_000
+NS_PER_US = 1_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FramePair:
+    """Colour and depth of one capture.
+
+    Attributes:
+        color_ns, depth_ns: middle of each exposure, in nanoseconds of ``domain``'s clock.
+        domain: ``rs.timestamp_domain``.
+        color: uint8 (H, W, 3), its own memory.
+        depth: the SDK's frame, before any filter: keep it no longer than needed.
+    """
+
+    color_ns: int
+    depth_ns: int
+    domain: Any
+    color: NDArray[np.uint8]
+    depth: Any
+
+
+class Capture:
+    """Takes pairs off a pipeline that runs.
+
+    Args:
+        pipeline: started. name: of the device, for messages.
+        period_ms: of the camera; images more than half of it apart are not of one capture.
+
+    Attributes:
+        sets: how many sets of images came. unpaired: how many of them were no pair.
+    """
+
+    def __init__(self, pipeline: Any, name: str, period_ms: float) -> None:
+        self._pipeline, self._name = pipeline, name
+        self._slack_ms = period_ms / 2
+        self.sets = self.unpaired = 0
+
+    def take(self, wait_ms: int = 0) -> FramePair | None:
+        """The next pair; None if none is there, or comes within ``wait_ms`` of the host's time.
+
+        Raises:
+            DeviceFault: the SDK says that the device or file failed.
+        """
+        try:
+            if wait_ms:
+                came, frames = self._pipeline.try_wait_for_frames(wait_ms)
+            else:
+                frames = self._pipeline.poll_for_frames()
+                came = bool(frames.size())
+        except RuntimeError as error:
+            raise DeviceFault(
+                f"{self._name}: stopped delivering: {error}", "check its cable and power, then start again"
+            ) from error
+        return self._pair(frames) if came else None
+
+    def _pair(self, frames: Any) -> FramePair | None:
+        self.sets += 1
+        color, depth = frames.get_color_frame(), frames.get_depth_frame()
+        if not color or not depth or abs(color.get_timestamp() - depth.get_timestamp()) > self._slack_ms:
+            self.unpaired += 1
+            return None
+        return FramePair(
+            _exposure_ns(color),
+            _exposure_ns(depth),
+            depth.get_frame_timestamp_domain(),
+            np.array(color.get_data(), np.uint8),
+            depth,
+        )
+
+
+def filtered(chain: FilterChain, pair: FramePair, decimation: int | None) -> tuple[NDArray[np.uint16], Lens]:
+    """A pair's depth after the filters, its own memory, and the lens that belongs to it.
+
+    Args:
+        decimation: that the chain has, if any.
+    """
+    frame = chain.process(pair.depth)
+    intrinsics = frame.profile.as_video_stream_profile().intrinsics
+    if decimation is not None:
+        # The SDK divides the principal point; the middle of the first block of pixels is not that of its first pixel.
+        shift = 0.5 - 0.5 / decimation
+        intrinsics.ppx -= shift
+        intrinsics.ppy -= shift
+    return np.array(frame.get_data(), np.uint16), lens_of(intrinsics)
+
+
+def _exposure_ns(frame: Any) -> int:
+    stamp_ns: int = round(frame.get_timestamp() * NS_PER_MS)
+    middle, readout = rs.frame_metadata_value.sensor_timestamp, rs.frame_metadata_value.frame_timestamp
+    if frame.supports_frame_metadata(middle) and frame.supports_frame_metadata(readout):
+        stamp_ns -= (frame.get_frame_metadata(readout) - frame.get_frame_metadata(middle)) * NS_PER_US
+    return stamp_ns

@@ -1,0 +1,134 @@
+"""The SDK's depth filters, in the order that its authors recommend, before anything is reprojected.
+
+Whatever stands here changes what was measured: by default nothing does. A hole that ``hole_filling`` fills, or
+``holes_fill`` of another filter, is a guess that no policy can tell from a measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from drivers.realsense.sdk import rs
+from robot_runtime import config
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Depth outside becomes a hole."""
+
+    min_m: Annotated[float, Field(ge=0, le=16)]
+    max_m: Annotated[float, Field(ge=0, le=16)]
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not self.min_m < self.max_m:
+            raise ValueError(f"need min_m < max_m, got {self.min_m} and {self.max_m}")
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """Smooths along rows and columns as far as edges (Gastal and Oliveira 2011).
+
+    Attributes:
+        magnitude: how often. smooth_alpha: 1 does not smooth.
+        smooth_delta: a step of more than this is an edge; disparities of 1/32 pixel, or depth units without disparity.
+        holes_fill: 0 leaves holes; 1..5 fills from the left up to 2, 4, 8, 16 or any number of pixels.
+    """
+
+    magnitude: Annotated[int, Field(ge=1, le=5)] = 2
+    smooth_alpha: Annotated[float, Field(ge=0.25, le=1)] = 0.5
+    smooth_delta: Annotated[int, Field(ge=1, le=50)] = 20
+    holes_fill: Annotated[int, Field(ge=0, le=5)] = 0
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Temporal:
+    """Smooths over consecutive frames, all of them exposed after the robot came to rest: each reading starts anew.
+
+    Attributes:
+        frames: how many; each costs a period of the camera.
+        smooth_alpha: weight of the newest. smooth_delta: as in :class:`Spatial`.
+        persistency: 0 keeps no lost pixel; 1..8 as the SDK numbers them, up to always.
+    """
+
+    frames: Annotated[int, Field(ge=2, le=30)] = 3
+    smooth_alpha: Annotated[float, Field(ge=0, le=1)] = 0.4
+    smooth_delta: Annotated[int, Field(ge=1, le=100)] = 20
+    persistency: Annotated[int, Field(ge=0, le=8)] = 0
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Which filters; None leaves one out.
+
+    Attributes:
+        decimation: pixels of depth in each direction that become one; their median up to 3, their mean from 4 on.
+        disparity: whether ``spatial`` and ``temporal`` see disparities, in which noise is the same at any distance.
+        hole_filling: 0 takes the left neighbour, 1 the farthest around, 2 the nearest around.
+    """
+
+    decimation: Annotated[int, Field(ge=2, le=8)] | None = None
+    threshold: Threshold | None = None
+    disparity: bool = True
+    spatial: Spatial | None = None
+    temporal: Temporal | None = None
+    hole_filling: Annotated[int, Field(ge=0, le=2)] | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    @property
+    def frames(self) -> int:
+        """Consecutive frames that make one reading."""
+        return 1 if self.temporal is None else self.temporal.frames
+
+
+class FilterChain:
+    """One reading's filters: a chain has seen no frame before its first."""
+
+    def __init__(self, options: FilterOptions) -> None:
+        self._blocks: list[Any] = []
+        if options.decimation is not None:
+            self._add(rs.decimation_filter(), filter_magnitude=options.decimation)
+        if (threshold := options.threshold) is not None:
+            self._add(rs.threshold_filter(), min_distance=threshold.min_m, max_distance=threshold.max_m)
+        smooths = options.spatial is not None or options.temporal is not None
+        if options.disparity and smooths:
+            self._add(rs.disparity_transform(True))
+        if (spatial := options.spatial) is not None:
+            self._add(
+                rs.spatial_filter(),
+                filter_magnitude=spatial.magnitude,
+                filter_smooth_alpha=spatial.smooth_alpha,
+                filter_smooth_delta=spatial.smooth_delta,
+                holes_fill=spatial.holes_fill,
+            )
+        if (temporal := options.temporal) is not None:
+            self._add(
+                rs.temporal_filter(),
+                filter_smooth_alpha=temporal.smooth_alpha,
+                filter_smooth_delta=temporal.smooth_delta,
+                holes_fill=temporal.persistency,
+            )
+        if options.disparity and smooths:
+            self._add(rs.disparity_transform(False))
+        if options.hole_filling is not None:
+            self._add(rs.hole_filling_filter(), holes_fill=options.hole_filling)
+
+    def process(self, depth_frame: Any) -> Any:
+        """The filtered frame. Its size and intrinsics may differ: take them from it."""
+        for block in self._blocks:
+            depth_frame = block.process(depth_frame)
+        return depth_frame
+
+    def _add(self, block: Any, **options: float) -> None:
+        for name, value in options.items():
+            block.set_option(getattr(rs.option, name), float(value))
+        self._blocks.append(block)

@@ -1,0 +1,172 @@
+"""Pairs of a device that is there: on a USB port, or emulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from drivers.realsense.bus import Bus, find_device
+from drivers.realsense.capture import Capture, FramePair
+from drivers.realsense.filters import FilterChain
+from drivers.realsense.modes import device_modes, size_of
+from drivers.realsense.options import StreamOptions, apply_settings
+from drivers.realsense.sdk import rs
+from drivers.realsense.source import PipelineSource, info
+from drivers.realsense.stamps import HostStamps
+from robot_runtime.clock import Clock, ns_to_seconds, wait_for
+from robot_runtime.errors import DeviceFault, RecordingError, StaleData, UnpairedImages
+from robot_runtime.imaging.source import RawRgbd
+
+POLL_S = 0.002
+"""How late a frame may be noticed; a poll costs microseconds."""
+
+_BUSY = ("busy", "errno=16", "is streaming", "already opened")
+"""What the SDK's messages have in common when somebody else has the device."""
+
+
+class LiveSource(PipelineSource):
+    """A device on a bus.
+
+    Args:
+        bus: where it is looked for.
+    """
+
+    def __init__(self, clock: Clock, options: StreamOptions, bus: Bus, where: str) -> None:
+        super().__init__(clock, options, where)
+        self._bus = bus
+        self._serial = options.serial
+        self._stamps = HostStamps(clock, options.latency_s)
+
+    def read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
+        capture = self._open()
+        chain, seen = FilterChain(self._options.filters), 0
+        sets, unpaired = capture.sets, capture.unpaired
+        looked_ns = -1
+
+        def look() -> RawRgbd | None:
+            nonlocal seen, looked_ns
+            waited, looked_ns = looked_ns >= 0, self._clock.now_ns()
+            pair = self._look(capture, is_fresh=waited)
+            if pair is None:
+                return None
+            color_ns = self._stamps.host_ns(pair.color_ns, pair.domain)
+            depth_ns = self._stamps.host_ns(pair.depth_ns, pair.domain)
+            if min(color_ns, depth_ns) < exposed_after_ns:
+                return None
+            seen += 1
+            raw = self._raw(chain, pair, color_ns, depth_ns)
+            return raw if seen >= self._options.filters.frames else None
+
+        raw = wait_for(self._clock, look, timeout_s, POLL_S)
+        if raw is None:
+            raise self._silence(capture.sets - sets, capture.unpaired - unpaired, exposed_after_ns, timeout_s)
+        return raw
+
+    def _start(self) -> tuple[Any, Any]:
+        options, context = self._options, self._bus.context
+        if options.record_to and Path(options.record_to).exists():
+            raise RecordingError(f"{options.record_to}: exists already", "delete it, or name another 'record_to'")
+        device = find_device(context, options.serial)
+        self._serial = info(device, rs.camera_info.serial_number)
+        self._name = f"{info(device, rs.camera_info.name)} {self._serial}"
+        sensors = device.query_sensors()
+        self._modes = device_modes(sensors)
+        self._require_modes(sensors, info(device, rs.camera_info.usb_type_descriptor))
+        self._set_up(sensors)
+        pipeline, streams = rs.pipeline(context), rs.config()
+        streams.enable_device(self._serial)
+        self._streams(streams)
+        if options.record_to:
+            streams.enable_record_to_file(options.record_to)
+        self._stamps = HostStamps(self._clock, options.latency_s)
+        try:
+            return pipeline, pipeline.start(streams)
+        except RuntimeError as error:
+            raise self._refusal(error) from error
+
+    def _opened(self) -> None:
+        pass
+
+    def _first_pair(self) -> FramePair:
+        capture = self._open()
+        limit_s = self._options.start_timeout_s
+        pair = wait_for(self._clock, lambda: self._look(capture, is_fresh=True), limit_s, POLL_S)
+        if pair is None:
+            raise self._silence(capture.sets, capture.unpaired, self._clock.now_ns(), limit_s)
+        return pair
+
+    def _look(self, capture: Capture, is_fresh: bool) -> FramePair | None:
+        self._bus.listen()
+        pair = capture.take()
+        if pair is not None and is_fresh:
+            self._stamps.arrived(max(pair.color_ns, pair.depth_ns), pair.domain)
+        return pair
+
+    def _silence(self, sets: int, unpaired: int, exposed_after_ns: int, timeout_s: float) -> DeviceFault:
+        """Why nothing came."""
+        if not self._bus.has(self._serial):
+            return DeviceFault(f"{self._name}: was unplugged", "plug it in again, and start again")
+        if sets == 0:
+            return StaleData(
+                f"{self._name}: delivered nothing within {timeout_s:.2f} s",
+                "check its cable, and that it hangs on a USB 3 port without a hub",
+            )
+        if unpaired == sets:
+            return UnpairedImages(
+                f"{self._name}: {sets} sets of images came within {timeout_s:.2f} s, and in none do colour and depth "
+                "belong together",
+                "lower 'rate_hz' or the modes: the USB port loses images of one sensor",
+            )
+        return StaleData(
+            f"{self._name}: no pair exposed at or after {ns_to_seconds(exposed_after_ns):.3f} s came within "
+            f"{timeout_s:.2f} s",
+            "wait longer, or raise 'rate_hz'",
+        )
+
+    def _require_modes(self, sensors: Any, usb: str) -> None:
+        options = self._options
+        for kind, name in (("color", options.color), ("depth", options.depth)):
+            found = sorted(mode.name for mode in self._modes if mode.sensor == kind)
+            if name not in found:
+                raise DeviceFault(
+                    f"{self._name}: has no {kind} mode {name!r} on USB {usb or '?'}",
+                    f"set {kind!r} in the camera's YAML to one of {', '.join(found) or 'none: it has no such sensor'}",
+                )
+            rates = _rates(sensors, kind, name)
+            if options.rate_hz not in rates:
+                raise DeviceFault(
+                    f"{self._name}: cannot run {kind} {name} at {options.rate_hz} Hz on USB {usb or '?'}",
+                    f"set 'rate_hz' in the camera's YAML to one of {', '.join(map(str, rates))}",
+                )
+
+    def _set_up(self, sensors: Any) -> None:
+        try:
+            for sensor in sensors:
+                kinds = {profile.stream_type() for profile in sensor.get_stream_profiles()}
+                if rs.stream.color in kinds:
+                    apply_settings(sensor, self._options.color_sensor.settings(), self._where)
+                if rs.stream.depth in kinds:
+                    apply_settings(sensor, self._options.depth_sensor.settings(), self._where)
+        except RuntimeError as error:
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: RuntimeError) -> DeviceFault:
+        if any(word in str(error).lower() for word in _BUSY):
+            return DeviceFault(
+                f"{self._name}: is in use by another program: {error}",
+                "end it (realsense-viewer, a ROS camera node, another run), then start again",
+            )
+        options = self._options
+        modes = f"colour {options.color} with depth {options.depth} at {options.rate_hz} Hz"
+        return DeviceFault(
+            f"{self._name}: cannot run {modes}: {error}",
+            "choose smaller modes or a lower rate_hz, or plug the camera in again",
+        )
+
+
+def _rates(sensors: Any, kind: str, name: str) -> list[int]:
+    stream, form = (rs.stream.color, rs.format.rgb8) if kind == "color" else (rs.stream.depth, rs.format.z16)
+    size = size_of(name)
+    profiles = [profile for sensor in sensors for profile in sensor.get_stream_profiles()]
+    matching = [p.as_video_stream_profile() for p in profiles if (p.stream_type(), p.format()) == (stream, form)]
+    return sorted({video.fps() for video in matching if (video.width(), video.height()) == size})

@@ -1,0 +1,145 @@
+"""The ``options`` of a RealSense camera in a robot's YAML file, and how those of the sensors are set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from drivers.realsense.filters import FilterOptions
+from drivers.realsense.modes import size_of
+from drivers.realsense.sdk import rs
+from robot_runtime import config
+from robot_runtime.errors import ConfigError
+
+Preset = Literal["custom", "default", "hand", "high_accuracy", "high_density", "medium_density"]
+
+COLOR_EXPOSURE_US = 100.0
+"""The colour sensor counts its exposure in these, the stereo module in single microseconds."""
+
+
+@dataclass(frozen=True)
+class ColorOptions:
+    """Of the colour sensor; None leaves to the device what it does by itself, which is automatic.
+
+    Attributes:
+        exposure_us: in steps of 100. gain: the device's own counts.
+        white_balance_k: kelvin.
+    """
+
+    exposure_us: Annotated[float, Field(gt=0)] | None = None
+    gain: Annotated[float, Field(ge=0)] | None = None
+    white_balance_k: Annotated[float, Field(gt=0)] | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    def settings(self) -> tuple[tuple[str, str, float], ...]:
+        """(field, the SDK's option, its value), in the order in which they must be set."""
+        found: list[tuple[str, str, float]] = []
+        if self.exposure_us is not None or self.gain is not None:
+            found.append(("color_sensor.exposure_us", "enable_auto_exposure", 0.0))
+        if self.exposure_us is not None:
+            found.append(("color_sensor.exposure_us", "exposure", self.exposure_us / COLOR_EXPOSURE_US))
+        if self.gain is not None:
+            found.append(("color_sensor.gain", "gain", self.gain))
+        if self.white_balance_k is not None:
+            found.append(("color_sensor.white_balance_k", "enable_auto_white_balance", 0.0))
+            found.append(("color_sensor.white_balance_k", "white_balance", self.white_balance_k))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class DepthOptions:
+    """Of the stereo module; None leaves to the device what it does by itself.
+
+    Attributes:
+        preset: the SDK's visual preset, which sets everything below first.
+        laser: whether the infrared pattern is projected. laser_power_mw: of it.
+        exposure_us, gain: instead of the automatic ones.
+    """
+
+    preset: Preset | None = None
+    laser: bool | None = None
+    laser_power_mw: Annotated[float, Field(ge=0)] | None = None
+    exposure_us: Annotated[float, Field(gt=0)] | None = None
+    gain: Annotated[float, Field(ge=0)] | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    def settings(self) -> tuple[tuple[str, str, float], ...]:
+        """(field, the SDK's option, its value), in the order in which they must be set."""
+        found: list[tuple[str, str, float]] = []
+        if self.preset is not None:
+            value = float(int(getattr(rs.rs400_visual_preset, self.preset)))
+            found.append(("depth_sensor.preset", "visual_preset", value))
+        if self.laser is not None:
+            found.append(("depth_sensor.laser", "emitter_enabled", float(self.laser)))
+        if self.laser_power_mw is not None:
+            found.append(("depth_sensor.laser_power_mw", "laser_power", self.laser_power_mw))
+        if self.exposure_us is not None or self.gain is not None:
+            found.append(("depth_sensor.exposure_us", "enable_auto_exposure", 0.0))
+        if self.exposure_us is not None:
+            found.append(("depth_sensor.exposure_us", "exposure", self.exposure_us))
+        if self.gain is not None:
+            found.append(("depth_sensor.gain", "gain", self.gain))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What is streamed, and what is done to it before anything else sees it.
+
+    Attributes:
+        serial: of the device; empty takes the only one that is connected.
+        file: a recording (``.db3``, ``.bag``) to play instead; empty: live.
+        repeat: whether a recording begins anew at its end.
+        record_to: a ``.db3`` file to write everything to that a live device delivers; it must not exist yet.
+        color, depth: modes, as ``robot-runtime doctor`` lists them. rate_hz: of both.
+        latency_s: from the middle of an exposure to its arrival, the part that the device's own stamps do not know;
+            what ``robot-runtime calibrate latency`` measures.
+        start_timeout_s: how long the first pair may take.
+    """
+
+    serial: str = ""
+    file: str = ""
+    repeat: bool = False
+    record_to: str = ""
+    color: str = "1280x720"
+    depth: str = "848x480"
+    rate_hz: Annotated[int, Field(ge=1, le=90)] = 30
+    color_sensor: ColorOptions = field(default_factory=ColorOptions)
+    depth_sensor: DepthOptions = field(default_factory=DepthOptions)
+    filters: FilterOptions = field(default_factory=FilterOptions)
+    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.0
+    start_timeout_s: Annotated[float, Field(gt=0, le=60)] = 5.0
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        for name in (self.color, self.depth):
+            size_of(name)
+        if self.repeat and not self.file:
+            raise ValueError("'repeat' is for a 'file'")
+        if self.record_to and (self.file or not self.record_to.endswith(".db3")):
+            raise ValueError("'record_to' names a .db3 file to write, and is not for a 'file' that is played")
+
+
+def apply_settings(sensor: Any, settings: tuple[tuple[str, str, float], ...], where: str) -> None:
+    """Set a sensor's options.
+
+    Raises:
+        ConfigError: the device has no such option, or not that value; names the field and what it takes.
+    """
+    for name, option_name, value in settings:
+        option = getattr(rs.option, option_name)
+        if not sensor.supports(option) or sensor.is_option_read_only(option):
+            raise ConfigError(f"{where}: field {name!r}: this device has no such setting", f"leave {name!r} out")
+        reach = sensor.get_option_range(option)
+        if not reach.min <= value <= reach.max:
+            scale = COLOR_EXPOSURE_US if name == "color_sensor.exposure_us" else 1.0
+            raise ConfigError(
+                f"{where}: field {name!r}: {value * scale:g} is not what the device takes",
+                f"choose from {reach.min * scale:g} to {reach.max * scale:g}",
+            )
+        sensor.set_option(option, value)

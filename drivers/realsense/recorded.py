@@ -1,0 +1,127 @@
+"""Pairs of a recording, at the pace of the robot's clock."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from drivers.realsense.capture import FramePair
+from drivers.realsense.filters import FilterChain
+from drivers.realsense.modes import device_modes
+from drivers.realsense.options import StreamOptions
+from drivers.realsense.sdk import rs
+from drivers.realsense.source import PipelineSource
+from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.imaging.source import RawRgbd
+
+PULL_MS = 100
+"""Of the host's time: decoding one pair takes some of it, whatever clock the robot has."""
+
+
+class RecordedSource(PipelineSource):
+    """A recording, played at the pace of the robot's clock: its first pair is exposed when it is opened."""
+
+    def __init__(self, clock: Clock, options: StreamOptions, where: str) -> None:
+        super().__init__(clock, options, where)
+        self._name = f"RealSense recording {options.file}"
+        self._playback: Any = None
+        self._next: FramePair | None = None
+        self._begin_ns = self._before_ns = 0
+        self._pairs = 0
+
+    def read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
+        self._open()
+        chain, seen = FilterChain(self._options.filters), 0
+        deadline_ns = self._clock.now_ns() + seconds_to_ns(timeout_s)
+        while True:
+            pair = self._next if self._next is not None else self._pull()
+            self._next = None
+            color_ns, depth_ns = pair.color_ns + self._begin_ns, pair.depth_ns + self._begin_ns
+            if max(color_ns, depth_ns) > deadline_ns:
+                self._next = pair
+                self._clock.sleep_until(deadline_ns)
+                raise StaleData(
+                    f"{self._name}: has no pair exposed at or after {ns_to_seconds(exposed_after_ns):.3f} s within "
+                    f"{timeout_s:.2f} s",
+                    "wait longer",
+                )
+            if min(color_ns, depth_ns) < exposed_after_ns:
+                continue
+            self._clock.sleep_until(max(color_ns, depth_ns))
+            raw = self._raw(chain, pair, color_ns, depth_ns)
+            seen += 1
+            if seen >= self._options.filters.frames:
+                return raw
+
+    def close(self) -> None:
+        self._playback = self._next = None
+        super().close()
+
+    def _start(self) -> tuple[Any, Any]:
+        pipeline, streams = rs.pipeline(rs.context()), rs.config()
+        try:
+            streams.enable_device_from_file(self._options.file, repeat_playback=self._options.repeat)
+            playback = streams.resolve(rs.pipeline_wrapper(pipeline)).get_device().as_playback()
+            # Before the start: a player in real time would leave frames out before it could be told.
+            playback.set_real_time(False)
+            profile = pipeline.start(streams)
+        except RuntimeError as error:
+            raise DeviceFault(
+                f"{self._name}: cannot be played: {error}",
+                "name a whole .db3 or .bag file with colour and depth in 'file'; a torn one cannot be mended",
+            ) from error
+        self._playback = playback
+        self._describe(profile)
+        return pipeline, profile
+
+    def _describe(self, profile: Any) -> None:
+        """Take modes and rate from the file, whatever the options say."""
+        self._modes = device_modes(profile.get_device().query_sensors())
+        names = {mode.sensor: mode.name for mode in self._modes}
+        if set(names) != {"color", "depth"}:
+            raise DeviceFault(
+                f"{self._name}: holds {' and '.join(names) or 'neither colour'}, and a pair is colour and depth",
+                "record both streams, colour as rgb8 and depth as z16",
+            )
+        rate_hz = min(round(mode.rate_hz) for mode in self._modes)
+        self._options = dataclasses.replace(
+            self._options, color=names["color"], depth=names["depth"], rate_hz=max(1, rate_hz)
+        )
+
+    def _opened(self) -> None:
+        self._pairs = 0
+        self._before_ns = -1
+
+    def _first_pair(self) -> FramePair:
+        self._next = self._pull()
+        self._begin_ns = self._clock.now_ns() - min(self._next.color_ns, self._next.depth_ns)
+        return self._next
+
+    def _pull(self) -> FramePair:
+        """The recording's next pair; goes round at its end if it is to be repeated."""
+        capture = self._open()
+        for _ in range(round(self._options.start_timeout_s * 1e3 / PULL_MS)):
+            pair = capture.take(PULL_MS)
+            if pair is not None:
+                self._keep_order(pair)
+                self._pairs += 1
+                return pair
+            if self._playback.current_status() == rs.playback_status.stopped:
+                break
+        if self._pairs == 0:
+            raise DeviceFault(
+                f"{self._name}: holds no pair of colour and depth; {capture.unpaired} sets of other images",
+                "record both streams at the same rate",
+            )
+        raise DeviceFault(
+            f"{self._name}: ended after {self._pairs} pairs",
+            "set 'repeat: true', or play a longer recording",
+        )
+
+    def _keep_order(self, pair: FramePair) -> None:
+        first_ns, last_ns = min(pair.color_ns, pair.depth_ns), max(pair.color_ns, pair.depth_ns)
+        if first_ns < self._before_ns:
+            # It has gone back to its beginning: one period after its last pair, by the robot's clock.
+            self._begin_ns += self._before_ns - first_ns + round(1e9 / self.rate_hz)
+        self._before_ns = last_ns
