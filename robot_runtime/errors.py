@@ -114,6 +114,18 @@ class StaleData(DeviceFault):
     """A stream has delivered nothing new within the age that the reader allows."""
 
 
+class FrozenCamera(StaleData):
+    """A camera repeats one picture under new stamps while the robot moves."""
+
+
+class UnpairedImages(StaleData):
+    """Colour and depth arrive, but were not exposed together."""
+
+
+class BlindCamera(DeviceFault):
+    """A depth sensor delivers images without a single measurement."""
+
+
 class LocalizationLost(DeviceFault):
     """Nobody knows any more where the robot is, and nobody did for as long as an episode waits."""
 

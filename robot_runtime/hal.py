@@ -256,6 +256,7 @@ class CameraInfo:
             0 for continuous depth. The recorder stores millimetre depth as 16-bit integers without loss.
         depth_min_m, depth_max_m: the sensor's own range; outside it depth is a hole.
         has_semantic: whether :meth:`Camera.capture` can deliver object ids.
+        has_depth: False for a camera of colour alone, whose depth is all holes.
     """
 
     intrinsics: Intrinsics
@@ -265,6 +266,7 @@ class CameraInfo:
     depth_max_m: float
     depth_unit_m: float
     has_semantic: bool
+    has_depth: bool = True
 
 
 @dataclass(frozen=True, slots=True)

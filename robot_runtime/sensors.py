@@ -356,6 +356,11 @@ def check_camera(task: Task, info: CameraInfo) -> None:
             f"task {task.name!r} needs the sensor 'semantic', which this camera does not have",
             "use a simulated robot, or a task without it",
         )
+    if "depth" in task.sensors and not info.has_depth:
+        raise ConfigError(
+            f"task {task.name!r} needs the sensor 'depth', and this camera sees colour alone",
+            "use an RGB-D camera, or a task without it",
+        )
 
 
 class ObservationBuilder:

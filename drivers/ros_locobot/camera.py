@@ -16,7 +16,6 @@ from sensor_msgs.msg import Image
 
 from drivers.ros_locobot.channel import Channel
 from drivers.ros_locobot.device import RosDevice
-from drivers.ros_locobot.errors import FrozenCamera
 from drivers.ros_locobot.families import topics_of
 from drivers.ros_locobot.images import color_image, depth_image, intrinsics
 from drivers.ros_locobot.master import wait_until
@@ -27,7 +26,7 @@ from drivers.ros_locobot.pairing import ExactPairs, Pair
 from robot_runtime import config
 from robot_runtime.camera_mount import load_mount
 from robot_runtime.clock import ns_to_seconds, wait_for
-from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
 

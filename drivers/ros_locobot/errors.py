@@ -21,9 +21,5 @@ class ClockSkew(StaleData):
     """Stamps and this computer's time differ too much, or time jumped: no age can be told."""
 
 
-class FrozenCamera(StaleData):
-    """The camera repeats one picture under new stamps."""
-
-
 class DepthUnit(DeviceFault):
     """Depth values cannot be in the unit that their encoding stands for."""

@@ -128,6 +128,12 @@ class Lens:
         ideal[beyond] = np.nan
         return np.concatenate([ideal, np.ones((*ideal.shape[:-1], 1))], axis=-1)
 
+    def holds(self, pixels: ArrayLike) -> NDArray[np.bool_]:
+        """Which pixels (..., 2) lie in the image, its outermost half pixels included; NaN does not."""
+        given = np.asarray(pixels, np.float64)
+        x, y = given[..., 0], given[..., 1]
+        return np.asarray((x >= -0.5) & (x <= self.width - 0.5) & (y >= -0.5) & (y <= self.height - 0.5))
+
     def pixel_rays(self) -> Array:
         """:meth:`rays` of every pixel, float64 (height, width, 3)."""
         x, y = np.meshgrid(np.arange(self.width), np.arange(self.height))

@@ -6,17 +6,22 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime import config
+from robot_runtime.calibration_file import check_stamp, open_calibration
 from robot_runtime.errors import ConfigError
 from robot_runtime.imaging.lens import Lens
 
 Matrix = NDArray[np.float64]
 Row = tuple[float, float, float, float]
+
+RIG_KINDS = ("intrinsics", "depth")
+"""The kinds of calibration that write this."""
 
 ORTHONORMAL = 1e-3
 """How far a rotation's columns may be from length 1 and right angles; factory calibrations are single precision."""
@@ -29,7 +34,7 @@ class RgbdCalibration:
     Attributes:
         color, depth: the lenses, in the modes that the pair was taken with. Depth is measured along the optical axis.
         color_from_depth: float64 (4, 4), takes points of the depth sensor's optical frame to the colour sensor's, m.
-        depth_unit_m: what one count of depth is.
+        depth_unit_m, depth_bias_m: metres are ``counts * depth_unit_m + depth_bias_m``.
         serial: of the device; empty where it has none.
         source: who measured it: ``factory``, ``nominal``, ``simulation``, or the file that a calibration wrote.
     """
@@ -40,6 +45,7 @@ class RgbdCalibration:
     depth_unit_m: float
     serial: str
     source: str
+    depth_bias_m: float = 0.0
 
     def __post_init__(self) -> None:
         matrix = np.array(self.color_from_depth, np.float64)
@@ -51,6 +57,8 @@ class RgbdCalibration:
             raise ValueError("color_from_depth must be a rotation and a translation, its last row 0 0 0 1")
         if not 0 < self.depth_unit_m < 1:
             raise ValueError(f"depth_unit_m must lie between 0 and 1, got {self.depth_unit_m}")
+        if not abs(self.depth_bias_m) < 1:
+            raise ValueError(f"depth_bias_m must be less than 1, got {self.depth_bias_m}")
         matrix.flags.writeable = False
         object.__setattr__(self, "color_from_depth", matrix)
 
@@ -69,7 +77,8 @@ class RgbdCalibration:
     def to_document(self) -> dict[str, Any]:
         """As mappings, lists and numbers, for YAML; :meth:`from_document` is the inverse."""
         rows = tuple(tuple(float(value) for value in row) for row in self.color_from_depth)
-        fields = _Document(self.color, self.depth, rows, self.depth_unit_m, self.serial, self.source)  # type: ignore[arg-type]
+        numbers = (self.depth_unit_m, self.serial, self.source, self.depth_bias_m)
+        fields = _Document(self.color, self.depth, rows, *numbers)  # type: ignore[arg-type]
         document: dict[str, Any] = config.unparse(fields)
         return document
 
@@ -85,9 +94,23 @@ class RgbdCalibration:
                 fields.depth_unit_m,
                 fields.serial,
                 fields.source,
+                fields.depth_bias_m,
             )
         except ValueError as error:
             raise ConfigError(f"{where}: {error}", "calibrate again, or mend the file") from error
+
+
+def load_calibration(path: Path, robot: str, serial: str) -> RgbdCalibration:
+    """The lenses that a calibration found, for the device of this serial number.
+
+    Raises:
+        ConfigError: naming file and field.
+        CalibrationError: it was changed, is of another robot or device, or too old.
+    """
+    file = open_calibration(path)
+    kind = file.stamp.kind if file.stamp.kind in RIG_KINDS else RIG_KINDS[0]
+    check_stamp(file, kind, robot, serial)
+    return RgbdCalibration.from_document(file.content, str(path))
 
 
 @dataclass(frozen=True)
@@ -100,5 +123,6 @@ class _Document:
     depth_unit_m: float
     serial: str
     source: str
+    depth_bias_m: float = 0.0
 
     __pydantic_config__ = config.STRICT

@@ -28,6 +28,7 @@ class RawRgbd:
         color_stamp_ns, depth_stamp_ns: middle of each exposure, on the robot's clock.
         color: uint8 (H, W, 3), red first.
         depth: uint16 (h, w), counts of the calibration's ``depth_unit_m`` along the optical axis; 0 is no measurement.
+            (0, 0) in shape for a camera of colour alone.
         infrared: uint16 (h, w), of the depth sensor; None where it delivers none.
         temperature_c: of the device; None where it does not tell.
     """
@@ -49,6 +50,8 @@ class SensorMode:
         lens: calibrated where the device is known, nominal before.
         rate_hz: the fastest.
         min_m, max_m: the depth sensor's rated range in this mode; 0 and infinity for colour.
+        outline: pixels (x, y) of a convex polygon outside of which the sensor delivers nothing, as an Azure Kinect's
+            narrow modes, which its illuminator fills only to a hexagon; empty where the whole image is used.
     """
 
     sensor: Sensor
@@ -57,6 +60,7 @@ class SensorMode:
     rate_hz: float
     min_m: float = 0.0
     max_m: float = float("inf")
+    outline: tuple[tuple[float, float], ...] = ()
 
 
 class RgbdSource(Device):
@@ -89,6 +93,11 @@ class RgbdSource(Device):
     @abstractmethod
     def modes(self) -> tuple[SensorMode, ...]:
         """Everything that this device's sensors can be run in, for messages that name a better one."""
+
+    @property
+    def has_depth(self) -> bool:
+        """False for a camera of colour alone: its pairs have no depth, its ``depth_mode`` is its colour mode."""
+        return True
 
     @property
     @abstractmethod

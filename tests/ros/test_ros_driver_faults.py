@@ -18,10 +18,10 @@ from robot_runtime_simulation.srv import Place, SetFault
 from ros_processes import Program, eventually
 
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.errors import ClockSkew, DepthUnit, FrozenCamera, SecondPublisher
+from drivers.ros_locobot.errors import ClockSkew, DepthUnit, SecondPublisher
 from robot_runtime.actions import Displacement
 from robot_runtime.clock import NS_PER_S
-from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
 from robot_runtime.hal import Halt, PoseStatus, Robot, Velocity, Zone
 from robot_runtime.motion import MotionController
 from robot_runtime.records import Outcome

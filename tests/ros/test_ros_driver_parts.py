@@ -17,7 +17,6 @@ from sensor_msgs.msg import CameraInfo, Image
 from drivers.ros_locobot.camera import NOMINAL, RosCamera
 from drivers.ros_locobot.clock import RosClock
 from drivers.ros_locobot.diagnostics import Diagnostics, Level
-from drivers.ros_locobot.errors import FrozenCamera
 from drivers.ros_locobot.head import Stillness
 from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
@@ -25,7 +24,7 @@ from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.placer import OperatorPlacer
 from robot_runtime import config
 from robot_runtime.clock import NS_PER_S, SimulatedClock
-from robot_runtime.errors import DeviceFault, InvalidStart
+from robot_runtime.errors import DeviceFault, FrozenCamera, InvalidStart
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import HeadLimits, HeadState, PoseEstimate
 

@@ -23,10 +23,10 @@ from ros_processes import Program
 from ros_truth import Truth
 
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.errors import ClockSkew, DepthUnit, FrozenCamera, SecondPublisher
+from drivers.ros_locobot.errors import ClockSkew, DepthUnit, SecondPublisher
 from robot_runtime.env import Env
 from robot_runtime.episodes.episode import Episode, Goal
-from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
 from robot_runtime.geometry import SE2
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder

@@ -1,0 +1,323 @@
+"""Any source of raw pairs as the camera of a robot: the training camera's images, fresh, paired, and alive.
+
+A driver of an RGB-D camera implements :class:`~robot_runtime.imaging.source.RgbdSource`, and its factory ends with
+:func:`source_camera`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from robot_runtime import config
+from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, load_mount, rotation_rpy
+from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import BlindCamera, DeviceFault, FrozenCamera, NotConnected, StaleData, UnpairedImages
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame, Robot
+from robot_runtime.imaging.coverage import Coverage, check_coverage, coverage
+from robot_runtime.imaging.reproject import Reprojector
+from robot_runtime.imaging.rig import RgbdCalibration, load_calibration
+from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
+from robot_runtime.robots import RobotContext
+from robot_runtime.streams import STREAMS
+
+BLIND_FRAMES = 5
+"""Pairs in succession without any depth, after which the depth sensor counts as blind; one alone may be a flash."""
+
+MOVED_M = 0.05
+MOVED_RAD = math.radians(5)
+"""What base or head must have moved before a picture that stayed the same is called frozen: beyond odometry's noise and
+the slipping of wheels at a wall, and less than any policy's step."""
+
+MAX_RANGE_M = 65.0
+"""Of depth in counts of a millimetre."""
+
+
+@dataclass(frozen=True)
+class ImagingOptions:
+    """What every camera's YAML may say under ``imaging``.
+
+    Attributes:
+        mount: where the camera sits: a name in ``launch/mounts``, or the file that ``calibrate extrinsics`` wrote; None
+            for the robot's own description.
+        calibration: the file that ``calibrate intrinsics`` or ``calibrate depth`` wrote; None for the factory's.
+        allow_partial_coverage: run even if the sensors cannot fill the training camera's image.
+        allow_blind_depth: deliver images without any depth as all holes. A robot with its nose at a wall sees nothing
+            else where the sensor's shortest distance is longer than that.
+        exposure_s: the longest exposure; half of it passes between the end of a motion and the middle of an exposure
+            that it cannot blur.
+        max_skew_s: between the middles of the exposures of one pair.
+        depth_min_m, depth_max_m: the sensor's range; None for the mode's rated one.
+        depth_unit_m: lattice of the depth that is delivered, as sensors have one; logs of whole millimetres take a
+            fifth of the space. 0: continuous.
+    """
+
+    mount: str | None = None
+    calibration: str | None = None
+    allow_partial_coverage: bool = False
+    allow_blind_depth: bool = False
+    exposure_s: Annotated[float, Field(ge=0, le=1)] = 0.0
+    max_skew_s: Annotated[float, Field(gt=0, le=1)] = 0.05
+    depth_min_m: Annotated[float, Field(gt=0)] | None = None
+    depth_max_m: Annotated[float, Field(gt=0)] | None = None
+    depth_unit_m: Annotated[float, Field(ge=0, le=0.01)] = 0.001
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True, slots=True)
+class Posture:
+    """Where base and head are, by their own sensors."""
+
+    odom: SE2
+    pan_rad: float
+    tilt_rad: float
+
+    def moved_from(self, other: Posture) -> bool:
+        """Whether a camera on this robot must see something else now."""
+        turns = (self.odom.yaw_rad - other.odom.yaw_rad, self.pan_rad - other.pan_rad, self.tilt_rad - other.tilt_rad)
+        turned = any(abs(wrap_angle(turn)) > MOVED_RAD for turn in turns)
+        return turned or self.odom.distance_to(other.odom) > MOVED_M
+
+
+class SourceCamera(Camera):
+    """A source's pairs, seen as the training camera would.
+
+    Args:
+        source: connected and closed with this camera.
+        target: the training camera's pinhole.
+        mount: of the colour sensor; images are turned so that the target looks exactly where pan and tilt say.
+        robot: its name, which calibrations must be of.
+        posture: base and head now; None where nobody knows, which leaves frozen pictures unnoticed.
+    """
+
+    def __init__(
+        self,
+        source: RgbdSource,
+        clock: Clock,
+        target: Intrinsics,
+        mount: CameraMount,
+        options: ImagingOptions,
+        robot: str = "",
+        posture: Callable[[], Posture] | None = None,
+    ) -> None:
+        self.source = source
+        self._clock = clock
+        self._options = options
+        self._robot = robot
+        self._posture = posture
+        self._turn = color_from_target(mount)
+        self._reprojector: Reprojector | None = None
+        self._blind = 0
+        self._seen: tuple[RawRgbd, Posture] | None = None
+        x_m, y_m, z_m = (float(value) for value in mount.sensor(SE2(), 0.0, 0.0)[:3, 3])
+        near_m, far_m = self._depth_range()
+        self._info = CameraInfo(
+            target,
+            Mount(x_m, y_m, z_m),
+            source.rate_hz,
+            near_m,
+            far_m,
+            options.depth_unit_m,
+            has_semantic=False,
+            has_depth=source.has_depth,
+        )
+
+    @property
+    def info(self) -> CameraInfo:
+        return self._info
+
+    @property
+    def calibration(self) -> RgbdCalibration:
+        """In force: the file's, if the options name one and the device is known, else the device's own."""
+        return self._reprojector.calibration if self._reprojector is not None else self.source.calibration
+
+    def coverage(self, modes: tuple[SensorMode, ...] | None = None) -> tuple[Coverage, ...]:
+        """How much of the target modes fill: those in use by default, all that there are of ``source.modes``."""
+        rig = self.calibration
+        if modes is None:
+            modes = (replace(self.source.color_mode, lens=rig.color),)
+            if self.source.has_depth:
+                modes += (replace(self.source.depth_mode, lens=rig.depth),)
+        return tuple(coverage(mode, self._info.intrinsics, self._turn, rig.color_from_depth) for mode in modes)
+
+    def check_coverage(self) -> None:
+        """Raise ``ConfigError`` if the modes in use fill too little of the target and the options do not allow it."""
+        if self._options.allow_partial_coverage:
+            return
+        used = self.coverage()
+        if not all(found.enough for found in used):
+            check_coverage(used, self.coverage(self.source.modes), self._info.intrinsics, self.source.name)
+
+    def connect(self) -> None:
+        """Connect the source, and compile and warm up what its images go through.
+
+        Raises:
+            DeviceFault: whatever the source has.
+            ConfigError: the modes fill too little of the target.
+            CalibrationError: the calibration's file is of another robot or device, too old or altered.
+        """
+        if self._reprojector is not None:
+            return
+        self.source.connect()
+        try:
+            rig = self.source.calibration
+            if self._options.calibration is not None:
+                rig = load_calibration(Path(self._options.calibration), self._robot, rig.serial)
+            near_m, far_m = self._depth_range()
+            self._info = replace(self._info, rate_hz=self.source.rate_hz, depth_min_m=near_m, depth_max_m=far_m)
+            reprojector = Reprojector(rig, self._info.intrinsics, self._turn, (near_m, far_m))
+            reprojector.warm_up()
+            self._reprojector = reprojector
+            self.check_coverage()
+        except BaseException:
+            self.close()
+            raise
+        self._blind, self._seen = 0, None
+
+    def close(self) -> None:
+        self._reprojector = None
+        self._seen = None
+        self.source.close()
+
+    def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
+        """The first pair whose exposures began at or after ``exposed_after_ns``, as the target sees it.
+
+        Raises:
+            StaleData: none came in time.
+            UnpairedImages: colour and depth were not exposed together.
+            FrozenCamera: the picture is the one from before the robot moved.
+            BlindCamera: ``BLIND_FRAMES`` pairs in succession had no depth at all.
+            DeviceFault: the device is gone, or ``semantic`` was asked for.
+        """
+        reprojector = self._reprojector
+        if reprojector is None:
+            raise NotConnected(f"{self.source.name}: is not connected", "call connect() before using it")
+        if semantic:
+            raise DeviceFault(f"{self.source.name}: has no segmentation", "ask for it on a simulated robot only")
+        raw = self._read(exposed_after_ns, timeout_s)
+        self._check_alive(raw)
+        seen = reprojector(raw.color, raw.depth if self.source.has_depth else None)
+        return RgbdFrame(raw.color_stamp_ns, seen.rgb.copy(), self._delivered(seen.depth_m))
+
+    def _read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
+        """A pair with depth in it, exposed after the instant and at once."""
+        deadline_ns = self._clock.now_ns() + seconds_to_ns(timeout_s)
+        after_ns = exposed_after_ns + seconds_to_ns(self._options.exposure_s / 2)
+        while True:
+            left_s = max(0.0, ns_to_seconds(deadline_ns - self._clock.now_ns()))
+            try:
+                raw = self.source.read(after_ns, left_s)
+            except StaleData:
+                if self._blind:
+                    raise self._blindness() from None
+                raise
+            skew_s = ns_to_seconds(abs(raw.color_stamp_ns - raw.depth_stamp_ns)) if self.source.has_depth else 0.0
+            if skew_s > self._options.max_skew_s:
+                raise UnpairedImages(
+                    f"{self.source.name}: colour and depth of one pair were exposed {skew_s:.3f} s apart, "
+                    f"{self._options.max_skew_s:g} s are allowed",
+                    "synchronise the sensors in the camera's options, or raise 'max_skew_s' under 'imaging'",
+                )
+            if not self.source.has_depth or self._options.allow_blind_depth or raw.depth.any():
+                self._blind = 0
+                return raw
+            self._blind += 1
+            if self._blind >= BLIND_FRAMES:
+                raise self._blindness()
+            after_ns = max(raw.color_stamp_ns, raw.depth_stamp_ns) + 1
+
+    def _blindness(self) -> BlindCamera:
+        return BlindCamera(
+            f"{self.source.name}: {self._blind} depth images in succession without a single measurement",
+            "see whether something covers the sensor or the sun blinds it; if the robot just stands close to a wall, "
+            "set 'allow_blind_depth: true' under 'imaging'",
+        )
+
+    def _check_alive(self, raw: RawRgbd) -> None:
+        """Raise ``FrozenCamera`` if this is the picture of a posture that the robot has left."""
+        if self._posture is None:
+            return
+        now = self._posture()
+        if self._seen is None or not _same(raw, self._seen[0]):
+            self._seen = raw, now
+        elif now.moved_from(self._seen[1]):
+            frozen_s = ns_to_seconds(raw.color_stamp_ns - self._seen[0].color_stamp_ns)
+            raise FrozenCamera(
+                f"{self.source.name}: the same picture for {frozen_s:.1f} s under new stamps, while the robot moved",
+                "restart the camera and look at its USB cable",
+            )
+
+    def _delivered(self, depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
+        unit_m = self._options.depth_unit_m
+        if not unit_m:
+            return depth_m.copy()
+        # Multiplied last, because that is how logs restore whole millimetres.
+        counts: NDArray[np.float32] = np.rint(depth_m * np.float32(1 / unit_m))
+        counts *= np.float32(unit_m)
+        return counts
+
+    def _depth_range(self) -> tuple[float, float]:
+        mode, options = self.source.depth_mode, self._options
+        near_m = max(mode.min_m, 0.01) if options.depth_min_m is None else options.depth_min_m
+        far_m = min(mode.max_m, MAX_RANGE_M) if options.depth_max_m is None else options.depth_max_m
+        return near_m, far_m
+
+
+def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, options: ImagingOptions) -> SourceCamera:
+    """The camera of a robot that sees through ``source``, disconnected: what a driver's factory returns.
+
+    Raises:
+        ConfigError: there is no such mount, or the modes, as far as they are known yet, fill too little of the training
+            camera's image. CalibrationError: the mount is another robot's, too old or altered.
+    """
+    trained = context.camera
+    target = robot.camera.info.intrinsics if trained is None else trained.intrinsics
+    camera = SourceCamera(
+        source,
+        robot.clock,
+        target,
+        mount_of(robot, options),
+        options,
+        robot.name,
+        lambda: posture_of(robot),
+    )
+    if trained is not None:
+        camera.check_coverage()
+    return camera
+
+
+def mount_of(robot: Robot, options: ImagingOptions) -> CameraMount:
+    """Where the options say that the camera sits, else where the robot's own description has it."""
+    if options.mount is not None:
+        return load_mount(config.find_preset("mounts", options.mount), robot.name)
+    own = robot.camera.info.mount
+    return CameraMount((own.x_m, own.y_m, own.z_m))
+
+
+def posture_of(robot: Robot) -> Posture:
+    """Base and head of a connected robot. Raises ``StaleData``."""
+    base, head = robot.base.state(STREAMS["base"].max_age_s), robot.head.state(STREAMS["head"].max_age_s)
+    return Posture(base.odom, head.pan_rad, head.tilt_rad)
+
+
+def color_from_target(mount: CameraMount) -> NDArray[np.float64]:
+    """Directions of the training camera to the colour sensor, float64 (3, 3): how far the sensor is mounted turned.
+
+    The training camera looks where pan and tilt say, level from side to side.
+    """
+    sensor = mount.sensor(SE2(), 0.0, 0.0)[:3, :3]
+    optical = rotation_rpy(*OPTICAL_RPY_RAD)
+    return np.asarray(optical.T @ sensor.T @ optical)
+
+
+def _same(a: RawRgbd, b: RawRgbd) -> bool:
+    return np.array_equal(a.color, b.color) and np.array_equal(a.depth, b.depth)
