@@ -1,4 +1,6 @@
-"""Writes a checkpoint as AllenAct's trainer does, and its backbone's: ``python allenact_checkpoint.py FOLDER IMAGES``.
+"""Writes a checkpoint as AllenAct's trainer does, and its backbone's.
+
+``python allenact_checkpoint.py FOLDER IMAGES resnet18|clip_rn50``
 
 A process of its own, because the modules that AllenAct imports and lacks are stood in for.
 """
@@ -10,13 +12,14 @@ import torch
 
 from robot_runtime.policies.convert.frameworks import allenact
 
-folder, images = Path(sys.argv[1]), sys.argv[2].split("+")
+folder, images, backbone = Path(sys.argv[1]), sys.argv[2].split("+"), sys.argv[3]
 library = allenact.seed_modules()
 torch.manual_seed(5)
 policy = allenact.build(
     {
         "images": images,
-        "features": 512,
+        "backbone": backbone,
+        "features": 2048 if backbone == "clip_rn50" else 512,
         "categories": 12,
         "actions": 6,
         "compressor": [128, 32],
@@ -36,13 +39,16 @@ saved = {
 }
 torch.save(saved, folder / "exp__stage_00__steps_000003000000.pt")
 
-from torchvision import models  # noqa: E402 (importable only now)
-
-resnet = models.resnet18(weights=None)
+eye, module = allenact.embedder({"backbone": backbone})
 with torch.no_grad():
-    for name, buffer in resnet.named_buffers():
+    for name, buffer in module.named_buffers():
         if name.endswith("running_mean"):
             buffer.uniform_(-0.1, 0.1)
         elif name.endswith("running_var"):
             buffer.uniform_(0.8, 1.2)
-torch.save(resnet.state_dict(), folder / "resnet18.pth", _use_new_zipfile_serialization=False)
+if backbone == "clip_rn50":  # as CLIP publishes it: a TorchScript archive of half precision, its text half included
+    image = torch.zeros(1, 3, 32, 32)
+    archive = torch.jit.trace_module(eye.model.eval(), {"encode_image": image}, check_trace=False)
+    torch.jit.save(archive.half(), folder / "backbone.pt")
+else:
+    torch.save(module.state_dict(), folder / "backbone.pt", _use_new_zipfile_serialization=False)

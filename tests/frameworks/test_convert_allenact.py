@@ -7,26 +7,45 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from robot_runtime.cli.main import run_command
 from robot_runtime.policies.package.files import read_manifest
 
 CHECKPOINT = "exp__stage_00__steps_000003000000.pt"
 
 
-def test_an_rgbd_checkpoint_becomes_a_proven_package(tmp_path: Path) -> None:
+def make_checkpoint(folder: Path, images: str, backbone: str) -> tuple[Path, str]:
+    """Writes one of random weights; returns its backbone's file and hash."""
     script = Path(__file__).with_name("allenact_checkpoint.py")
-    subprocess.run([sys.executable, str(script), str(tmp_path), "rgb+depth"], check=True, capture_output=True)
-    backbone, out = tmp_path / "resnet18.pth", tmp_path / "package"
-    digest = hashlib.sha256(backbone.read_bytes()).hexdigest()
+    subprocess.run([sys.executable, str(script), str(folder), images, backbone], check=True, capture_output=True)
+    file = folder / "backbone.pt"
+    return file, hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("images", "backbone", "steps", "against"),
+    [
+        ("rgb+depth", "resnet18", 50, "AllenAct 0.5.4 (ResnetTensorNavActorCritic), torch"),
+        ("rgb", "clip_rn50", 12, "AllenAct 0.5.4 (ResnetTensorNavActorCritic on CLIP's RN50), torch"),
+    ],
+)
+def test_a_checkpoint_becomes_a_proven_package(
+    images: str, backbone: str, steps: int, against: str, tmp_path: Path
+) -> None:
+    file, digest = make_checkpoint(tmp_path, images, backbone)
+    out = tmp_path / "package"
     arguments = ["--licence", "MIT", "--task", "objectnav_robothor2021", "--framework-python", sys.executable]
-    arguments += ["--backbone", str(backbone), "--backbone-sha256", digest, "--backbone-licence", "BSD-3-Clause"]
+    arguments += ["--steps", str(steps)]
+    arguments += ["--backbone", str(file), "--backbone-sha256", digest, "--backbone-licence", "BSD-3-Clause"]
     assert run_command(["policy", "export", str(tmp_path / CHECKPOINT), "--out", str(out), *arguments]) == 0
     manifest = read_manifest(out)
-    assert manifest.proof.against.startswith("AllenAct 0.5.4")
-    assert (manifest.proof.steps, manifest.proof.same_actions) == (50, 50)
+    assert manifest.proof.against.startswith(against)
+    assert (manifest.proof.steps, manifest.proof.same_actions) == (steps, steps)
     assert manifest.proof.max_logit_difference <= 1e-4
     assert manifest.native_actions == ("MoveAhead", "RotateLeft", "RotateRight", "End", "LookUp", "LookDown")
     assert manifest.stop_id == 3
     assert manifest.goal.vocabulary[0] == "AlarmClock"
+    assert manifest.needs == (*images.split("+"), "objectgoal")
     assert (manifest.task.camera.width, manifest.task.camera.height) == (400, 300)
     assert [source.sha256 for source in manifest.sources][1] == digest

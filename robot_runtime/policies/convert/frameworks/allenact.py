@@ -83,17 +83,20 @@ def build(settings):
 
 
 def embedder(settings):
-    """The frozen backbone in the framework's own wrapping."""
+    """The frozen backbone in the framework's own wrapping, and the part of it that has the weights."""
     if settings["backbone"] == "clip_rn50":
-        from clip.model import ModifiedResNet
+        from allenact_plugins.clip_plugin.clip_preprocessors import ClipResNetEmbedder
+        from clip.model import CLIP
 
-        visual = ModifiedResNet((3, 4, 6, 3), output_dim=1024, heads=32, input_resolution=224, width=64)
-        visual.attnpool = torch.nn.Identity()  # what ClipResNetEmbedder does where it does not pool
-        return visual
+        # RN50's eyes (clip/model.py, build_model), beside a small stand-in for its text half, which nothing reads.
+        text = {"context_length": 1, "vocab_size": 1, "transformer_width": 8, "transformer_heads": 1}
+        model = CLIP(1024, 224, (3, 4, 6, 3), 64, None, transformer_layers=1, **text)
+        return ClipResNetEmbedder(model, pool=False), model.visual
     from allenact.embodiedai.preprocessors.resnet import ResNetEmbedder
     from torchvision import models
 
-    return ResNetEmbedder(getattr(models, settings["backbone"])(weights=None), pool=False)
+    eye = ResNetEmbedder(getattr(models, settings["backbone"])(weights=None), pool=False)
+    return eye, eye.model
 
 
 def load(module, weights, prefix):
@@ -101,7 +104,7 @@ def load(module, weights, prefix):
     found = {name[len(prefix) :]: torch.from_numpy(weights[name]) for name in weights.files if name.startswith(prefix)}
     left = module.load_state_dict(found, strict=False)
     assert not left.unexpected_keys, left
-    assert all(name.startswith(("fc.", "attnpool.")) for name in left.missing_keys), left
+    assert all(name.startswith("fc.") for name in left.missing_keys), left
 
 
 def transform(settings, sensors):
@@ -163,15 +166,17 @@ def main(folder):
     data = dict(np.load(folder / "rollout.npz", allow_pickle=False))
     weights = np.load(folder / "weights.npz", allow_pickle=False)
     with torch.no_grad():
-        policy, eye = build(settings), embedder(settings)
+        policy = build(settings)
+        eye, backbone = embedder(settings)
         load(policy, weights, "policy/")
-        load(eye.model if hasattr(eye, "model") else eye, weights, "backbone/")
+        load(backbone, weights, "backbone/")
         policy.eval()
         eye.eval()
         sensors = {name[len("sensor/") :]: array for name, array in data.items() if name.startswith("sensor/")}
         outputs = {**rollout(settings, policy, eye, data), **transform(settings, sensors)}
     np.savez(folder / "outputs.npz", **outputs)
-    about = f"AllenAct {version('allenact')} (ResnetTensorNavActorCritic), torch {torch.__version__}"
+    eyes = " on CLIP's RN50" if settings["backbone"] == "clip_rn50" else ""
+    about = f"AllenAct {version('allenact')} (ResnetTensorNavActorCritic{eyes}), torch {torch.__version__}"
     (folder / "about.json").write_text(json.dumps({"about": about}))
     del library
 
