@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.cli.score import ClusterBy
+from robot_runtime.cli.score import ClusterBy, Referee
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -23,6 +23,7 @@ def report(
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also write the first episode as one PNG.")] = None,
     cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = ClusterBy.NONE,
+    referee: Annotated[Referee, typer.Option(help="As for score: by whose poses.")] = Referee.LOGGED,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
 ) -> None:
     """Write self-contained HTML: scores with plots, and every episode with map, images and what its task is about.
@@ -39,6 +40,7 @@ def report(
     from robot_runtime.scoring.picture import write_picture
     from robot_runtime.scoring.pool import cores
     from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
+    from robot_runtime.scoring.rules import Rules
     from robot_runtime.scoring.summary import find_logs
     from robot_runtime.scoring.table import not_scored
 
@@ -47,7 +49,12 @@ def report(
     with progress_bar() as progress:
         bar = progress.add_task("drawing", total=len(paths), note="")
         scores = write_report(
-            paths, out, lambda _: progress.advance(bar), cluster=cluster.value, workers=workers or cores()
+            paths,
+            out,
+            lambda _: progress.advance(bar),
+            rules=Rules(referee=referee.value),
+            cluster=cluster.value,
+            workers=workers or cores(),
         )
     for line in not_scored(scores):
         console.print(line)

@@ -32,6 +32,13 @@ class Challenge(str, Enum):
     HABITAT = "habitat"
 
 
+class Referee(str, Enum):
+    """Whose poses count, see :class:`robot_runtime.scoring.rules.Rules`."""
+
+    LOGGED = "logged"
+    SMOOTHED = "smoothed"
+
+
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
     groups["root"].command("score")(score)
@@ -54,6 +61,9 @@ def score(
     limit_s: Annotated[
         float | None, typer.Option(min=1, help="Seconds for one log, with several processes. Default: 300.")
     ] = None,
+    referee: Annotated[
+        Referee, typer.Option(help="By the referee's poses as logged, or smoothed after the run; needs [smoother].")
+    ] = Referee.LOGGED,
     ignore_evidence: Annotated[
         bool, typer.Option("--ignore-evidence", help="Score as if nobody had added a verdict or object poses.")
     ] = False,
@@ -71,6 +81,8 @@ def score(
 
         robot-runtime score logs/ --cluster scene
 
+        robot-runtime score logs/ --referee smoothed
+
         robot-runtime score logs/ --submission robothor --out metrics.json.gz
 
         robot-runtime score --cases metrics_cases.json
@@ -87,7 +99,7 @@ def score(
     from robot_runtime.scoring.rules import Rules
     from robot_runtime.scoring.table import table
 
-    rules = Rules(evidence="ignore" if ignore_evidence else "use")
+    rules = Rules(referee=referee.value, evidence="ignore" if ignore_evidence else "use")
     scores = score_with_progress(logs or [], workers, rules, limit_s)
     console.print(table(scores, cluster.value))
     if json is not None:

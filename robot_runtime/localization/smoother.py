@@ -61,13 +61,11 @@ class Trajectory:
     Attributes:
         stamps_ns: (N,), as asked for, in order. poses: as many.
         covariances: float64 (N, 3, 3) of (x, y, yaw) along the axes of map, m², m·rad, rad².
-        method: what it was made with and from, for the score that names it.
     """
 
     stamps_ns: tuple[int, ...]
     poses: tuple[SE2, ...]
     covariances: NDArray[np.float64]
-    method: str
 
 
 def smooth(
@@ -125,8 +123,7 @@ def smooth(
     covariances = [
         _along_map(marginals.marginalCovariance(node), pose.yaw_rad) for node, pose in zip(nodes, poses, strict=True)
     ]
-    method = f"smoothed by gtsam {metadata.version('gtsam')} from odometry and {len(used)} poses"
-    return Trajectory(tuple(stamps_ns), poses, np.array(covariances), method)
+    return Trajectory(tuple(stamps_ns), poses, np.array(covariances))
 
 
 class _Odometry:
@@ -155,6 +152,12 @@ class _Odometry:
         found = self._history.at(min(max(stamp_ns, self.first_ns), self.last_ns))
         assert found is not None
         return found.pose
+
+
+def smoother_name() -> str:
+    """What :func:`smooth` computes with, for the scores that depend on it. Raises ``ConfigError``."""
+    _gtsam()
+    return f"gtsam {metadata.version('gtsam')}"
 
 
 def _gtsam() -> Any:

@@ -8,6 +8,8 @@ from typing import Literal
 from robot_runtime.scoring.metrics.spl import ZeroRule
 from robot_runtime.scoring.visibility import BOX_MARGIN_M
 
+RefereeRule = Literal["logged", "smoothed"]
+
 Metrics = dict[str, float | bool | int | None]
 
 
@@ -21,6 +23,8 @@ class Rules:
         box_margin_m: of object boxes, for the success rule ``visible``.
         reference: what a followed route is compared with: the follower's positions where the dataset has them (as
             VLN-CE does), else the nodes of the reference path; or always the nodes.
+        referee: the poses that the referee gave during the run, or its trajectory smoothed afterwards
+            (:mod:`robot_runtime.scoring.referee`).
         evidence: whether what people added after the run counts, see :mod:`robot_runtime.recording.evidence`.
     """
 
@@ -28,4 +32,5 @@ class Rules:
     zero_path: ZeroRule = "one_if_still"
     box_margin_m: float = BOX_MARGIN_M
     reference: Literal["densest", "nodes"] = "densest"
+    referee: RefereeRule = "logged"
     evidence: Literal["use", "ignore"] = "use"

@@ -14,6 +14,7 @@ from robot_runtime.actions import Action
 from robot_runtime.errors import RecordingError, UnreachableGoal
 from robot_runtime.geodesic import DistanceField, GeodesicMap
 from robot_runtime.geometry import SE2
+from robot_runtime.localization.smoother import smoother_name
 from robot_runtime.rearranging import WALKTHROUGH
 from robot_runtime.recording.evidence import Evidence
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
@@ -152,6 +153,8 @@ class EpisodeScorer(Subscriber):
         task = self._header.task
         return {
             "scorer": SCORER_VERSION,
+            "referee_sources": list(self._header.localizers.get("referee", ())),
+            **({"smoother": smoother_name()} if self._rules.referee == "smoothed" else {}),
             "sampling": "referee pose at the start and at the end of each action",
             "path_length": "planar (x, y), straight between samples",
             "distance": "geodesic on the map inflated by the robot's radius, fast marching",

@@ -20,6 +20,7 @@ from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.latency import Latency
 from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
+from robot_runtime.scoring.referee import scored_steps
 from robot_runtime.scoring.rules import Metrics, Rules
 from robot_runtime.scoring.scorer import EpisodeScorer
 
@@ -144,9 +145,10 @@ def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMa
     Raises:
         RuntimeFault: whatever log or scorer find wrong.
     """
+    rules = rules or Rules()
     scorer = EpisodeScorer(log.header, rules, geodesic)
     scorer.on_evidence(read_evidence(log.path, log.header))
-    for record in log.steps(images=False):
+    for record in scored_steps(log, rules.referee):
         scorer.on_step(log.with_images(record) if scorer.needs_frame(record) else record)
     if log.end is not None:
         scorer.on_end(log.end)

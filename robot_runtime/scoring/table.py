@@ -66,7 +66,13 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     groups = summarise(scores, cluster)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
-    return Group(*blocks, *([intervals] if blocks else []), *_added(scores), *not_scored(scores))
+    return Group(*blocks, *([intervals] if blocks else []), *_positions(scores), *_added(scores), *not_scored(scores))
+
+
+def _positions(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """By whose poses, where that is not what the referee said during the run."""
+    smoothers = {str(score.choices.get("smoother")) for score in scores if score.choices.get("smoother")}
+    return [Text(f"positions: the referee's, smoothed after the run by {name}") for name in sorted(smoothers)]
 
 
 def _block(group: GroupSummary) -> Group:

@@ -21,6 +21,7 @@ from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
 from robot_runtime.scene import Room
 from robot_runtime.scoring.kinds import vln
 from robot_runtime.scoring.kinds.rearrangement import RearrangementMeasures
+from robot_runtime.scoring.referee import scored_steps
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
 from robot_runtime.tasks import areagoal, eqa
@@ -132,7 +133,7 @@ def load_view(
 
 def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> EpisodeView | None:
     records = []
-    for record in log.steps(images=False):
+    for record in scored_steps(log, rules.referee):
         pose = record.referee.pose
         if not all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad))):
             break  # the score says at which step; up to there it can be shown
