@@ -26,7 +26,7 @@ CELL_PX = 32
 SHEET = (CELLS + 2) / CELLS
 """Edge of the sheet of paper, with the rim, over the edge of the black square."""
 
-LIFT_M = 0.002
+LIFT_M = 0.0005
 """The sheet lies this far in front of its pose, so that it shows on the wall that it is pasted to."""
 
 

@@ -1,0 +1,105 @@
+"""Tags on the walls, seen by the robot's own camera: ``driver: drivers.apriltag.driver.make_localizer``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from drivers.apriltag.detector import DetectorOptions, TagDetector
+from drivers.apriltag.emulator import EmulatedEye, ImageNoise
+from drivers.apriltag.eyes import CameraEye, Eye
+from drivers.apriltag.localizer import Accuracy, Bearing, TagLocalizer
+from drivers.apriltag.pose import CameraOnRobot
+from robot_runtime import config
+from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, Matrix, load_mount, rotation_rpy, transform
+from robot_runtime.clock import SimulatedClock
+from robot_runtime.errors import ConfigError, StaleData
+from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.hal import Localizer, LocalizerInfo, Robot
+from robot_runtime.robots import RobotContext
+from robot_runtime.streams import STREAMS
+from robot_runtime.tag_map import find_tag_map, load_tag_map
+
+
+@dataclass(frozen=True)
+class AprilTagOptions:
+    """The ``options`` of the localizer.
+
+    Attributes:
+        tags: ``scene`` for ``tags.yaml`` in the scene's folder, or a tag map's path.
+        rate_hz: how often to look; it looks at once, too, where a pose is asked for that is newer than the last look.
+        mount: where the camera sits: a preset of ``launch/mounts/`` or a file; None for what the camera says.
+        emulator: of the camera's images, on a simulated robot.
+    """
+
+    tags: str = "scene"
+    rate_hz: float = 5.0
+    mount: str | None = None
+    detector: DetectorOptions = field(default_factory=DetectorOptions)
+    accuracy: Accuracy = field(default_factory=Accuracy)
+    emulator: ImageNoise = field(default_factory=ImageNoise)
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate_hz <= 60:
+            raise ValueError(f"rate_hz must lie above 0 and not above 60, got {self.rate_hz}")
+
+
+def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:
+    """The localizer, disconnected; on a simulated robot it looks at the simulated room.
+
+    Raises:
+        ConfigError: a bad option, no tag map or a bad one, or a robot whose camera sees no room.
+    """
+    chosen = config.parse(dict(options), AprilTagOptions, where)
+    path = find_tag_map(chosen.tags, context.scene, f"{where}: tags")
+    tags = load_tag_map(path).by_id
+    mount = None if chosen.mount is None else load_mount(config.find_preset("mounts", chosen.mount))
+    seen_by = _Bearings(robot, mount)
+    simulation = robot.simulation
+    if simulation is None and isinstance(robot.clock, SimulatedClock):
+        raise ConfigError(f"{where}: robot {robot.name!r} has a camera that sees no room", "use robot sim-tags")
+    eye: Eye = CameraEye(robot.camera, robot.clock, chosen.rate_hz)
+    name = f"apriltag by {path.name}"
+    if simulation is not None:
+        eye = EmulatedEye(name, simulation, eye.lens, simulation.camera_pose, chosen.rate_hz, chosen.emulator)
+    return TagLocalizer(
+        LocalizerInfo(name, "map", chosen.rate_hz),
+        robot.clock,
+        eye,
+        TagDetector(chosen.detector),
+        tags,
+        seen_by,
+        chosen.accuracy,
+        simulation,
+    )
+
+
+class _Bearings:
+    """What the robot's devices say at an exposure; they are the robot's to connect."""
+
+    def __init__(self, robot: Robot, mount: CameraMount | None) -> None:
+        self._robot, self._mount = robot, mount
+
+    def __call__(self) -> Bearing:
+        try:
+            head = self._robot.head.state(STREAMS["head"].max_age_s)
+            base = self._robot.base.state(STREAMS["base"].max_age_s)
+        except StaleData as error:
+            return Bearing(None, error.message)
+        if head.moving:
+            return Bearing(None, "the head is turning")
+        camera = CameraOnRobot(self._camera(head.pan_rad, head.tilt_rad))
+        return Bearing(camera, odom=base.odom, velocity=base.velocity)
+
+    def _camera(self, pan_rad: float, tilt_rad: float) -> Matrix:
+        """The optical frame in base_link."""
+        if self._mount is not None:
+            optical = transform((0.0, 0.0, 0.0), rotation_rpy(*OPTICAL_RPY_RAD))
+            return np.asarray(self._mount.sensor(SE2(), pan_rad, tilt_rad) @ optical)
+        place = self._robot.camera.info.mount
+        return transform((place.x_m, place.y_m, place.z_m), optical_axes(pan_rad, tilt_rad))

@@ -1,0 +1,268 @@
+"""A localizer that sees tags: images in, poses and their reasons out."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from drivers.apriltag.detector import Detection, TagDetector
+from drivers.apriltag.eyes import Eye, Image
+from drivers.apriltag.pose import Geometry, Sighting, Solution, Stance, solve
+from drivers.apriltag.suspects import Suspects, common_size
+from robot_runtime import config
+from robot_runtime.clock import Clock
+from robot_runtime.errors import NotConnected, StaleData
+from robot_runtime.events import Event
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Velocity
+from robot_runtime.localization.history import PoseHistory
+from robot_runtime.simulation import Simulation, Subscription
+from robot_runtime.streams import STREAMS
+from robot_runtime.tag_map import Tag
+
+NEAR_PREDICTION_M = 0.15
+"""Between two looks odometry is off by less than this, and a tag's mirror solution by more."""
+
+LOOK_S = 0.3
+"""How long ``latest`` waits for an image where the newest pose is too old."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Standard deviations of what a pose is computed from.
+
+    Attributes:
+        corner_sd_px: of a corner in the image. map_sd_m: of a corner in the room, or on the robot.
+        stamp_sd_s: of an exposure's instant, which counts while the robot moves.
+        stance: how well it stands on the floor.
+    """
+
+    corner_sd_px: float = 0.12
+    map_sd_m: float = 0.002
+    stamp_sd_s: float = 0.005
+    stance: Stance = field(default_factory=Stance)
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not (self.corner_sd_px > 0 and self.map_sd_m >= 0 and self.stamp_sd_s >= 0):
+            raise ValueError("corner_sd_px must be positive, and map_sd_m and stamp_sd_s not negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Bearing:
+    """What is known of the robot at an exposure.
+
+    Attributes:
+        geometry: how its pose decides where tags appear; None where that is unknown.
+        trouble: why it is; empty otherwise.
+        odom: the pose by its wheels, to tell a tag's two solutions apart; None if nobody knows.
+        velocity: of its base.
+    """
+
+    geometry: Geometry | None
+    trouble: str = ""
+    odom: SE2 | None = None
+    velocity: Velocity = field(default_factory=Velocity)
+
+
+class TagLocalizer(Localizer):
+    """Poses in ``map`` from images of known tags.
+
+    It looks at its own rate, and at once where a pose is asked for that is newer than the last look. An image that
+    yields no pose says why: an event ``no_fix`` when that begins, ``fix`` when it ends. Tags that do not fit the others
+    (``anchor_moved``, ``scale``) are not believed until they do.
+
+    Args:
+        tags: by id. bearing: what is known of the robot now.
+        simulation: of a robot that can be put somewhere else in no time.
+    """
+
+    def __init__(
+        self,
+        info: LocalizerInfo,
+        clock: Clock,
+        eye: Eye,
+        detector: TagDetector,
+        tags: Mapping[int, Tag],
+        bearing: Callable[[], Bearing],
+        accuracy: Accuracy,
+        simulation: Simulation | None = None,
+    ) -> None:
+        self._info, self._clock, self._eye, self._detector = info, clock, eye, detector
+        self._tags, self._bearing, self._accuracy, self._simulation = dict(tags), bearing, accuracy, simulation
+        # Linear between two looks: a robot that brakes in between is millimetres off the line.
+        self._history = PoseHistory(info.name, info.frame, max_gap_s=max(STREAMS["pose"].max_age_s, 1.5 / info.rate_hz))
+        self._lock = threading.Lock()
+        self._placed: Subscription | None = None
+        self._connected = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._suspects = Suspects()
+        self._told_size = False
+        self._last: tuple[SE2, SE2] | None = None
+        """The last pose, and odometry's then."""
+        self._looked_ns = -1
+        self._has_fix: bool | None = None
+        self._trouble = "no image has come"
+
+    @property
+    def info(self) -> LocalizerInfo:
+        return self._info
+
+    def connect(self) -> None:
+        if self._connected:
+            return
+        self._begin()
+        self._history.clear()
+        self._eye.open(self._receive)
+        if self._simulation is not None:
+            self._placed = self._simulation.on_placed(self._forget)
+        self._connected = True
+
+    def close(self) -> None:
+        self._connected = False
+        self._eye.close()
+        if self._placed is not None:
+            self._placed.close()
+            self._placed = None
+
+    def latest(self, max_age_s: float) -> PoseEstimate:
+        self._require_connected()
+        now_ns = self._clock.now_ns()
+        newest = self._history.newest()
+        if max_age_s >= 0 and (newest is None or now_ns - newest.stamp_ns > max_age_s * 1e9):
+            self._look(now_ns, LOOK_S)
+        try:
+            return self._history.latest(self._clock.now_ns(), max_age_s)
+        except StaleData as error:
+            raise self._explained(error) from error
+
+    def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
+        self._require_connected()
+        estimate = self._history.at(stamp_ns)
+        if estimate is None:
+            self._look(stamp_ns, timeout_s)
+            estimate = self._history.at(stamp_ns)
+        if estimate is None:
+            raise self._explained(StaleData(f"{self._info.name}: no pose of the instant asked for", ""))
+        return estimate
+
+    def arrivals(self, after: int = 0) -> Arrivals:
+        self._require_connected()
+        return self._history.arrivals(after)
+
+    def _require_connected(self) -> None:
+        if not self._connected:
+            raise NotConnected(f"{self._info.name}: is not connected", "call connect() before using it")
+
+    def _look(self, after_ns: int, timeout_s: float) -> None:
+        # The same instant looks the same.
+        if self._looked_ns < after_ns:
+            self._eye.look(after_ns, timeout_s)
+
+    def _explained(self, error: StaleData) -> StaleData:
+        reason = f": {self._trouble}" if self._trouble else ""
+        return StaleData(f"{error.message}{reason}", "bring tags of the map into view, or hang more of them")
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._history.clear()
+            self._last = None
+            self._looked_ns = -1
+
+    # --- the side that receives images ------------------------------------------------------------------------------
+
+    def _receive(self, stamp_ns: int, image: Image) -> None:
+        bearing = self._bearing()
+        with self._lock:
+            self._looked_ns = max(self._looked_ns, stamp_ns)
+            if bearing.geometry is None:
+                self._lament(stamp_ns, bearing.trouble)
+                return
+            found = self._detector.detect(image)
+            known = [self._sighting(item) for item in found if item.id in self._tags]
+            if not known:
+                ids = ", ".join(str(item.id) for item in found)
+                self._lament(stamp_ns, f"the only tags in view, {ids}, are not in the map" if ids else "no tag in view")
+                return
+            self._take(stamp_ns, known, bearing.geometry, bearing)
+
+    def _sighting(self, seen: Detection) -> Sighting:
+        tag, lens = self._tags[seen.id], self._eye.lens
+        focal_px = math.sqrt(lens.fx * lens.fy)
+        distance_m = tag.size_m * focal_px / seen.edge_px
+        sd = math.hypot(self._accuracy.corner_sd_px / focal_px, self._accuracy.map_sd_m / distance_m)
+        return Sighting(tag, lens.rays(seen.corners_px)[:, :2], sd)
+
+    def _take(self, stamp_ns: int, known: list[Sighting], geometry: Geometry, bearing: Bearing) -> None:
+        stance = self._accuracy.stance
+        believed = [sighting for sighting in known if sighting.tag.id not in self._suspects.tags]
+        if not believed:
+            self._lament(stamp_ns, f"the only tags in view, {_ids(known)}, are not where the map has them")
+            return
+        solutions = solve(believed, geometry, stance)
+        chosen, sure = self._choose(solutions, bearing.odom)
+        if chosen is None:
+            self._lament(stamp_ns, _why_not(believed, solutions))
+            if len(believed) > 1 and not self._told_size:
+                size = common_size(believed, geometry, stance)
+                if size is not None:
+                    self._told_size = True
+                    self._tell(stamp_ns, size.kind, size.detail)
+            return
+        # Those that are not believed may have come back.
+        doubted = [sighting for sighting in known if sighting.tag.id in self._suspects.tags]
+        everything = believed + doubted
+        for news in self._suspects.judge(everything, chosen.over(everything, geometry), geometry, sure):
+            self._tell(stamp_ns, news.kind, news.detail)
+        if self._has_fix is False:
+            self._tell(stamp_ns, "fix", f"by the tags {_ids([believed[number] for number in chosen.used])}")
+        self._has_fix, self._trouble = True, ""
+        if bearing.odom is not None:
+            self._last = chosen.pose, bearing.odom
+        covariance = self._covariance(chosen, bearing.velocity)
+        self._history.add(PoseEstimate(stamp_ns, chosen.pose, self._info.frame, covariance))
+
+    def _choose(self, solutions: list[Solution], odom: SE2 | None) -> tuple[Solution | None, bool]:
+        """The solution to believe, and whether odometry was asked and agreed with it alone."""
+        if len(solutions) <= 1:
+            return (solutions[0] if solutions else None), False
+        if self._last is None or odom is None:
+            return None, False
+        pose_then, odom_then = self._last
+        predicted = pose_then @ odom.relative_to(odom_then)
+        near = [s for s in solutions if s.pose.distance_to(predicted) <= NEAR_PREDICTION_M]
+        return (near[0], True) if len(near) == 1 else (None, False)
+
+    def _covariance(self, solution: Solution, velocity: Velocity) -> np.ndarray:
+        yaw_rad, sd_s = solution.pose.yaw_rad, self._accuracy.stamp_sd_s
+        moved = np.array([math.cos(yaw_rad), math.sin(yaw_rad), 0.0]) * velocity.linear_m_s
+        moved[2] = velocity.angular_rad_s
+        return np.asarray(solution.covariance + sd_s**2 * np.outer(moved, moved))
+
+    def _lament(self, stamp_ns: int, trouble: str) -> None:
+        """No pose, and why: an event when it begins."""
+        if self._has_fix is not False:
+            self._tell(stamp_ns, "no_fix", trouble)
+        self._has_fix, self._trouble = False, trouble
+
+    def _tell(self, stamp_ns: int, kind: str, detail: str) -> None:
+        self._history.report(Event(stamp_ns, self._info.name, kind, detail))
+
+
+def _why_not(sightings: list[Sighting], solutions: list[Solution]) -> str:
+    if not solutions:
+        return f"by the tags {_ids(sightings)} the robot would not stand on the floor"
+    if len({solution.used for solution in solutions}) > 1:
+        return f"the tags {_ids(sightings)} contradict each other, and nothing says which is right"
+    return f"the tags {_ids(sightings)} can be seen so from two places"
+
+
+def _ids(sightings: list[Sighting]) -> str:
+    return ", ".join(str(sighting.tag.id) for sighting in sightings)
