@@ -257,13 +257,13 @@ class SourceCamera(Camera):
             )
 
     def _delivered(self, depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
-        unit_m = self._options.depth_unit_m
-        if not unit_m:
-            return depth_m.copy()
-        # Multiplied last, because that is how logs restore whole millimetres.
-        counts: NDArray[np.float32] = np.rint(depth_m * np.float32(1 / unit_m))
-        counts *= np.float32(unit_m)
-        return counts
+        unit_m, delivered = self._options.depth_unit_m, np.array(depth_m, np.float32)
+        if unit_m:
+            delivered *= np.float32(1 / unit_m)
+            np.rint(delivered, out=delivered)
+            # Multiplied last, because that is how logs restore whole millimetres.
+            delivered *= np.float32(unit_m)
+        return delivered
 
     def _depth_range(self) -> tuple[float, float]:
         mode, options = self.source.depth_mode, self._options

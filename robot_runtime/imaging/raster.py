@@ -32,11 +32,11 @@ def draw_surface(
     depth: Array,
     rays: Array,
     origin: Array,
-    unit_m: float,
-    bias_m: float,
-    near_m: float,
-    far_m: float,
-    steepest: float,
+    unit_m: np.float32,
+    bias_m: np.float32,
+    near_m: np.float32,
+    far_m: np.float32,
+    steepest: np.float32,
     vertices: Array,
     spans: Array,
     inverse: Array,
@@ -67,7 +67,7 @@ def draw_surface(
 
 
 @_kernel
-def depth_of(inverse: Array, near_m: float, far_m: float, depth_m: Array, holes: Array) -> None:
+def depth_of(inverse: Array, near_m: np.float32, far_m: np.float32, depth_m: Array, holes: Array) -> None:
     """Inverse depths as depths: float32 metres, 0 where nothing was drawn or outside of the range; bool holes there."""
     for y in range(inverse.shape[0]):
         for x in range(inverse.shape[1]):
@@ -85,10 +85,10 @@ def _project_row(
     ray_v: Array,
     ray_z: Array,
     origin: Array,
-    unit_m: float,
-    bias_m: float,
-    near_m: float,
-    far_m: float,
+    unit_m: np.float32,
+    bias_m: np.float32,
+    near_m: np.float32,
+    far_m: np.float32,
     row: Array,
 ) -> None:
     """Column, row and inverse depth in the target of one row of pixels; inverse depth 0 for no measurement."""
@@ -105,7 +105,9 @@ def _project_row(
 
 
 @_kernel
-def _find_cells(above: Array, below: Array, steepest: float, height: int, width: int, spans: Array) -> tuple[int, int]:
+def _find_cells(
+    above: Array, below: Array, steepest: np.float32, height: int, width: int, spans: Array
+) -> tuple[int, int]:
     """Which cells between two rows of vertices have something to draw.
 
     Returns:
@@ -173,7 +175,7 @@ def _draw_whole(above: Array, below: Array, spans: Array, count: int, inverse: A
 
 
 @_kernel
-def _draw_torn(above: Array, below: Array, columns: Array, count: int, steepest: float, inverse: Array) -> None:
+def _draw_torn(above: Array, below: Array, columns: Array, count: int, steepest: np.float32, inverse: Array) -> None:
     """Draw of cells a b / c d the triangles that are one surface; the diagonal is that of the smaller step in depth."""
     u0, v0, w0, u1, v1, w1 = above[0], above[1], above[2], below[0], below[1], below[2]
     for n in range(count):
@@ -199,7 +201,7 @@ def _draw_triangle(
     u2: float,
     v2: float,
     w2: float,
-    steepest: float,
+    steepest: np.float32,
     inverse: Array,
 ) -> None:
     low, high = min(w0, w1, w2), max(w0, w1, w2)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import cv2
 import numpy as np
@@ -72,9 +71,8 @@ class Reprojector:
         size = (target.height, target.width)
         self._result = Reprojected(np.zeros((*size, 3), np.uint8), np.zeros(size, np.float32), np.zeros(size, np.bool_))
         self._inverse = np.zeros(size, np.float32)
-        self._range = np.float32(near_m), np.float32(far_m)
         self._prepare_color(calibration.color, turn)
-        self._prepare_depth(calibration, turn)
+        self._prepare_depth(calibration, turn, near_m, far_m)
 
     def __call__(self, color: NDArray[np.uint8], depth: NDArray[np.uint16] | None) -> Reprojected:
         """The target's view of one pair; of ``depth`` None all is holes.
@@ -99,8 +97,21 @@ class Reprojector:
             return result
         self._check("depth", depth, self._depth_size, np.dtype(np.uint16))
         np.copyto(self._depth, depth)  # compiled code is for one layout of memory, writeable and without gaps
-        draw_surface(self._depth, *self._geometry, self._vertices, self._spans, self._inverse)
-        depth_of(self._inverse, *self._range, result.depth_m, result.holes)
+        unit_m, bias_m, near_m, far_m, steepest = self._numbers
+        draw_surface(
+            self._depth,
+            self._rays,
+            self._origin,
+            unit_m,
+            bias_m,
+            near_m,
+            far_m,
+            steepest,
+            self._vertices,
+            self._spans,
+            self._inverse,
+        )
+        depth_of(self._inverse, near_m, far_m, result.depth_m, result.holes)
         return result
 
     def warm_up(self) -> None:
@@ -122,7 +133,7 @@ class Reprojector:
         maps = clipped.astype(np.float32)
         self._color_maps = cv2.convertMaps(maps[..., 0], maps[..., 1], cv2.CV_16SC2)
 
-    def _prepare_depth(self, calibration: RgbdCalibration, turn: Matrix) -> None:
+    def _prepare_depth(self, calibration: RgbdCalibration, turn: Matrix, near_m: float, far_m: float) -> None:
         """Rays and origin of the depth sensor in the target's pixels, as :func:`draw_surface` takes them."""
         lens, matrix = calibration.depth, calibration.color_from_depth
         self._depth_size = (lens.height, lens.width)
@@ -133,16 +144,15 @@ class Reprojector:
         self._depth = np.zeros(self._depth_size, np.uint16)
         self._vertices = np.zeros((2, 3, lens.width), np.float32)
         self._spans = np.zeros((SPAN_ROWS, lens.width), np.int32)
-        numbers = (
-            calibration.depth_unit_m,
-            calibration.depth_bias_m,
-            *self._range,
-            math.tan(math.radians(GRAZING_DEG)) / max(lens.fx, lens.fy),
-        )
-        self._geometry: tuple[Any, ...] = (
-            np.ascontiguousarray(rays, np.float32),
-            (camera @ turn.T @ matrix[:3, 3]).astype(np.float32),
-            *map(np.float32, numbers),
+        self._rays = np.ascontiguousarray(rays, np.float32)
+        self._origin = (camera @ turn.T @ matrix[:3, 3]).astype(np.float32)
+        # float32 like the images: numba would compile once more for Python's own floats.
+        self._numbers = (
+            np.float32(calibration.depth_unit_m),
+            np.float32(calibration.depth_bias_m),
+            np.float32(near_m),
+            np.float32(far_m),
+            np.float32(math.tan(math.radians(GRAZING_DEG)) / max(lens.fx, lens.fy)),
         )
 
     def _check(
