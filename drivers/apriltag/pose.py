@@ -278,7 +278,7 @@ def _misses(sightings: Sequence[Sighting], geometry: Geometry, base: Matrix) -> 
     ideal = seen[:, :2] / depth[:, None]
     slopes: Vector = (moves[:, :2] - ideal[:, :, None] * moves[:, 2:]) / depth[:, None, None]
     misses: Vector = (ideal - rays).ravel() * weight
-    return misses, slopes.reshape(-1, 6) * weight[:, None]
+    return misses, np.asarray(slopes.reshape(-1, 6) * weight[:, None])
 
 
 def _moved(base: Matrix, step: Vector) -> Matrix:
