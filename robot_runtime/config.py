@@ -243,6 +243,13 @@ def _parents(module_name: str) -> tuple[str, ...]:
 
 
 def _install_hint(module_name: str, missing: str) -> str:
-    extras = {"onnxruntime": "onnx", "torch": "torch", "serial": "marvelmind", "pupil_apriltags": "apriltag"}
+    extras = {
+        "onnxruntime": "onnx",
+        "torch": "torch",
+        "serial": "marvelmind",
+        "pupil_apriltags": "apriltag",
+        "pyrealsense2": "realsense",
+        "libusb_package": "realsense",
+    }
     extra = extras.get(missing, {"sim_bridge": "sim"}.get(module_name.split(".")[0]))
     return f"pip install 'robot-runtime[{extra}]'" if extra else f"install the package that provides {missing!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Protocol
 
 from drivers.realsense.sdk import rs
@@ -28,18 +29,16 @@ class Bus(Protocol):
 class UsbBus(Bus):
     """This computer's ports."""
 
-    def __init__(self) -> None:
-        self._context = rs.context()
-
-    @property
+    @functools.cached_property
     def context(self) -> Any:
-        return self._context
+        """Made when it is first needed: from then on it watches the ports."""
+        return rs.context()
 
     def listen(self) -> None:
         pass
 
     def has(self, serial: str) -> bool:
-        return serial in serials(self._context)
+        return serial in serials(self.context)
 
 
 def serials(context: Any) -> list[str]:

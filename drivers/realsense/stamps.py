@@ -1,56 +1,43 @@
 """The SDK's time stamps on the robot's clock.
 
-=================  ================================================================================================
-domain             what the stamp is
-=================  ================================================================================================
-``hardware_clock``  the device's own counter. Its offset is the least difference ever seen between arrival and stamp,
-                   so transport at its fastest hides in it: that much is ``latency_s``.
-``global_time``    the host's wall clock, to which the SDK itself has mapped the counter.
-``system_time``    the host's wall clock at arrival: ``latency_s`` holds the whole way from the exposure.
-=================  ================================================================================================
+==================  ================================================================================================
+domain              what the stamp is, and how it is mapped
+==================  ================================================================================================
+``hardware_clock``  the device's own counter: offset and drift come of the frames' arrivals. The transport at its
+                    fastest hides in that; so much is ``latency_s``.
+``global_time``     the host's wall clock, to which the SDK itself has mapped the counter: nothing hides.
+``system_time``     the host's wall clock at arrival: ``latency_s`` holds the whole way from the exposure.
+==================  ================================================================================================
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from drivers.realsense.sdk import rs
 from robot_runtime.clock import Clock, seconds_to_ns, unix_now_ns
-
-WINDOW_NS = seconds_to_ns(60.0)
-"""How long a least difference counts: crystals drift apart by 50 ppm at most, 3 ms in that time."""
+from robot_runtime.clock_sync import ClockSync
 
 
 class HostStamps:
     """Maps one device's stamps, from its start to its end.
 
     Args:
-        latency_s: taken off every stamp.
+        latency_s: from the middle of an exposure to what the stamps are mapped by.
     """
 
     def __init__(self, clock: Clock, latency_s: float) -> None:
         self._clock = clock
         self._latency_ns = seconds_to_ns(latency_s)
-        self._offsets: deque[tuple[int, int]] = deque()
+        self._sync = ClockSync(latency_s)
 
     def arrived(self, stamp_ns: int, domain: Any) -> None:
         """A frame of that stamp has just come: not one that had been lying there."""
-        if domain != rs.timestamp_domain.hardware_clock:
-            return
-        now_ns = self._clock.now_ns()
-        offset_ns = now_ns - stamp_ns
-        # What came later and was slower can be least only after those before it have gone, and faster ones have not.
-        while self._offsets and self._offsets[-1][1] >= offset_ns:
-            self._offsets.pop()
-        self._offsets.append((now_ns, offset_ns))
-        while now_ns - self._offsets[0][0] > WINDOW_NS and len(self._offsets) > 1:
-            self._offsets.popleft()
+        if domain == rs.timestamp_domain.hardware_clock:
+            self._sync.add(stamp_ns, self._clock.now_ns())
 
     def host_ns(self, stamp_ns: int, domain: Any) -> int:
         """A stamp on the robot's clock. In ``hardware_clock``, something must have :meth:`arrived` before."""
         if domain == rs.timestamp_domain.hardware_clock:
-            offset_ns = self._offsets[0][1]
-        else:
-            offset_ns = self._clock.now_ns() - unix_now_ns()
-        return stamp_ns + offset_ns - self._latency_ns
+            return self._sync.to_clock_ns(stamp_ns)
+        return stamp_ns + self._clock.now_ns() - unix_now_ns() - self._latency_ns
