@@ -113,7 +113,7 @@ def _box(rays: Array, inverse: Array, sheet: Sheet) -> tuple[slice, slice]:
     near = _inside(coarse, edge[0] * 2, edge[1] * 2, sheet)
     row, column = np.flatnonzero(near.any(axis=1)), np.flatnonzero(near.any(axis=0))
     if not row.size:
-        return slice(0), slice(0)
+        return slice(0, 0), slice(0, 0)
     return (
         slice(max(0, (row[0] - 1) * step), min(rays.shape[0], (row[-1] + 2) * step)),
         slice(max(0, (column[0] - 1) * step), min(rays.shape[1], (column[-1] + 2) * step)),
