@@ -30,6 +30,7 @@ from robot_runtime.scoring import drawing, panels, plots
 from robot_runtime.scoring.index import index_context
 from robot_runtime.scoring.objects_view import object_changes, objects_overlay
 from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
+from robot_runtime.scoring.pose_plot import pose_plot
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.scorer import SCORER_VERSION
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, Maps, lost_score
@@ -197,7 +198,7 @@ def _episode_context(view: EpisodeView, drawn: _Map) -> dict[str, object]:
         "overlay": objects_overlay(changes, drawing.unit_of(drawn.box)) + drawing.episode_overlay(view, drawn.box),
         "changes": changes,
         "program": _program(view),
-        "plots": [plot for plot in (plots.distance_plot(view), plots.room_plot(view)) if plot],
+        "plots": [plot for plot in (plots.distance_plot(view), plots.room_plot(view), pose_plot(view)) if plot],
         "criteria": panels.criteria(view),
         "answered": panels.answered(view),
         "strip": [_Strip(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in view.keyframes],

@@ -21,6 +21,7 @@ from robot_runtime.records import ANSWER, EpisodeHeader, StepRecord
 from robot_runtime.scene import Room
 from robot_runtime.scoring.kinds import vln
 from robot_runtime.scoring.kinds.rearrangement import RearrangementMeasures
+from robot_runtime.scoring.pose_tracks import PoseTrack, pose_tracks
 from robot_runtime.scoring.referee import scored_steps
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.summary import EpisodeScore, Maps, score_log, score_steps
@@ -68,6 +69,7 @@ class EpisodeView:
         goal_rooms: rooms to be in; empty if the task is about none.
         judged: the tests of a rearrangement's objects; None for other tasks, and without a score.
         events: what happened beside the steps.
+        pose_tracks: where each source says that the robot went; empty if the log has no raw poses.
     """
 
     score: EpisodeScore
@@ -82,6 +84,7 @@ class EpisodeView:
     goal_rooms: tuple[Room, ...] = ()
     judged: Judged | None = None
     events: tuple[Event, ...] = ()
+    pose_tracks: tuple[PoseTrack, ...] = ()
 
     @cached_property
     def tracks(self) -> tuple[tuple[SE2, ...], ...]:
@@ -157,6 +160,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
         goal_rooms=_goal_rooms(header),
         judged=_judged(log, score, rules, maps),
         events=tuple(log.events()),
+        pose_tracks=pose_tracks(log, records),
     )
 
 
