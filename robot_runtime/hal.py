@@ -328,11 +328,20 @@ class PoseEstimate:
 
 @dataclass(frozen=True, slots=True)
 class LocalizerInfo:
-    """A source of poses: its name, the frame it reports in (``map`` or ``odom``) and its nominal rate."""
+    """A source of poses.
+
+    Attributes:
+        name: for messages and logs.
+        frame: that it reports in, ``map`` or ``odom``.
+        rate_hz: nominal.
+        mark_m: of a source that knows positions only, the point of base_link (forward, left) whose positions it
+            reports: without a heading, it cannot tell where the robot's centre is.
+    """
 
     name: str
     frame: str
     rate_hz: float
+    mark_m: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +387,12 @@ class Localizer(Device):
 
         Args:
             after: ``Arrivals.mark`` of an earlier look; 0 for all that is kept. Every reader has marks of its own.
+        """
+
+    def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
+        """The robot was put at ``pose`` (map), give or take, and stands there: what a heading may begin with.
+
+        A source that measures poses has no use for it.
         """
 
     @property
@@ -447,8 +462,12 @@ class Placer(ABC):
         """Put the robot at ``pose`` (``map``) with the camera at ``tilt_rad`` (up positive), standing still.
 
         Raises:
-            InvalidStart: if the robot does not fit there.
+            InvalidStart: if the robot does not fit there. PlacementFailed: if it did not get there.
         """
+
+    def fitted(self, robot: Robot) -> Placer:
+        """This placer for ``robot``, some of whose parts have taken the place of its driver's own."""
+        return self
 
     def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
         """Put objects at these poses, at rest, empty the backpack, and put every other object where the scene has it.

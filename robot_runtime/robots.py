@@ -183,9 +183,11 @@ def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | N
         part: Part | None = getattr(file, role)
         if part is not None:
             at = str(chosen_paths.get(role, f"{path}: {role}"))
-            made: dict[str, Any] = {role: make_part(part, kind, robot, context, at)}
+            # One source for both is one device: a port opens once.
+            shared = role == "referee" and part == file.localizer
+            made: dict[str, Any] = {role: robot.localizer if shared else make_part(part, kind, robot, context, at)}
             robot = replace(robot, **made)
-    return robot
+    return replace(robot, placer=robot.placer.fitted(robot))
 
 
 _KINDS: dict[str, type[Device]] = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections.abc import Callable
 
 from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns, wait_for
 from robot_runtime.errors import StaleData
@@ -139,16 +140,30 @@ class PoseHistory:
         return _between(before, after, stamp_ns)
 
 
-def pose_at(history: PoseHistory, clock: Clock, stamp_ns: int, timeout_s: float, poll_s: float) -> PoseEstimate:
+def pose_at(
+    history: PoseHistory,
+    clock: Clock,
+    stamp_ns: int,
+    timeout_s: float,
+    poll_s: float,
+    refresh: Callable[[], None] | None = None,
+) -> PoseEstimate:
     """``Localizer.at``: :meth:`PoseHistory.at`, waiting on ``clock`` for the measurement after ``stamp_ns``.
 
     Args:
         poll_s: how often to look; the source's period, or a fraction of it.
+        refresh: fills the history of a source that does so only when it is asked.
 
     Raises:
         StaleData: if none arrives within ``timeout_s``, or the history cannot answer.
     """
-    estimate = wait_for(clock, lambda: history.at(stamp_ns), timeout_s, poll_s)
+
+    def look() -> PoseEstimate | None:
+        if refresh is not None:
+            refresh()
+        return history.at(stamp_ns)
+
+    estimate = wait_for(clock, look, timeout_s, poll_s)
     if estimate is None:
         newest = history.newest()
         state = (
