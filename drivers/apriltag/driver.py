@@ -16,7 +16,7 @@ from drivers.apriltag.pose import CameraOnRobot
 from robot_runtime import config
 from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, Matrix, load_mount, rotation_rpy, transform
 from robot_runtime.clock import SimulatedClock
-from robot_runtime.errors import ConfigError, StaleData
+from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
 from robot_runtime.robots import RobotContext
@@ -89,7 +89,7 @@ class _Bearings:
         try:
             head = self._robot.head.state(STREAMS["head"].max_age_s)
             base = self._robot.base.state(STREAMS["base"].max_age_s)
-        except StaleData as error:
+        except DeviceFault as error:
             return Bearing(None, error.message)
         if head.moving:
             return Bearing(None, "the head is turning")

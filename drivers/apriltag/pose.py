@@ -282,7 +282,7 @@ def _misses(sightings: Sequence[Sighting], geometry: Geometry, base: Matrix) -> 
 
 
 def _moved(base: Matrix, step: Vector) -> Matrix:
-    moved = base.copy()
+    moved = np.array(base)
     moved[:3, 3] += base[:3, :3] @ step[:3]
     moved[:3, :3] = base[:3, :3] @ cv2.Rodrigues(step[3:])[0]
     return moved
