@@ -21,7 +21,7 @@ DISTANCES = 5
 """At how many distances, even in inverse depth over the rated range, depth coverage is averaged: parallax moves it."""
 
 SAMPLED_WIDTH = 320
-"""Targets wider than this are sampled at every second pixel, third, ...: shares move by a tenth of a per cent."""
+"""Targets wider than this are sampled at every second pixel, third, ... for depth, whose edge is not that exact."""
 
 FARTHEST_M = 5.0
 """What lies beyond decides nothing indoors."""
@@ -52,7 +52,8 @@ def coverage(mode: SensorMode, target: Intrinsics, color_from_target: Matrix, co
         color_from_target: float64 (3, 3), directions of the target to the colour sensor.
         color_from_depth: float64 (4, 4), points of the depth sensor to the colour sensor.
     """
-    masks = masks_of(mode, _sampled(target), color_from_target, color_from_depth)
+    view = target if mode.sensor == "color" else _sampled(target)
+    masks = masks_of(mode, view, color_from_target, color_from_depth)
     middle_row = [mask[len(mask) // 2].mean() for mask in masks]
     middle_column = [mask[:, mask.shape[1] // 2].mean() for mask in masks]
     return Coverage(
