@@ -84,6 +84,10 @@ class InvalidStart(EpisodeError):
     """The start pose is not in free space for the robot's radius."""
 
 
+class PlacementFailed(EpisodeError):
+    """The robot was not brought to an episode's start, or could not drive there."""
+
+
 class UnreachableGoal(EpisodeError):
     """No collision-free path leads from the start to any goal."""
 

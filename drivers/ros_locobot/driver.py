@@ -13,9 +13,11 @@ from drivers.ros_locobot.localizers import make_localizer
 from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
-from drivers.ros_locobot.placer import OperatorPlacer, SimulationPlacer
+from drivers.ros_locobot.placer import RealPlacer, SimulationPlacer
 from robot_runtime import config
-from robot_runtime.hal import Robot
+from robot_runtime.hal import Placer, Robot
+from robot_runtime.placing.driving import DrivingPlacer
+from robot_runtime.placing.operator import OperatorPlacer
 from robot_runtime.robots import RobotContext
 
 
@@ -37,6 +39,12 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     if chosen.localizer.source != "odometry":
         odometry = make_localizer("odometry", session, LocalizerOptions("odometry"), chosen, motion)
     localizers = tuple(dict.fromkeys((localizer, referee, odometry)))
-    placer_class = SimulationPlacer if chosen.placer.by == "simulation" else OperatorPlacer
-    placer = placer_class(session, chosen.placer, base, head, camera, localizers, motion)
+    placer: Placer
+    if chosen.placer.by == "simulation":
+        placer = SimulationPlacer(session, base, head, camera, localizers, motion, chosen.placer)
+    else:
+        eyes = (clock, base, head, localizer, referee, chosen.placer.tolerance)
+        drives, occupancy = chosen.placer.by == "drive", None if context.scene is None else context.scene.map
+        guided = DrivingPlacer(*eyes, occupancy=occupancy) if drives else OperatorPlacer(*eyes)
+        placer = RealPlacer(session, base, head, camera, localizers, motion, guided)
     return Robot(name, clock, base, head, camera, localizer, referee, placer, odometry=odometry)

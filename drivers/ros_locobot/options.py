@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from robot_runtime import config
+from robot_runtime.placing.offset import Tolerance
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -219,20 +220,24 @@ class PlacerOptions:
     """How the robot gets to an episode's start.
 
     Attributes:
-        by: ``operator``: a person drives or carries it, the referee says when it stands there; ``simulation``: the
-            simulated robot's service.
+        by: ``operator``: a person drives or carries it, and is told how far off it is; ``drive``: it drives itself, and
+            stops at a contact; ``simulation``: the simulated robot's service.
         service: of ``simulation``.
-        within_m, within_deg: how near is near enough for an operator.
+        within_m, within_deg: how near is near enough, but for ``simulation``.
         timeout_s: how long placing may take.
     """
 
-    by: Literal["operator", "simulation"] = "operator"
+    by: Literal["operator", "drive", "simulation"] = "operator"
     service: str = "/simulation/place"
-    within_m: Positive = 0.1
-    within_deg: Positive = 10.0
-    timeout_s: Positive = 300.0
+    within_m: Positive = Tolerance.within_m
+    within_deg: Positive = Tolerance.within_deg
+    timeout_s: Positive = Tolerance.timeout_s
 
     __pydantic_config__ = config.STRICT
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return Tolerance(self.within_m, self.within_deg, self.timeout_s)
 
 
 _TF = LocalizerOptions("tf")

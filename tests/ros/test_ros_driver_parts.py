@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,10 +20,10 @@ from drivers.ros_locobot.head import Stillness
 from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.placer import OperatorPlacer
+from drivers.ros_locobot.placer import RealPlacer
 from robot_runtime import config
 from robot_runtime.clock import NS_PER_S, SimulatedClock
-from robot_runtime.errors import DeviceFault, FrozenCamera, InvalidStart
+from robot_runtime.errors import DeviceFault, FrozenCamera, InvalidStart, PlacementFailed
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import HeadLimits, HeadState, PoseEstimate
 
@@ -186,60 +185,48 @@ def test_a_picture_that_stays_while_the_robot_drives_is_frozen(ros_node: str, ro
             camera.capture(camera._clock.now_ns(), 2.0)
 
 
-# --- operator -------------------------------------------------------------------------------------------------------
+# --- placing --------------------------------------------------------------------------------------------------------
 
 
 class Carried:
-    """Session, base, head, camera and referee of a robot that somebody carries: at ``path(seconds)``."""
+    """Session, base, head, camera, localizer and what brings the robot: what they were told, in order."""
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self) -> None:
         self.clock = SimulatedClock(10 * MS)
         self.options = SimpleNamespace(connect_timeout_s=1.0)
         self.limits = HeadLimits(-1, 1, -1, 1, 1, 0.1)
         self.told: list[str] = []
-        self._path = path
 
-    def nothing(self, *_: Any) -> None: ...
-
-    check = stop = forget = clear = command = nothing
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self.told.append(name)
 
     def state(self, _: float) -> HeadState:
         return HeadState(self.clock.now_ns(), 0.0, 0.0, moving=False)
 
     def latest(self, _: float) -> PoseEstimate:
-        now_ns = self.clock.now_ns()
-        return PoseEstimate(now_ns, self._path(now_ns / NS_PER_S), "map")
+        return PoseEstimate(self.clock.now_ns(), SE2(), "map")
 
 
-def operator(carried: Any, timeout_s: float) -> OperatorPlacer:
-    options = SimpleNamespace(within_m=0.1, within_deg=10.0, timeout_s=timeout_s)
-    placer = OperatorPlacer(carried, options, carried, carried, carried, [carried], carried)  # type: ignore[arg-type]
-    placer.tell = carried.told.append  # type: ignore[method-assign]
-    return placer
+def test_what_was_measured_before_the_robot_was_brought_is_forgotten() -> None:
+    carried: Any = Carried()
+    RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(2.0, 1.0, 0.0), 0.3)
+    assert carried.told == ["stop", "bring", "command", "clear", "forget", "forget", "command"]
 
 
-def test_an_operator_is_told_where_and_the_episode_begins_once_the_robot_rests_there() -> None:
-    carried = Carried(lambda s: SE2(min(2.0, 0.5 * s), 1.0, math.radians(90)))
-    operator(carried, 60.0).place(SE2(2.0, 1.0, math.radians(90)), 0.0)
-    assert "x 2.00 m, y 1.00 m, heading 90 degrees" in carried.told[0]
-    assert 5.0 <= carried.clock.now_ns() / NS_PER_S < 5.5, "it arrived after 4 s and then stood for one"
+def test_a_robot_that_was_not_brought_is_forgotten_as_well() -> None:
+    carried: Any = Carried()
 
+    def bring(_: SE2) -> None:
+        raise PlacementFailed("it was not brought", "bring it")
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        lambda s: SE2(1.5, 1.0, 0.0),  # too far
-        lambda s: SE2(2.0, 1.0, 1.0),  # turned away
-        lambda s: SE2(2.0 + 0.05 * math.sin(10 * s), 1.0, 0.0),  # never let go
-    ],
-)
-def test_an_operator_who_does_not_bring_it_is_not_waited_for_for_ever(path: Any) -> None:
-    carried = Carried(path)
-    with pytest.raises(InvalidStart, match="was not brought to"):
-        operator(carried, 5.0).place(SE2(2.0, 1.0, 0.0), 0.0)
-    assert carried.clock.now_ns() / NS_PER_S <= 5.1
+    carried.bring = bring
+    with pytest.raises(PlacementFailed):
+        RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(), 0.0)
+    assert carried.told == ["stop", "clear", "forget", "forget"]
 
 
 def test_a_tilt_out_of_reach_is_no_start() -> None:
+    carried: Any = Carried()
     with pytest.raises(InvalidStart, match="cannot tilt"):
-        operator(Carried(lambda s: SE2()), 5.0).place(SE2(), 1.5)
+        RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(), 1.5)
+    assert carried.told == []
