@@ -27,6 +27,7 @@ from robot_runtime.cli import (
 )
 from robot_runtime.cli.console import error_console
 from robot_runtime.errors import RuntimeFault
+from robot_runtime.imaging import bench as camera_bench
 from robot_runtime.scoring import bench as score_bench
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
@@ -89,6 +90,7 @@ def build_app() -> TyperGroup:
         questions,
         policy_bench,
         score_bench,
+        camera_bench,
     ):
         module.register(groups)
     for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,20 @@ class Room:
     ball: Point = (0.45, 0.2, 2.1)
     radius_m: float = 0.5
 
+    @classmethod
+    def random(cls, seed: int) -> Room:
+        """One of its kind: walls, box and ball moved by up to 30 cm."""
+        moved = np.random.default_rng(seed).uniform(-0.3, 0.3, (4, 3))
+        base = cls()
+        shift = moved.tolist()
+        return cls(
+            _plus(base.corner, shift[0]),
+            _plus(base.opposite, shift[1]),
+            _plus(base.box, shift[2]),
+            _plus(base.box_opposite, shift[2]),
+            _plus(base.ball, shift[3]),
+        )
+
     def cast(self, origin: Floats, directions: Floats) -> Floats:
         """How far each ray goes, as a multiple of its direction: with directions of z = 1, that is depth.
 
@@ -57,6 +72,10 @@ class Room:
         with np.errstate(invalid="ignore"):
             waves = np.sin(np.nan_to_num(points) * (7.0, 9.0, 8.0))
             return np.asarray(127.5 + 100 * waves, np.uint8)
+
+
+def _plus(point: Point, shift: Sequence[float]) -> Point:
+    return point[0] + shift[0], point[1] + shift[1], point[2] + shift[2]
 
 
 def depth_counts(room: Room, calibration: RgbdCalibration, near_m: float, far_m: float) -> NDArray[np.uint16]:
