@@ -48,7 +48,10 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
 
 
 class MarvelmindLocalizer(Localizer):
-    """A hedgehog, or a pair, on the robot. Poses are in ``map``; those of a single one have an infinite yaw variance.
+    """A hedgehog, or a pair, on the robot. Poses are in ``map``.
+
+    Where there is no heading (a single hedgehog, or a pair that has none just now) the yaw's variance is infinite and
+    the position is that of ``info.mark_m``.
 
     Args:
         link: who reads the port. simulation: of a robot that can be put somewhere else in no time.
@@ -66,7 +69,7 @@ class MarvelmindLocalizer(Localizer):
         self._link, self._simulation = link, simulation
         unaligned = options.alignment is None and options.beacons_in_map is None
         name = f"marvelmind on {options.port}" + (", in its own frame" if unaligned else "")
-        self._info = LocalizerInfo(name, "map", options.rate_hz)
+        self._info = LocalizerInfo(name, "map", options.rate_hz, mounting.lever_m)
         self._history = PoseHistory(self._info.name, self._info.frame)
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
@@ -229,11 +232,9 @@ class MarvelmindLocalizer(Localizer):
             # The mean of two; if it is one of them after all, it is half their distance away from where it is thought.
             variance_m2 = variance_m2 / 2 if position.pair_centre else variance_m2 + (pair.base_m / 2) ** 2
         covariance = np.diag([variance_m2, variance_m2, math.inf])
-        forward_m, left_m = self._mounting.lever_m
         if not with_yaw or pair is None:
-            # Without a heading, base_link lies somewhere on a circle around the hedgehog.
-            covariance[:2, :2] += np.eye(2) * (forward_m**2 + left_m**2) / 2
             return covariance
+        forward_m, left_m = self._mounting.lever_m
         yaw_rad2 = 2 * (noise_m / pair.base_m) ** 2
         c, s = math.cos(yaw_rad), math.sin(yaw_rad)
         # How the robot's position moves when its heading is found to be another, about the hedgehog.

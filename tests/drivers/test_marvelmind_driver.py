@@ -108,10 +108,11 @@ def test_one_hedgehog_knows_no_heading(bench: Bench) -> None:
     assert np.allclose(pose.covariance[:2, :2], np.eye(2) * 0.02**2)
 
 
-def test_without_a_heading_the_robot_is_on_a_circle_around_the_hedgehog() -> None:
+def test_without_a_heading_the_position_is_that_of_the_hedgehog_which_is_said() -> None:
     bench = Bench(lever_m=[0.3, 0.4])
     bench.hear(FIX)
-    assert np.allclose(bench.poses[0].covariance[:2, :2], np.eye(2) * (0.02**2 + 0.5**2 / 2))
+    assert (bench.poses[0].pose.x_m, bench.poses[0].pose.y_m) == (1.0, 2.0)
+    assert bench.localizer.info.mark_m == (0.3, 0.4)
 
 
 def test_a_pair_knows_a_heading_to_what_its_base_allows() -> None:
