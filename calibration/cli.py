@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import typer
 
-from calibration import localization
+from calibration import extrinsics, intrinsics, localization
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands to the groups of ``robot-runtime``."""
     group = groups["calibrate"]
+    group.command("board")(intrinsics.board)
+    group.command("intrinsics")(intrinsics.intrinsics)
+    group.command("extrinsics")(extrinsics.extrinsics)
     group.command("localization")(localization.command)

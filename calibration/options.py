@@ -29,6 +29,23 @@ ValidDays = Annotated[float, typer.Option(help="Days after which the file is ref
 
 VALID_DAYS = 180.0
 
+TimeLimit = Annotated[float, typer.Option(min=1, help="Seconds for a person to show everything.")]
+
+BoardSize = Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Squares of the ChArUco board.")]
+
+SquareMm = Annotated[float, typer.Option(help="Edge of its squares, as measured on the print.")]
+
+MarkerMm = Annotated[float, typer.Option(help="Edge of the black markers in its white squares.")]
+
+TagMm = Annotated[float, typer.Option(help="Edge of the tags' black squares, as measured on the print.")]
+
+
+def tag_size_m(tag_mm: float) -> float:
+    """What ``--tag-mm`` says, in metres. Raises ``ConfigError``."""
+    if not 10 <= tag_mm <= 2000:
+        raise ConfigError(f"--tag-mm {tag_mm:g} is no tag's size", "give the edge of the black square in millimetres")
+    return tag_mm / 1000
+
 
 def run_calibration(
     procedure: Procedure[Any, Any],

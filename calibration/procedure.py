@@ -72,8 +72,8 @@ class Procedure(ABC, Generic[C, S]):
         held_out = list(captures[HELD_OUT_EVERY // 2 :: HELD_OUT_EVERY])
         return [capture for capture in captures if not any(capture is other for other in held_out)], held_out
 
-    def show(self, fit: Fit[S], guide: Guide) -> None:
-        """Write pictures of the result into the guide's folder."""
+    def show(self, fit: Fit[S], held_out: Sequence[C], guide: Guide) -> None:
+        """Write pictures of the result into the guide's folder, if there is anything to see."""
 
 
 def calibrate(procedure: Procedure[C, S], robot: Robot, guide: Guide, out: Path, valid_days: float) -> CalibrationFile:
@@ -87,7 +87,7 @@ def calibrate(procedure: Procedure[C, S], robot: Robot, guide: Guide, out: Path,
     guide.tell(f"solving from {len(training)} captures, {len(held_out)} are held out")
     fit = procedure.solve(training)
     figures = procedure.verify(fit.solution, held_out)
-    procedure.show(fit, guide)
+    procedure.show(fit, held_out, guide)
     for name, limit in procedure.limits.items():
         if not figures[name] <= limit:
             raise CalibrationFailed(

@@ -1,0 +1,240 @@
+"""A camera's mount from the floor in its depth images alone: height, pitch and roll over the tilt range.
+
+Nothing has to be laid out. What the floor does not say (lateral and forward offset, yaw) stays as described. The floor
+is the plane that most points lie on, near where the description has it (RANSAC, Fischler and Bolles 1981), refined by
+least squares on its own points. A depth sensor that is 1 % off is 1 % off in height: see ``calibrate depth``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from calibration import rooms
+from calibration.guide import LIVE, Guide
+from calibration.mount_fit import NOMINAL_M, NOMINAL_RAD, mount_of, mount_values
+from calibration.procedure import Fit, Procedure
+from calibration.views import View, look, rig_of, take_view
+from robot_runtime import config
+from robot_runtime.camera_mount import EXTRINSICS, OPTICAL_RPY_RAD, CameraMount, rotation_rpy
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Robot
+
+Array = NDArray[np.float64]
+
+TILTS_DEG = (-60.0, -52.0, -45.0, -38.0, -31.0, -25.0, -20.0, -15.0)
+
+POINTS = 6000
+"""Of an image, evenly over it."""
+
+FARTHEST_M = 4.0
+
+HYPOTHESES = 300
+NEAR_M = 0.02
+"""A point on a hypothetical floor is at most so far from it, per metre of its distance, and this besides."""
+
+LEAST_SHARE = 0.08
+"""Of an image's points; a floor that fills less is a table or a threshold."""
+
+SIGMA_M, SIGMA_RAD = 0.002, math.radians(0.1)
+"""Of one image's floor: its height, its direction."""
+
+FEWEST_VIEWS = 5
+LEAST_SPAN_RAD = math.radians(20)
+
+_OPTICAL = rotation_rpy(*OPTICAL_RPY_RAD)
+_FREE = (1, 2, 4, 5, 6)
+"""Of the mount's numbers: height of the tilt axis, forward and upward offset from it, roll, pitch."""
+
+
+@dataclass(frozen=True, eq=False)
+class DepthView:
+    """The points of one depth image.
+
+    Attributes:
+        points: float64 (N, 3) in the colour sensor's optical frame, metres.
+    """
+
+    pan_rad: float
+    tilt_rad: float
+    points: Array
+    serial: str
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """A plane in the optical frame.
+
+    Attributes:
+        up: float64 (3,), its unit normal towards the camera. height_m: of the optical centre above it.
+        rms_m: of its points. share: of all points that lie on it.
+    """
+
+    up: Array
+    height_m: float
+    rms_m: float
+    share: float
+
+
+class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
+    """See the module.
+
+    Args:
+        nominal: where the description has the camera; None for where the robot's driver has it.
+    """
+
+    kind = EXTRINSICS
+    limits: Mapping[str, float] = {"height_mm": 5.0, "rotation_deg": 0.3}
+
+    def __init__(self, nominal: CameraMount | None) -> None:
+        self._nominal = nominal
+
+    def record(self, robot: Robot, guide: Guide) -> list[DepthView]:
+        self._nominal = self._nominal or described_mount(robot)
+        guide.ask("Put the robot on level floor with 2 m of free floor ahead")
+        if robot.simulation is not None:
+            rooms.stand_in_the_open(robot, robot.simulation)
+        rig, views = rig_of(robot.camera), []
+        for done, tilt_deg in enumerate(TILTS_DEG, start=1):
+            look(robot, 0.0, math.radians(tilt_deg))
+            view = take_view(robot, rig)
+            guide.picture(LIVE, view.rgb)
+            guide.progress(done, len(TILTS_DEG), f"tilt {tilt_deg:+.0f}°")
+            points = points_of(view)
+            if len(points) >= POINTS * LEAST_SHARE:
+                views.append(DepthView(view.head.pan_rad, view.head.tilt_rad, points, rig.serial))
+        return views
+
+    def solve(self, captures: Sequence[DepthView]) -> Fit[CameraMount]:
+        assert self._nominal is not None, "record() comes first, or the mount is given"
+        tilts_rad = [view.tilt_rad for view in captures]
+        if len(captures) < FEWEST_VIEWS or max(tilts_rad) - min(tilts_rad) < LEAST_SPAN_RAD:
+            raise CalibrationFailed(
+                f"{len(captures)} depth images are too few or too alike: at least {FEWEST_VIEWS}, over at least "
+                f"{math.degrees(LEAST_SPAN_RAD):.0f}° of tilt, are needed",
+                "see that the depth sensor works, and that the head can look down by 60°",
+            )
+        floors = [find_floor(view, self._nominal) for view in captures]
+        mount = _fit(captures, floors, self._nominal)
+        heights_m, angles_rad = np.array(
+            [_off(view, floor, mount) for view, floor in zip(captures, floors, strict=True)]
+        ).T
+        residuals = {
+            "height_mm": 1000 * float(np.sqrt(np.mean(heights_m**2))),
+            "rotation_deg": math.degrees(float(np.sqrt(np.mean(angles_rad**2)))),
+            "plane_mm": 1000 * float(np.median([floor.rms_m for floor in floors])),
+        }
+        method = f"floor plane in depth, {len(captures)} tilts; lateral and forward offset and yaw as described"
+        return Fit(mount, config.unparse(mount), captures[0].serial, method, residuals)
+
+    def verify(self, solution: CameraMount, held_out: Sequence[DepthView]) -> dict[str, float]:
+        off = np.array([_off(view, find_floor(view, solution), solution) for view in held_out])
+        return {
+            "height_mm": 1000 * float(np.abs(off[:, 0]).max()),
+            "rotation_deg": math.degrees(float(off[:, 1].max())),
+            "views": float(len(held_out)),
+        }
+
+
+def described_mount(robot: Robot) -> CameraMount:
+    """Where the robot's driver has the camera: a tilt axis through the optical centre."""
+    place = robot.camera.info.mount
+    return CameraMount((place.x_m, place.y_m, place.z_m))
+
+
+def points_of(view: View) -> Array:
+    """Points of a depth image in the colour sensor's optical frame, float64 (N, 3), evenly over the image."""
+    lens, depth_m = view.rig.depth, view.depth_m
+    stride = max(1, round(math.sqrt(depth_m.size / POINTS)))
+    rows, columns = np.mgrid[stride // 2 : lens.height : stride, stride // 2 : lens.width : stride]
+    depths = depth_m[rows, columns].astype(np.float64).ravel()
+    rays = lens.rays(np.stack([columns.ravel(), rows.ravel()], axis=1))
+    seen = (depths > 0) & (depths < FARTHEST_M) & np.isfinite(rays).all(axis=1)
+    points = rays[seen] * depths[seen, None]
+    matrix = view.rig.color_from_depth
+    return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
+
+
+def find_floor(view: DepthView, expected: CameraMount) -> Floor:
+    """The floor in a depth image, not farther from where it is expected than a mount may be from its description.
+
+    Raises:
+        CalibrationFailed: there is none.
+    """
+    points, (up, height_m) = view.points, _expected(view, expected)
+    random = np.random.default_rng(0)
+    # Of what is not far above or below the expected floor: walls and tables would only cost hypotheses.
+    candidates = points[np.abs(points @ up + height_m) < 2 * NOMINAL_M + np.linalg.norm(points, axis=1) * NOMINAL_RAD]
+    best, best_count = None, 0
+    if len(candidates) >= 3:
+        corners = candidates[random.integers(0, len(candidates), (HYPOTHESES, 3))]
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        lengths = np.linalg.norm(normals, axis=1)
+        usable = lengths > 1e-6
+        normals = normals[usable] / lengths[usable, None]
+        normals *= np.sign(normals @ up)[:, None]
+        heights = -np.einsum("ij,ij->i", normals, corners[usable, 0])
+        likely = (normals @ up > math.cos(2 * NOMINAL_RAD)) & (np.abs(heights - height_m) < 4 * NOMINAL_M)
+        for normal, height in zip(normals[likely], heights[likely], strict=True):
+            count = int(_on(candidates, normal, float(height)).sum())
+            if count > best_count:
+                best, best_count = (normal, float(height)), count
+    if best is None or best_count < LEAST_SHARE * len(points):
+        raise CalibrationFailed(
+            f"no floor in the depth image at tilt {math.degrees(view.tilt_rad):+.0f}°: looked for it "
+            f"{height_m:.2f} m below the camera",
+            "put the robot on free, level, matt floor, and say with --mount what the camera's place should be",
+        )
+    normal, height = best
+    for _ in range(3):
+        on_floor = candidates[_on(candidates, normal, height)]
+        # Least squares on depth itself, which is what the sensor measures: 1 / z is linear in the ray.
+        rays = on_floor / on_floor[:, 2:]
+        weighted = rays * on_floor[:, 2:]
+        plane, *_ = np.linalg.lstsq(weighted, -np.ones(len(weighted)), rcond=None)
+        length = float(np.linalg.norm(plane))
+        normal, height = plane / length, 1 / length
+    off = candidates[_on(candidates, normal, height)] @ normal + height
+    return Floor(normal, height, float(np.sqrt(np.mean(off**2))), len(off) / len(points))
+
+
+def _on(points: Array, normal: Array, height_m: float) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(points @ normal + height_m) < NEAR_M / 2 * (1 + np.linalg.norm(points, axis=1)))
+
+
+def _expected(view: DepthView, mount: CameraMount) -> tuple[Array, float]:
+    """Up in the optical frame, and the height above the floor."""
+    sensor = mount.sensor(SE2(), view.pan_rad, view.tilt_rad)
+    return np.asarray((sensor[:3, :3] @ _OPTICAL)[2]), float(sensor[2, 3])
+
+
+def _off(view: DepthView, floor: Floor, mount: CameraMount) -> tuple[float, float]:
+    """How far a floor is from where a mount has it: metres, and radians."""
+    up, height_m = _expected(view, mount)
+    return floor.height_m - height_m, math.asin(min(1.0, float(np.linalg.norm(np.cross(floor.up, up)))))
+
+
+def _fit(views: Sequence[DepthView], floors: Sequence[Floor], nominal: CameraMount) -> CameraMount:
+    start = mount_values(nominal)
+    free = list(_FREE)
+    sigma = np.array([NOMINAL_M, NOMINAL_M, NOMINAL_M, NOMINAL_RAD, NOMINAL_RAD])
+
+    def mount(values: Array) -> CameraMount:
+        whole = start.copy()
+        whole[free] = values
+        return mount_of(whole, nominal)
+
+    def residuals(values: Array) -> Array:
+        tried, parts = mount(values), [(values - start[free]) / sigma]
+        for view, floor in zip(views, floors, strict=True):
+            up, height_m = _expected(view, tried)
+            parts.append(np.array([*(floor.up - up) / SIGMA_RAD, (floor.height_m - height_m) / SIGMA_M]))
+        return np.concatenate(parts)
+
+    return mount(least_squares(residuals, start[free], loss="soft_l1", x_scale="jac").x)

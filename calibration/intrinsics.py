@@ -1,0 +1,264 @@
+"""``robot-runtime calibrate intrinsics``: a colour camera's lens from views of a ChArUco board, beside the factory's.
+
+The lens is OpenCV's plumb bob or its rational model (Zhang 2000; Heikkilä and Silvén 1997; ``cv2.calibrateCamera``),
+solved from views that cover the image and are tilted to all sides: from views that are not, focal length and distance
+cannot be told apart, and they are refused. The factory's own intrinsics are judged by the same held-out views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import cv2
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from calibration import options, pictures
+from calibration.board_views import BoardView, collect
+from calibration.charuco import FEWEST_CORNERS, Board, Corners
+from calibration.guide import Guide
+from calibration.procedure import Fit, Procedure
+from robot_runtime.cli import options as shared
+from robot_runtime.cli.console import console
+from robot_runtime.errors import CalibrationFailed, ConfigError
+from robot_runtime.hal import Robot
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.robots import ChosenParts
+
+Array = NDArray[np.float64]
+Model = Literal["brown_conrady", "rational"]
+
+KIND = "intrinsics"
+
+FEWEST_VIEWS = 8
+
+LEAST_COVERED = 0.5
+"""Of the image's cells: where no corner was, distortion is a guess."""
+
+LEAST_SPAN_RAD = math.radians(30)
+"""Between the board's tilts to opposite sides, about either axis of the image."""
+
+MOST_FOCAL_SIGMA_PCT = 0.1
+"""Standard deviation of the focal length, from the fit: a third of the error that is allowed."""
+
+OUTLIER = 5.0
+"""A corner that is off by this many times the median is left out: beside a reflection, at the image's very edge."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLens:
+    """A lens, and the one that the device came with."""
+
+    lens: Lens
+    factory: Lens
+
+
+class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
+    """See the module.
+
+    Args:
+        views: to solve from and to verify on.
+        model: None for the factory's own kind, or plumb bob where the camera is said to be a pinhole.
+    """
+
+    kind = KIND
+    limits: Mapping[str, float] = {"reprojection_px": 1.0}
+
+    def __init__(self, board: Board, views: int, model: Model | None, time_limit_s: float) -> None:
+        self._board, self._views, self._model, self._time_limit_s = board, views, model, time_limit_s
+
+    def record(self, robot: Robot, guide: Guide) -> list[BoardView]:
+        return collect(robot, guide, self._board, self._views, self._time_limit_s)
+
+    def solve(self, captures: Sequence[BoardView]) -> Fit[FoundLens]:
+        rig = captures[0].view.rig
+        model: Model = self._model or ("rational" if rig.color.model == "rational" else "brown_conrady")
+        seen = [capture.corners for capture in captures]
+        _require_spread(rig.color, seen)
+        fitted = self._fit(rig.color, seen, model)
+        limit_px = OUTLIER * float(np.median(np.concatenate(fitted.errors_px)))
+        good = [
+            Corners(view.ids[errors <= limit_px], view.pixels[errors <= limit_px])
+            for view, errors in zip(seen, fitted.errors_px, strict=True)
+        ]
+        good = [view for view in good if len(view.ids) >= FEWEST_CORNERS]
+        _require_spread(rig.color, good)
+        fitted = self._fit(rig.color, good, model)
+        lens, sigma_pct = fitted.lens, fitted.focal_sigma_pct
+        _require_tilts(fitted.normals)
+        if not sigma_pct <= MOST_FOCAL_SIGMA_PCT:
+            raise CalibrationFailed(
+                f"the views leave the focal length uncertain by {sigma_pct:.2g} % (one sigma; at most "
+                f"{MOST_FOCAL_SIGMA_PCT:g} %)",
+                "take more views, nearer and tilted more, of a flat board",
+            )
+        errors_px = np.concatenate(fitted.errors_px)
+        kept = errors_px.size / sum(len(view.ids) for view in seen)
+        residuals = {
+            "reprojection_px": float(np.sqrt(np.mean(errors_px**2))),
+            "focal_sigma_pct": sigma_pct,
+            "left_out_pct": 100 * (1 - kept),
+        }
+        document = replace(rig, color=lens, source=KIND).to_document()
+        method = f"ChArUco {self._board.columns}x{self._board.rows}, {model}, {len(good)} views"
+        return Fit(FoundLens(lens, rig.color), document, rig.serial, method, residuals)
+
+    def verify(self, solution: FoundLens, held_out: Sequence[BoardView]) -> dict[str, float]:
+        found, factory = solution.lens, solution.factory
+        return {
+            "reprojection_px": self._rms_px(found, held_out),
+            "factory_reprojection_px": self._rms_px(factory, held_out),
+            "focal_difference_pct": 100 * max(abs(found.fx / factory.fx - 1), abs(found.fy / factory.fy - 1)),
+            "center_difference_px": math.hypot(found.cx - factory.cx, found.cy - factory.cy),
+            "views": float(len(held_out)),
+        }
+
+    def show(self, fit: Fit[FoundLens], held_out: Sequence[BoardView], guide: Guide) -> None:
+        lens = fit.solution.lens
+        seen = np.concatenate([capture.corners.pixels for capture in held_out])
+        foretold = np.concatenate([self._foretold(lens, capture.corners) for capture in held_out])
+        guide.picture("residuals.png", pictures.residuals(lens, seen, foretold))
+
+    def _fit(self, start: Lens, views: Sequence[Corners], model: Model) -> _Fitted:
+        points = [self._board.corners_m[view.ids].astype(np.float32) for view in views]
+        pixels = [view.pixels.astype(np.float32) for view in views]
+        flags = cv2.CALIB_RATIONAL_MODEL if model == "rational" else 0
+        try:
+            _, matrix, distortion, turns, shifts, sigmas, _, _ = cv2.calibrateCameraExtended(
+                points, pixels, (start.width, start.height), np.eye(3), np.zeros(8), flags=flags
+            )
+        except cv2.error as error:
+            raise CalibrationFailed(
+                f"the views cannot be solved: {str(error).strip().splitlines()[-1]}",
+                "capture again, with the board tilted to all sides",
+            ) from error
+        count = 8 if model == "rational" else 5
+        fx, fy, cx, cy = (float(value) for value in (matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]))
+        coefficients = tuple(np.ravel(distortion)[:count].tolist())
+        lens = Lens(start.width, start.height, fx, fy, cx, cy, model, coefficients)
+        errors = []
+        for point, pixel, turn, shift in zip(points, pixels, turns, shifts, strict=True):
+            foretold, _ = cv2.projectPoints(point, turn, shift, matrix, distortion)
+            errors.append(np.linalg.norm(foretold.reshape(-1, 2) - pixel, axis=1))
+        normals = np.array([cv2.Rodrigues(turn)[0][:, 2] for turn in turns])
+        return _Fitted(lens, errors, normals, 100 * float(np.ravel(sigmas)[0]) / fx)
+
+    def _rms_px(self, lens: Lens, views: Sequence[BoardView]) -> float:
+        errors = [self._foretold(lens, view.corners) - view.corners.pixels for view in views]
+        return float(np.sqrt((np.concatenate(errors) ** 2).sum(axis=1).mean()))
+
+    def _foretold(self, lens: Lens, corners: Corners) -> Array:
+        """Where a lens would show the corners of the board at its most likely pose, float64 (N, 2)."""
+        points = self._board.corners_m[corners.ids]
+        rays = lens.rays(corners.pixels)
+        usable = np.isfinite(rays).all(axis=1)
+        _, turn, shift = cv2.solvePnP(points[usable], rays[usable, :2], np.eye(3), None)
+        seen = points @ cv2.Rodrigues(turn)[0].T + shift.ravel()
+        return lens.project(seen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A lens; corners' errors per view; the board's normals in the optical frame, (N, 3); the focal length's sigma."""
+
+    lens: Lens
+    errors_px: list[Array]
+    normals: Array
+    focal_sigma_pct: float
+
+
+def _require_spread(lens: Lens, views: Sequence[Corners]) -> None:
+    if len(views) < FEWEST_VIEWS:
+        raise CalibrationFailed(
+            f"{len(views)} views to solve from are too few, at least {FEWEST_VIEWS} are needed",
+            "capture longer, or ask for more with --views",
+        )
+    share = float(pictures.covered(lens, [view.pixels for view in views]).mean())
+    if share < LEAST_COVERED:
+        raise CalibrationFailed(
+            f"the board was seen in {100 * share:.0f} % of the image, at least {100 * LEAST_COVERED:.0f} % are needed",
+            "bring the board into every corner of the image; `--view DIR` shows where it is missing",
+        )
+
+
+def _require_tilts(normals: Array) -> None:
+    """The board's normals must point to all sides: a fan to one side, or none, does not tell focal length."""
+    for axis, side in ((0, "left and right"), (1, "up and down")):
+        angles = np.arctan2(normals[:, axis], normals[:, 2])
+        span_rad = float(angles.max() - angles.min())
+        if span_rad < LEAST_SPAN_RAD:
+            raise CalibrationFailed(
+                f"the board's tilts {side} differ by {math.degrees(span_rad):.0f}°, at least "
+                f"{math.degrees(LEAST_SPAN_RAD):.0f}° are needed",
+                f"capture again, and tilt the board {side} by 30° and more",
+            )
+
+
+def intrinsics(
+    out: options.Out,
+    robot: shared.Robot = "sim",
+    camera: shared.Camera = None,
+    scene: shared.Scene = "apartment",
+    board: options.BoardSize = "9x6",
+    square_mm: options.SquareMm = 40.0,
+    marker_mm: options.MarkerMm = 30.0,
+    views: Annotated[int, typer.Option(min=FEWEST_VIEWS, help="How many to take.")] = 32,
+    model: Annotated[
+        str | None, typer.Option(help="brown_conrady or rational. Default: as the camera's factory has it.")
+    ] = None,
+    time_limit_s: options.TimeLimit = 300.0,
+    seed: options.Seed = 0,
+    view: options.View = None,
+    valid_days: options.ValidDays = options.VALID_DAYS,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """A colour camera's lens from views of a board, and how good its factory's calibration is.
+
+    Examples:
+
+        robot-runtime calibrate intrinsics --robot my_robot.yaml --camera azure-kinect --out lens.yaml --view live
+
+        robot-runtime calibrate intrinsics --robot sim --camera azure-kinect --out lens.yaml
+    """
+    if model not in (None, "brown_conrady", "rational"):
+        raise ConfigError(f"--model {model!r} is not a lens model", "use brown_conrady or rational")
+    procedure = IntrinsicsProcedure(
+        Board.named(board, square_mm, marker_mm),
+        views,
+        model,  # type: ignore[arg-type]
+        time_limit_s,
+    )
+    options.run_calibration(procedure, robot, ChosenParts(camera=camera), scene, seed, out, overwrite, view, valid_days)
+
+
+def board(
+    out: Annotated[Path, typer.Option(help="Picture to write, .png; it knows its size in print.")],
+    board: options.BoardSize = "9x6",
+    square_mm: options.SquareMm = 40.0,
+    marker_mm: options.MarkerMm = 30.0,
+) -> None:
+    """Make a ChArUco board to print at 100 % and glue to something flat.
+
+    Example:
+
+        robot-runtime calibrate board --out board.png
+    """
+    from PIL import Image
+
+    made = Board.named(board, square_mm, marker_mm)
+    square_px = round(square_mm / 25.4 * PRINT_DPI)
+    dpi = square_px / square_mm * 25.4
+    Image.fromarray(made.picture(square_px)).save(out, dpi=(dpi, dpi))
+    console.print(
+        f"{out}: {made.columns}x{made.rows} squares of {square_mm:g} mm, {1000 * made.width_m:g} x "
+        f"{1000 * made.height_m:g} mm; print at 100 %, then measure a square",
+        soft_wrap=True,
+    )
+
+
+PRINT_DPI = 300.0
