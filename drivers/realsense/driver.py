@@ -47,6 +47,7 @@ def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any],
     else:
         bus: Bus = UsbBus()
         if robot.simulation is not None:
-            bus = EmulatedD435(robot.simulation, chosen.color, chosen.depth, chosen.rate_hz, chosen.emulated)
+            modes = (chosen.color, chosen.depth, chosen.rate_hz)
+            bus = EmulatedD435(robot.simulation, *modes, chosen.emulated, where)
         source = LiveSource(robot.clock, chosen, bus, where)
     return source_camera(source, robot, context, chosen.imaging)

@@ -10,8 +10,8 @@ takes pairs off that. What the SDK wants from a software device, seen of version
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,10 @@ from drivers.realsense.modes import MAX_M, nominal_lens, nominal_modes
 from drivers.realsense.sdk import rs
 from robot_runtime import config
 from robot_runtime.clock import seconds_to_ns
+from robot_runtime.faults import Script, Window
 from robot_runtime.imaging.lens import Lens
-from robot_runtime.imaging.source import Sensor, SensorMode
-from robot_runtime.simulation import Simulation, Subscription
+from robot_runtime.imaging.source import Sensor
+from robot_runtime.simulation import Simulation
 
 NAME = "Intel RealSense D435"
 SERIAL = "SIM000000435"
@@ -66,16 +67,59 @@ _OPTIONS: dict[Sensor, dict[str, tuple[float, float, float, float]]] = {
 
 
 @dataclass(frozen=True)
+class Unplugged(Window):
+    """The cable is pulled; a context forgets the device."""
+
+    kind: Literal["unplugged"] = "unplugged"
+
+
+@dataclass(frozen=True)
+class Silent(Window):
+    """The device is there and delivers nothing."""
+
+    kind: Literal["silent"] = "silent"
+
+
+@dataclass(frozen=True)
+class LostColor(Window):
+    """The port loses every image of the colour sensor."""
+
+    kind: Literal["lost_color"] = "lost_color"
+
+
+@dataclass(frozen=True)
+class Blind(Window):
+    """The stereo module finds nothing that matches: depth images without a measurement."""
+
+    kind: Literal["blind"] = "blind"
+
+
+@dataclass(frozen=True)
+class Frozen(Window):
+    """The device repeats its last images under new stamps."""
+
+    kind: Literal["frozen"] = "frozen"
+
+
+Fault = Annotated[Unplugged | Silent | LostColor | Blind | Frozen, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True)
 class EmulatedOptions:
     """How the device behaves that a simulated robot gets.
 
     Attributes:
         latency_s: from the middle of an exposure to its arrival.
         drift_ppm: how much faster than the robot's its clock goes.
+        depth_noise, color_noise: models of the simulator, with their options; empty: exact.
+        faults: what goes wrong, and when.
     """
 
     latency_s: Annotated[float, Field(ge=0, le=1)] = 0.03
     drift_ppm: Annotated[float, Field(ge=-200, le=200)] = 20.0
+    depth_noise: dict[str, Any] = field(default_factory=dict)
+    color_noise: dict[str, Any] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
 
     __pydantic_config__ = config.STRICT
 
@@ -104,14 +148,20 @@ class EmulatedD435(Bus):
 
     Args:
         color, depth: names of the modes that are used. rate_hz: of exposures.
+        where: file and field of the options, for messages.
+
+    Raises:
+        ConfigError: the simulator has no such noise.
     """
 
-    def __init__(self, simulation: Simulation, color: str, depth: str, rate_hz: int, options: EmulatedOptions) -> None:
+    def __init__(
+        self, simulation: Simulation, color: str, depth: str, rate_hz: int, options: EmulatedOptions, where: str
+    ) -> None:
         self._simulation, self._options = simulation, options
         self._period_ns = seconds_to_ns(1 / rate_hz)
-        self._rate_hz = rate_hz
+        self._near_m = next(mode.min_m for mode in nominal_modes() if (mode.sensor, mode.name) == ("depth", depth))
         self._device = rs.software_device()
-        for field, value in (
+        for name, value in (
             ("name", NAME),
             ("serial_number", SERIAL),
             ("product_line", "D400"),
@@ -119,7 +169,7 @@ class EmulatedD435(Bus):
             ("firmware_version", "5.16.0.1"),
             ("usb_type_descriptor", "3.2"),
         ):
-            self._device.register_info(getattr(rs.camera_info, field), value)
+            self._device.register_info(getattr(rs.camera_info, name), value)
         self._sensors = {kind: _Sensor(self._device, kind) for kind in ("depth", "color")}
         _link(self._sensors["depth"], self._sensors["color"])
         self._device.create_matcher(rs.matchers.dlr_c)
@@ -129,11 +179,19 @@ class EmulatedD435(Bus):
         self._context = rs.context()
         self._context.set_devices_changed_callback(lambda change: self._held.append(change.get_new_devices()))
         self._device.add_to(self._context)
-        self._plugged = True
+        self._script = Script(options.faults)
+        self._depth_noise = self._color_noise = None
+        if options.depth_noise:
+            self._depth_noise = simulation.depth_noise(options.depth_noise, f"{where}: emulated.depth_noise")
+        if options.color_noise:
+            self._color_noise = simulation.color_noise(options.color_noise, f"{where}: emulated.color_noise")
+        self._restart()
+        simulation.on_placed(self._restart)
         self._listened_ns = -self._period_ns
         self._under_way: deque[_Exposure] = deque()
         self._number = 0
-        self._exposing: Subscription | None = simulation.every(rate_hz, self._expose)
+        self._last: _Exposure | None = None
+        simulation.every(rate_hz, self._expose)
 
     @property
     def context(self) -> Any:
@@ -143,35 +201,55 @@ class EmulatedD435(Bus):
         now_ns = self._simulation.clock.now_ns()
         self._listened_ns = now_ns
         while self._under_way and self._under_way[0].arrival_ns <= now_ns:
-            self._deliver(self._under_way.popleft())
+            self._deliver(self._under_way.popleft(), now_ns)
 
     def has(self, serial: str) -> bool:
-        return self._plugged and serial == SERIAL
+        return serial == SERIAL and not self._happens(Unplugged, self._simulation.clock.now_ns())
 
-    def unplug(self) -> None:
-        """Pull the cable."""
-        self._plugged = False
-        self._under_way.clear()
-        if self._exposing is not None:
-            self._exposing.close()
-            self._exposing = None
+    def _happens(self, kind: type[Window], now_ns: int) -> bool:
+        return bool(self._script.active(kind, now_ns))
 
     def _expose(self, now_ns: int) -> None:
         # A look at this very instant comes after the clock's listeners, so the one before counts.
         if now_ns - self._listened_ns > self._period_ns:
             return
-        map_from_color = self._simulation.camera_pose()
-        color = self._simulation.render_color(self._lenses["color"], map_from_color)
-        depth_m = self._simulation.render_depth(self._lenses["depth"], map_from_color @ unit_color_from_depth())
         self._number += 1
         arrival_ns = now_ns + seconds_to_ns(self._options.latency_s)
-        near_m = _mode("depth", self._used["depth"][0]).min_m
-        self._under_way.append(_Exposure(self._number, now_ns, arrival_ns, color, counts(depth_m, near_m)))
+        if self._last is not None and self._happens(Frozen, now_ns):
+            color, depth = self._last.color, self._last.depth
+        else:
+            color, depth = self._see()
+        if self._happens(Blind, now_ns):
+            depth = np.zeros_like(depth)
+        self._last = _Exposure(self._number, now_ns, arrival_ns, color, depth)
+        self._under_way.append(self._last)
 
-    def _deliver(self, exposure: _Exposure) -> None:
+    def _see(self) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
+        simulation, lenses = self._simulation, self._lenses
+        map_from_color = simulation.camera_pose()
+        if self._color_noise is None:
+            color = simulation.render_color(lenses["color"], map_from_color)
+        else:
+            color, far_m = simulation.render(lenses["color"], map_from_color)
+            motion = simulation.camera_motion()
+            color = self._color_noise.expose(color, far_m, lenses["color"], motion, self._color_random)
+        depth_m = simulation.render_depth(lenses["depth"], map_from_color @ unit_color_from_depth())
+        if self._depth_noise is not None:
+            depth_m = self._depth_noise.measure(depth_m, lenses["depth"], self._depth_random)
+        return color, counts(depth_m, self._near_m)
+
+    def _restart(self) -> None:
+        """Each placement has a sequence of errors of its own."""
+        self._color_random = self._simulation.random("realsense color")
+        self._depth_random = self._simulation.random("realsense depth")
+
+    def _deliver(self, exposure: _Exposure, now_ns: int) -> None:
+        if self._happens(Unplugged, now_ns) or self._happens(Silent, now_ns):
+            return
         stamp_ms = exposure.stamp_ns * (1 + self._options.drift_ppm * 1e-6) / 1e6 + _BOOTED_MS
         self._sensors["depth"].send(self._used["depth"], exposure.depth, stamp_ms, exposure.number)
-        self._sensors["color"].send(self._used["color"], exposure.color, stamp_ms, exposure.number)
+        if not self._happens(LostColor, now_ns):
+            self._sensors["color"].send(self._used["color"], exposure.color, stamp_ms, exposure.number)
 
 
 _BOOTED_MS = 86_400_000.0
@@ -253,7 +331,3 @@ def _link(depth: _Sensor, color: _Sensor) -> None:
     for profile in depth.profiles.values():
         for other in color.profiles.values():
             profile.register_extrinsics_to(other, extrinsics)
-
-
-def _mode(sensor: Sensor, name: str) -> SensorMode:
-    return next(mode for mode in nominal_modes() if (mode.sensor, mode.name) == (sensor, name))

@@ -108,8 +108,8 @@ class LiveSource(PipelineSource):
             return DeviceFault(f"{self._name}: was unplugged", "plug it in again, and start again")
         if sets == 0:
             return StaleData(
-                f"{self._name}: delivered nothing within {timeout_s:.2f} s",
-                "check its cable, and that it hangs on a USB 3 port without a hub",
+                f"{self._name}: delivered nothing, or images of one sensor only, within {timeout_s:.2f} s",
+                "check its cable, and that it hangs on a USB 3 port without a hub; lower the modes or 'rate_hz'",
             )
         if unpaired == sets:
             return UnpairedImages(
