@@ -160,7 +160,7 @@ class SimCamera(SimDevice, Camera):
 
     def viewpoint(self) -> tuple[Vector, Rotation]:
         """Where the optical centre is now, in ``map``, and how the camera is turned."""
-        sensor = self._mount.sensor(self._world.pose, *self._head.angles(self._clock.now_ns()))
+        sensor = self._mount.sensor(self._world.pose, *self._head.pointing(self._clock.now_ns()))
         return sensor[:3, 3], opengl_rotation(sensor)
 
     def _expose(self, renderer: SceneRenderer, semantic: bool) -> RgbdFrame:

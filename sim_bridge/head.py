@@ -16,7 +16,13 @@ from sim_bridge.options import NonNegative, Positive
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """LoCoBot's reach, pan left and tilt **up** positive; Interbotix states tilt as -90..+75 degrees, down positive."""
+    """LoCoBot's reach, pan left and tilt **up** positive; Interbotix states tilt as -90..+75 degrees, down positive.
+
+    Attributes:
+        tilt_zero_deg: how far up the camera looks where the servo says 0, beyond what its mount says.
+        tilt_backlash_deg: play between servo and camera: coming from below the camera lags half of it behind, coming
+            from above the other half. The servo's own encoder knows nothing of it.
+    """
 
     min_pan_deg: float = -90.0
     max_pan_deg: float = 90.0
@@ -24,6 +30,8 @@ class HeadOptions:
     max_tilt_deg: float = 90.0
     speed_deg_s: Positive = 90.0
     settle_s: NonNegative = 0.1
+    tilt_zero_deg: float = 0.0
+    tilt_backlash_deg: NonNegative = 0.0
 
     __pydantic_config__ = config.STRICT
 
@@ -50,7 +58,10 @@ class SimHead(SimDevice, Head):
             math.radians(options.speed_deg_s),
             options.settle_s,
         )
+        self._zero_rad = math.radians(options.tilt_zero_deg)
+        self._half_play_rad = math.radians(options.tilt_backlash_deg) / 2
         self._from = self._goal = (0.0, 0.0)
+        self._tilted_from_rad = 0.0
         self._commanded_ns = self._rest_ns = clock.now_ns()
 
     @property
@@ -68,6 +79,19 @@ class SimHead(SimDevice, Head):
         )
         return pan_rad, tilt_rad
 
+    def pointing(self, now_ns: int) -> tuple[float, float]:
+        """Pan and tilt of the camera itself, where :meth:`angles` are its servos'."""
+        pan_rad, servo_rad = self.angles(now_ns)
+        return pan_rad, self._behind_play_rad(servo_rad) + self._zero_rad
+
+    def _behind_play_rad(self, servo_rad: float) -> float:
+        """Where the servo has drawn the camera to: it follows only once the play is taken up."""
+        if servo_rad > self._from[1]:
+            return max(self._tilted_from_rad, servo_rad - self._half_play_rad)
+        if servo_rad < self._from[1]:
+            return min(self._tilted_from_rad, servo_rad + self._half_play_rad)
+        return self._tilted_from_rad
+
     def state(self, max_age_s: float) -> HeadState:
         self._require_connected()
         now_ns = self._clock.now_ns()
@@ -79,7 +103,9 @@ class SimHead(SimDevice, Head):
         limits = self._limits
         goal = limits.clip(pan_rad, tilt_rad)
         now_ns = self._clock.now_ns()
-        self._from = self.angles(now_ns)
+        angles = self.angles(now_ns)
+        self._tilted_from_rad = self._behind_play_rad(angles[1])
+        self._from = angles
         self._goal = goal
         way_rad = max(abs(goal - start) for start, goal in zip(self._from, self._goal, strict=True))
         self._commanded_ns = now_ns
@@ -91,6 +117,7 @@ class SimHead(SimDevice, Head):
         """Be at that tilt and at pan 0, at rest. Raises ``InvalidStart`` outside the limits."""
         self.require_reach(tilt_rad)
         self._from = self._goal = (0.0, tilt_rad)
+        self._tilted_from_rad = tilt_rad
         self._commanded_ns = self._rest_ns = self._clock.now_ns()
 
     def require_reach(self, tilt_rad: float) -> None:

@@ -83,7 +83,7 @@ class SimSimulation(Simulation):
         return Velocity(*self._world.velocity)
 
     def head_angles(self) -> tuple[float, float]:
-        return self._head.angles(self._clock.now_ns())
+        return self._head.pointing(self._clock.now_ns())
 
     def camera_pose(self) -> Pose3:
         position, rotation = self._camera.viewpoint()

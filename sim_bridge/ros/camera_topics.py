@@ -152,7 +152,7 @@ class CameraTopics:
 
     def _expose(self, now_ns: int) -> None:
         stamp_ns = self._timeline.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
-        sensor = self._mount.sensor(self._world.pose, *self._head.angles(now_ns))
+        sensor = self._mount.sensor(self._world.pose, *self._head.pointing(now_ns))
         exposure = _Exposure(stamp_ns, now_ns + self._latency_ns, sensor)
         self._waiting.append(exposure)
         self._work.put(exposure)
