@@ -21,6 +21,7 @@ can be chosen when a command starts (:class:`ChosenParts`), by the name of a fil
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -105,11 +106,16 @@ class ChosenParts:
 
     Each is a preset's name (``launch/cameras/``; ``launch/localizers/`` for the other two), a path ending in
     ``.yaml``, or None for what the robot's file says.
+
+    Attributes:
+        camera_options: over those in the camera's file, ``KEY=VALUE``: the key may reach into an option by dots
+            (``imaging.mount=interbotix``), the value is read as YAML.
     """
 
     camera: str | None = None
     localizer: str | None = None
     referee: str | None = None
+    camera_options: tuple[str, ...] = ()
 
 
 class PartFactory(Protocol):
@@ -154,8 +160,33 @@ def read_robot_file(name_or_path: str, chosen: ChosenParts | None = None) -> tup
     """
     path = config.find_preset("robots", name_or_path)
     file = config.load(path, RobotFile)
-    parts: dict[str, Any] = {role: config.load(at, Part) for role, at in _chosen_paths(chosen or ChosenParts()).items()}
-    return path, replace(file, **parts)
+    chosen = chosen or ChosenParts()
+    parts: dict[str, Any] = {role: config.load(at, Part) for role, at in _chosen_paths(chosen).items()}
+    file = replace(file, **parts)
+    if not chosen.camera_options:
+        return path, file
+    if file.camera is None:
+        raise ConfigError(
+            f"{path}: names no camera that takes options: {', '.join(chosen.camera_options)}",
+            "choose one with --camera, or change the robot's own in that file",
+        )
+    options = changed_options(file.camera.options, chosen.camera_options)
+    return path, replace(file, camera=replace(file.camera, options=options))
+
+
+def changed_options(options: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
+    """``options`` with ``KEY=VALUE`` changes in them, as :class:`ChosenParts` has them. Raises ``ConfigError``."""
+    changed = copy.deepcopy(dict(options))
+    for change in changes:
+        key, equals, value = change.partition("=")
+        *path, last = key.split(".")
+        into: Any = changed
+        for name in path:
+            into = into.setdefault(name, {}) if isinstance(into, dict) else None
+        if not (equals and last and isinstance(into, dict)):
+            raise ConfigError(f"{change!r} is no option", "write KEY=VALUE, for instance imaging.mount=interbotix")
+        into[last] = config.parse_yaml(value, repr(change))
+    return changed
 
 
 def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | None = None) -> Robot:

@@ -29,6 +29,11 @@ Camera = Annotated[
     ),
 ]
 
+CameraArg = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="Option over those in the camera's file; repeatable; imaging.mount=..."),
+]
+
 Localizer = Annotated[
     str | None,
     typer.Option(

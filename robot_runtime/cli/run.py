@@ -61,6 +61,7 @@ def default_agent(task: str) -> str:
 def run(
     robot: options.Robot = "sim",
     camera: options.Camera = None,
+    camera_arg: options.CameraArg = None,
     localizer: options.Localizer = None,
     referee: options.Referee = None,
     scene: options.Scene = "apartment",
@@ -143,7 +144,7 @@ def run(
             episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
         )
         folder = log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
-        parts = ChosenParts(camera, localizer, referee)
+        parts = ChosenParts(camera, localizer, referee, tuple(camera_arg or ()))
         _, robot_file = read_robot_file(robot, parts)
         context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
 

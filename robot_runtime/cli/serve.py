@@ -51,6 +51,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def robothor(
     robot: options.Robot = "sim",
     camera: options.Camera = None,
+    camera_arg: options.CameraArg = None,
     localizer: options.Localizer = None,
     referee: options.Referee = None,
     scene: options.Scene = "apartment",
@@ -92,7 +93,7 @@ def robothor(
     chosen_scene = load_scene(find_scene(scene))
     chosen = choose_episodes(episodes, count, seed, chosen_task, chosen_scene, None)
     folder = log_folder(out, overwrite, AGENT_NAME, chosen_task.name)
-    parts = ChosenParts(camera, localizer, referee)
+    parts = ChosenParts(camera, localizer, referee, tuple(camera_arg or ()))
     _, robot_file = read_robot_file(robot, parts)
 
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ import pytest
 from robot_runtime import config
 from robot_runtime.errors import ConfigError, DriverMissing
 from robot_runtime.hal import Robot
-from robot_runtime.robots import RobotContext, load_robot, read_robot_file
+from robot_runtime.robots import ChosenParts, RobotContext, load_robot, read_robot_file
 
 CONTEXT = RobotContext(scene=None, camera=None, seed=7)
 
@@ -118,3 +118,26 @@ def test_a_malformed_robot_file_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_robot(path, CONTEXT)
     assert caught.value.message.startswith(f"{path}: field ")
+
+
+def test_a_cameras_options_can_be_given_when_a_command_starts(tmp_path: Path) -> None:
+    camera = tmp_path / "camera.yaml"
+    camera.write_text("name: c\ndriver: a.b\noptions: {color: 720p, imaging: {mount: habitat, exposure_s: 0.01}}\n")
+    changes = ("color=1536p", "imaging.mount=null", "noise.sigma=0.5")
+    _, file = read_robot_file("fake", ChosenParts(camera=str(camera), camera_options=changes))
+    assert file.camera is not None
+    assert file.camera.options == {
+        "color": "1536p",
+        "imaging": {"mount": None, "exposure_s": 0.01},
+        "noise": {"sigma": 0.5},
+    }
+
+
+@pytest.mark.parametrize("change", ["color", "=1", "imaging.=1", "color.deep=1"])
+def test_what_is_no_option_of_a_camera_is_refused(change: str, tmp_path: Path) -> None:
+    camera = tmp_path / "camera.yaml"
+    camera.write_text("name: c\ndriver: a.b\noptions: {color: 720p}\n")
+    with pytest.raises(ConfigError, match="is no option"):
+        read_robot_file("fake", ChosenParts(camera=str(camera), camera_options=(change,)))
+    with pytest.raises(ConfigError, match="names no camera that takes options: color=1"):
+        read_robot_file("fake", ChosenParts(camera_options=("color=1",)))
