@@ -12,13 +12,16 @@ there (``StepRecord.phase``).
 
 A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
 is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
-a person has to help the robot, and an episode that somebody helped in is not comparable with the others.
+a person has to help the robot, and an episode that somebody helped in is not comparable with the others. Where the
+robot is lost, nothing is observed until it is found; after a while without that, the episode ends
+(``EndReason.LOCALIZATION_LOST``) and ``LocalizationLost`` is raised.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
@@ -29,11 +32,12 @@ from robot_runtime.actions import Action, parse_action
 from robot_runtime.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.commands import Command, Decision, VelocityCommand, WaypointCommand, check_command
 from robot_runtime.episodes.episode import Episode
-from robot_runtime.errors import EpisodeError, RuntimeFault
+from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault
+from robot_runtime.events import Event
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
-from robot_runtime.hal import BaseState, RgbdFrame, Robot
-from robot_runtime.localization.origin import mean_pose, tracked
+from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Robot
+from robot_runtime.localization.watch import PATIENCE_S, PoseWatch
 from robot_runtime.motion import MotionController, MotionProfile
 from robot_runtime.objects import Grab, TrackedObjects
 from robot_runtime.policies.policy import Observation
@@ -63,8 +67,12 @@ MAP_FRAME = "map"
 
 T = TypeVar("T")
 
-ORIGIN_SAMPLES = 10
-"""Poses whose mean becomes the episode's origin: a third of a second of a 30 Hz localizer."""
+ORIGIN_S = 1.0
+"""The mean of the poses of so long becomes the episode's origin; the robot stands still meanwhile."""
+
+PLACED_M = 0.1
+PLACED_RAD = math.radians(5.0)
+"""How far from an episode's start, one standard deviation, a placer may leave the robot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,7 @@ class Env:
         seed: default of :meth:`reset`'s, for the header only: randomness lives in the robot and the policy.
         robot_config: the robot's YAML, for the header.
         dataset: where the episodes were read from, for the header.
+        localization_patience_s: how long the robot waits where it is lost, before the episode ends.
 
     Raises:
         ConfigError: if the robot's camera is not the one that the task's policies were trained with, or the task moves
@@ -108,6 +117,7 @@ class Env:
         seed: int = 0,
         robot_config: Mapping[str, Any] | None = None,
         dataset: str = "",
+        localization_patience_s: float = PATIENCE_S,
     ) -> None:
         check_camera(task, robot.camera.info)
         self.robot = robot
@@ -127,6 +137,8 @@ class Env:
         self._phase_began = self._phase_began_ns = 0
         self._goal_frame: RgbdFrame | None = None
         self._semantic = "semantic" in task.sensors
+        self._watch = PoseWatch(robot, self._on_event, self._on_poses, localization_patience_s)
+        self._origin: PoseEstimate | None = None
         slowest_hz = min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz)
         self._stand_ns = seconds_to_ns(1 / slowest_hz)
         self._over = True
@@ -269,10 +281,11 @@ class Env:
             start = self._place(episode)
             self._objects.check_layout(layout)
         self._builder = self._observation_builder(episode, start)
-        self._phase_began_ns = self.robot.clock.now_ns()
+        self._phase_began_ns = self.robot.clock.now_ns() - self._watch.paused_ns
 
     def _end_if_over(self, chosen: Action, result: ActionResult, index: int, end_ns: int) -> None:
         begins, limit_s = index == self._phase_began, self.task.max_seconds
+        waited_ns = end_ns - self._phase_began_ns - self._watch.paused_ns
         if chosen is Action.STOP and not begins:
             self._end(EndReason.STOP, "")
         elif self.task.success.when == "reached" and self._phase != WALKTHROUGH and self.get_metrics()["success"]:
@@ -281,7 +294,7 @@ class Env:
             self._end(EndReason.INTERRUPTED, result.detail)
         elif self._phase != WALKTHROUGH and index - self._phase_began >= self.task.max_steps:
             self._end(EndReason.MAX_STEPS, "")
-        elif self._phase != WALKTHROUGH and limit_s is not None and end_ns - self._phase_began_ns >= limit_s * NS_PER_S:
+        elif self._phase != WALKTHROUGH and limit_s is not None and waited_ns >= limit_s * NS_PER_S:
             self._end(EndReason.MAX_SECONDS, "")
 
     def _goal_view(self, episode: Episode) -> RgbdFrame | None:
@@ -297,15 +310,20 @@ class Env:
 
     def _place(self, episode: Episode) -> SE2:
         """Robot at the start, standing still; returns where the policy's localizer sees it."""
-        clock = self.robot.clock
+        robot, clock = self.robot, self.robot.clock
         # At every whole second, streams of whole-numbered rates are in the same phase: an episode does not depend on
         # those before it, and a simulated one repeats bit for bit.
         clock.sleep_until(-(-clock.now_ns() // NS_PER_S) * NS_PER_S)
         tilt_rad = self.task.camera.tilt_rad if episode.start_tilt_rad is None else episode.start_tilt_rad
-        self.robot.placer.place(episode.start, tilt_rad)
+        robot.placer.place(episode.start, tilt_rad)
+        for localizer in dict.fromkeys((robot.localizer, robot.referee)):
+            localizer.expect(episode.start, PLACED_M, PLACED_RAD)
         self._motion.forget()
         self._motion.rest()
-        return mean_pose(clock, self.robot.localizer, ORIGIN_SAMPLES)
+        if self._over:
+            self._watch.begin()
+        self._origin = self._watch.origin(ORIGIN_S)
+        return self._origin.pose
 
     def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
         goal = category_id = None
@@ -339,6 +357,7 @@ class Env:
             provenance=self._provenance,
             dataset=self._dataset,
             object_source=None if self._objects is None else self._objects.source,
+            origin=self._origin,
             localizers=self.robot.pose_sources,
         )
 
@@ -356,10 +375,11 @@ class Env:
         phase_s["settle"] = phase_s.get("settle", 0.0) + watch.restart()
         frame = robot.camera.capture(look_ns, timeout_s, self._semantic)
         phase_s["observe"] = watch.restart()
-        pose = tracked(robot.localizer, robot.localizer.at(frame.stamp_ns, STREAMS["pose"].max_age_s))
-        referee = pose
-        if robot.referee is not robot.localizer:
-            referee = tracked(robot.referee, robot.referee.at(frame.stamp_ns, STREAMS["referee"].max_age_s))
+        located = self._watch.at(frame)
+        while located is None:
+            frame = robot.camera.capture(robot.clock.now_ns(), timeout_s, self._semantic)
+            located = self._watch.at(frame)
+        pose, referee = located
         phase_s["localize"] = watch.restart()
         things = TrackedObjects(frame.stamp_ns) if self._objects is None else self._objects.tracked(act.end_ns)
         record = StepRecord(
@@ -382,6 +402,7 @@ class Env:
             command=act.command,
         )
         self._record, self._unobserved = record, (None, None)
+        self._watch.tell()
         phase_s["observe"] += watch.restart()
         if act.index:
             phase_s["log"] = self._log_s
@@ -395,6 +416,14 @@ class Env:
     def _on_base_state(self, state: BaseState) -> None:
         for subscriber in self._started:
             subscriber.on_base_state(state)
+
+    def _on_event(self, event: Event) -> None:
+        for subscriber in self._started:
+            subscriber.on_event(event)
+
+    def _on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
+        for subscriber in self._started:
+            subscriber.on_poses(source, estimates)
 
     def _start(self, header: EpisodeHeader) -> None:
         self._scorer = EpisodeScorer(header, geodesic=self._geodesic)
@@ -410,6 +439,9 @@ class Env:
     def _end(self, reason: EndReason, detail: str) -> None:
         """Wheels to zero, then tell everybody who was told of the start, even if one of them or the base fails."""
         self._over = True
+        if reason.aborted:
+            with suppress(DeviceFault):  # whatever is broken is why the episode ends
+                self._watch.tell()
         steps = self._record.index if self._record is not None else 0
         end = self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail, *self._unobserved)
         started, self._started = self._started, []
@@ -427,6 +459,8 @@ class Env:
                 self._motion.stop()
             elif isinstance(error, KeyboardInterrupt):
                 self._end(EndReason.INTERRUPTED, "interrupted from the keyboard")
+            elif isinstance(error, LocalizationLost):
+                self._end(EndReason.LOCALIZATION_LOST, error.message)
             else:
                 self._end(EndReason.FAULT, error.message if isinstance(error, RuntimeFault) else repr(error))
             raise

@@ -235,8 +235,6 @@ class FusedLocalizer(Localizer):
             self._begin()
         else:
             track = odometry.estimates
-        for event in (*odometry.events, *absolute.events):
-            self._history.report(event)
         for sample in track:
             if self._odometry_health.arrives(sample, None):
                 self._filter.odometry(sample.stamp_ns, sample.pose)

@@ -1,54 +1,100 @@
-"""Where the robot stands, from several poses: one noisy estimate as the origin would shift a whole episode."""
+"""Where the robot stands, from all poses of a while: one noisy estimate as the origin would shift a whole episode."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from robot_runtime.clock import Clock, seconds_to_ns
-from robot_runtime.errors import DeviceFault, StaleData
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import DeviceFault, LocalizationLost, StaleData
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus
 from robot_runtime.streams import STREAMS
 
+MIN_POSES = 4
+"""Of fewer, no outlier can be told."""
 
-def mean_pose(clock: Clock, localizer: Localizer, samples: int) -> SE2:
-    """The mean of ``samples`` or a few more estimates of a robot that stands still, from now on; localizer's frame.
+OUTLIER = 4.0
+"""Times the median distance from the median position."""
+
+OUTLIER_M = 0.01
+
+
+def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstimate:
+    """The mean of what is measured from now on for ``window_s``, while the robot stands still; localizer's frame.
+
+    All that arrived, not the newest at every look: on a busy computer they come in pairs. At least ``MIN_POSES`` of
+    them, however slow the source is.
 
     Raises:
-        StaleData: if they take longer than that many periods and the stream's allowed age.
-        DeviceFault: if the localizer has lost the robot.
+        StaleData: if they do not come within the window, their own periods and the stream's allowed age.
+        LocalizationLost: if the localizer has lost the robot.
+        DeviceFault: if it knows no heading.
     """
     max_age_s = STREAMS["pose"].max_age_s
-    period_ns = seconds_to_ns(1 / localizer.info.rate_hz)
-    begin_ns = tick_ns = clock.now_ns()
-    deadline_ns = begin_ns + samples * period_ns + seconds_to_ns(max_age_s)
+    period_s = 1 / localizer.info.rate_hz
+    begin_ns = clock.now_ns()
+    end_ns = begin_ns + seconds_to_ns(window_s)
+    deadline_ns = begin_ns + seconds_to_ns(max(window_s, MIN_POSES * period_s) + max_age_s)
     mark = localizer.arrivals().mark
-    by_stamp: dict[int, SE2] = {}
-    while len(by_stamp) < samples:
-        if tick_ns > deadline_ns:
+    by_stamp: dict[int, PoseEstimate] = {}
+    while len(by_stamp) < MIN_POSES or max(by_stamp) + seconds_to_ns(period_s) <= end_ns:
+        now_ns = clock.now_ns()
+        if now_ns > deadline_ns:
             localizer.latest(max_age_s)  # a source that says nothing at all says here what to look at
             raise StaleData(
-                f"localizer {localizer.info.name!r}: only {len(by_stamp)} of {samples} poses came in time",
+                f"localizer {localizer.info.name!r}: only {len(by_stamp)} poses came in "
+                f"{ns_to_seconds(now_ns - begin_ns):.1f} s",
                 "check that it runs at the rate that it announces",
             )
-        tick_ns += period_ns
-        clock.sleep_until(tick_ns)
-        # All that arrived, not the newest at every tick: those of a busy computer come in pairs.
+        clock.sleep_until(now_ns + seconds_to_ns(period_s))
         arrived = localizer.arrivals(mark)
         mark = arrived.mark
         if arrived.restarted:
             by_stamp.clear()
         new = (estimate for estimate in arrived.estimates if estimate.stamp_ns > begin_ns)
-        by_stamp |= {estimate.stamp_ns: tracked(localizer, estimate).pose for estimate in new}
-    poses = by_stamp.values()
-    yaw_rad = math.atan2(sum(math.sin(pose.yaw_rad) for pose in poses), sum(math.cos(pose.yaw_rad) for pose in poses))
-    return SE2(sum(pose.x_m for pose in poses) / len(poses), sum(pose.y_m for pose in poses) / len(poses), yaw_rad)
+        by_stamp |= {estimate.stamp_ns: tracked(localizer, estimate) for estimate in new}
+    return _mean(localizer, [by_stamp[stamp_ns] for stamp_ns in sorted(by_stamp)])
 
 
 def tracked(localizer: Localizer, estimate: PoseEstimate) -> PoseEstimate:
-    """The estimate itself. Raises ``DeviceFault`` if it says that the robot is lost."""
+    """The estimate itself. Raises ``LocalizationLost`` if it says that the robot is lost."""
     if estimate.status is not PoseStatus.OK:
-        raise DeviceFault(
+        raise LocalizationLost(
             f"localizer {localizer.info.name!r}: has lost the robot", "bring the robot where it can localise itself"
         )
     return estimate
+
+
+def _mean(localizer: Localizer, estimates: Sequence[PoseEstimate]) -> PoseEstimate:
+    """The mean pose without outliers, and its covariance.
+
+    Errors that scatter from pose to pose average out; what the source says of its errors beyond that scatter is common
+    to all poses, as a filter's are, and stays.
+    """
+    stated = np.mean([estimate.covariance for estimate in estimates], axis=0)
+    if not math.isfinite(stated[2, 2]):
+        raise DeviceFault(
+            f"localizer {localizer.info.name!r}: knows positions only, and the policy is told headings",
+            "fuse it with odometry: a preset in launch/localizers/ whose name begins with 'fused'",
+        )
+    poses = np.array([(estimate.pose.x_m, estimate.pose.y_m, estimate.pose.yaw_rad) for estimate in estimates])
+    reference = poses[0, 2]
+    poses[:, 2] = np.remainder(poses[:, 2] - reference + math.pi, 2 * math.pi) - math.pi
+    off = np.hypot(*(poses[:, :2] - np.median(poses[:, :2], axis=0)).T)
+    poses = poses[off <= max(OUTLIER * float(np.median(off)), OUTLIER_M)]
+    x_m, y_m, turn_rad = poses.mean(axis=0).tolist()
+    scatter = np.cov(poses.T) if len(poses) > 1 else np.zeros((3, 3))
+    covariance = _positive(stated - scatter) + scatter / len(poses)
+    last = estimates[-1]
+    return PoseEstimate(last.stamp_ns, SE2(x_m, y_m, reference + turn_rad), last.frame, covariance)
+
+
+def _positive(symmetric: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest covariance."""
+    values, vectors = np.linalg.eigh(symmetric)
+    result: NDArray[np.float64] = (vectors * np.maximum(values, 0)) @ vectors.T
+    return result

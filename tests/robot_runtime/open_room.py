@@ -12,8 +12,9 @@ import numpy as np
 from drivers.fake.driver import make_robot
 from robot_runtime.actions import Action, Magnitudes
 from robot_runtime.episodes.episode import Episode, Goal
+from robot_runtime.events import Event
 from robot_runtime.geometry import SE2
-from robot_runtime.hal import BaseState, Robot
+from robot_runtime.hal import BaseState, PoseEstimate, Robot
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.robots import RobotContext
@@ -91,6 +92,8 @@ class Witness(Subscriber):
         self.headers: list[EpisodeHeader] = []
         self.steps: list[StepRecord] = []
         self.states: list[BaseState] = []
+        self.events: list[Event] = []
+        self.poses: dict[str, list[PoseEstimate]] = {}
         self.ends: list[EpisodeEnd] = []
 
     def on_episode_start(self, header: EpisodeHeader) -> None:
@@ -98,6 +101,8 @@ class Witness(Subscriber):
         self.headers.append(header)
         self.steps.clear()
         self.states.clear()
+        self.events.clear()
+        self.poses.clear()
 
     def on_step(self, record: StepRecord) -> None:
         assert len(self.headers) == len(self.ends) + 1, "a step outside an episode"
@@ -107,6 +112,15 @@ class Witness(Subscriber):
     def on_base_state(self, state: BaseState) -> None:
         assert len(self.headers) == len(self.ends) + 1, "a base state outside an episode"
         self.states.append(state)
+
+    def on_event(self, event: Event) -> None:
+        assert len(self.headers) == len(self.ends) + 1, "an event outside an episode"
+        self.events.append(event)
+
+    def on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
+        assert len(self.headers) == len(self.ends) + 1, "poses outside an episode"
+        assert estimates, "nothing is told of"
+        self.poses.setdefault(source, []).extend(estimates)
 
     def on_episode_end(self, end: EpisodeEnd) -> None:
         assert len(self.headers) == len(self.ends) + 1, "an episode ended twice"

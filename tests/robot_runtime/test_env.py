@@ -19,6 +19,7 @@ from robot_runtime.errors import (
     DeviceFault,
     EpisodeError,
     InvalidStart,
+    LocalizationLost,
     NotConnected,
     RecordingError,
     StaleData,
@@ -367,17 +368,17 @@ def test_an_unknown_action_ends_the_episode_with_the_wheels_at_zero(action: Any)
 
 
 @pytest.mark.parametrize(
-    ("fault", "error", "named"),
+    ("fault", "error", "named", "reason"),
     [
-        ({"kind": "lost_frames"}, StaleData, "camera"),
-        ({"kind": "dropped_poses"}, StaleData, "localizer"),
-        ({"kind": "late_poses", "latency_s": 2.0}, StaleData, "localizer"),
-        ({"kind": "lost_tracking"}, DeviceFault, "lost"),
-        ({"kind": "silent_base"}, StaleData, "base"),
+        ({"kind": "lost_frames"}, StaleData, "camera", EndReason.FAULT),
+        ({"kind": "dropped_poses"}, LocalizationLost, "localizer", EndReason.LOCALIZATION_LOST),
+        ({"kind": "late_poses", "latency_s": 2.0}, LocalizationLost, "localizer", EndReason.LOCALIZATION_LOST),
+        ({"kind": "lost_tracking"}, LocalizationLost, "has lost the robot; .* 30 s", EndReason.LOCALIZATION_LOST),
+        ({"kind": "silent_base"}, StaleData, "base", EndReason.FAULT),
     ],
 )
 def test_a_fault_in_an_episode_is_raised_after_the_log_was_closed(
-    fault: dict[str, Any], error: type[DeviceFault], named: str
+    fault: dict[str, Any], error: type[DeviceFault], named: str, reason: EndReason
 ):
     witness = Witness()
     with fake_robot(TASK, faults=[{**fault, "from_s": 4.0}]) as robot:
@@ -387,13 +388,47 @@ def test_a_fault_in_an_episode_is_raised_after_the_log_was_closed(
             walk(env, *[Action.MOVE_FORWARD] * 10)
         assert env.episode_over
         assert robot.base.command(Velocity()) == Velocity()
-    assert [(end.reason, end.detail) for end in witness.ends] == [(EndReason.FAULT, caught.value.message)]
+    assert [(end.reason, end.detail) for end in witness.ends] == [(reason, caught.value.message)]
     assert witness.ends[0].steps == len(witness.steps) - 1 > 0
     # No step tells of the action in which it happened: the end does.
     assert witness.ends[0].action is Action.MOVE_FORWARD
     result = witness.ends[0].result
     assert result is not None
     assert result.outcome is (Outcome.FAULT if named == "base" else Outcome.REACHED)
+
+
+@pytest.mark.parametrize("kind", ["dropped_poses", "lost_tracking"])
+def test_a_robot_that_is_lost_waits_until_it_is_found(kind: str):
+    """What is observed then was exposed after it was found, and the wait counts against no time limit."""
+    witness = Witness()
+    with fake_robot(TASK, faults=[{"kind": kind, "from_s": 4.0, "to_s": 24.0}]) as robot:
+        env = make_env(robot, witness, task=replace(TASK, max_seconds=20.0))
+        env.reset(make_episode(goal=(2.5, 0.0)))
+        walk(env, *[Action.MOVE_FORWARD] * 4, Action.STOP)
+    assert witness.ends[0].reason is EndReason.STOP
+    assert [(event.source, event.kind) for event in witness.events] == [("env", "paused"), ("env", "resumed")]
+    assert "fake localizer" in witness.events[0].detail
+    waited_s = [step.times.observed_ns / 1e9 - step.times.action_end_ns / 1e9 for step in witness.steps]
+    assert sum(wait_s > 1 for wait_s in waited_s) == 1
+    for step in witness.steps:
+        assert step.pose.pose.distance_to(step.referee.pose) < 1e-6
+        assert not 4.1 < step.pose.stamp_ns / 1e9 < 24.0
+
+
+def test_every_pose_of_every_source_is_told_of_once():
+    witness = Witness()
+    with fake_robot(TASK) as robot:
+        run(make_env(robot, witness))
+    assert set(witness.poses) == {"fake localizer", "fake referee", "fake odometry"}
+    header, last = witness.headers[0], witness.steps[-1]
+    for source, rate_hz in (("fake localizer", 30), ("fake referee", 50), ("fake odometry", 50)):
+        stamps = [estimate.stamp_ns for estimate in witness.poses[source]]
+        assert stamps == sorted(set(stamps))
+        assert stamps[0] <= header.start_ns, "the origin's window is there too"
+        assert stamps[-1] >= last.times.exposed_ns
+        assert len(stamps) == pytest.approx((stamps[-1] - stamps[0]) / 1e9 * rate_hz + 1, abs=1)
+    assert header.origin is not None
+    assert header.origin.pose.distance_to(header.episode.start) < 1e-6
 
 
 @pytest.mark.parametrize("kind", ["lost_frames", "dropped_poses", "lost_tracking", "silent_base"])
@@ -406,7 +441,7 @@ def test_a_fault_at_the_start_leaves_no_episode_open(kind: str):
             env.reset(make_episode())
         assert env.episode_over
     assert len(witness.headers) == len(witness.ends)
-    assert {end.reason for end in witness.ends} <= {EndReason.FAULT}
+    assert {end.reason for end in witness.ends} <= {EndReason.FAULT, EndReason.LOCALIZATION_LOST}
 
 
 def test_short_silences_are_waited_out():
