@@ -1,0 +1,98 @@
+"""Episodes of a simulated robot that sees through Intel's own SDK, from the command line to the score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from drivers.fake.driver import make_robot
+from drivers.realsense.driver import make_camera
+from robot_runtime.cli.main import run_command
+from robot_runtime.clock import SystemClock
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Robot
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EndReason
+from robot_runtime.robots import RobotContext
+from robot_runtime.tasks.task import TrainingCamera
+
+OPTIONS = {"color": "640x360", "depth": "424x240", "latency_s": 0.03}
+NARROW = TrainingCamera(320, 180, 60.0, 0.88, 0.3, 9.0, False)
+
+
+def preset(path: Path, **options: object) -> str:
+    """A camera's YAML file."""
+    document = {
+        "name": "camera",
+        "driver": "drivers.realsense.driver.make_camera",
+        "options": {**OPTIONS, **options},
+    }
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return str(path)
+
+
+def episode(room_folder: Path, out: Path, camera: str) -> tuple[int, Path]:
+    """One episode in the room; exit code and log."""
+    task = ["--task", "pointnav_habitat2020", "--agent", "oracle", "--count", "1", "--seed", "1"]
+    code = run_command(["run", *task, "--scene", str(room_folder), "--camera", camera, "--out", str(out)])
+    (log,) = out.glob("*.mcap")
+    return code, log
+
+
+def test_an_episode_succeeds_and_its_recording_plays(room_folder: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "run.db3"
+    camera = preset(tmp_path / "camera.yaml", record_to=str(recording))
+    code, log = episode(room_folder, tmp_path / "logs", camera)
+    assert code == 0
+    scores = tmp_path / "scores.json"
+    assert run_command(["score", str(log), "--json", str(scores)]) == 0
+    assert json.loads(scores.read_text(encoding="utf-8"))["episodes"][0]["metrics"]["success"] is True
+    with LogReader(log) as reader:
+        steps = list(reader.steps())
+    for step in steps:
+        frame = step.frame
+        assert (frame.rgb.shape, frame.depth_m.shape) == ((360, 640, 3), (360, 640))
+        assert frame.stamp_ns >= step.times.action_end_ns
+    assert all((step.frame.depth_m > 0).mean() > 0.8 for step in steps)
+
+    robot = replace(make_robot(RobotContext(None, None, 0), "fake", {}, "test"), clock=SystemClock())
+    played = make_camera(robot, RobotContext(None, NARROW, 0), {"file": str(recording)}, "test")
+    with played.source as source:
+        first = source.read(0, 5.0)
+        assert first.color.shape == (360, 640, 3)
+        assert first.depth.any()
+
+
+def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot]) -> None:
+    robot = sim()
+    options = {**OPTIONS, "depth": "848x480", "imaging": {"depth_max_m": 9.0}}
+    seen = replace(robot, camera=make_camera(robot, RobotContext(None, NARROW, 0), options, "test"))
+    with seen:
+        seen.placer.place(SE2(-0.5, 0.3, 0.4), -0.2)
+        frame = seen.camera.capture(seen.clock.now_ns(), 1.0)
+        assert seen.simulation is not None
+        rgb, depth_m = seen.simulation.render(Lens.of(seen.camera.info.intrinsics), seen.simulation.camera_pose())
+        both = (frame.depth_m > 0) & (depth_m > 0)
+        assert both.mean() > 0.95
+        error_m = np.abs(frame.depth_m - depth_m)[both]
+        assert np.median(error_m) < 0.001
+        assert np.percentile(error_m, 95) < 0.003
+        assert np.median(np.abs(frame.rgb.astype(int) - rgb)) <= 3
+
+
+def test_a_cable_that_is_pulled_ends_the_episode_with_its_log_whole(room_folder: Path, tmp_path: Path) -> None:
+    emulated = {"faults": [{"kind": "unplugged", "from_s": 6.0}]}
+    code, log = episode(room_folder, tmp_path / "logs", preset(tmp_path / "camera.yaml", emulated=emulated))
+    assert code != 0
+    with LogReader(log) as reader:
+        assert reader.end is not None
+        assert reader.end.reason is EndReason.FAULT
+        assert "was unplugged" in reader.end.detail
+        steps = list(reader.steps())
+        assert len(steps) == reader.end.steps + 1
