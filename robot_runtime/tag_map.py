@@ -21,10 +21,11 @@ import functools
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from robot_runtime import config
@@ -54,12 +55,15 @@ class Tag:
     Attributes:
         size_m: edge of the black square.
         xyz_m, rpy_deg: its frame in its parent (``map``, or ``base_link`` for a tag on a robot), as in URDF.
+        looks, rms_px: by how many images it was surveyed, and how well its corners fit them; None if otherwise.
     """
 
     id: int
     size_m: float
     xyz_m: Point3
     rpy_deg: Point3 = (0.0, 0.0, 0.0)
+    looks: int | None = None
+    rms_px: float | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -122,6 +126,16 @@ def load_tag_map(path: Path) -> TagMap:
     return config.load(path, TagMap)
 
 
+def write_tag_map(path: Path, tags: TagMap) -> None:
+    """The map as a YAML file, one line per tag."""
+    document = config.unparse(tags)
+    lines = [_line(tag) for tag in document.pop("tags")]
+    survey = document.pop("survey")
+    head = yaml.safe_dump(document, sort_keys=False)
+    tail = yaml.safe_dump({"survey": survey}, sort_keys=False, allow_unicode=True, width=120)
+    path.write_text(head + "tags:\n" + "".join(f"- {line}\n" for line in lines) + tail, encoding="utf-8")
+
+
 def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
     """The file that an option names: ``scene`` is ``tags.yaml`` in the scene's folder, all else a path.
 
@@ -137,6 +151,10 @@ def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
             "survey the tags with `robot-runtime tags survey`, or name the file that has them",
         )
     return path
+
+
+def _line(tag: dict[str, Any]) -> str:
+    return yaml.safe_dump(tag, sort_keys=False, default_flow_style=True, width=1000).strip()
 
 
 def unit_corners() -> NDArray[np.float64]:

@@ -1,0 +1,127 @@
+"""``robot-runtime tags``: print AprilTags, and survey where they hang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.clock import utc_now_iso
+from robot_runtime.errors import ConfigError
+from robot_runtime.tag_map import IDS
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        help="Print AprilTags, and survey where they hang.", no_args_is_help=True, rich_markup_mode=None
+    )
+    group.command("make")(make)
+    group.command("survey")(survey)
+    groups["root"].add_typer(group, name="tags")
+
+
+def make(
+    ids: Annotated[str, typer.Option(help="Ids of the family tag36h11: 0-11, or 3,7,20.")] = "0-11",
+    size: Annotated[float, typer.Option(help="Edge of the black square, metres. 0.16 fits A4.")] = 0.16,
+    out: Annotated[Path, typer.Option(help="PDF to write.", dir_okay=False)] = Path("tags.pdf"),
+) -> None:
+    """Write tags to print, one per page, in true size, with a ruler to check the printer by.
+
+    Examples:
+      robot-runtime tags make --ids 0-23 --out tags.pdf
+      robot-runtime tags make --ids 100 --size 0.2 --out robot.pdf
+    """
+    from drivers.apriltag.sheets import write_sheets  # the command line must be ready before matplotlib is
+
+    numbers = _ids(ids)
+    paper = write_sheets(out, numbers, size)
+    typer.echo(f"{out}: {len(numbers)} tags of {1000 * size:g} mm on {paper}")
+    typer.echo("print at 100 %, measure the ruler of a page, and paste them flat on something stiff")
+
+
+def survey(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Logs, or folders of pictures with a frames.yaml.", exists=True)
+    ],
+    size: Annotated[float, typer.Option(help="Edge of the black square of tags that are not in --surveyed, metres.")],
+    out: Annotated[Path, typer.Option(help="Tag map to write.", dir_okay=False)] = Path("tags.yaml"),
+    surveyed: Annotated[
+        Path | None,
+        typer.Option(
+            help="Tag map of tags measured otherwise: one with its whole pose, or the places of several. Default: the "
+            "poses that the logs have.",
+            exists=True,
+        ),
+    ] = None,
+    mount: Annotated[
+        str | None, typer.Option(help="Where the camera sits: preset (launch/mounts) or file. Default: as logged.")
+    ] = None,
+    decimate: Annotated[float, typer.Option(help="Look for tags in images smaller by this factor.")] = 1.0,
+) -> None:
+    """Find out where tags hang from the images of logs: drive slowly past all of them, 1 to 3 m away.
+
+    Every fifth image takes no part and says how good the map is.
+
+    Examples:
+      robot-runtime tags survey logs/tour --size 0.16 --out scenes/lab/tags.yaml
+      robot-runtime tags survey logs/tour --size 0.16 --surveyed door.yaml
+    """
+    from drivers.apriltag import survey as surveying  # the command line must be ready before scipy is
+    from drivers.apriltag.detector import DetectorOptions, TagDetector
+    from drivers.apriltag.looks import FRAMES_FILE, logged_looks, pictured_looks
+    from drivers.apriltag.pose import Stance
+    from robot_runtime import config
+    from robot_runtime.camera_mount import load_mount
+    from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.tag_map import TagMap, load_tag_map, write_tag_map
+
+    detector = TagDetector(DetectorOptions(decimate=decimate))
+    camera = None if mount is None else load_mount(config.find_preset("mounts", mount))
+    known = {} if surveyed is None else load_tag_map(surveyed).by_id
+    looks: list[surveying.Look] = []
+    runs = 0
+    for source in sources:
+        if (source / FRAMES_FILE).is_file():
+            looks.extend(pictured_looks(source, runs, detector))
+            runs += 1
+            continue
+        for path in find_logs([source]):
+            looks.extend(logged_looks(path, runs, detector, camera))
+            runs += 1
+    seen = {tag_id for look in looks for tag_id in look.rays}
+    sizes_m = {tag_id: known[tag_id].size_m if tag_id in known else size for tag_id in seen}
+    result = surveying.survey(looks, sizes_m, known, Stance())
+    facts: dict[str, str | int | float] = {
+        "date": utc_now_iso(),
+        "sources": ", ".join(map(str, sources)),
+        "tied_to": "logged poses" if surveyed is None else str(surveyed),
+        "looks": result.looks,
+        "rms_px": round(result.rms_px, 3),
+        "held_out": result.held_out,
+    }
+    if result.held_out_rms_px is not None:
+        facts["held_out_rms_px"] = round(result.held_out_rms_px, 3)
+    write_tag_map(out, TagMap(1, "tag36h11", result.tags, facts))
+    for tag in result.tags:
+        place = ", ".join(f"{value:.3f}" for value in tag.xyz_m)
+        typer.echo(f"tag {tag.id:3d}  ({place}) m  {tag.looks} images  {tag.rms_px:.2f} px")
+    held_out = "-" if result.held_out_rms_px is None else f"{result.held_out_rms_px:.2f} px"
+    typer.echo(
+        f"{out}: {len(result.tags)} tags from {result.looks} images, {result.rms_px:.2f} px; held out: {held_out}"
+    )
+
+
+def _ids(text: str) -> list[int]:
+    """Numbers and ranges of numbers. Raises ``ConfigError``."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.strip().isdigit() or (dash and not last.strip().isdigit()):
+            raise ConfigError(f"--ids: {part!r} is no number and no range", "write 0-11, or 3,7,20")
+        numbers.extend(range(int(first), int(last if dash else first) + 1))
+    beyond = [number for number in numbers if number >= IDS]
+    if beyond:
+        raise ConfigError(f"--ids: there is no tag {beyond[0]}", f"the family tag36h11 has 0 to {IDS - 1}")
+    return numbers
