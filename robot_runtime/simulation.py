@@ -6,9 +6,10 @@ that everything from the wire on is the code that runs on a real robot. No polic
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,58 @@ if TYPE_CHECKING:
     from robot_runtime.imaging.sheets import Sheet
     from robot_runtime.scene import Scene
 
+Floats = NDArray[np.float32]
+
 Pose3 = NDArray[np.float64]
 """float64 (4, 4): takes points of a camera's optical frame (x right, y down, z forward) to ``map``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CameraMotion:
+    """How a camera moves, in its own optical frame: metres and radians per second about its x, y and z axes."""
+
+    linear_m_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    angular_rad_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @property
+    def still(self) -> bool:
+        """Whether it does not move at all."""
+        return not any((*self.linear_m_s, *self.angular_rad_s))
+
+
+class DepthNoise(ABC):
+    """How a depth sensor departs from the truth."""
+
+    @abstractmethod
+    def measure(self, depth_m: Floats, lens: Lens, random: np.random.Generator) -> Floats:
+        """What the sensor would have measured.
+
+        Args:
+            depth_m: float32 (H, W), exact, along the optical axis; 0 where there is nothing. Not changed.
+
+        Returns:
+            float32 (H, W); 0 where it measures nothing.
+        """
+
+
+class ColorNoise(ABC):
+    """How a colour sensor departs from an ideal one."""
+
+    @abstractmethod
+    def expose(
+        self,
+        rgb: NDArray[np.uint8],
+        depth_m: Floats | None,
+        lens: Lens,
+        motion: CameraMotion,
+        random: np.random.Generator,
+    ) -> NDArray[np.uint8]:
+        """What the sensor would have seen, uint8 (H, W, 3).
+
+        Args:
+            rgb: the view in the middle of the exposure. Not changed.
+            depth_m: float32 (H, W) through the same lens, 0 where there is nothing; None takes all for far away.
+        """
 
 
 class Subscription:
@@ -101,6 +152,18 @@ class Simulation(Device):
     @abstractmethod
     def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
         """The depth of :meth:`render` alone, faster."""
+
+    @abstractmethod
+    def camera_motion(self) -> CameraMotion:
+        """How the camera of :meth:`camera_pose` moves."""
+
+    @abstractmethod
+    def depth_noise(self, options: Mapping[str, Any], where: str) -> DepthNoise:
+        """A noise model: ``model`` names it, the rest are its options; empty for none. Raises ``ConfigError``."""
+
+    @abstractmethod
+    def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
+        """Likewise, of colour."""
 
     @abstractmethod
     def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,20 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.imaging.sheets import draw_sheets
+from robot_runtime.simulation import CameraMotion
 from sim_bridge.device import SimDevice
 from sim_bridge.head import SimHead
 from sim_bridge.model import NEAR_M, SKY_M
+from sim_bridge.noise.models import color_noise, depth_noise
 from sim_bridge.options import NonNegative, Positive
 from sim_bridge.renderer import Rotation, SceneRenderer, Vector
 from sim_bridge.world import World
+
+_MOMENT_S = 1e-3
+"""Over which velocities are taken."""
+
+STILL = 1e-6
+"""Metres and radians per second that are no motion."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,7 @@ class CameraOptions:
         forward_m: of the pan-tilt's axis, in front of the base's.
         mount: where the camera sits: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.camera_mount``).
             Without one it is as high as the training camera and turns about its own optical centre.
+        depth_noise, color_noise: a model of ``sim_bridge.noise.models`` and its options; empty for none.
     """
 
     rate_hz: Positive = 30.0
@@ -47,6 +57,8 @@ class CameraOptions:
     depth_unit_m: NonNegative = 0.001
     forward_m: float = 0.0
     mount: str | None = None
+    depth_noise: dict[str, Any] = field(default_factory=dict)
+    color_noise: dict[str, Any] = field(default_factory=dict)
 
     __pydantic_config__ = config.STRICT
 
@@ -92,6 +104,10 @@ class SimCamera(SimDevice, Camera):
             options.depth_unit_m,
             has_semantic=True,
         )
+        self._lens = Lens.of(intrinsics)
+        self._depth_noise = depth_noise(options.depth_noise, "camera: depth_noise")
+        self._color_noise = color_noise(options.color_noise, "camera: color_noise")
+        self._random = np.random.default_rng(0)
         self._renderer: SceneRenderer | None = None
         self._thread = 0
         self._render_s = 0.0
@@ -156,12 +172,29 @@ class SimCamera(SimDevice, Camera):
 
     @functools.cached_property
     def _rays(self) -> NDArray[np.float64]:
-        return Lens.of(self._info.intrinsics).pixel_rays()
+        return self._lens.pixel_rays()
 
-    def viewpoint(self) -> tuple[Vector, Rotation]:
-        """Where the optical centre is now, in ``map``, and how the camera is turned."""
-        sensor = self._mount.sensor(self._world.pose, *self._head.pointing(self._clock.now_ns()))
+    def viewpoint(self, ahead_s: float = 0.0) -> tuple[Vector, Rotation]:
+        """Where the optical centre is now, in ``map``, and how the camera is turned; or a moment ahead, if base and
+        head go on as they do."""
+        linear_m_s, angular_rad_s = self._world.velocity if ahead_s else (0.0, 0.0)
+        base = self._world.pose @ SE2(linear_m_s * ahead_s, 0.0, angular_rad_s * ahead_s)
+        sensor = self._mount.sensor(base, *self._head.pointing(self._clock.now_ns() + seconds_to_ns(ahead_s)))
         return sensor[:3, 3], opengl_rotation(sensor)
+
+    def motion(self) -> CameraMotion:
+        """How the camera moves now."""
+        (position, rotation), (then, turned) = self.viewpoint(), self.viewpoint(_MOMENT_S)
+        optical = rotation * (1, -1, -1)
+        turn = optical.T @ (turned * (1, -1, -1))
+        spin = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
+        rates = np.concatenate([optical.T @ (then - position), spin]) / _MOMENT_S
+        vx, vy, vz, wx, wy, wz = np.where(np.abs(rates) < STILL, 0.0, rates).tolist()
+        return CameraMotion((vx, vy, vz), (wx, wy, wz))
+
+    def restart(self, random: np.random.Generator) -> None:
+        """The robot was placed: draw errors from ``random``."""
+        self._random = random
 
     def _expose(self, renderer: SceneRenderer, semantic: bool) -> RgbdFrame:
         stamp_ns = self._clock.now_ns()
@@ -173,6 +206,10 @@ class SimCamera(SimDevice, Camera):
             pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
             draw_sheets(self._world.sheets.values(), self._rays, pose, rgb, depth)
         ids = renderer.segment(position, rotation) if semantic else None
+        if self._options.color_noise or self._options.depth_noise:
+            depth[depth > SKY_M] = 0
+            rgb = self._color_noise.expose(rgb, depth, self._lens, self.motion(), self._random)
+            depth = self._depth_noise.measure(depth, self._lens, self._random)
         return RgbdFrame(stamp_ns, rgb, as_measured(depth, self._options), ids)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.scoring.metrics.compiled import compiled
+from robot_runtime.compiled import compiled
 
 Floats = NDArray[np.float32]
 

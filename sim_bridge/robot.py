@@ -116,7 +116,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     manipulator = SimManipulator(clock, world, rgbd, parsed.manipulator) if context.objects_move else None
     tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
     simulation = SimSimulation(clock, world, head, rgbd, context.seed)
-    placer = Teleport(world, base, head, localizers, context.seed, simulation, manipulator)
+    placer = Teleport(world, base, head, rgbd, localizers, context.seed, simulation, manipulator)
     return Robot(
         name,
         clock,
@@ -156,12 +156,14 @@ class Teleport(Placer):
         world: World,
         base: SimBase,
         head: SimHead,
+        camera: SimCamera,
         localizers: tuple[SimLocalizer, ...],
         seed: int,
         simulation: SimSimulation,
         manipulator: SimManipulator | None = None,
     ) -> None:
         self._world, self._base, self._head, self._localizers = world, base, head, localizers
+        self._camera = camera
         self._seed = seed
         self._simulation = simulation
         self._manipulator = manipulator
@@ -207,7 +209,8 @@ class Teleport(Placer):
 
     def _restart(self) -> None:
         # A sequence of its own for each part, so that one part's options do not change another's errors.
-        streams = np.random.SeedSequence((self._seed, self._placements)).spawn(1 + len(self._localizers))
+        streams = np.random.SeedSequence((self._seed, self._placements)).spawn(2 + len(self._localizers))
         self._base.restart(np.random.default_rng(streams[0]))
-        for source, stream in zip(self._localizers, streams[1:], strict=True):
+        for source, stream in zip(self._localizers, streams[1:-1], strict=True):
             source.restart(np.random.default_rng(stream))
+        self._camera.restart(np.random.default_rng(streams[-1]))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,11 @@ from robot_runtime.hal import Intrinsics, Velocity
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.imaging.sheets import Sheet, draw_sheets
 from robot_runtime.scene import Scene
-from robot_runtime.simulation import Pose3, Simulation, Subscription
+from robot_runtime.simulation import CameraMotion, ColorNoise, DepthNoise, Pose3, Simulation, Subscription
 from sim_bridge import lens_view
 from sim_bridge.camera import SimCamera
 from sim_bridge.head import SimHead
+from sim_bridge.noise import models
 from sim_bridge.renderer import SceneRenderer
 from sim_bridge.world import World
 
@@ -90,6 +92,15 @@ class SimSimulation(Simulation):
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
         return pose
+
+    def camera_motion(self) -> CameraMotion:
+        return self._camera.motion()
+
+    def depth_noise(self, options: Mapping[str, Any], where: str) -> DepthNoise:
+        return models.depth_noise(options, where)
+
+    def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
+        return models.color_noise(options, where)
 
     def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         rgb, depth_m = lens_view.render(self._drawing(), lens, map_from_camera)

@@ -1,0 +1,169 @@
+"""A device as the SDK's C API presents it, and the real one behind libk4a."""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from drivers.azure_kinect import modes
+from drivers.azure_kinect.k4a import Capture, ImuSample, Sdk
+from drivers.azure_kinect.k4a_types import (
+    FAILED,
+    SUCCEEDED,
+    TIMED_OUT,
+    ColorControl,
+    ControlMode,
+    DeviceConfiguration,
+    Handle,
+    ImageFormat,
+)
+from drivers.azure_kinect.k4a_types import ImuSample as RawImuSample
+from robot_runtime.errors import DeviceFault
+
+ASK_DOCTOR = "run `robot-runtime doctor`, which says what the depth engine lacks"
+UNPLUGGED = "look at the USB and power cables, then start again"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a device is started: names of :mod:`modes`."""
+
+    color: str
+    depth: str
+    rate_hz: int
+    imu: bool
+
+    @property
+    def raw(self) -> DeviceConfiguration:
+        """As the SDK wants it: JPEG colour, captures with both pictures only."""
+        raw = DeviceConfiguration()
+        raw.color_format = ImageFormat.COLOR_MJPG
+        raw.color_resolution = modes.COLOR[self.color].number
+        raw.depth_mode = modes.DEPTH[self.depth].number
+        raw.camera_fps = modes.FPS[self.rate_hz]
+        raw.synchronized_images_only = True
+        return raw
+
+
+class KinectDevice(ABC):
+    """One opened device.
+
+    Attributes:
+        serial: its number. raw_calibration: the factory's JSON document.
+    """
+
+    serial: str
+    raw_calibration: bytes
+
+    @abstractmethod
+    def start(self, configuration: Configuration) -> None:
+        """Begin to expose. Raises ``DeviceFault`` with the SDK's reason."""
+
+    @abstractmethod
+    def set_control(self, control: ColorControl, value: int | None) -> None:
+        """Set a colour control by hand, or leave it to the device (None). Raises ``DeviceFault``."""
+
+    @abstractmethod
+    def next_capture(self, timeout_s: float) -> Capture | None:
+        """The oldest capture that waits, or the next; None if none came in time. Raises ``DeviceFault``."""
+
+    @abstractmethod
+    def next_imu(self) -> ImuSample | None:
+        """The oldest inertial sample that waits; None if none does. Raises ``DeviceFault``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop and release it; may be called twice."""
+
+
+class SdkDevice(KinectDevice):
+    """A real device.
+
+    Args:
+        serial: of the one that is wanted; empty for the first.
+
+    Raises:
+        DeviceFault: there is none, none of that number, or somebody else has it.
+    """
+
+    def __init__(self, sdk: Sdk, serial: str = "") -> None:
+        self._sdk = sdk
+        self._handle: Handle | None = None
+        count = sdk.k4a.k4a_device_get_installed_count()
+        if count == 0:
+            raise DeviceFault(
+                "Azure Kinect: no device is connected",
+                "plug it into a USB 3 port and its own power supply; `robot-runtime doctor` shows what is seen",
+            )
+        found, busy = [], 0
+        for index in range(count):
+            handle = Handle()
+            if sdk.k4a.k4a_device_open(index, ctypes.byref(handle)) != SUCCEEDED:
+                busy += 1
+                continue
+            raw = sdk.read_bytes(sdk.k4a.k4a_device_get_serialnum, handle, what="serial number", remedy=UNPLUGGED)
+            self.serial = raw.rstrip(b"\0").decode()
+            if serial in ("", self.serial):
+                self._handle = handle
+                break
+            found.append(self.serial)
+            sdk.k4a.k4a_device_close(handle)
+        if self._handle is None:
+            said = sdk.reason()
+            if busy:
+                raise DeviceFault(
+                    f"Azure Kinect: the device cannot be opened: {said}",
+                    "end the program that uses it, and install the udev rule (docs/devices/azure-kinect.md)",
+                )
+            raise DeviceFault(
+                f"Azure Kinect: there is no device {serial}, but {', '.join(found)}", "correct 'serial' in its options"
+            )
+        where = f"Azure Kinect {self.serial}: factory calibration"
+        self.raw_calibration = sdk.read_bytes(
+            sdk.k4a.k4a_device_get_raw_calibration, self._handle, what=where, remedy=UNPLUGGED
+        )
+
+    def start(self, configuration: Configuration) -> None:
+        k4a, name = self._sdk.k4a, f"Azure Kinect {self.serial}"
+        started = k4a.k4a_device_start_cameras(self._handle, ctypes.byref(configuration.raw))
+        self._sdk.check(started, f"{name}: the cameras do not start", ASK_DOCTOR)
+        if configuration.imu:
+            self._sdk.check(k4a.k4a_device_start_imu(self._handle), f"{name}: the IMU does not start", UNPLUGGED)
+
+    def set_control(self, control: ColorControl, value: int | None) -> None:
+        mode = ControlMode.AUTO if value is None else ControlMode.MANUAL
+        result = self._sdk.k4a.k4a_device_set_color_control(self._handle, control, mode, value or 0)
+        what = f"Azure Kinect {self.serial}: {control.name.lower()} cannot be {'automatic' if value is None else value}"
+        self._sdk.check(result, what, "choose another value")
+
+    def next_capture(self, timeout_s: float) -> Capture | None:
+        handle = Handle()
+        result = self._sdk.k4a.k4a_device_get_capture(self._handle, ctypes.byref(handle), int(timeout_s * 1000))
+        if result == TIMED_OUT:
+            return None
+        self._sdk.check(result, f"Azure Kinect {self.serial}: was unplugged or has failed", UNPLUGGED)
+        return self._sdk.take_capture(handle)
+
+    def next_imu(self) -> ImuSample | None:
+        raw = RawImuSample()
+        result = self._sdk.k4a.k4a_device_get_imu_sample(self._handle, ctypes.byref(raw), 0)
+        if result == FAILED:
+            self._sdk.check(result, f"Azure Kinect {self.serial}: the IMU has failed", UNPLUGGED)
+        return imu_sample(raw) if result == SUCCEEDED else None
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._sdk.k4a.k4a_device_stop_imu(self._handle)
+            self._sdk.k4a.k4a_device_stop_cameras(self._handle)
+            self._sdk.k4a.k4a_device_close(self._handle)
+            self._handle = None
+
+
+def imu_sample(raw: RawImuSample) -> ImuSample:
+    """The SDK's structure as data."""
+    ax, ay, az = raw.acc_sample
+    gx, gy, gz = raw.gyro_sample
+    return ImuSample(
+        float(raw.temperature), (ax, ay, az), raw.acc_timestamp_usec, (gx, gy, gz), raw.gyro_timestamp_usec
+    )

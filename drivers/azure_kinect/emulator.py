@@ -1,0 +1,215 @@
+"""An Azure Kinect on the other end of the wire: it looks into the simulated world and speaks through the SDK.
+
+Every capture is written as a recording of its own by libk4arecord and read back by it, so that what the driver is given
+went through the SDK's real bytes: its JPEG, its depth in 16 bits, its time stamps, its calibration.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from drivers.azure_kinect.calibration import DEPTH_UNIT_M, FactoryCalibration
+from drivers.azure_kinect.device import UNPLUGGED, Configuration, KinectDevice
+from drivers.azure_kinect.factory import factory_document
+from drivers.azure_kinect.k4a import Capture, Image, ImuSample, Sdk
+from drivers.azure_kinect.k4a_types import ColorControl
+from drivers.azure_kinect.mkv import MkvReader, MkvWriter
+from robot_runtime import config
+from robot_runtime.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.imaging.rig import RgbdCalibration
+from robot_runtime.simulation import Simulation, Subscription
+
+STARTED_US = 5_000_000
+"""What the device's clock shows when the simulation starts: it was plugged in a while before."""
+
+EXPOSURE_US = 8_000
+GRAVITY_M_S2 = 9.81
+COUNTS = np.iinfo(np.uint16).max
+
+
+@dataclass(frozen=True)
+class EmulatedOptions:
+    """How the emulated device behaves.
+
+    Attributes:
+        calibration: a factory calibration's JSON file, of the unit that is emulated; None for one of our own making.
+        depth_noise, color_noise: noise models of the simulation, empty for none.
+        jpeg_quality: of colour.
+        latency_s: from the middle of an exposure to its arrival, at best; jitter_s: the mean of what comes on top.
+        drift_ppm: how much faster than the robot's its clock goes.
+        unplugged_after_s: of simulated time, for trying out what happens then.
+    """
+
+    calibration: str | None = None
+    depth_noise: dict[str, Any] = field(default_factory=lambda: {"model": "azure_kinect"})
+    color_noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
+    jpeg_quality: Annotated[int, Field(ge=1, le=100)] = 92
+    latency_s: Annotated[float, Field(ge=0, le=1)] = 0.05
+    jitter_s: Annotated[float, Field(ge=0, le=1)] = 0.002
+    drift_ppm: Annotated[float, Field(ge=-200, le=200)] = 20.0
+    unplugged_after_s: Annotated[float, Field(ge=0)] | None = None
+
+    __pydantic_config__ = config.STRICT
+
+
+class EmulatedKinect(KinectDevice):
+    """The device, plugged into a simulation.
+
+    It exposes at multiples of its period, and draws an exposure only if somebody waits for one: drawing takes longer
+    than a real camera's exposure. So nothing ever waits to be fetched.
+
+    Raises:
+        ConfigError: ``calibration`` names no readable file.
+        DeviceFault: it is no factory calibration.
+    """
+
+    def __init__(self, sdk: Sdk, simulation: Simulation, options: EmulatedOptions) -> None:
+        self._sdk, self._simulation, self._options = sdk, simulation, options
+        self._clock = simulation.clock
+        self.raw_calibration = _document(options.calibration)
+        self._factory = FactoryCalibration(sdk, self.raw_calibration, options.calibration or "emulated device")
+        self.serial = self._factory.serial
+        self._depth_noise = simulation.depth_noise(options.depth_noise, "emulated: depth_noise")
+        self._color_noise = simulation.color_noise(options.color_noise, "emulated: color_noise")
+        self._controls: dict[ColorControl, int | None] = {}
+        self._configuration: Configuration | None = None
+        self._rig: RgbdCalibration | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._placed: Subscription | None = None
+        self._samples: list[ImuSample] = []
+        self._begin()
+
+    def start(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._rig = self._factory.of(configuration.color, configuration.depth)
+        self._folder = tempfile.TemporaryDirectory(prefix="azure-kinect-")
+        self._placed = self._simulation.on_placed(self._begin)
+
+    def set_control(self, control: ColorControl, value: int | None) -> None:
+        self._controls[control] = value
+
+    def next_capture(self, timeout_s: float) -> Capture | None:
+        assert self._configuration is not None, "next_capture() before start()"
+        options, clock = self._options, self._clock
+        self._check_plugged()
+        now_ns = clock.now_ns()
+        deadline_ns = now_ns + seconds_to_ns(timeout_s)
+        number = math.floor(ns_to_seconds(now_ns) * self._configuration.rate_hz) + 1
+        exposure_ns = seconds_to_ns(number / self._configuration.rate_hz)
+        delay_ns = seconds_to_ns(options.latency_s + float(self._random.exponential(options.jitter_s)))
+        if exposure_ns + delay_ns > deadline_ns:
+            clock.sleep_until(deadline_ns)
+            return None
+        clock.sleep_until(exposure_ns)
+        capture = self._through_sdk(self._expose(), self._feel() if self._configuration.imu else None)
+        clock.sleep_until(exposure_ns + delay_ns)
+        self._check_plugged()
+        return capture
+
+    def next_imu(self) -> ImuSample | None:
+        return self._samples.pop(0) if self._samples else None
+
+    def close(self) -> None:
+        if self._placed is not None:
+            self._placed.close()
+            self._placed = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def _begin(self) -> None:
+        """Each placement starts its own sequence of errors."""
+        self._random = self._simulation.random("azure kinect")
+
+    def _check_plugged(self) -> None:
+        after_s = self._options.unplugged_after_s
+        if after_s is not None and ns_to_seconds(self._clock.now_ns()) > after_s:
+            raise DeviceFault(f"Azure Kinect {self.serial}: was unplugged or has failed", UNPLUGGED)
+
+    def _device_us(self) -> int:
+        return STARTED_US + round(self._clock.now_ns() / 1000 * (1 + self._options.drift_ppm * 1e-6))
+
+    def _expose(self) -> Capture:
+        simulation, rig = self._simulation, self._rig
+        assert rig is not None
+        map_from_color = simulation.camera_pose()
+        motion = simulation.camera_motion()
+        if motion.still:
+            rgb, seen_m = simulation.render_color(rig.color, map_from_color), None
+        else:
+            rgb, seen_m = simulation.render(rig.color, map_from_color)
+        rgb = self._color_noise.expose(rgb, seen_m, rig.color, motion, self._random)
+        depth_m = simulation.render_depth(rig.depth, map_from_color @ rig.color_from_depth)
+        depth_m = self._depth_noise.measure(depth_m, rig.depth, self._random)
+        at_us = self._device_us()
+        exposure_us = self._controls.get(ColorControl.EXPOSURE_TIME_ABSOLUTE) or EXPOSURE_US
+        return Capture(
+            Image(self._jpeg(rgb), at_us, exposure_us=exposure_us),
+            Image(as_counts(depth_m), at_us),
+            size=(rig.color.width, rig.color.height),
+        )
+
+    def _jpeg(self, rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        quality = [cv2.IMWRITE_JPEG_QUALITY, self._options.jpeg_quality]
+        _, data = cv2.imencode(".jpg", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), quality)
+        return np.asarray(data, np.uint8).reshape(-1)
+
+    def _feel(self) -> ImuSample:
+        """What the inertial sensors feel of standing on the ground and turning."""
+        turn = self._factory.accelerometer_from_color()
+        up = self._simulation.camera_pose()[:3, :3].T @ (0.0, 0.0, GRAVITY_M_S2)
+        acceleration, angular = turn @ up, turn @ np.array(self._simulation.camera_motion().angular_rad_s)
+        at_us = self._device_us()
+        ax, ay, az = acceleration.tolist()
+        gx, gy, gz = angular.tolist()
+        return ImuSample(30.0, (ax, ay, az), at_us, (gx, gy, gz), at_us)
+
+    def _through_sdk(self, capture: Capture, sample: ImuSample | None) -> Capture:
+        """Written and read back."""
+        assert self._configuration is not None
+        assert self._folder is not None
+        path = Path(self._folder.name) / "capture.mkv"
+        writer = MkvWriter(self._sdk, path, self._configuration, self.raw_calibration)
+        try:
+            writer.write(capture)
+            if sample is not None:
+                writer.write_imu(sample)
+        finally:
+            writer.close()
+        reader = MkvReader(self._sdk, path)
+        try:
+            read, felt = reader.next_capture(), reader.next_imu()
+        finally:
+            reader.close()
+        assert read is not None
+        if felt is not None:
+            self._samples.append(felt)
+        return read
+
+
+def as_counts(depth_m: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """Metres as the device's millimetres; 0 beyond what 16 bits hold."""
+    counts = np.rint(depth_m * np.float32(1 / DEPTH_UNIT_M))
+    counts[counts > COUNTS] = 0
+    return np.asarray(counts, np.uint16)
+
+
+def _document(path: str | None) -> bytes:
+    if path is None:
+        return factory_document()
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"emulated: calibration: {path} cannot be read: {error.strerror}", "name a factory calibration's JSON file"
+        ) from error

@@ -1,0 +1,173 @@
+"""Recordings in the Kinect SDK's own format, written and read by the SDK itself."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivers.azure_kinect import k4a_types as types
+from drivers.azure_kinect import modes
+from drivers.azure_kinect.device import Configuration, imu_sample
+from drivers.azure_kinect.k4a import Capture, ImuSample, Sdk
+from drivers.azure_kinect.k4a_types import END_OF_FILE, SUCCEEDED, Handle, ImageFormat
+from robot_runtime.errors import DeviceFault
+
+MATROSKA = b"\x1a\x45\xdf\xa3"
+"""How every Matroska file begins."""
+
+CALIBRATION = "calibration.json"
+
+RECORD_AGAIN = "record it again, with a program that ends its recordings properly"
+
+
+class MkvWriter:
+    """Writes captures to a new file.
+
+    Args:
+        calibration: the factory's JSON document.
+
+    Raises:
+        DeviceFault: the file cannot be made.
+    """
+
+    def __init__(self, sdk: Sdk, path: Path, configuration: Configuration, calibration: bytes) -> None:
+        self._sdk, self._path = sdk, path
+        self._handle: Handle | None = None
+        record, handle = sdk.record, Handle()
+        result = record.k4a_record_create(str(path).encode(), None, configuration.raw, ctypes.byref(handle))
+        sdk.check(result, f"{path}: cannot be written", "choose a folder that exists, with room and permission")
+        self._handle = handle
+        self._check(
+            record.k4a_record_add_attachment(handle, CALIBRATION.encode(), calibration, len(calibration)), "calibration"
+        )
+        self._check(record.k4a_record_add_tag(handle, b"K4A_CALIBRATION_FILE", CALIBRATION.encode()), "calibration")
+        if configuration.imu:
+            self._check(record.k4a_record_add_imu_track(handle), "IMU track")
+        self._check(record.k4a_record_write_header(handle), "header")
+
+    def write(self, capture: Capture) -> None:
+        """Append a capture. Raises ``DeviceFault``."""
+        handle = self._sdk.make_capture(capture)
+        try:
+            self._check(self._sdk.record.k4a_record_write_capture(self._handle, handle), "capture")
+        finally:
+            self._sdk.k4a.k4a_capture_release(handle)
+
+    def write_imu(self, sample: ImuSample) -> None:
+        """Append an inertial sample. Raises ``DeviceFault``."""
+        raw = types.ImuSample(
+            sample.temperature_c,
+            sample.acceleration_m_s2,
+            sample.acceleration_us,
+            sample.angular_rad_s,
+            sample.angular_us,
+        )
+        self._check(self._sdk.record.k4a_record_write_imu_sample(self._handle, raw), "IMU sample")
+
+    def close(self) -> None:
+        """Write what is left, and the index; may be called twice."""
+        if self._handle is not None:
+            self._sdk.record.k4a_record_close(self._handle)
+            self._handle = None
+
+    def _check(self, result: int, what: str) -> None:
+        self._sdk.check(result, f"{self._path}: its {what} cannot be written", "see whether the disk is full")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a recording says about itself."""
+
+    configuration: Configuration
+    calibration: bytes
+    length_us: int
+
+
+class MkvReader:
+    """Reads captures from a file.
+
+    Attributes:
+        recorded: what it says about itself.
+
+    Raises:
+        DeviceFault: there is no such file, it is no recording of an Azure Kinect, is cut off, holds no calibration, or
+            holds not what is needed: JPEG colour and depth in modes that this driver knows.
+    """
+
+    def __init__(self, sdk: Sdk, path: Path) -> None:
+        self._sdk, self._path = sdk, path
+        self._handle: Handle | None = None
+        self._read = 0
+        _check_matroska(path)
+        handle = Handle()
+        if sdk.record.k4a_playback_open(str(path).encode(), ctypes.byref(handle)) != SUCCEEDED:
+            raise DeviceFault(
+                f"{path}: the Kinect SDK cannot read it; it is cut off, or of another camera", RECORD_AGAIN
+            )
+        self._handle = handle
+        try:
+            self.recorded = self._read_header()
+        except BaseException:
+            self.close()
+            raise
+
+    def next_capture(self) -> Capture | None:
+        """The next capture; None at the end. Raises ``DeviceFault`` where the file is damaged."""
+        handle = Handle()
+        result = self._sdk.record.k4a_playback_get_next_capture(self._handle, ctypes.byref(handle))
+        if result == END_OF_FILE:
+            return None
+        if result != SUCCEEDED:
+            raise DeviceFault(f"{self._path}: is damaged after {self._read} captures", RECORD_AGAIN)
+        self._read += 1
+        return self._sdk.take_capture(handle)
+
+    def next_imu(self) -> ImuSample | None:
+        """The next inertial sample; None at the end, or where none were recorded. Raises ``DeviceFault``."""
+        if not self.recorded.configuration.imu:
+            return None
+        raw = types.ImuSample()
+        result = self._sdk.record.k4a_playback_get_next_imu_sample(self._handle, ctypes.byref(raw))
+        if result == END_OF_FILE:
+            return None
+        self._sdk.check(result, f"{self._path}: its IMU track is damaged", RECORD_AGAIN)
+        return imu_sample(raw)
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._handle is not None:
+            self._sdk.record.k4a_playback_close(self._handle)
+            self._handle = None
+
+    def _read_header(self) -> Recorded:
+        record, path = self._sdk.record, self._path
+        raw = types.RecordConfiguration()
+        result = record.k4a_playback_get_record_configuration(self._handle, ctypes.byref(raw))
+        self._sdk.check(result, f"{path}: does not say what it was recorded with", RECORD_AGAIN)
+        color, depth = modes.color_name(raw.color_resolution), modes.depth_name(raw.depth_mode)
+        if not (raw.color_track_enabled and raw.depth_track_enabled) or color is None or depth is None:
+            raise DeviceFault(f"{path}: holds not both colour and depth", "record both")
+        if raw.color_format != ImageFormat.COLOR_MJPG:
+            raise DeviceFault(f"{path}: its colour is no JPEG", "record in the SDK's default format, MJPG")
+        rates = {number: rate_hz for rate_hz, number in modes.FPS.items()}
+        configuration = Configuration(color, depth, rates[raw.camera_fps], bool(raw.imu_track_enabled))
+        calibration = self._sdk.read_bytes(
+            record.k4a_playback_get_raw_calibration,
+            self._handle,
+            what=f"{path}: holds no calibration",
+            remedy="record it from the device itself: nothing else knows this unit's lenses",
+        )
+        return Recorded(configuration, calibration, record.k4a_playback_get_recording_length_usec(self._handle))
+
+
+def _check_matroska(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(MATROSKA))
+    except OSError as error:
+        raise DeviceFault(f"{path}: cannot be read: {error.strerror}", "name a recording that exists") from error
+    if start != MATROSKA:
+        raise DeviceFault(
+            f"{path}: is no Matroska file", "name a recording made with the Kinect SDK, for instance k4arecorder"
+        )

@@ -1,0 +1,294 @@
+"""Where captures come from: a device, or a recording."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from drivers.azure_kinect.calibration import FactoryCalibration
+from drivers.azure_kinect.device import Configuration, KinectDevice
+from drivers.azure_kinect.k4a import Capture, Image, ImuSample, Sdk
+from drivers.azure_kinect.k4a_types import ColorControl
+from drivers.azure_kinect.mkv import MkvReader
+from robot_runtime.clock import Clock, SystemClock, ns_to_seconds, seconds_to_ns
+from robot_runtime.clock_sync import ClockSync
+from robot_runtime.errors import DeviceFault, StaleData
+
+US, NS_PER_US = 1_000_000, 1000
+DECODING_LIMIT_S = 30.0
+"""Of one picture; it takes 12 ms at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stamped:
+    """A capture, and when its pictures were exposed on the robot's clock, in the middle; 0 for one that is missing."""
+
+    capture: Capture
+    color_ns: int
+    depth_ns: int
+
+    @property
+    def paired(self) -> bool:
+        """Whether both pictures are there."""
+        return self.capture.color is not None and self.capture.depth is not None
+
+
+class CaptureStream(ABC):
+    """Captures, one after the other.
+
+    Attributes:
+        imu: inertial samples that came with the last captures; whoever calls :meth:`next` takes them out.
+    """
+
+    def __init__(self) -> None:
+        self.imu: deque[ImuSample] = deque()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The device or file, for messages."""
+
+    @property
+    @abstractmethod
+    def configuration(self) -> Configuration:
+        """What it delivers; as asked for until it is open."""
+
+    @abstractmethod
+    def open(self) -> FactoryCalibration:
+        """Begin; what the factory measured of the device. Raises ``DeviceFault``, and nothing stays open."""
+
+    @abstractmethod
+    def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
+        """The oldest capture not yet seen, or the next one; None if none came in time.
+
+        Args:
+            after_ns: nobody wants what was exposed before.
+
+        Raises:
+            StaleData: there will be no more. DeviceFault: the device is gone, or the file damaged.
+        """
+
+    @abstractmethod
+    def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
+        """The colour picture of the last capture, uint8 (H, W, 3), red first. Raises ``DeviceFault``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End; may be called twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """Colour controls that the device is given; None leaves one to the device itself.
+
+    Attributes:
+        warm_up: captures that are left out at the start, while exposure and white balance find their level.
+        latency_s: from the middle of an exposure to its arrival at the host, at least.
+    """
+
+    exposure_us: int | None
+    white_balance_k: int | None
+    warm_up: int
+    latency_s: float
+
+
+class LiveStream(CaptureStream):
+    """A device's captures, as they come.
+
+    Args:
+        open_device: opens it; raises ``DeviceFault``.
+    """
+
+    def __init__(
+        self,
+        sdk: Sdk,
+        clock: Clock,
+        configuration: Configuration,
+        controls: Controls,
+        open_device: Callable[[], KinectDevice],
+    ) -> None:
+        super().__init__()
+        self._sdk, self._clock, self._open_device = sdk, clock, open_device
+        self._configuration, self._controls = configuration, controls
+        self._device: KinectDevice | None = None
+        self._sync = ClockSync(controls.latency_s)
+
+    @property
+    def name(self) -> str:
+        return "Azure Kinect" if self._device is None else f"Azure Kinect {self._device.serial}"
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration
+
+    @property
+    def drift_ppm(self) -> float:
+        """How much slower than the robot's the device's clock goes, as far as is known yet."""
+        return self._sync.drift_ppm
+
+    def open(self) -> FactoryCalibration:
+        self._sync = ClockSync(self._controls.latency_s)
+        device = self._device = self._open_device()
+        try:
+            calibration = FactoryCalibration(self._sdk, device.raw_calibration, f"{self.name}: factory calibration")
+            device.set_control(ColorControl.EXPOSURE_TIME_ABSOLUTE, self._controls.exposure_us)
+            device.set_control(ColorControl.WHITEBALANCE, self._controls.white_balance_k)
+            device.start(self._configuration)
+            for _ in range(self._controls.warm_up):
+                self.next(0, STARTING_S)
+        except BaseException:
+            self.close()
+            raise
+        return calibration
+
+    def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
+        device = self._device
+        assert device is not None, "next() of a stream that is not open"
+        capture = device.next_capture(timeout_s)
+        while self._configuration.imu and (sample := device.next_imu()) is not None:
+            self.imu.append(sample)
+        if capture is None:
+            return None
+        # Depth is what both the device's exposure and its transport are timed by.
+        image = capture.depth or capture.color
+        if image is not None:
+            self._sync.add(image.device_us * NS_PER_US, self._arrived_ns(image))
+        return Stamped(capture, *(self._clock_ns(picture) for picture in (capture.color, capture.depth)))
+
+    def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
+        return decode(stamped.capture, self.name)
+
+    def close(self) -> None:
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+
+    def _clock_ns(self, image: Image | None) -> int:
+        return 0 if image is None else self._sync.to_clock_ns(image.device_us * NS_PER_US)
+
+    def _arrived_ns(self, image: Image) -> int:
+        now_ns = self._clock.now_ns()
+        # The SDK stamps arrivals on the host's monotonic clock, which need not be the robot's.
+        return now_ns - (SystemClock().now_ns() - image.received_ns) if image.received_ns else now_ns
+
+
+STARTING_S = 3.0
+"""Within which the first capture comes; the depth engine is loaded meanwhile."""
+
+
+class RecordedStream(CaptureStream):
+    """A recording's captures; while one is used, the next one's picture is decoded in a thread of its own.
+
+    Args:
+        real_time: captures come at the pace in which they were recorded, from :meth:`open` on; else each time that one
+            is asked for the next comes, as if it had just been exposed.
+    """
+
+    def __init__(self, sdk: Sdk, clock: Clock, path: Path, real_time: bool) -> None:
+        super().__init__()
+        self._sdk, self._clock, self._path, self._real_time = sdk, clock, path, real_time
+        self._reader: MkvReader | None = None
+        self._decoder: ThreadPoolExecutor | None = None
+        self._ahead: Future[tuple[Capture, NDArray[np.uint8] | None] | None] | None = None
+        self._color: NDArray[np.uint8] | None = None
+        self._configuration = Configuration("720p", "nfov", 30, imu=False)
+        self._begun_ns = self._begun_us = 0
+        self._sample: ImuSample | None = None
+
+    @property
+    def name(self) -> str:
+        return f"Azure Kinect recording {self._path}"
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration
+
+    def open(self) -> FactoryCalibration:
+        reader = self._reader = MkvReader(self._sdk, self._path)
+        try:
+            self._configuration = reader.recorded.configuration
+            calibration = FactoryCalibration(self._sdk, reader.recorded.calibration, f"{self._path}: its calibration")
+        except BaseException:
+            self.close()
+            raise
+        self._sample = reader.next_imu()
+        self._decoder = ThreadPoolExecutor(1, thread_name_prefix="kinect decoder")
+        self._ahead = self._decoder.submit(self._read, reader)
+        self._begun_ns, self._begun_us = self._clock.now_ns(), 0
+        return calibration
+
+    def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
+        reader, decoder, ahead = self._reader, self._decoder, self._ahead
+        assert reader is not None, "next() of a stream that is not open"
+        assert decoder is not None
+        assert ahead is not None
+        found = ahead.result(DECODING_LIMIT_S)
+        if found is None:
+            raise StaleData(f"{self.name}: has ended", "record for longer, or run fewer steps")
+        capture, color = found
+        stamped = self._stamp(capture, after_ns)
+        if self._real_time:
+            deadline_ns = self._clock.now_ns() + seconds_to_ns(timeout_s)
+            exposed_ns = max(stamped.color_ns, stamped.depth_ns)
+            self._clock.sleep_until(min(exposed_ns, deadline_ns))
+            if exposed_ns > deadline_ns:
+                return None
+        self._color = color
+        self._ahead = decoder.submit(self._read, reader)
+        return stamped
+
+    def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
+        assert self._color is not None, "the capture has no colour"
+        return self._color
+
+    def close(self) -> None:
+        if self._decoder is not None:
+            self._decoder.shutdown(wait=True)
+            self._decoder = self._ahead = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _stamp(self, capture: Capture, after_ns: int) -> Stamped:
+        color_us, depth_us = (0 if image is None else image.device_us for image in (capture.color, capture.depth))
+        if self._begun_us == 0:
+            self._begun_us = min(stamp for stamp in (color_us, depth_us) if stamp)
+        if self._real_time:
+            begun_ns, begun_us = self._begun_ns, self._begun_us
+        else:
+            begun_ns, begun_us = max(after_ns, self._clock.now_ns()), min(us for us in (color_us, depth_us) if us)
+        stamps = (0 if us == 0 else begun_ns + (us - begun_us) * NS_PER_US for us in (color_us, depth_us))
+        return Stamped(capture, *stamps)
+
+    def _read(self, reader: MkvReader) -> tuple[Capture, NDArray[np.uint8] | None] | None:
+        """In the decoder's thread, which alone uses the file."""
+        capture = reader.next_capture()
+        while capture is not None and capture.color is None and capture.depth is None:
+            capture = reader.next_capture()
+        if capture is None:
+            return None
+        until_us = max(0 if image is None else image.device_us for image in (capture.color, capture.depth))
+        while self._sample is not None and self._sample.acceleration_us <= until_us:
+            self.imu.append(self._sample)
+            self._sample = reader.next_imu()
+        return capture, None if capture.color is None else decode(capture, self.name)
+
+
+def decode(capture: Capture, where: str) -> NDArray[np.uint8]:
+    """The colour picture of a capture, uint8 (H, W, 3), red first. Raises ``DeviceFault`` for a damaged one."""
+    assert capture.color is not None
+    picture = cv2.imdecode(capture.color.data, cv2.IMREAD_COLOR_RGB)
+    if picture is None or picture.shape[1::-1] != capture.size:
+        at_s = ns_to_seconds(capture.color.device_us * NS_PER_US)
+        raise DeviceFault(
+            f"{where}: the colour picture at {at_s:.3f} s is damaged", "look at the USB cable, or the file"
+        )
+    return np.asarray(picture, np.uint8)

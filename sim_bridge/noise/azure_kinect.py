@@ -1,0 +1,186 @@
+"""An Azure Kinect's time-of-flight depth.
+
+=================  =================================================================================================
+range bias         constant, proportional, and periodic ("wiggling", four periods per half wavelength of the highest
+                   modulation, 320 MHz: Bamji et al., ISSCC 2018); data sheet: below 11 mm + 0.1 % of the distance
+axial noise        grows with the square of the distance and with the angle of incidence, as less light comes back;
+                   data sheet: at most 17 mm; 1 to 4 mm measured between 1 and 3.5 m (Tölgyessy et al., Sensors 2021,
+                   21(2):413; Kurillo et al., Sensors 2022, 22(7):2469)
+lateral noise      a pixel sees where a neighbour looks (Nguyen, Izadi and Lovell, 3DIMPVT 2012, for its predecessor)
+flying pixels      on an edge the returns of both surfaces mix, weighted by the light that each sends; most such pixels
+                   are found by the device and left out (Tölgyessy et al., section 3.6)
+multipath          in corners light comes back by way of another surface and makes them rounder: one diffuse bounce of
+                   every surface in view (Jiménez et al., "Modeling and correction of multipath interference in time of
+                   flight cameras", Image and Vision Computing 2014)
+mask               the illuminator of the narrow modes fills a hexagon, as on the published recording of a real unit
+                   (pyk4a's test asset); the wide modes fill a circle of 120 degrees
+=================  =================================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from robot_runtime import config
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.simulation import DepthNoise
+from sim_bridge.noise.surface import Floats, jumps, normals, range_factor, rays_of
+from sim_bridge.options import NonNegative, Positive
+
+WIGGLE_M = 299_792_458 / 320e6 / 2 / 4
+HEXAGON = ((-0.03, 0.52), (0.23, 0.0), (0.78, 0.0), (1.07, 0.52), (0.81, 1.0), (0.23, 1.0))
+"""Corners as fractions of width and height."""
+
+JUMP = 0.04
+"""Share of the depth by which neighbours on different surfaces are apart."""
+
+COARSE = 8
+"""Multipath changes slowly over the image: it is computed at an eighth of its size."""
+
+RINGS = ((1, 8), (2, 8), (4, 8), (8, 12), (16, 12))
+"""Radii in coarse pixels, and directions per ring, from which light may come by one bounce."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+@dataclass(frozen=True)
+class AzureKinectOptions:
+    """Its options, with the model's name.
+
+    Attributes:
+        bias_m, bias_share, wiggle_m: of the range: constant, per metre, and the amplitude of the periodic part.
+        axial_m: standard deviation very near; axial_growth: of the part that grows, per square metre.
+        lateral_px: standard deviation.
+        flying, edge_holes: of the pixels on an edge, the shares that fly, and that are left out.
+        multipath: how much light surfaces throw back at each other; 0 for none.
+        reflectivity: of everything, in the infrared.
+        max_signal_m: how far a white surface seen at a right angle may be to be measured still.
+        mask: ``auto`` is a hexagon where the image is not square.
+    """
+
+    model: Literal["azure_kinect"] = "azure_kinect"
+    bias_m: float = 0.002
+    bias_share: float = 0.0005
+    wiggle_m: NonNegative = 0.001
+    axial_m: NonNegative = 0.0007
+    axial_growth: NonNegative = 0.00015
+    lateral_px: NonNegative = 0.3
+    flying: Share = 0.3
+    edge_holes: Share = 0.4
+    multipath: Share = 0.5
+    reflectivity: Annotated[float, Field(gt=0, le=1)] = 0.5
+    max_signal_m: Positive = 10.0
+    mask: Literal["auto", "hexagon", "none"] = "auto"
+
+    __pydantic_config__ = config.STRICT
+
+
+class AzureKinectNoise(DepthNoise):
+    """See the module's docstring."""
+
+    def __init__(self, options: AzureKinectOptions) -> None:
+        self._options = options
+
+    def measure(self, depth_m: Floats, lens: Lens, random: np.random.Generator) -> Floats:
+        options, factor = self._options, range_factor(lens)
+        depth = shifted(depth_m, options.lateral_px, random) if options.lateral_px else depth_m.copy()
+        attenuation, excess_m = self._light(depth_m, lens)
+        range_m = depth * factor
+        wiggle = np.sin(range_m * np.float32(2 * math.pi / WIGGLE_M)) * np.float32(options.wiggle_m)
+        error = wiggle + range_m * np.float32(options.bias_share) + np.float32(options.bias_m) + excess_m
+        axial = np.hypot(np.float32(options.axial_m), np.float32(options.axial_growth) * attenuation)
+        error += axial * random.standard_normal(depth.shape, np.float32)
+        measured = np.where(depth > 0, depth + error / factor, 0).astype(np.float32)
+        self._mix_edges(depth_m, measured, random)
+        measured[attenuation > options.max_signal_m**2] = 0
+        if options.mask == "hexagon" or (options.mask == "auto" and lens.width != lens.height):
+            measured[~hexagon(lens.width, lens.height)] = 0
+        return measured
+
+    def _light(self, depth_m: Floats, lens: Lens) -> tuple[Floats, Floats]:
+        """Per pixel r² / (reflectivity cos incidence), m², and how much longer the mean path is for multipath, m."""
+        size = (max(1, lens.width // COARSE), max(1, lens.height // COARSE))
+        coarse = cv2.resize(depth_m, size, interpolation=cv2.INTER_NEAREST)
+        rays = cv2.resize(rays_of(lens), size, interpolation=cv2.INTER_NEAREST)
+        points = np.asarray(rays * coarse[..., None], np.float32)
+        normal = normals(points)
+        range_m = np.linalg.norm(points, axis=-1)
+        cosine = -np.einsum("hwc,hwc->hw", normal, points) / np.maximum(range_m, 1e-6)
+        cosine = np.clip(cosine, 0.1, 1)
+        attenuation = range_m**2 / (self._options.reflectivity * cosine)
+        excess = np.zeros_like(range_m)
+        if self._options.multipath:
+            bounced = _one_bounce(points, normal, range_m, cosine, lens)
+            excess = bounced * self._options.multipath * self._options.reflectivity
+        full = (lens.width, lens.height)
+        return (
+            np.asarray(cv2.resize(attenuation.astype(np.float32), full, interpolation=cv2.INTER_LINEAR), np.float32),
+            np.asarray(cv2.resize(excess.astype(np.float32), full, interpolation=cv2.INTER_LINEAR), np.float32),
+        )
+
+    def _mix_edges(self, depth_m: Floats, measured: Floats, random: np.random.Generator) -> None:
+        near, far = jumps(depth_m, JUMP)
+        rows, columns = np.nonzero(near)
+        draw = random.random((2, rows.size), np.float32)
+        # The nearer surface sends more light: weights go with the inverse square of the distance.
+        front, back = near[rows, columns], far[rows, columns]
+        weight = draw[1] / (draw[1] + (1 - draw[1]) * (front / back) ** 2)
+        mixed = weight * front + (1 - weight) * back
+        flies = draw[0] < self._options.flying
+        measured[rows[flies], columns[flies]] = mixed[flies]
+        lost = draw[0] > 1 - self._options.edge_holes
+        measured[rows[lost], columns[lost]] = 0
+
+
+def shifted(depth_m: Floats, std_px: float, random: np.random.Generator) -> Floats:
+    """Every pixel shows what one near it sees: its position is off by a normal error, rounded to whole pixels."""
+    height, width = depth_m.shape
+    offsets = np.rint(random.standard_normal((2, height, width), np.float32) * np.float32(std_px)).astype(np.int32)
+    index = np.arange(height * width, dtype=np.int32).reshape(height, width) + offsets[0] * width + offsets[1]
+    return np.asarray(depth_m.ravel()[np.clip(index, 0, height * width - 1)])
+
+
+@lru_cache(maxsize=4)
+def hexagon(width: int, height: int) -> NDArray[np.bool_]:
+    """bool (H, W) of the pixels that the illuminator fills."""
+    mask = np.zeros((height, width), np.uint8)
+    corners = np.array([(x * width - 0.5, y * height - 0.5) for x, y in HEXAGON])
+    cv2.fillConvexPoly(mask, np.rint(corners).astype(np.int32), 1)
+    return mask.astype(np.bool_)
+
+
+def _one_bounce(
+    points: Floats, normal: Floats, range_m: NDArray[np.floating], cosine: NDArray[np.floating], lens: Lens
+) -> NDArray[np.floating]:
+    """How much longer the amplitude-weighted mean range gets by light that came over one other surface, metres, all
+    surfaces being white and diffuse."""
+    height, width = range_m.shape
+    patch_sr = (COARSE / lens.fx) * (COARSE / lens.fy)
+    rows, columns = np.indices((height, width))
+    excess = np.zeros_like(range_m)
+    before = 0.5
+    for radius, directions in RINGS:
+        beyond = radius * 1.5
+        share = math.pi * (beyond**2 - before**2) / directions
+        before = beyond
+        for number in range(directions):
+            angle = 2 * math.pi * (number + 0.5) / directions
+            row, column = rows + round(radius * math.sin(angle)), columns + round(radius * math.cos(angle))
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+            row, column = np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)
+            way = points[row, column] - points
+            distance = np.maximum(np.linalg.norm(way, axis=-1), 0.05)
+            leaves = np.maximum(-np.einsum("hwc,hwc->hw", normal[row, column], way) / distance, 0)
+            arrives = np.maximum(np.einsum("hwc,hwc->hw", normal, way) / distance, 0)
+            light = patch_sr * share * leaves * arrives / (math.pi * distance**2) * range_m**2 / cosine
+            longer = (range_m[row, column] + distance - range_m) / 2
+            excess += np.where(inside & (range_m > 0), np.minimum(light, 0.5) * np.maximum(longer, 0), 0)
+    return excess

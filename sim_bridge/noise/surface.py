@@ -1,0 +1,52 @@
+"""What noise models need to know of the surfaces in a depth image."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.imaging.lens import Lens
+from sim_bridge import lens_view
+
+Floats = NDArray[np.float32]
+
+
+@lru_cache(maxsize=8)
+def rays_of(lens: Lens) -> Floats:
+    """float32 (H, W, 3) with z = 1; 0 beyond the lens's edge."""
+    return np.nan_to_num(lens_view.rays_of(lens)).astype(np.float32)
+
+
+@lru_cache(maxsize=8)
+def range_factor(lens: Lens) -> Floats:
+    """float32 (H, W): distance from the lens over depth along its axis."""
+    return np.asarray(np.linalg.norm(rays_of(lens), axis=-1), np.float32)
+
+
+def normals(points: Floats) -> Floats:
+    """float32 (H, W, 3), unit normals towards the camera, by differences to the neighbours; 0 where there are none."""
+    along, across = np.gradient(points, axis=1), np.gradient(points, axis=0)
+    normal = np.cross(across, along)
+    length = np.linalg.norm(normal, axis=-1, keepdims=True)
+    np.divide(normal, length, out=normal, where=length > 0)
+    facing = np.einsum("hwc,hwc->hw", normal, points)
+    normal *= np.where(facing > 0, -1, 1)[..., None]
+    return np.asarray(normal, np.float32)
+
+
+def jumps(depth_m: Floats, share: float) -> tuple[Floats, Floats]:
+    """The nearest and the farthest depth around each pixel, in 3x3, where they are a ``share`` of its depth apart.
+
+    Returns:
+        float32 (H, W) each, both 0 where the surface goes on.
+    """
+    kernel = np.ones((3, 3), np.uint8)
+    near, far = cv2.erode(depth_m, kernel), cv2.dilate(depth_m, kernel)
+    apart = (far - near > share * depth_m) & (near > 0)
+    # A slanted surface changes evenly: its middle lies half way.
+    even = np.abs(near + far - 2 * depth_m) < 0.2 * (far - near)
+    apart &= ~even
+    return np.where(apart, near, 0).astype(np.float32), np.where(apart, far, 0).astype(np.float32)
