@@ -15,6 +15,7 @@ from robot_runtime.cli import (
     compare,
     episodes,
     info,
+    place,
     policy,
     questions,
     recover,
@@ -28,6 +29,7 @@ from robot_runtime.cli import (
 from robot_runtime.cli.console import error_console
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.imaging import bench as camera_bench
+from robot_runtime.localization import bench as localization_bench
 from robot_runtime.scoring import bench as score_bench
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
@@ -77,6 +79,7 @@ def build_app() -> TyperGroup:
     app.callback()(_global_options)
     for module in (
         run,
+        place,
         serve,
         score,
         compare,
@@ -91,6 +94,7 @@ def build_app() -> TyperGroup:
         policy_bench,
         score_bench,
         camera_bench,
+        localization_bench,
     ):
         module.register(groups)
     for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
