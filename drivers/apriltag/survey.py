@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import least_squares
-from scipy.sparse import lil_matrix
+from scipy.sparse import coo_matrix, csr_matrix, diags, lil_matrix
+from scipy.sparse.linalg import spsolve
 from scipy.spatial.transform import Rotation
 
 from drivers.apriltag.pose import CameraOnRobot, Sighting, Stance, Vector, camera_from_tag, solve
@@ -36,6 +36,12 @@ HELD_OUT_EVERY = 5
 WORST_PX = 1.0
 """Root mean square of a tag's corners beyond which something is wrong with it."""
 FEWEST_LOOKS = 3
+
+MAX_STEPS = 60
+MAX_DAMPING = 1e8
+CONVERGED = 1e-6
+STEP = 1e-6
+"""Metres and radians, for differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +108,41 @@ def survey(looks: Sequence[Look], sizes_m: Mapping[int, float], surveyed: Mappin
             "drive through the rooms again, slowly, 1 to 3 m from the walls, and give all logs",
         )
     problem = _Problem(used, sizes_m, surveyed, stance)
-    solved = least_squares(
-        problem.residuals,
-        np.zeros(problem.unknowns),
-        jac_sparsity=problem.sparsity(),
-        loss="soft_l1",
-        f_scale=OUTLIER_SD,
-        x_scale="jac",
-        method="trf",
-        max_nfev=100,
-    )
-    if not solved.success:
-        raise CalibrationFailed(
-            f"the survey came to no end in {solved.nfev} steps", "check the logged poses and the tags' sizes"
-        )
-    tags, bases = problem.result(solved.x)
-    _, rms_px = problem.corner_errors(solved.x)
+    x = _minimised(problem)
+    tags, bases = problem.result(x)
+    _, rms_px = problem.corner_errors(x)
     return Survey(tags, rms_px, _verified(held_out, tags, stance), len(used), len(held_out), _way_ratio(used, bases))
+
+
+def _minimised(problem: _Problem) -> Vector:
+    """The unknowns that explain everything best: Levenberg and Marquardt's method, reweighted so that outliers count by
+    their size alone. Raises ``CalibrationFailed`` if it comes to no end."""
+    x, damping = np.zeros(problem.unknowns), 1e-4
+    residuals = problem.residuals(x)
+    for _ in range(MAX_STEPS):
+        weights = 1 / np.sqrt(1 + np.square(residuals / OUTLIER_SD))
+        slopes = problem.slopes(x, residuals)
+        weighted = slopes.multiply(weights[:, None]).tocsr()
+        normal, downhill = (slopes.T @ weighted).tocsc(), -(weighted.T @ residuals)
+        while damping < MAX_DAMPING:
+            step = spsolve(normal + damping * diags(normal.diagonal()), downhill)
+            tried = problem.residuals(x + step)
+            if _cost(tried) <= _cost(residuals):
+                break
+            damping *= 10
+        else:
+            return x  # nothing is better anywhere near
+        gained = 1 - _cost(tried) / _cost(residuals)
+        x, residuals, damping = x + step, tried, damping / 10
+        if gained < CONVERGED:
+            return x
+    raise CalibrationFailed(
+        f"the survey came to no end in {MAX_STEPS} steps", "check the logged poses and the tags' sizes"
+    )
+
+
+def _cost(residuals: Vector) -> float:
+    return float((np.sqrt(1 + np.square(residuals / OUTLIER_SD)) - 1).sum())
 
 
 class _Problem:
@@ -153,6 +177,10 @@ class _Problem:
         self._corners = unit_corners() * self._sizes[self._tag_of, None, None]
         steps = [i for i in range(1, len(looks)) if looks[i].run == looks[i - 1].run]
         self._steps = [i for i in steps if looks[i].odom is not None and looks[i - 1].odom is not None]
+        axis = np.arange(6)
+        tag_groups, base_groups = [axis] * len(self._ids), [6 + 6 * (i % 2) + axis for i in range(len(looks))]
+        self._groups = np.concatenate([*tag_groups, *base_groups])
+        self._pattern = self._sparsity()
 
     @property
     def unknowns(self) -> int:
@@ -171,9 +199,20 @@ class _Problem:
         parts += self._tied(tags, bases)
         return np.concatenate(parts)
 
-    def sparsity(self) -> lil_matrix:
+    def slopes(self, x: Vector, residuals: Vector) -> csr_matrix:
+        """How the residuals at ``x`` change with each unknown, by differences: those of all tags at once, then those of
+        every other base, because no residual depends on two unknowns that are changed together."""
+        changes = []
+        for group in range(18):
+            moved = x + STEP * (self._groups == group)
+            changes.append((self.residuals(moved) - residuals) / STEP)
+        rows, columns = self._pattern.row, self._pattern.col
+        values = np.stack(changes)[self._groups[columns], rows]
+        return csr_matrix((values, (rows, columns)), shape=self._pattern.shape)
+
+    def _sparsity(self) -> coo_matrix:
         """Which residual depends on which unknown."""
-        first_base, n_pairs, n_looks = 6 * len(self._ids), len(self._look_of), len(self._looks)
+        first_base, n_looks = 6 * len(self._ids), len(self._looks)
         blocks: list[tuple[int, list[int]]] = []
         for tag, look in zip(self._tag_of.tolist(), self._look_of.tolist(), strict=True):
             blocks.append((8, [6 * tag, first_base + 6 * look]))
@@ -189,8 +228,7 @@ class _Problem:
             for column in columns:
                 matrix[row : row + rows, column : column + 6] = 1
             row += rows
-        assert n_pairs == len(self._rays)
-        return matrix
+        return matrix.tocoo()
 
     def corner_errors(self, x: Vector) -> tuple[list[float], float]:
         """Root mean squares in pixels: per tag, and of all."""
