@@ -151,8 +151,9 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
 
 def _resected(lens: Lens, points: Array, pixels: Array) -> Array:
     """The optical frame that sees points at pixels, in the points' frame, float64 (4, 4)."""
-    _, turn, shift = cv2.solvePnP(points, lens.rays(pixels)[:, :2], np.eye(3), None, flags=cv2.SOLVEPNP_SQPNP)
-    turn, shift = cv2.solvePnPRefineLM(points, lens.rays(pixels)[:, :2], np.eye(3), None, turn, shift)
+    rays = np.ascontiguousarray(lens.rays(pixels)[:, :2])
+    _, turn, shift = cv2.solvePnP(points, rays, np.eye(3), None, flags=cv2.SOLVEPNP_SQPNP)
+    turn, shift = cv2.solvePnPRefineLM(points, rays, np.eye(3), None, turn, shift)
     pose = np.eye(4)
     pose[:3, :3] = cv2.Rodrigues(turn)[0].T
     pose[:3, 3] = -pose[:3, :3] @ shift.ravel()

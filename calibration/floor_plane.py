@@ -1,6 +1,7 @@
 """A camera's mount from the floor in its depth images alone: height, pitch and roll over the tilt range.
 
-Nothing has to be laid out. What the floor does not say (lateral and forward offset, yaw) stays as described. The floor
+Nothing has to be laid out. What the floor does not say, the lateral offset and where the tilt axis is ahead, stays as
+described; a yaw on the tilt link shows, because it becomes a roll when the camera looks down. The floor
 is the plane that most points lie on, near where the description has it (RANSAC, Fischler and Bolles 1981), refined by
 least squares on its own points. A depth sensor that is 1 % off is 1 % off in height: see ``calibrate depth``.
 """
@@ -36,8 +37,11 @@ POINTS = 6000
 FARTHEST_M = 4.0
 
 HYPOTHESES = 300
-NEAR_M = 0.02
-"""A point on a hypothetical floor is at most so far from it, per metre of its distance, and this besides."""
+NEAR_M = 0.03
+"""What is farther from a floor does not lie on it, however noisy the sensor."""
+
+NOISES, CLOSEST_M, REFINEMENTS = 3.0, 0.002, 8
+"""What is farther away than so many times the typical distance, but more than this, is left out of the next fit."""
 
 LEAST_SHARE = 0.08
 """Of an image's points; a floor that fills less is a table or a threshold."""
@@ -49,8 +53,8 @@ FEWEST_VIEWS = 5
 LEAST_SPAN_RAD = math.radians(20)
 
 _OPTICAL = rotation_rpy(*OPTICAL_RPY_RAD)
-_FREE = (1, 2, 4, 5, 6)
-"""Of the mount's numbers: height of the tilt axis, forward and upward offset from it, roll, pitch."""
+_FREE = (1, 2, 4, 5, 6, 7)
+"""Of the mount's numbers: height of the tilt axis, forward and upward offset from it, roll, pitch, yaw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +77,12 @@ class Floor:
 
     Attributes:
         up: float64 (3,), its unit normal towards the camera. height_m: of the optical centre above it.
-        rms_m: of its points. share: of all points that lie on it.
+        typical_m: median distance of its points. share: of all points that lie on it.
     """
 
     up: Array
     height_m: float
-    rms_m: float
+    typical_m: float
     share: float
 
 
@@ -128,9 +132,9 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
         residuals = {
             "height_mm": 1000 * float(np.sqrt(np.mean(heights_m**2))),
             "rotation_deg": math.degrees(float(np.sqrt(np.mean(angles_rad**2)))),
-            "plane_mm": 1000 * float(np.median([floor.rms_m for floor in floors])),
+            "plane_mm": 1000 * float(np.median([floor.typical_m for floor in floors])),
         }
-        method = f"floor plane in depth, {len(captures)} tilts; lateral and forward offset and yaw as described"
+        method = f"floor plane in depth, {len(captures)} tilts; lateral offset as described"
         return Fit(mount, config.unparse(mount), captures[0].serial, method, residuals)
 
     def verify(self, solution: CameraMount, held_out: Sequence[DepthView]) -> dict[str, float]:
@@ -171,7 +175,7 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
     random = np.random.default_rng(0)
     # Of what is not far above or below the expected floor: walls and tables would only cost hypotheses.
     candidates = points[np.abs(points @ up + height_m) < 2 * NOMINAL_M + np.linalg.norm(points, axis=1) * NOMINAL_RAD]
-    best, best_count = None, 0
+    best, best_score = None, 0.0
     if len(candidates) >= 3:
         corners = candidates[random.integers(0, len(candidates), (HYPOTHESES, 3))]
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -182,30 +186,28 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
         heights = -np.einsum("ij,ij->i", normals, corners[usable, 0])
         likely = (normals @ up > math.cos(2 * NOMINAL_RAD)) & (np.abs(heights - height_m) < 4 * NOMINAL_M)
         for normal, height in zip(normals[likely], heights[likely], strict=True):
-            count = int(_on(candidates, normal, float(height)).sum())
-            if count > best_count:
-                best, best_count = (normal, float(height)), count
-    if best is None or best_count < LEAST_SHARE * len(points):
+            score = float(np.maximum(1 - ((candidates @ normal + height) / NEAR_M) ** 2, 0).sum())
+            if score > best_score:
+                best, best_score = (normal, float(height)), score
+    if best is None or best_score < LEAST_SHARE * len(points):
         raise CalibrationFailed(
             f"no floor in the depth image at tilt {math.degrees(view.tilt_rad):+.0f}°: looked for it "
             f"{height_m:.2f} m below the camera",
             "put the robot on free, level, matt floor, and say with --mount what the camera's place should be",
         )
     normal, height = best
-    for _ in range(3):
-        on_floor = candidates[_on(candidates, normal, height)]
-        # Least squares on depth itself, which is what the sensor measures: 1 / z is linear in the ray.
-        rays = on_floor / on_floor[:, 2:]
-        weighted = rays * on_floor[:, 2:]
-        plane, *_ = np.linalg.lstsq(weighted, -np.ones(len(weighted)), rcond=None)
+    off = candidates @ normal + height
+    for _ in range(REFINEMENTS):
+        # Narrower from pass to pass, down to the sensor's noise: a rug, a centimetre high, is no part of the floor.
+        typical_m = float(np.median(np.abs(off[np.abs(off) < NEAR_M])))
+        on_floor = candidates[np.abs(off) < np.clip(NOISES * typical_m, CLOSEST_M, NEAR_M)]
+        # n.p = -h with points scaled by 1 / h: one linear equation per point.
+        plane, *_ = np.linalg.lstsq(on_floor, -np.ones(len(on_floor)), rcond=None)
         length = float(np.linalg.norm(plane))
         normal, height = plane / length, 1 / length
-    off = candidates[_on(candidates, normal, height)] @ normal + height
-    return Floor(normal, height, float(np.sqrt(np.mean(off**2))), len(off) / len(points))
-
-
-def _on(points: Array, normal: Array, height_m: float) -> NDArray[np.bool_]:
-    return np.asarray(np.abs(points @ normal + height_m) < NEAR_M / 2 * (1 + np.linalg.norm(points, axis=1)))
+        off = candidates @ normal + height
+    off = off[np.abs(off) < NEAR_M]
+    return Floor(normal, height, float(np.median(np.abs(off))), len(off) / len(points))
 
 
 def _expected(view: DepthView, mount: CameraMount) -> tuple[Array, float]:
@@ -223,7 +225,7 @@ def _off(view: DepthView, floor: Floor, mount: CameraMount) -> tuple[float, floa
 def _fit(views: Sequence[DepthView], floors: Sequence[Floor], nominal: CameraMount) -> CameraMount:
     start = mount_values(nominal)
     free = list(_FREE)
-    sigma = np.array([NOMINAL_M, NOMINAL_M, NOMINAL_M, NOMINAL_RAD, NOMINAL_RAD])
+    sigma = np.array([*[NOMINAL_M] * 3, *[NOMINAL_RAD] * 3])
 
     def mount(values: Array) -> CameraMount:
         whole = start.copy()

@@ -32,8 +32,8 @@ Array = NDArray[np.float64]
 CORNER_PX = 0.2
 """Standard deviation of a tag's corner."""
 
-ODOMETRY_M, ODOMETRY_RAD = 0.005, math.radians(0.5)
-"""Of the odometry between two stations."""
+ODOMETRY_M, ODOMETRY_RAD, ODOMETRY_SHARE = 0.001, math.radians(0.2), 0.01
+"""Standard deviations of the odometry between two stations, and their growth with the way and the turn."""
 
 NOMINAL_M, NOMINAL_RAD = 0.05, math.radians(10)
 """How far the mount may be from its description; only what the tags do not say is taken from there."""
@@ -107,6 +107,7 @@ def fit_mount(
         loss="soft_l1",
         f_scale=3.0,
         x_scale="jac",
+        ftol=1e-6,
         max_nfev=MOST_EVALUATIONS,
     )
     return problem.unpack(solved.x, np.linalg.pinv(solved.jac.T @ solved.jac)[:_MOUNT, :_MOUNT])
@@ -156,11 +157,12 @@ class _Problem:
         # What has come to lie behind the camera on the way is pushed back in front of it.
         errors = np.nan_to_num(self._lens.project(local) - self._pixels, nan=self._lens.width)
         parts = [errors.ravel() / CORNER_PX]
-        sigma = np.array([ODOMETRY_M, ODOMETRY_M, ODOMETRY_RAD])
         for before, after in zip(self._stations, self._stations[1:], strict=False):
             said = self._odom[after].relative_to(self._odom[before])
             found = stations[after].relative_to(stations[before])
-            parts.append(_planar(found.relative_to(said)) / sigma)
+            along_m = ODOMETRY_M + ODOMETRY_SHARE * math.hypot(said.x_m, said.y_m)
+            turned_rad = ODOMETRY_RAD + ODOMETRY_SHARE * abs(said.yaw_rad)
+            parts.append(_planar(found.relative_to(said)) / (along_m, along_m, turned_rad))
         nominal_sigma = np.array([NOMINAL_M] * 5 + [NOMINAL_RAD] * 3)
         parts.append((values[:_MOUNT] - self._nominal_values) / nominal_sigma)
         return np.concatenate(parts)
