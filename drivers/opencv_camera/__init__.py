@@ -1,0 +1,1 @@
+"""Webcams (USB Video Class) through OpenCV: colour alone."""

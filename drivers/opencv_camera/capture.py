@@ -1,0 +1,155 @@
+"""``cv2.VideoCapture``, opened as asked for or not at all, and the thread that keeps it from falling behind.
+
+A webcam's driver queues a few images; whoever reads only now and then gets old ones. So every image is taken off the
+queue as it comes, and decoded only if somebody waits for one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from drivers.opencv_camera.options import OpenCvOptions
+from robot_runtime.clock import Clock, ns_to_seconds
+from robot_runtime.errors import DeviceFault
+
+PLAUSIBLE_AGE_S = 1.0
+"""A kernel's stamp that is older, or in the future, is not of the host's monotonic clock; then arrival counts."""
+
+FAILURES = 10
+"""Images in succession that could not be taken, after which the device counts as gone."""
+
+JOIN_S = 2.0
+
+log = logging.getLogger(__name__)
+
+OnImage = Callable[[int, Callable[[], NDArray[np.uint8] | None]], None]
+"""Called for every image with its stamp and with what decodes it: BGR uint8 (H, W, 3), or None if that fails."""
+
+
+class Feed(Protocol):
+    """Where images come from."""
+
+    def start(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+        """Begin. Raises ``DeviceFault`` naming the device; then nothing is left open."""
+
+    def stop(self) -> None:
+        """End; may be called twice."""
+
+
+class WebcamFeed:
+    """A device of this computer.
+
+    Args:
+        open_capture: ``cv2.VideoCapture``, or what behaves like it.
+    """
+
+    def __init__(
+        self, options: OpenCvOptions, clock: Clock, open_capture: Callable[..., Any] = cv2.VideoCapture
+    ) -> None:
+        self._options, self._clock, self._open_capture = options, clock, open_capture
+        self._capture: Any = None
+        self._thread: threading.Thread | None = None
+        self._ending = threading.Event()
+
+    def start(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+        capture = self._open_capture(self._options.device, cv2.CAP_V4L2)
+        try:
+            if not capture.isOpened():
+                raise _cannot_open(self._options.device)
+            _set_up(capture, self._options)
+        except BaseException:
+            capture.release()
+            raise
+        self._capture = capture
+        self._ending.clear()
+        self._thread = threading.Thread(target=self._run, args=(on_image, on_gone), name="webcam", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._ending.set()
+        thread.join(JOIN_S)
+        if thread.is_alive():
+            log.warning("webcam %s: does not let go; it ends with the program", self._options.device)
+        else:
+            self._capture.release()
+
+    def _run(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+        capture, failures = self._capture, 0
+        while not self._ending.is_set():
+            if capture.grab():
+                failures = 0
+                on_image(self._stamp_ns(capture), lambda: _decoded(capture))
+                continue
+            failures += 1
+            if failures >= FAILURES:
+                on_gone()
+                return
+            self._ending.wait(0.5 / self._options.rate_hz)
+
+    def _stamp_ns(self, capture: Any) -> int:
+        """When the kernel began to receive the image (V4L2's stamp, monotonic in all of Linux's UVC drivers)."""
+        now_ns, stamped_ns = self._clock.now_ns(), round(capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6)
+        return stamped_ns if 0 <= ns_to_seconds(now_ns - stamped_ns) <= PLAUSIBLE_AGE_S else now_ns
+
+
+def _decoded(capture: Any) -> NDArray[np.uint8] | None:
+    done, image = capture.retrieve()
+    return image if done else None
+
+
+def _set_up(capture: Any, options: OpenCvOptions) -> None:
+    """Ask for the mode and look whether it was given. Raises ``DeviceFault``."""
+    if options.format:
+        capture.set(cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*options.format))
+    capture.set(cv2.CAP_PROP_FRAME_WIDTH, options.width)
+    capture.set(cv2.CAP_PROP_FRAME_HEIGHT, options.height)
+    capture.set(cv2.CAP_PROP_FPS, options.rate_hz)
+    size = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH)), int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
+    if size != (options.width, options.height):
+        raise DeviceFault(
+            f"webcam {options.device}: gives {size[0]}x{size[1]} where {options.width}x{options.height} "
+            f"{options.format} is asked for",
+            "choose a size and format that `v4l2-ctl --list-formats-ext` lists for it",
+        )
+    for name, automatic, option, value in (
+        # V4L2's automatic exposure: 1 is manual, 3 automatic.
+        ("exposure", (cv2.CAP_PROP_AUTO_EXPOSURE, 1.0, 3.0), cv2.CAP_PROP_EXPOSURE, options.exposure),
+        ("white_balance_k", (cv2.CAP_PROP_AUTO_WB, 0.0, 1.0), cv2.CAP_PROP_WB_TEMPERATURE, options.white_balance_k),
+        ("gain", None, cv2.CAP_PROP_GAIN, options.gain),
+    ):
+        if automatic is not None:
+            capture.set(automatic[0], automatic[1] if value is not None else automatic[2])
+        if value is not None and not capture.set(option, value):
+            raise DeviceFault(
+                f"webcam {options.device}: refuses {name} {value:g}", f"leave {name!r} out, or see `v4l2-ctl -l`"
+            )
+
+
+def _cannot_open(device: int | str) -> DeviceFault:
+    path = Path(f"/dev/video{device}" if isinstance(device, int) else device)
+    found = sorted(f"{node} ({_title(node)})" for node in Path("/dev").glob("video*"))
+    if path.exists():
+        return DeviceFault(
+            f"webcam {path}: cannot be opened: in use by another program, or not yours to open",
+            f"end the other program (`fuser {path}` names it), or join the group: `sudo usermod -aG video $USER`",
+        )
+    return DeviceFault(
+        f"webcam {path}: there is no such device; found {', '.join(found) or 'none'}",
+        "plug it in, or set 'device' to one that is there",
+    )
+
+
+def _title(node: Path) -> str:
+    name = Path("/sys/class/video4linux") / node.name / "name"
+    return name.read_text(encoding="utf-8").strip() if name.is_file() else "?"

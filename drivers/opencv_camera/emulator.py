@@ -1,0 +1,37 @@
+"""A webcam on a simulated robot: an ideal lens where the robot's camera is, one image per period."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from drivers.opencv_camera.capture import OnImage
+from drivers.opencv_camera.options import OpenCvOptions
+from robot_runtime.hal import Intrinsics
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.simulation import Simulation, Subscription
+
+
+class EmulatedFeed:
+    """Draws an image only if it is decoded."""
+
+    def __init__(self, simulation: Simulation, options: OpenCvOptions) -> None:
+        self._simulation, self._options = simulation, options
+        self._lens = Lens.of(Intrinsics.from_hfov(options.width, options.height, options.hfov_deg))
+        self._ticks: Subscription | None = None
+
+    def start(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+        """Begin."""
+
+        def decode() -> np.ndarray:
+            rgb = self._simulation.render_color(self._lens, self._simulation.camera_pose())
+            return np.ascontiguousarray(rgb[:, :, ::-1])
+
+        self._ticks = self._simulation.every(self._options.rate_hz, lambda now_ns: on_image(now_ns, decode))
+
+    def stop(self) -> None:
+        """End."""
+        ticks, self._ticks = self._ticks, None
+        if ticks is not None:
+            ticks.close()

@@ -1,0 +1,123 @@
+"""A webcam's images as raw pairs without depth."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from drivers.opencv_camera.capture import Feed
+from drivers.opencv_camera.options import OpenCvOptions
+from robot_runtime.clock import Clock, seconds_to_ns, wait_for
+from robot_runtime.errors import DeviceFault, NotConnected, StaleData
+from robot_runtime.hal import Intrinsics
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.imaging.rig import RgbdCalibration
+from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
+
+POLL_S = 0.002
+
+
+class WebcamSource(RgbdSource):
+    """Colour from a :class:`Feed`; decodes only what somebody waits for."""
+
+    def __init__(self, clock: Clock, options: OpenCvOptions, feed: Feed) -> None:
+        self._clock, self._options, self._feed = clock, options, feed
+        lens = Lens.of(Intrinsics.from_hfov(options.width, options.height, options.hfov_deg))
+        self._rig = RgbdCalibration(lens, lens, np.eye(4), 0.001, str(options.device), "nominal")
+        self._lock = threading.Lock()
+        self._connected = self._gone = False
+        self._wanted_ns: int | None = None
+        self._found: RawRgbd | None = None
+        self._arrived = 0
+
+    @property
+    def name(self) -> str:
+        return f"webcam {self._options.device}"
+
+    @property
+    def calibration(self) -> RgbdCalibration:
+        return self._rig
+
+    @property
+    def color_mode(self) -> SensorMode:
+        return SensorMode("color", f"{self._options.width}x{self._options.height}", self._rig.color, self.rate_hz)
+
+    @property
+    def depth_mode(self) -> SensorMode:
+        return self.color_mode
+
+    @property
+    def modes(self) -> tuple[SensorMode, ...]:
+        return (self.color_mode,)
+
+    @property
+    def has_depth(self) -> bool:
+        return False
+
+    @property
+    def rate_hz(self) -> float:
+        return self._options.rate_hz
+
+    def connect(self) -> None:
+        if self._connected:
+            return
+        self._gone, self._arrived = False, 0
+        self._feed.start(self._on_image, self._on_gone)
+        self._connected = True
+        try:
+            self.read(0, self._options.start_timeout_s)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._connected = False
+        self._feed.stop()
+
+    def read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
+        if not self._connected:
+            raise NotConnected(f"{self.name}: is not connected", "call connect() before using it")
+        with self._lock:
+            self._wanted_ns, self._found = exposed_after_ns, None
+            before = self._arrived
+        raw = wait_for(self._clock, self._probe, timeout_s, POLL_S)
+        with self._lock:
+            self._wanted_ns = None
+        if raw is not None:
+            return raw
+        if self._arrived > before:
+            raise StaleData(
+                f"{self.name}: no image exposed after the instant asked for came within {timeout_s:.2f} s",
+                "wait longer, or lower 'latency_s' if it is more than `robot-runtime calibrate latency` finds",
+            )
+        raise StaleData(f"{self.name}: delivered nothing within {timeout_s:.2f} s", "check its cable and its USB port")
+
+    def _probe(self) -> RawRgbd | None:
+        with self._lock:
+            if self._gone:
+                raise DeviceFault(f"{self.name}: is gone", "plug it in again, and start again")
+            return self._found
+
+    def _on_image(self, stamp_ns: int, decode: Callable[[], NDArray[np.uint8] | None]) -> None:
+        """In the feed's thread."""
+        exposed_ns = stamp_ns - seconds_to_ns(self._options.latency_s)
+        with self._lock:
+            self._arrived += 1
+            wanted = self._wanted_ns is not None and self._found is None and exposed_ns >= self._wanted_ns
+        if not wanted:
+            return
+        image = decode()
+        if image is None or image.shape != (self._options.height, self._options.width, 3):
+            return  # torn on the way: the next one may be whole
+        rgb = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), np.uint8)
+        raw = RawRgbd(exposed_ns, exposed_ns, rgb, np.zeros((0, 0), np.uint16))
+        with self._lock:
+            self._found = raw
+
+    def _on_gone(self) -> None:
+        with self._lock:
+            self._gone = True

@@ -1,0 +1,1 @@
+"""A camera that plays the frames of a log."""
