@@ -21,6 +21,7 @@ from sim_bridge.chassis import Chassis
 from sim_bridge.device import SimDevice
 from sim_bridge.noise.drift import Drift
 from sim_bridge.options import Positive
+from sim_bridge.slip import Slip
 from sim_bridge.world import ZONES, World
 
 MIN_RATE_HZ = 20.0
@@ -46,10 +47,18 @@ class SimBase(SimDevice, Base):
     Args:
         clock: whose steps call :meth:`on_step`.
         odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
+        slip: what happens to the robot besides, unseen by odometry.
     """
 
     def __init__(
-        self, clock: Clock, world: World, options: BaseOptions, odometry: Drift, actuation: Drift, battery: Battery
+        self,
+        clock: Clock,
+        world: World,
+        options: BaseOptions,
+        odometry: Drift,
+        actuation: Drift,
+        battery: Battery,
+        slip: Slip,
     ) -> None:
         super().__init__("base")
         self._clock = clock
@@ -64,7 +73,7 @@ class SimBase(SimDevice, Base):
             rate_hz=options.rate_hz,
         )
         self._guard = Guard(GuardLimits.of(self._info))
-        self._chassis = Chassis(world, odometry, actuation, battery)
+        self._chassis = Chassis(world, odometry, actuation, battery, slip)
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
         self._decided_ns = self._reported_ns = clock.now_ns()
         self._held_back = False

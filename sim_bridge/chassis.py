@@ -16,6 +16,7 @@ from robot_runtime.hal import Velocity, Zone
 from sim_bridge.battery import Battery
 from sim_bridge.noise.drift import Drift
 from sim_bridge.odometry import Odometry
+from sim_bridge.slip import Slip
 from sim_bridge.world import World
 
 CLIFF_SENSORS_M = ((Zone.LEFT, 0.0873, 0.1360), (Zone.CENTER, 0.156, 0.0), (Zone.RIGHT, 0.0873, -0.1360))
@@ -39,16 +40,19 @@ class Chassis:
 
     Args:
         odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
+        slip: what happens to the robot besides, unseen by odometry.
 
     Attributes:
         bumper_bits, cliff_bits, wheel_drop_bits: bits of :class:`Zone`, as of the last :meth:`measure`.
     """
 
-    def __init__(self, world: World, odometry: Drift, actuation: Drift, battery: Battery) -> None:
+    def __init__(self, world: World, odometry: Drift, actuation: Drift, battery: Battery, slip: Slip) -> None:
         self.world = world
         self.battery = battery
         self.bumper_bits = self.cliff_bits = self.wheel_drop_bits = 0
-        self._odometry, self._actuation = Odometry(odometry, world.pose), actuation
+        self._odometry, self._actuation = Odometry(odometry, world.pose, exact=not slip.happens), actuation
+        self._slip = slip
+        self._slipped_m = self._slipped_rad = 0.0
         self._drained_ns = 0
         self._measured_at: SE2 | None = None
         self._looked_from: SE2 | None = None
@@ -62,6 +66,8 @@ class Chassis:
         """The world has placed the robot: odometry starts at zero, and errors are drawn from ``random``."""
         self._odometry.restart(self.world.pose, random)
         self._actuation.restart(random)
+        self._slip.restart(random)
+        self._slipped_m = self._slipped_rad = 0.0
         self._measured_at = self._looked_from = None
 
     def drive(self, wheels: Velocity) -> None:
@@ -71,7 +77,14 @@ class Chassis:
             step_s = self.world.step_s
             forward_m, turn_rad = self._actuation.distort(linear_m_s * step_s, angular_rad_s * step_s)
             linear_m_s, angular_rad_s = forward_m / step_s, turn_rad / step_s
-        self.world.advance(linear_m_s, angular_rad_s)
+        if not self._slip.happens:
+            self.world.advance(linear_m_s, angular_rad_s)
+            return
+        forward_m, left_m, turn_rad = self._slip.step(linear_m_s, angular_rad_s)
+        self._slipped_m += forward_m
+        self._slipped_rad += turn_rad
+        step_s = self.world.step_s
+        self.world.advance(linear_m_s + forward_m / step_s, angular_rad_s + turn_rad / step_s, left_m / step_s)
 
     def measure(self, now_ns: int, driving: bool) -> bool:
         """Read every sensor; whether any level differs from the last time.
@@ -84,7 +97,8 @@ class Chassis:
         before = self.bumper_bits, self.cliff_bits, self.wheel_drop_bits
         if pose != self._measured_at:
             self._measured_at = pose
-            self._odometry.update(pose)
+            self._odometry.update(pose, self._slipped_m, self._slipped_rad)
+            self._slipped_m = self._slipped_rad = 0.0
             if self._has_moved_on(pose):
                 self._looked_from = pose
                 unsupported = self._look_down(pose)

@@ -11,14 +11,18 @@ from sim_bridge.noise.drift import Drift
 
 
 class Odometry:
-    """Adds up small true motions, distorted; without drift it is the true motion itself and adds up nothing.
+    """Adds up small true motions, distorted; without any error it is the true motion itself and adds up nothing.
+
+    Args:
+        exact: whether all motion is seen: wheels that slip turn less or more than the robot moves.
 
     Attributes:
         pose: base_link in ``odom``, which is where the robot was at the last :meth:`restart`.
     """
 
-    def __init__(self, drift: Drift, pose: SE2) -> None:
+    def __init__(self, drift: Drift, pose: SE2, exact: bool = True) -> None:
         self._drift = drift
+        self._exact = exact and drift.exact
         self.restart(pose, np.random.default_rng(0))
 
     def restart(self, pose: SE2, random: np.random.Generator) -> None:
@@ -27,9 +31,9 @@ class Odometry:
         self._start = self._seen = pose
         self.pose = SE2()
 
-    def update(self, pose: SE2) -> None:
-        """The robot is now at ``pose`` in ``map``."""
-        if self._drift.exact:
+    def update(self, pose: SE2, slipped_m: float = 0.0, slipped_rad: float = 0.0) -> None:
+        """The robot is now at ``pose`` in ``map``; so much of the way since the last update no wheel has turned."""
+        if self._exact:
             self.pose = moved_between(self._start, pose)
             return
         moved = moved_between(self._seen, pose)
@@ -37,7 +41,7 @@ class Odometry:
         half_rad = moved.yaw_rad / 2
         # Along the mean heading of this short arc; wheels do not measure sideways.
         forward_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
-        forward_m, turn_rad = self._drift.distort(forward_m, moved.yaw_rad)
+        forward_m, turn_rad = self._drift.distort(forward_m - slipped_m, moved.yaw_rad - slipped_rad)
         heading_rad = self.pose.yaw_rad + turn_rad / 2
         self.pose = SE2(
             self.pose.x_m + forward_m * math.cos(heading_rad),

@@ -24,9 +24,11 @@ from sim_bridge.head import HeadOptions, SimHead
 from sim_bridge.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.manipulator import ManipulatorOptions, SimManipulator
 from sim_bridge.model import Body, SceneModel, build_model
+from sim_bridge.noise.actions import ActionNoiseOptions
 from sim_bridge.noise.drift import Drift, DriftOptions
 from sim_bridge.options import Positive
 from sim_bridge.simulation import SimSimulation
+from sim_bridge.slip import slip_of
 from sim_bridge.tracker import SimTracker
 from sim_bridge.world import World
 
@@ -43,6 +45,7 @@ class SimOptions:
         step_s: length of one physics step; contact is looked for once per step.
         odometry: how odometry departs from the true motion.
         actuation: how the true motion departs from what the wheels are told.
+        action_noise: where actions end beside where they should, unseen by odometry; None for nowhere else.
         localizer: the pose that the policy is given; scores always use the exact one.
         manipulator: for tasks that move objects.
         tags: AprilTags that hang in the room: ``scene`` for ``tags.yaml`` in the scene's folder, or a tag map's path.
@@ -55,6 +58,7 @@ class SimOptions:
     battery: BatteryOptions = field(default_factory=BatteryOptions)
     odometry: DriftOptions = field(default_factory=DriftOptions)
     actuation: DriftOptions = field(default_factory=DriftOptions)
+    action_noise: ActionNoiseOptions | None = None
     head: HeadOptions = field(default_factory=HeadOptions)
     camera: CameraOptions = field(default_factory=CameraOptions)
     localizer: LocalizerOptions = field(default_factory=LocalizerOptions)
@@ -87,7 +91,8 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     world = World(_model(context, context.scene, parsed, where))
     clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
-    base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery))
+    slip = slip_of(parsed.action_noise, world)
+    base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery), slip)
     head = SimHead(clock, parsed.head)
     camera = context.camera
     rgbd = SimCamera(

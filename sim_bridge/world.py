@@ -82,13 +82,18 @@ class World:
         yaw_rad = self._position.item(2)
         return vx_m_s * math.cos(yaw_rad) + vy_m_s * math.sin(yaw_rad), yaw_rad_s
 
-    def advance(self, linear_m_s: float, angular_rad_s: float) -> None:
-        """One physics step with the wheels asked for this velocity; then :attr:`touching` is of its end."""
+    def advance(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float = 0.0) -> None:
+        """One physics step with the robot driven at this velocity; then :attr:`touching` is of its end.
+
+        Args:
+            lateral_m_s: to the left, where wheels slip: none drive there.
+        """
         # The heading in the middle of the step makes an arc exact to second order.
         yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
         control = self._control
-        control[0] = linear_m_s * math.cos(yaw_rad)
-        control[1] = linear_m_s * math.sin(yaw_rad)
+        cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
+        control[0] = linear_m_s * cos - lateral_m_s * sin
+        control[1] = linear_m_s * sin + lateral_m_s * cos
         control[2] = angular_rad_s
         self._stopwatch.restart()
         # Split and swapped: contacts are found after the motion, so that a stop on contact loses no step.

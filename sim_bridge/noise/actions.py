@@ -10,8 +10,8 @@ root of the table's second number** as its standard deviation, as the code sampl
 deviations and where an action would go less than 5 % of its way. They do not depend on how far the action goes, and the
 means turn with a turn's direction.
 
-RoboTHOR: ``movementGaussianSigma`` 0.005 m and ``rotateGaussianSigma`` 0.5 degrees, the defaults of the stochastic agent
-(ai2thor.allenai.org/robothor/documentation); zero mean, nothing sideways.
+RoboTHOR: ``movementGaussianSigma`` 0.005 m and ``rotateGaussianSigma`` 0.5 degrees, the defaults of the stochastic
+agent (ai2thor.allenai.org/robothor/documentation); zero mean, nothing sideways.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ from sim_bridge.ros.outlet import Outlet
 from sim_bridge.ros.services import Services
 from sim_bridge.ros.timeline import MAX_LAG_S, Pace, Timeline
 from sim_bridge.ros.wheel_control import WheelControl
+from sim_bridge.slip import slip_of
 from sim_bridge.world import World
 
 PAUSE_S = 0.02
@@ -92,7 +93,9 @@ class RosRobot:
         self._seed, self._placements = options.seed, 0
         self._clock_out = Outlet("/clock", ClockMessage) if options.simulated_clock else None
         tf = Outlet("/tf", TFMessage)
-        chassis = Chassis(world, Drift(sim.odometry), Drift(sim.actuation), Battery(sim.battery))
+        chassis = Chassis(
+            world, Drift(sim.odometry), Drift(sim.actuation), Battery(sim.battery), slip_of(sim.action_noise, world)
+        )
         wheels = WheelControl(family.manners, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
         self._chassis = chassis
         self._head = head = SimHead(clock, sim.head)
