@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from log_records import records
 
+from robot_runtime.cli.main import run_command
 from robot_runtime.cli.run import default_agent
-from robot_runtime.env import Env
-from robot_runtime.episodes.generate import generate_episodes
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.package.policy import PackagePolicy
 from robot_runtime.policies.shipped import FOLDER
-from robot_runtime.robots import RobotContext, load_robot
-from robot_runtime.runtime import run_episode
-from robot_runtime.scene import find_scene, load_scene
+from robot_runtime.scoring.summary import score_log
 from robot_runtime.tasks.task import load_task
 
 TASK = load_task("pointnav_gps_compass")
@@ -53,19 +51,21 @@ def test_it_refuses_a_camera_that_it_does_not_know(learned: PackagePolicy) -> No
         learned.check(load_task("pointnav_habitat2020"))
 
 
-def test_it_reaches_a_goal_and_twice_in_the_same_way(learned: PackagePolicy) -> None:
-    scene = load_scene(find_scene("apartment"))
-    episode = generate_episodes(scene, TASK, 1, 7)[0]
-    runs = []
-    for _ in range(2):
-        with (
-            load_robot("sim-noisy", RobotContext(scene, TASK.camera, 3)) as robot,
-            Env(robot, TASK, scene, seed=3) as env,
-        ):
-            end = run_episode(env, learned, episode, 3)
-            runs.append((end.steps, end.reason, env.record.referee.pose, env.record.policy_info["logits"]))
-            assert env.get_metrics()["success"]
-    assert runs[0] == runs[1]
+def test_the_same_run_twice_and_every_action_again_from_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without draws: argmax. What is drawn repeats, too (``test_policy_runs``)."""
+    argmax = ["--agent-arg", "selection=argmax"]
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        assert run_command(["run", "--robot", "sim-noisy", *argmax, "--count", "1", "--out", str(folder)]) == 0
+    assert "pointnav-depth" in capsys.readouterr().out
+    first, second = map(records, folders)
+    assert first == second
+    (log,) = folders[0].glob("*.mcap")
+    assert score_log(log).metrics["success"] is True
+    assert run_command(["policy", "diff", "pointnav-depth", str(log), *argmax]) == 0
+    assert "steps: 100 %" in capsys.readouterr().out
 
 
 def test_the_package_is_installed_with_the_runtime() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_package as tiny
-from mcap.reader import make_reader
+from log_records import records
 from open_room import Witness, fake_robot, make_episode, make_scene
 
 from robot_runtime.cli.main import run_command
@@ -51,17 +51,6 @@ def logs(request: pytest.FixtureRequest, package: Path, tmp_path_factory: pytest
         arguments = ["--policy", str(package), "--robot", request.param, "--count", "2", "--seed", "4"]
         assert run_command(["run", *arguments, *SAMPLED, "--out", str(folder)]) == 0
     return folders
-
-
-def records(folder: Path) -> list[tuple[str, bytes]]:
-    """Every record of a run but the host's times."""
-    found = []
-    for path in sorted(folder.glob("*.mcap")):
-        with path.open("rb") as file:
-            for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
-                if channel.topic != "/step/host":
-                    found.append((channel.topic, message.data))
-    return found
 
 
 def test_two_runs_leave_the_same_records_bit_for_bit(logs: list[Path]):
