@@ -11,6 +11,8 @@ from robot_runtime.clock import utc_now_iso
 from robot_runtime.errors import ConfigError
 from robot_runtime.tag_map import IDS
 
+SAME_SCALE = 0.03
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the group."""
@@ -107,6 +109,13 @@ def survey(
     for tag in result.tags:
         place = ", ".join(f"{value:.3f}" for value in tag.xyz_m)
         typer.echo(f"tag {tag.id:3d}  ({place}) m  {tag.looks} images  {tag.rms_px:.2f} px")
+    for tag in result.doubtful:
+        typer.echo(f"warning: tag {tag.id} fits badly: it moved meanwhile, is bent, or is not {tag.size_m:g} m large")
+    if result.way_ratio is not None and abs(result.way_ratio - 1) > SAME_SCALE:
+        typer.echo(
+            f"warning: the way by tags is {100 * result.way_ratio:.1f} % of odometry's: if that is calibrated, "
+            "the tags are not as large as stated"
+        )
     held_out = "-" if result.held_out_rms_px is None else f"{result.held_out_rms_px:.2f} px"
     typer.echo(
         f"{out}: {len(result.tags)} tags from {result.looks} images, {result.rms_px:.2f} px; held out: {held_out}"

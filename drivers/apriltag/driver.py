@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from drivers.apriltag.detector import DetectorOptions, TagDetector
-from drivers.apriltag.emulator import EmulatedEye, ImageNoise
+from drivers.apriltag.emulator import EmulatedEye
 from drivers.apriltag.eyes import CameraEye, Eye
 from drivers.apriltag.localizer import Accuracy, Bearing, TagLocalizer
 from drivers.apriltag.pose import CameraOnRobot
@@ -32,7 +32,7 @@ class AprilTagOptions:
         tags: ``scene`` for ``tags.yaml`` in the scene's folder, or a tag map's path.
         rate_hz: how often to look; it looks at once, too, where a pose is asked for that is newer than the last look.
         mount: where the camera sits: a preset of ``launch/mounts/`` or a file; None for what the camera says.
-        emulator: of the camera's images, on a simulated robot.
+        noise: of the emulated camera on a simulated robot: a model of the simulator's and its options; empty: none.
     """
 
     tags: str = "scene"
@@ -40,7 +40,7 @@ class AprilTagOptions:
     mount: str | None = None
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=Accuracy)
-    emulator: ImageNoise = field(default_factory=ImageNoise)
+    noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
 
     __pydantic_config__ = config.STRICT
 
@@ -66,7 +66,9 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     eye: Eye = CameraEye(robot.camera, robot.clock, chosen.rate_hz)
     name = f"apriltag by {path.name}"
     if simulation is not None:
-        eye = EmulatedEye(name, simulation, eye.lens, simulation.camera_pose, chosen.rate_hz, chosen.emulator)
+        noise = simulation.color_noise(chosen.noise, f"{where}: noise")
+        pose, motion = simulation.camera_pose, simulation.camera_motion
+        eye = EmulatedEye(name, simulation, eye.lens, chosen.rate_hz, noise, pose, motion)
     return TagLocalizer(
         LocalizerInfo(name, "map", chosen.rate_hz),
         robot.clock,

@@ -157,6 +157,14 @@ class TagLocalizer(Localizer):
         self._require_connected()
         return self._history.arrivals(after)
 
+    def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
+        """What tells a tag's two solutions apart from the start on, where that is told well enough."""
+        self._require_connected()
+        odom = self._bearing().odom
+        if odom is not None and std_m <= NEAR_PREDICTION_M / 2:
+            with self._lock:
+                self._last = pose, odom
+
     def _require_connected(self) -> None:
         if not self._connected:
             raise NotConnected(f"{self._info.name}: is not connected", "call connect() before using it")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from drivers.apriltag.detector import DetectorOptions, TagDetector
-from drivers.apriltag.emulator import EmulatedEye, ImageNoise
+from drivers.apriltag.emulator import EmulatedEye
 from drivers.apriltag.eyes import Eye, VideoEye
 from drivers.apriltag.localizer import Accuracy, Bearing, TagLocalizer
 from drivers.apriltag.pose import CameraInRoom, Stance
@@ -21,6 +21,7 @@ from robot_runtime.camera_mount import OPTICAL_RPY_RAD, Matrix, Offset, Point3, 
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.robots import RobotContext
+from robot_runtime.simulation import CameraMotion
 from robot_runtime.tag_map import Tag
 
 
@@ -34,7 +35,7 @@ class StaticCameraOptions:
         tag: the one on the robot, in base_link.
         device: what OpenCV opens: ``/dev/video0``, ``rtsp://...``; in simulation the emulated camera answers.
         latency_s: from exposure to arrival, as measured.
-        emulator: of the camera's images, on a simulated robot.
+        noise: of the emulated camera on a simulated robot: a model of the simulator's and its options; empty: none.
     """
 
     lens: Lens
@@ -46,7 +47,7 @@ class StaticCameraOptions:
     latency_s: float = 0.05
     detector: DetectorOptions = field(default_factory=DetectorOptions)
     accuracy: Accuracy = field(default_factory=lambda: Accuracy(stance=Stance(tilt_sd_deg=1.0)))
-    emulator: ImageNoise = field(default_factory=ImageNoise)
+    noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
 
     __pydantic_config__ = config.STRICT
 
@@ -70,7 +71,8 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     name = f"static camera {chosen.device}"
     eye: Eye = VideoEye(chosen.device, chosen.lens, robot.clock, chosen.rate_hz, chosen.latency_s)
     if simulation is not None:
-        eye = EmulatedEye(name, simulation, chosen.lens, lambda: pose, chosen.rate_hz, chosen.emulator)
+        noise = simulation.color_noise(chosen.noise, f"{where}: noise")
+        eye = EmulatedEye(name, simulation, chosen.lens, chosen.rate_hz, noise, lambda: pose, CameraMotion)
     bearing = Bearing(CameraInRoom(pose))
     return TagLocalizer(
         LocalizerInfo(name, "map", chosen.rate_hz),

@@ -86,7 +86,8 @@ class Survey:
     @property
     def doubtful(self) -> tuple[Tag, ...]:
         """Tags that fit badly, the worst first: moved meanwhile, bent, or not as large as was said."""
-        return tuple(sorted((t for t in self.tags if (t.rms_px or 0) > WORST_PX), key=lambda tag: -(tag.rms_px or 0.0)))
+        bad = [tag for tag in self.tags if tag.rms_px is not None and tag.rms_px > WORST_PX]
+        return tuple(sorted(bad, key=lambda tag: tag.rms_px or 0.0, reverse=True))
 
 
 def survey(looks: Sequence[Look], sizes_m: Mapping[int, float], surveyed: Mapping[int, Tag], stance: Stance) -> Survey:
@@ -117,7 +118,8 @@ def survey(looks: Sequence[Look], sizes_m: Mapping[int, float], surveyed: Mappin
 def _minimised(problem: _Problem) -> Vector:
     """The unknowns that explain everything best: Levenberg and Marquardt's method, reweighted so that outliers count by
     their size alone. Raises ``CalibrationFailed`` if it comes to no end."""
-    x, damping = np.zeros(problem.unknowns), 1e-4
+    x: Vector = np.zeros(problem.unknowns)
+    damping = 1e-4
     residuals = problem.residuals(x)
     for _ in range(MAX_STEPS):
         weights = 1 / np.sqrt(1 + np.square(residuals / OUTLIER_SD))
@@ -133,7 +135,7 @@ def _minimised(problem: _Problem) -> Vector:
         else:
             return x  # nothing is better anywhere near
         gained = 1 - _cost(tried) / _cost(residuals)
-        x, residuals, damping = x + step, tried, damping / 10
+        x, residuals, damping = np.asarray(x + step), tried, damping / 10
         if gained < CONVERGED:
             return x
     raise CalibrationFailed(
