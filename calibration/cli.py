@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from calibration import extrinsics, intrinsics, localization, tilt_servo
+from calibration import depth, extrinsics, intrinsics, localization, tilt_servo
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -13,5 +13,6 @@ def register(groups: dict[str, typer.Typer]) -> None:
     group.command("board")(intrinsics.board)
     group.command("intrinsics")(intrinsics.intrinsics)
     group.command("extrinsics")(extrinsics.extrinsics)
+    group.command("depth")(depth.depth)
     group.command("tilt-servo")(tilt_servo.tilt_servo)
     group.command("localization")(localization.command)

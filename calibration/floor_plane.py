@@ -20,7 +20,7 @@ from calibration import rooms
 from calibration.guide import LIVE, Guide
 from calibration.mount_fit import NOMINAL_M, NOMINAL_RAD, mount_of, mount_values
 from calibration.procedure import Fit, Procedure
-from calibration.views import View, look, rig_of, take_view
+from calibration.views import View, look, require_depth, rig_of, take_view
 from robot_runtime import config
 from robot_runtime.camera_mount import EXTRINSICS, OPTICAL_RPY_RAD, CameraMount, rotation_rpy
 from robot_runtime.errors import CalibrationFailed
@@ -100,6 +100,7 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
         self._nominal = nominal
 
     def record(self, robot: Robot, guide: Guide) -> list[DepthView]:
+        require_depth(robot.camera)
         self._nominal = self._nominal or described_mount(robot)
         guide.ask("Put the robot on level floor with 2 m of free floor ahead")
         if robot.simulation is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import cv2
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from calibration.charuco import Corners
@@ -73,6 +75,21 @@ def residuals(lens: Lens, seen: Array, foretold: Array) -> NDArray[np.uint8]:
         cv2.line(canvas, start, end, _YELLOW, 1, cv2.LINE_AA)
     rms = float(np.sqrt(((foretold - seen) ** 2).sum(axis=1).mean()))
     return _titled(canvas, f"residuals x{ARROW:.0f}, rms {rms:.3f} px")
+
+
+def errors_over_distance(at_m: Array, errors_mm: Mapping[str, Array]) -> NDArray[np.uint8]:
+    """Signed errors by distance, one colour for each name."""
+    figure = Figure(figsize=(6.4, 3.6), dpi=100, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for name, errors in errors_mm.items():
+        axes.plot(at_m, errors, "o", markersize=4, label=name)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xlabel("distance, m")
+    axes.set_ylabel("error, mm")
+    axes.legend()
+    figure.canvas.draw()
+    return np.array(figure.canvas.buffer_rgba(), np.uint8)[..., :3]  # type: ignore[attr-defined]
 
 
 def _titled(canvas: NDArray[np.uint8], title: str) -> NDArray[np.uint8]:

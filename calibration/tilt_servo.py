@@ -21,7 +21,7 @@ from calibration import options, rooms
 from calibration.floor_plane import DepthView, described_mount, find_floor, points_of
 from calibration.guide import LIVE, Guide
 from calibration.procedure import Fit, Procedure
-from calibration.views import look, rig_of, take_view
+from calibration.views import look, require_depth, rig_of, take_view
 from robot_runtime import config
 from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, load_mount, rotation_rpy
 from robot_runtime.cli import options as shared
@@ -71,6 +71,7 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
         self._mount = mount
 
     def record(self, robot: Robot, guide: Guide) -> list[Approach]:
+        require_depth(robot.camera)
         mount = self._mount or described_mount(robot)
         guide.ask("Put the robot on level floor with 2 m of free floor ahead")
         if robot.simulation is not None:

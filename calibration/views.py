@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.clock import NS_PER_S, wait_for
-from robot_runtime.errors import DeviceFault
+from robot_runtime.errors import CalibrationFailed, DeviceFault
 from robot_runtime.hal import Camera, HeadState, Robot
 from robot_runtime.imaging.camera import SourceCamera
 from robot_runtime.imaging.lens import Lens
@@ -62,9 +62,16 @@ def take_view(robot: Robot, rig: RgbdCalibration) -> View:
     if isinstance(camera, SourceCamera):
         raw = camera.source.read(now_ns, CAPTURE_TIMEOUT_S)
         depth_m = raw.depth * np.float32(rig.depth_unit_m)
+        depth_m[raw.depth > 0] += np.float32(rig.depth_bias_m)
         return View(raw.color_stamp_ns, raw.color, depth_m, head, rig)
     frame = camera.capture(now_ns, CAPTURE_TIMEOUT_S)
     return View(frame.stamp_ns, frame.rgb, frame.depth_m, head, rig)
+
+
+def require_depth(camera: Camera) -> None:
+    """Raise ``CalibrationFailed`` for a camera that measures no depth."""
+    if not camera.info.has_depth:
+        raise CalibrationFailed("this camera measures no depth", "calibrate extrinsics with `--from tags`")
 
 
 def rested_head(robot: Robot) -> HeadState:
