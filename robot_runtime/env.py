@@ -40,6 +40,7 @@ from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Robot
 from robot_runtime.localization.watch import PATIENCE_S, PoseWatch
 from robot_runtime.motion import MotionController, MotionProfile
 from robot_runtime.objects import Grab, TrackedObjects
+from robot_runtime.placing.measured import placement
 from robot_runtime.policies.policy import Observation
 from robot_runtime.provenance import provenance
 from robot_runtime.rearranging import UNSHUFFLE, WALKTHROUGH, Rearranging, goal_state, start_state
@@ -49,6 +50,7 @@ from robot_runtime.records import (
     EpisodeEnd,
     EpisodeHeader,
     Outcome,
+    Placement,
     StepRecord,
     StepTimes,
     Subscriber,
@@ -139,6 +141,7 @@ class Env:
         self._semantic = "semantic" in task.sensors
         self._watch = PoseWatch(robot, self._on_event, self._on_poses, localization_patience_s)
         self._origin: PoseEstimate | None = None
+        self._placement: Placement | None = None
         slowest_hz = min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz)
         self._stand_ns = seconds_to_ns(1 / slowest_hz)
         self._over = True
@@ -322,7 +325,9 @@ class Env:
         self._motion.rest()
         if self._over:
             self._watch.begin()
+        stood_ns = clock.now_ns()
         self._origin = self._watch.origin(ORIGIN_S)
+        self._placement = placement(robot, episode.start, stood_ns)
         return self._origin.pose
 
     def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
@@ -358,6 +363,7 @@ class Env:
             dataset=self._dataset,
             object_source=None if self._objects is None else self._objects.source,
             origin=self._origin,
+            placement=self._placement,
             localizers=self.robot.pose_sources,
         )
 

@@ -457,6 +457,9 @@ class ObjectTracker(Device):
 class Placer(ABC):
     """Brings the robot to an episode's start: a teleport in simulation, an operator or a drive in reality."""
 
+    way: str = "teleport"
+    """How, for logs: ``teleport``, ``operator``, ``drive``."""
+
     @abstractmethod
     def place(self, pose: SE2, tilt_rad: float) -> None:
         """Put the robot at ``pose`` (``map``) with the camera at ``tilt_rad`` (up positive), standing still.

@@ -150,6 +150,12 @@ class OccupancyMap:
         distance = ndimage.distance_transform_edt(free)[1:-1, 1:-1]
         return np.asarray(np.maximum(distance - 0.5, 0.0) * self.resolution_m)
 
+    def roomiest(self) -> tuple[float, float]:
+        """The middle of the cell that is farthest from everything."""
+        clearance_m = self.clearance_m()
+        row, column = np.unravel_index(int(np.argmax(clearance_m)), clearance_m.shape)
+        return self.to_point(float(row), float(column))
+
     def navigable(self, radius_m: float) -> NDArray[np.bool_]:
         """Cells on whose centre a disc of ``radius_m`` fits, (rows, columns)."""
         return np.asarray(self.clearance_m() >= radius_m)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,6 +12,7 @@ from robot_runtime.actions import Action, Displacement
 from robot_runtime.commands import Command
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.events import Event
+from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.objects import Grab, ObjectPose, ObjectSource
 from robot_runtime.policies.policy import Observation
@@ -149,6 +151,31 @@ class EpisodeEnd:
     result: ActionResult | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How well a robot was brought to the start of its episode, from poses of a robot that stood still.
+
+    Attributes:
+        way: who brought it: ``teleport``, ``operator``, ``drive``. source: the localizer that saw it there.
+        goal: where it was to stand, and pose: where it stood, in ``map``; the heading is the goal's where the source
+            knows none.
+        error_m: between the positions. error_rad: of the heading, left positive; None if the source knows none.
+        scatter_m: standard deviation of the source's positions, one by one.
+    """
+
+    way: str
+    source: str
+    goal: SE2
+    pose: SE2
+    error_m: float
+    error_rad: float | None
+    scatter_m: float
+
+    def __str__(self) -> str:
+        turned = "" if self.error_rad is None else f" and {abs(math.degrees(self.error_rad)):.1f}°"
+        return f"{100 * self.error_m:.1f} cm{turned} off ({self.way}), as {self.source} sees it"
+
+
 @dataclass(frozen=True)
 class EpisodeHeader:
     """The first record: everything needed to score and to replay the episode.
@@ -158,6 +185,8 @@ class EpisodeHeader:
         intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical centre at rest.
         origin: where the policy's localizer saw the robot at the start, from poses of a robot that stood still; their
             mean and its covariance. None in logs from before it was written.
+        placement: how far from the episode's start the robot stood then. None where nobody saw it in ``map``, and in
+            logs from before it was written.
         localizers: by role (``policy``, ``referee``, ``odometry``), the names of the sources whose raw poses it is made
             of in the end: more than one where several are fused.
         object_source: who says where the objects are; None in a task that moves none.
@@ -179,6 +208,7 @@ class EpisodeHeader:
     dataset: str = ""
     object_source: ObjectSource | None = None
     origin: PoseEstimate | None = None
+    placement: Placement | None = None
     localizers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -12,7 +12,6 @@ import threading
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
-import numpy as np
 import rosgraph
 import rospy
 import typer
@@ -24,7 +23,6 @@ from robot_runtime.clock import SystemClock, wait_for
 from robot_runtime.errors import ConfigError, DeviceFault, RuntimeFault
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics
-from robot_runtime.maps import OccupancyMap
 from robot_runtime.robots import read_robot_file
 from robot_runtime.scene import find_scene, load_scene
 from sim_bridge.robot import SimOptions
@@ -81,7 +79,7 @@ def run(
         rate=rate,
         seed=seed,
     )
-    pose = parse_start(start) if start else roomiest(chosen_scene.map)
+    pose = parse_start(start) if start else SE2(*chosen_scene.map.roomiest())
     join_ros(options.simulated_clock)
     if die_with_stdin:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
@@ -138,13 +136,6 @@ def parse_start(text: str) -> SE2:
     except ValueError:
         raise ConfigError(f"--start {text!r} is not X,Y,YAW", "write e.g. 1.5,-0.2,90") from None
     return SE2(x_m, y_m, math.radians(yaw_deg))
-
-
-def roomiest(map_: OccupancyMap) -> SE2:
-    """The place that is farthest from everything, looking along x."""
-    clearance_m = map_.clearance_m()
-    row, column = np.unravel_index(int(np.argmax(clearance_m)), clearance_m.shape)
-    return SE2(*map_.to_point(float(row), float(column)), 0.0)
 
 
 def _end_with_stdin() -> None:

@@ -141,6 +141,7 @@ class RealPlacer(RosPlacer):
     ) -> None:
         super().__init__(session, base, head, camera, localizers, motion)
         self._by = by
+        self.way = by.way
 
     def fitted(self, robot: Robot) -> Placer:
         self._by = self._by.fitted(robot)

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from robot_runtime import __version__, policy_bench
 from robot_runtime.cli import (
     compare,
+    doctor,
     episodes,
     info,
     place,
@@ -87,6 +88,7 @@ def build_app() -> TyperGroup:
         verdict,
         recover,
         info,
+        doctor,
         scene,
         episodes,
         policy,

@@ -43,6 +43,8 @@ class DrivingPlacer(GuidedPlacer):
         occupancy: of the scene; None drives straight lines.
     """
 
+    way = "drive"
+
     def __init__(
         self,
         clock: Clock,

@@ -20,6 +20,8 @@ class OperatorPlacer(GuidedPlacer):
     The base is held by its Guard meanwhile only as far as this runtime commands it.
     """
 
+    way = "operator"
+
     def fitted(self, robot: Robot) -> OperatorPlacer:
         return OperatorPlacer(
             robot.clock, robot.base, robot.head, robot.localizer, robot.referee, self.tolerance, self.guide

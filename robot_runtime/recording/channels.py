@@ -90,6 +90,9 @@ _ZONES: dict[str, Any] = {"type": "array", "items": {"enum": ["left", "center", 
 _SE2 = _object("x_m", "y_m", "yaw_rad")
 _DISPLACEMENT = _object("forward_m", "turn_rad", "tilt_rad")
 _POSE = _extend(_object("stamp_ns", of=_INTEGER), pose=_SE2, frame=_TEXT, status=_TEXT, covariance={"type": "array"})
+_PLACEMENT = _extend(
+    _object("error_m", "error_rad", "scatter_m", nullable=True), way=_TEXT, source=_TEXT, goal=_SE2, pose=_SE2
+)
 _BASE: dict[str, dict[str, Any]] = {
     "stamp_ns": _INTEGER,
     "odom": _SE2,
@@ -132,6 +135,7 @@ CHANNELS: tuple[Channel, ...] = (
             "dataset": _TEXT,
             "object_source": {"type": ["string", "null"]},
             "origin": {**_POSE, "type": ["object", "null"]},
+            "placement": _PLACEMENT,
             "localizers": {"type": "object", "additionalProperties": {"type": "array", "items": _TEXT}},
         },
     ),

@@ -38,6 +38,7 @@ def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
         "dataset": header.dataset,
         "object_source": serial.plain(header.object_source),
         "origin": serial.plain(header.origin),
+        "placement": serial.plain(header.placement),
         "localizers": serial.plain(header.localizers),
     }
 
@@ -93,6 +94,7 @@ def header_from_json(
         dataset=data.get("dataset", ""),  # logs of the first days have none
         object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
         origin=serial.pose_from_json(data["origin"]) if data.get("origin") else None,
+        placement=serial.placement_from_json(data["placement"]) if data.get("placement") else None,
         localizers={role: tuple(names) for role, names in data.get("localizers", {}).items()},
     )
 

@@ -39,6 +39,7 @@ from robot_runtime.records import (
     EndReason,
     EpisodeEnd,
     Outcome,
+    Placement,
     StepRecord,
     StepTimes,
 )
@@ -158,6 +159,11 @@ def pose_from_json(data: Mapping[str, Any]) -> PoseEstimate:
     """The inverse of :func:`plain` for a pose."""
     covariance = np.array([[float(v) for v in row] for row in data["covariance"]])
     return PoseEstimate(data["stamp_ns"], _se2(data["pose"]), data["frame"], covariance, PoseStatus(data["status"]))
+
+
+def placement_from_json(data: Mapping[str, Any]) -> Placement:
+    """The inverse of :func:`plain` for a placement."""
+    return Placement(**{**data, "goal": _se2(data["goal"]), "pose": _se2(data["pose"])})
 
 
 def base_from_json(data: Mapping[str, Any]) -> BaseState:

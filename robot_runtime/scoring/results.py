@@ -121,6 +121,7 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
         "seed": score.seed,
         "end": score.end,
         "evidence": score.evidence,
+        "placement": score.placement,
         "metrics": score.metrics,
         "choices": choices.number(score.choices),
         "run": runs.number(score.provenance),

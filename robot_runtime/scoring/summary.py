@@ -17,7 +17,7 @@ from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.recording.evidence import Statement, read_evidence
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
-from robot_runtime.records import EpisodeHeader
+from robot_runtime.records import EpisodeHeader, Placement
 from robot_runtime.scoring.latency import Latency
 from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.referee import scored_steps
@@ -46,6 +46,7 @@ class EpisodeScore:
         dataset: where the episode was read from; empty if it was generated.
         choices, provenance: of the score and of the log; episodes that have equal ones share them.
         evidence: what people added to the log after the run; empty if the rules ignore it.
+        placement: how far from the episode's start the robot was put; None if the log does not say.
         latency: where the time of the steps went; of the machine, not of the policy's success.
     """
 
@@ -64,6 +65,7 @@ class EpisodeScore:
     choices: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     evidence: tuple[Statement, ...] = ()
+    placement: Placement | None = None
     latency: Latency = field(default_factory=Latency)
 
     @property
@@ -211,6 +213,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         seed=header.seed,
         end=end.reason.value if end is not None else None,
         provenance=header.provenance,
+        placement=header.placement,
     )
     if end is None:
         return replace(facts, reason=_without_end(log))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from rich.console import Group
 from rich.padding import Padding
@@ -66,7 +67,23 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     groups = summarise(scores, cluster)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
-    return Group(*blocks, *([intervals] if blocks else []), *_positions(scores), *_added(scores), *not_scored(scores))
+    notes = (*_positions(scores), *_placed(scores), *_added(scores), *not_scored(scores))
+    return Group(*blocks, *([intervals] if blocks else []), *notes)
+
+
+def _placed(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """How well robots were placed that nobody can teleport."""
+    lines = []
+    for way in ("operator", "drive"):
+        placed = [score.placement for score in scores if score.placement is not None and score.placement.way == way]
+        if placed:
+            by = {"operator": "placed by hand", "drive": "drove to their starts"}[way]
+            errors_cm = [100 * found.error_m for found in placed]
+            turned_deg = [abs(math.degrees(found.error_rad)) for found in placed if found.error_rad is not None]
+            turned = f", {median(turned_deg):.1f}° (at most {max(turned_deg):.1f}°)" if turned_deg else ""
+            off = f"{median(errors_cm):.1f} cm (at most {max(errors_cm):.1f} cm){turned}"
+            lines.append(Text(f"{len(placed)} of {len(scores)} robots {by}, in the median {off} off"))
+    return lines
 
 
 def _positions(scores: Sequence[EpisodeScore]) -> list[Text]:
