@@ -1,0 +1,147 @@
+"""Rows of ``robot-runtime bench camera``: reprojection beside the SDK's own transform, and recordings."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from robot_runtime.bench import Row, cpu_s
+from robot_runtime.clock import Stopwatch, SystemClock
+from robot_runtime.errors import DriverMissing, StaleData
+from robot_runtime.imaging.bench import DEPTH_RANGE_M, HFOV_DEG, SIZE, one_thread
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from drivers.azure_kinect.calibration import FactoryCalibration
+    from drivers.azure_kinect.k4a import Sdk
+    from robot_runtime.imaging.reproject import Reprojector
+
+SDK_TIMES, OUR_TIMES = 5, 60
+FRAMES = 150
+"""Of the recording: 250 MB for a moment."""
+
+_VS_SDK = "depth to the colour camera: times as fast as the SDK's transform (720p, narrow depth)"
+_MKV = f"recording to observation, {SIZE[0]}x{SIZE[1]} at {HFOV_DEG:g}°, JPEG decoded beside"
+
+
+def rows(frames: int, seed: int) -> list[Row]:
+    """``kinect_vs_sdk`` and ``mkv_fps``; not run without the SDK, and the first not without a screen for it."""
+    from drivers.azure_kinect import k4a
+    from drivers.azure_kinect.calibration import FactoryCalibration
+    from drivers.azure_kinect.factory import factory_document
+    from robot_runtime.hal import Intrinsics
+    from robot_runtime.imaging.analytic import Room, color_image, depth_counts
+    from robot_runtime.imaging.reproject import Reprojector
+
+    try:
+        sdk = k4a.load()
+    except DriverMissing as missing:
+        return [
+            Row("kinect_vs_sdk", _VS_SDK, None, "x", 100, note=missing.message),
+            Row("mkv_fps", _MKV, None, "1/s", 45, note=missing.message),
+        ]
+    factory = FactoryCalibration(sdk, factory_document(), "nominal calibration", "nominal")
+    rig = factory.of("720p", "nfov")
+    room = Room.random(seed)
+    color, depth = color_image(room, rig.color), depth_counts(room, rig, *DEPTH_RANGE_M)
+    reprojector = Reprojector(rig, Intrinsics.from_hfov(*SIZE, HFOV_DEG), depth_range_m=DEPTH_RANGE_M)
+    reprojector.warm_up()
+    return [_beside_sdk(reprojector, color, depth), _recorded(sdk, factory, reprojector, color, depth, seed)]
+
+
+def _beside_sdk(reprojector: Reprojector, color: NDArray[np.uint8], depth: NDArray[np.uint16]) -> Row:
+    from drivers.azure_kinect import sdk_transform
+
+    answer = sdk_transform.ask(SDK_TIMES)
+    if "milliseconds" not in answer:
+        note = f"the SDK's transform cannot run here: {answer['reason']}; it needs a screen with OpenGL 4.4, or Xvfb"
+        return Row("kinect_vs_sdk", _VS_SDK, None, "x", 100, note=note)
+    taken_s = []
+    with one_thread():
+        for _ in range(OUR_TIMES):
+            watch = Stopwatch()
+            reprojector(color, depth)
+            taken_s.append(watch.elapsed_s())
+    ours_ms = 1000 * statistics.median(taken_s)
+    return Row(
+        "kinect_vs_sdk",
+        _VS_SDK,
+        answer["milliseconds"] / ours_ms,
+        "x",
+        100,
+        note=f"ours, colour included, straight to the observation: {ours_ms:.1f} ms; "
+        f"the SDK's, on the OpenGL of this computer's screen or of Xvfb: {answer['milliseconds']:.0f} ms",
+    )
+
+
+def _recorded(
+    sdk: Sdk,
+    factory: FactoryCalibration,
+    reprojector: Reprojector,
+    color: NDArray[np.uint8],
+    depth: NDArray[np.uint16],
+    seed: int,
+) -> Row:
+    from drivers.azure_kinect.source import KinectSource
+    from drivers.azure_kinect.streams import RecordedStream
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.mkv"
+        jpeg_kb = _write(sdk, factory, path, color, depth, seed)
+        clock = SystemClock()
+        with KinectSource(sdk, clock, RecordedStream(sdk, clock, path, real_time=False)) as source, one_thread():
+            before_s, mine_s = cpu_s(resource.RUSAGE_SELF), cpu_s(resource.RUSAGE_THREAD)
+            watch, count = Stopwatch(), 0
+            while True:
+                try:
+                    raw = source.read(0, 1.0)
+                except StaleData:  # its end
+                    break
+                reprojector(raw.color, raw.depth)
+                count += 1
+            wall_s = watch.elapsed_s()
+            mine_s = cpu_s(resource.RUSAGE_THREAD) - mine_s
+            beside_s = cpu_s(resource.RUSAGE_SELF) - before_s - mine_s
+    return Row(
+        "mkv_fps",
+        _MKV,
+        count / max(mine_s, beside_s),
+        "1/s",
+        45,
+        note=f"on two free cores: by the CPU time of the busier thread (drawing {1000 * mine_s / count:.1f} ms, "
+        f"reading and decoding {1000 * beside_s / count:.1f} ms a frame, JPEG of {jpeg_kb:.0f} kB); "
+        f"by the clock, with all else that ran here: {count / wall_s:.0f}/s",
+    )
+
+
+def _write(
+    sdk: Sdk,
+    factory: FactoryCalibration,
+    path: Path,
+    color: NDArray[np.uint8],
+    depth: NDArray[np.uint16],
+    seed: int,
+) -> float:
+    """A recording whose pictures are as large as a real one's, 217 kB; returns their size in kB."""
+    import cv2
+    import numpy as np
+
+    from drivers.azure_kinect.device import Configuration
+    from drivers.azure_kinect.k4a import Capture, Image
+    from drivers.azure_kinect.mkv import MkvWriter
+
+    grain = np.random.default_rng(seed).integers(-12, 13, color.shape)
+    grainy = np.clip(color + grain, 0, 255).astype(np.uint8)
+    _, jpeg = cv2.imencode(".jpg", cv2.cvtColor(grainy, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 90])
+    data = np.asarray(jpeg, np.uint8).reshape(-1)
+    writer = MkvWriter(sdk, path, Configuration("720p", "nfov", 30, imu=False), factory.raw)
+    for number in range(FRAMES):
+        at_us = 1_000_000 + number * 33_333
+        writer.write(Capture(Image(data, at_us), Image(depth, at_us), size=(color.shape[1], color.shape[0])))
+    writer.close()
+    return data.size / 1000

@@ -1,0 +1,64 @@
+"""What an Azure Kinect needs of a computer, for ``robot-runtime doctor azure-kinect``."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+
+from drivers.azure_kinect import k4a, sdk_transform
+from robot_runtime.doctor import Finding, Verdict, usb_devices
+from robot_runtime.errors import DriverMissing
+
+VENDOR, CAMERAS = "045e", ("097c", "097d")
+RULES = "sudo cp drivers/azure_kinect/99-k4a.rules /etc/udev/rules.d/, then plug it in again"
+
+
+def check() -> Sequence[Finding]:
+    """Libraries, the depth engine and its OpenGL, permissions, devices."""
+    try:
+        paths = k4a.find_libraries()
+        sdk = k4a.load()
+    except DriverMissing as missing:
+        return [Finding("Kinect SDK", Verdict.MISSING, missing.message, k4a.INSTALL)]
+    found = [Finding("Kinect SDK", Verdict.OK, f"libk4a and libk4arecord in {sdk.folder}")]
+    try:
+        ctypes.CDLL(str(paths[k4a.DEPTH_ENGINE]))
+    except OSError as error:
+        found.append(
+            Finding(
+                "depth engine",
+                Verdict.MISSING,
+                f"{error}; recordings can be read without it, live depth cannot be computed",
+                "sudo apt-get install -y libgl1 libx11-6",
+            )
+        )
+    else:
+        found += [Finding("depth engine", Verdict.OK, paths[k4a.DEPTH_ENGINE].name), _opengl()]
+    return [*found, *_devices(sdk)]
+
+
+def _opengl() -> Finding:
+    answer, screen = sdk_transform.ask(1), os.environ.get("DISPLAY")
+    if "milliseconds" in answer:
+        works = f"works on {screen}" if screen else "works on a screen of Xvfb; start the robot with xvfb-run"
+        return Finding("OpenGL for live depth", Verdict.OK, works)
+    where = f"DISPLAY is {screen}" if screen else "there is no DISPLAY"
+    return Finding(
+        "OpenGL for live depth",
+        Verdict.MISSING,
+        f"{where}: {answer['reason']}; recordings can be read without it",
+        "run an X server with OpenGL 4.4 on the robot and set DISPLAY; or apt-get install xvfb, and use xvfb-run",
+    )
+
+
+def _devices(sdk: k4a.Sdk) -> list[Finding]:
+    count = sdk.k4a.k4a_device_get_installed_count()
+    sdk.reason()
+    files = usb_devices(VENDOR, CAMERAS)
+    if not files and not count:
+        return [Finding("device", Verdict.ABSENT, "none is connected", "plug it into USB 3 and its own power supply")]
+    locked = [str(file) for file in files if not os.access(file, os.W_OK)]
+    if locked:
+        return [Finding("device", Verdict.MISSING, f"no permission for {', '.join(locked)}", RULES)]
+    return [Finding("device", Verdict.OK, f"{count} connected")]

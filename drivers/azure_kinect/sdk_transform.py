@@ -1,0 +1,98 @@
+"""The SDK's own transform of depth to the colour camera, in a process of its own: it needs an X screen with OpenGL 4.4,
+as live depth does. Nothing but the doctor and the benchmark uses it.
+
+``python -m drivers.azure_kinect.sdk_transform N`` prints a JSON object with ``milliseconds``, the median of N, or
+``reason``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from drivers.azure_kinect import k4a
+from drivers.azure_kinect.calibration import FactoryCalibration
+from drivers.azure_kinect.factory import factory_document
+from drivers.azure_kinect.k4a_types import SUCCEEDED, ColorResolution, DepthMode, Handle, ImageFormat
+from robot_runtime.clock import Stopwatch
+
+LIMIT_S = 60.0
+"""Of the whole process: a software renderer takes seconds per picture."""
+
+
+def measure(times: int) -> dict[str, Any]:
+    """In this process: ``milliseconds`` of one transform of an empty picture in 720p, or the ``reason`` why not."""
+    sdk = k4a.load()
+    FactoryCalibration(sdk, factory_document(), "nominal calibration")
+    calibration = sdk.calibration(factory_document(), DepthMode.NFOV_UNBINNED, ColorResolution.P720, "nominal")
+    sdk.reason()
+    transformation = sdk.k4a.k4a_transformation_create(ctypes.byref(calibration))
+    if not transformation:
+        return {"reason": sdk.reason() or "the SDK says nothing"}
+    depth, out = Handle(), Handle()
+    sdk.k4a.k4a_image_create(ImageFormat.DEPTH16, 640, 576, 640 * 2, ctypes.byref(depth))
+    sdk.k4a.k4a_image_create(ImageFormat.DEPTH16, 1280, 720, 1280 * 2, ctypes.byref(out))
+    plane = np.full((576, 640), 2000, np.uint16)
+    ctypes.memmove(sdk.k4a.k4a_image_get_buffer(depth), plane.ctypes.data, plane.nbytes)
+    taken_s = []
+    for _ in range(times):
+        watch = Stopwatch()
+        if sdk.k4a.k4a_transformation_depth_image_to_color_camera(transformation, depth, out) != SUCCEEDED:
+            return {"reason": sdk.reason() or "the transform failed"}
+        taken_s.append(watch.elapsed_s())
+    sdk.k4a.k4a_transformation_destroy(transformation)
+    return {"milliseconds": 1000 * statistics.median(taken_s)}
+
+
+def ask(times: int) -> dict[str, Any]:
+    """:meth:`measure` in a child process, on this computer's screen or on one of our own that nobody sees, if there is
+    Xvfb to make it."""
+    with _screen() as environment:
+        command = [sys.executable, "-m", "drivers.azure_kinect.sdk_transform", str(times)]
+        try:
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return {"reason": f"no answer within {LIMIT_S:g} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        return {"reason": f"the SDK ended the process ({done.returncode}): {done.stderr.strip()[-200:]}"}
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
+
+
+@contextmanager
+def _screen() -> Iterator[dict[str, str]]:
+    """The environment of a process that may draw."""
+    environment = dict(os.environ)
+    server = None if environment.get("DISPLAY") else shutil.which("Xvfb")
+    if server is None:
+        yield environment
+        return
+    reads, writes = os.pipe()
+    command = [server, "-displayfd", str(writes), "-screen", "0", "640x480x24", "-nolisten", "tcp"]
+    process = subprocess.Popen(command, pass_fds=(writes,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(writes)
+    try:
+        with os.fdopen(reads) as number:
+            # It writes the number once it is ready, and closes the pipe if it fails.
+            display = number.readline().strip()
+        yield environment | ({"DISPLAY": f":{display}"} if display else {})
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(int(sys.argv[1]))))

@@ -1,0 +1,44 @@
+"""``robot-runtime doctor``: whether this computer has what its devices need."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("doctor")(doctor)
+
+
+def doctor(
+    subjects: Annotated[
+        list[str] | None, typer.Argument(help="What to look at, e.g. azure-kinect; all by default.", show_default=False)
+    ] = None,
+) -> None:
+    """Look for the libraries, permissions and devices that drivers need, and say how to get them.
+
+    Exits with 7 if a subject that was named lacks something; without names, it only tells.
+
+    Examples:
+
+        robot-runtime doctor
+
+        robot-runtime doctor azure-kinect
+    """
+    from robot_runtime.cli.console import console
+    from robot_runtime.doctor import Verdict, examine
+    from robot_runtime.errors import DeviceFault
+
+    marks = {Verdict.OK: "[green]ok[/]", Verdict.ABSENT: "[yellow]absent[/]", Verdict.MISSING: "[red]missing[/]"}
+    findings = examine(subjects or ())
+    for subject, found in findings.items():
+        console.print(f"[bold]{subject}[/]", soft_wrap=True)
+        for finding in found:
+            console.print(f"  {marks[finding.verdict]}  {finding.what}: {finding.detail}", soft_wrap=True)
+            if finding.remedy:
+                console.print(f"      remedy: {finding.remedy}", soft_wrap=True)
+    missing = [finding.what for found in findings.values() for finding in found if finding.verdict is Verdict.MISSING]
+    if subjects and missing:
+        raise DeviceFault(f"doctor: missing: {', '.join(missing)}", "follow the remedies above")

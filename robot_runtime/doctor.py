@@ -1,0 +1,65 @@
+"""What `robot-runtime doctor` asks: each package that needs something of the computer says whether it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+
+from robot_runtime.errors import ConfigError
+
+ENTRY_POINTS = "robot_runtime.doctor"
+"""Names of subjects (``azure-kinect``), each a :data:`Check`."""
+
+USB = Path("/sys/bus/usb/devices")
+
+
+class Verdict(str, Enum):
+    """``MISSING`` keeps something from working; ``ABSENT`` is a device that is just not plugged in."""
+
+    OK = "ok"
+    ABSENT = "absent"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: it was. detail: what was found. remedy: what to do about it; empty where all is well.
+    """
+
+    what: str
+    verdict: Verdict
+    detail: str
+    remedy: str = ""
+
+
+Check = Callable[[], Sequence[Finding]]
+"""Looks at one subject; takes a few seconds at most, changes nothing and never raises for what is missing."""
+
+
+def examine(names: Sequence[str] = ()) -> dict[str, Sequence[Finding]]:
+    """The findings on these subjects, or on all. Raises ``ConfigError`` for a subject that there is not."""
+    known = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=ENTRY_POINTS)}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"doctor: there is no subject {name!r}", f"name some of {', '.join(sorted(known))}")
+    return {name: known[name].load()() for name in names or sorted(known)}
+
+
+def usb_devices(vendor: str, products: Sequence[str], root: Path = USB) -> list[Path]:
+    """The files under ``/dev/bus/usb`` of what is plugged in with these ids, each of four hexadecimal digits."""
+    found = []
+    for folder in sorted(root.glob("*")):
+        try:
+            ids = [(folder / name).read_text(encoding="ascii").strip() for name in ("idVendor", "idProduct")]
+            numbers = [int((folder / name).read_text(encoding="ascii")) for name in ("busnum", "devnum")]
+        except (OSError, ValueError):  # an interface, or one that was just unplugged
+            continue
+        if ids[0] == vendor and ids[1] in products:
+            found.append(Path(f"/dev/bus/usb/{numbers[0]:03d}/{numbers[1]:03d}"))
+    return found
