@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -51,3 +52,28 @@ Referee = Annotated[
 ]
 
 RealTime = Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")]
+
+Episodes = Annotated[
+    Path | None, typer.Option(help="Episode file (Habitat or RoboTHOR). Without it, episodes are generated.")
+]
+
+Count = Annotated[int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")]
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")]
+
+AgentArg = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of agent or policy; repeatable.")
+]
+
+AgentPython = Annotated[
+    Path | None,
+    typer.Option(help="Interpreter of an unmodified agent: venv/bin/python or venv. Default: the runtime's."),
+]
+
+AgentTimeout = Annotated[
+    float | None, typer.Option(help="Seconds that an unmodified agent has for each action. Default: 30.")
+]
+
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")]

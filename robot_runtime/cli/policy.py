@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion
+from robot_runtime.cli import completion, options
 from robot_runtime.cli.policy_export import export
 
 if TYPE_CHECKING:
@@ -129,10 +129,7 @@ def diff(
     others: Annotated[
         list[Path], typer.Argument(help="Logs or folders of them to decide again; or one other package.")
     ],
-    agent_arg: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Argument of the policy, as `run` takes it; repeatable."),
-    ] = None,
+    agent_arg: options.AgentArg = None,
 ) -> None:
     """Decide again what a log saw and compare the actions; or say in what two packages differ.
 

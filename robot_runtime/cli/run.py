@@ -89,31 +89,20 @@ def run(
             metavar="POLICY",
         ),
     ] = None,
-    agent_python: Annotated[
-        Path | None,
-        typer.Option(help="Interpreter of an unmodified agent: venv/bin/python or venv. Default: the runtime's."),
-    ] = None,
-    agent_timeout: Annotated[
-        float | None, typer.Option(help="Seconds that an unmodified agent has for each action. Default: 30.")
-    ] = None,
-    agent_arg: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of agent or policy; repeatable.")
-    ] = None,
+    agent_python: options.AgentPython = None,
+    agent_timeout: options.AgentTimeout = None,
+    agent_arg: options.AgentArg = None,
     sensor: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME", autocompletion=completion.sensors, help="Sensor that the agent gets besides the task's."
         ),
     ] = None,
-    episodes: Annotated[
-        Path | None, typer.Option(help="Episode file (Habitat or RoboTHOR). Without it, episodes are generated.")
-    ] = None,
-    count: Annotated[
-        int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")
-    ] = None,
+    episodes: options.Episodes = None,
+    count: options.Count = None,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, agent and simulated noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
+    overwrite: options.Overwrite = False,
     real_time: options.RealTime = False,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")

@@ -58,18 +58,14 @@ def robothor(
     task: Annotated[
         str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)
     ] = "objectnav_robothor2021",
-    episodes: Annotated[
-        Path | None, typer.Option(help="Episode file (RoboTHOR or Habitat). Without it, episodes are generated.")
-    ] = None,
-    count: Annotated[
-        int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")
-    ] = None,
+    episodes: options.Episodes = None,
+    count: options.Count = None,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-CLIENT-TASK.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False,
+    overwrite: options.Overwrite = False,
     real_time: options.RealTime = False,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 9200,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 9200,
     token: Annotated[
         str | None,
         typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: a new one, printed."),
@@ -135,14 +131,12 @@ def policy(
             autocompletion=completion.tasks,
         ),
     ] = None,
-    agent_arg: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of the policy; repeatable.")
-    ] = None,
-    agent_python: Annotated[Path | None, typer.Option(help="Interpreter of an unmodified agent.")] = None,
-    agent_timeout: Annotated[float | None, typer.Option(help="Seconds that it has for each action.")] = None,
+    agent_arg: options.AgentArg = None,
+    agent_python: options.AgentPython = None,
+    agent_timeout: options.AgentTimeout = None,
     seed: Annotated[int, typer.Option(min=0, help="Of clients that do not say theirs.")] = 0,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8000,
+    host: options.Host = "127.0.0.1",
+    port: options.Port = 8000,
     token: Annotated[
         str | None,
         typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: none here, else a new one."),
