@@ -19,6 +19,7 @@ from robot_runtime.errors import NotConnected, StaleData
 from robot_runtime.events import Event
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Velocity
+from robot_runtime.imaging.lens import Lens
 from robot_runtime.localization.history import PoseHistory
 from robot_runtime.simulation import Simulation, Subscription
 from robot_runtime.streams import STREAMS
@@ -194,23 +195,17 @@ class TagLocalizer(Localizer):
                 self._lament(stamp_ns, bearing.trouble)
                 return
             found = self._detector.detect(image)
-            known = [self._sighting(item) for item in found if item.id in self._tags]
+            lens, accuracy = self._eye.lens, self._accuracy
+            known = [sighting(item, self._tags[item.id], lens, accuracy) for item in found if item.id in self._tags]
             if not known:
                 ids = ", ".join(str(item.id) for item in found)
                 self._lament(stamp_ns, f"the only tags in view, {ids}, are not in the map" if ids else "no tag in view")
                 return
             self._take(stamp_ns, known, bearing.geometry, bearing)
 
-    def _sighting(self, seen: Detection) -> Sighting:
-        tag, lens = self._tags[seen.id], self._eye.lens
-        focal_px = math.sqrt(lens.fx * lens.fy)
-        distance_m = tag.size_m * focal_px / seen.edge_px
-        sd = math.hypot(self._accuracy.corner_sd_px / focal_px, self._accuracy.map_sd_m / distance_m)
-        return Sighting(tag, lens.rays(seen.corners_px)[:, :2], sd)
-
     def _take(self, stamp_ns: int, known: list[Sighting], geometry: Geometry, bearing: Bearing) -> None:
         stance = self._accuracy.stance
-        believed = [sighting for sighting in known if sighting.tag.id not in self._suspects.tags]
+        believed = [item for item in known if item.tag.id not in self._suspects.tags]
         if not believed:
             self._lament(stamp_ns, f"the only tags in view, {_ids(known)}, are not where the map has them")
             return
@@ -225,7 +220,7 @@ class TagLocalizer(Localizer):
                     self._tell(stamp_ns, size.kind, size.detail)
             return
         # Those that are not believed may have come back.
-        doubted = [sighting for sighting in known if sighting.tag.id in self._suspects.tags]
+        doubted = [item for item in known if item.tag.id in self._suspects.tags]
         everything = believed + doubted
         for news in self._suspects.judge(everything, chosen.over(everything, geometry), geometry, sure):
             self._tell(stamp_ns, news.kind, news.detail)
@@ -264,6 +259,14 @@ class TagLocalizer(Localizer):
         self._history.report(Event(stamp_ns, self._info.name, kind, detail))
 
 
+def sighting(seen: Detection, tag: Tag, lens: Lens, accuracy: Accuracy) -> Sighting:
+    """What a detection says, and how well: near corners are as good as the map, far ones as their pixels."""
+    focal_px = math.sqrt(lens.fx * lens.fy)
+    distance_m = tag.size_m * focal_px / seen.edge_px
+    sd = math.hypot(accuracy.corner_sd_px / focal_px, accuracy.map_sd_m / distance_m)
+    return Sighting(tag, lens.rays(seen.corners_px)[:, :2], sd)
+
+
 def _why_not(sightings: list[Sighting], solutions: list[Solution]) -> str:
     if not solutions:
         return f"by the tags {_ids(sightings)} the robot would not stand on the floor"
@@ -273,4 +276,4 @@ def _why_not(sightings: list[Sighting], solutions: list[Solution]) -> str:
 
 
 def _ids(sightings: list[Sighting]) -> str:
-    return ", ".join(str(sighting.tag.id) for sighting in sightings)
+    return ", ".join(str(item.tag.id) for item in sightings)

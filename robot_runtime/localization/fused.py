@@ -190,6 +190,7 @@ class FusedLocalizer(Localizer):
             return self._history.arrivals(after)
 
     def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
+        self._absolute.expect(pose, std_m, std_rad)
         with self._lock:
             self._pull()
             self._begin_at((pose, std_m, std_rad))
@@ -277,6 +278,7 @@ class FusedLocalizer(Localizer):
                     "anchor was moved, or the robot was carried; from here on they are believed"
                 )
                 self._event(node.stamp_ns, "anchor_moved", detail)
+                self._health.moved()
                 self._blend.reset()
             elif (
                 node.verdict is Verdict.REJECTED and node.run == 1 and node.belief is not None and node.fix is not None
