@@ -1,8 +1,9 @@
 """``robot-runtime calibrate intrinsics``: a colour camera's lens from views of a ChArUco board, beside the factory's.
 
-The lens is OpenCV's plumb bob or its rational model (Zhang 2000; Heikkilä and Silvén 1997; ``cv2.calibrateCamera``),
-solved from views that cover the image and are tilted to all sides: from views that are not, focal length and distance
-cannot be told apart, and they are refused. The factory's own intrinsics are judged by the same held-out views.
+The lens is OpenCV's plumb bob (Zhang 2000; ``cv2.calibrateCamera``), or its rational model where the factory has that,
+with the factory's denominator (k4, k5, k6): freed, it fits the views as well with a pole in the middle of the image.
+Views must cover the image and be tilted to all sides: from others, focal length and distance cannot be told apart, and
+they are refused. The factory's own intrinsics are judged by the same held-out views.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from calibration.guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.cli import options as shared
 from robot_runtime.cli.console import console
-from robot_runtime.errors import CalibrationFailed, ConfigError
+from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.robots import ChosenParts
@@ -63,21 +64,20 @@ class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
 
     Args:
         views: to solve from and to verify on.
-        model: None for the factory's own kind, or plumb bob where the camera is said to be a pinhole.
     """
 
     kind = KIND
     limits: Mapping[str, float] = {"reprojection_px": 1.0}
 
-    def __init__(self, board: Board, views: int, model: Model | None, time_limit_s: float) -> None:
-        self._board, self._views, self._model, self._time_limit_s = board, views, model, time_limit_s
+    def __init__(self, board: Board, views: int, time_limit_s: float) -> None:
+        self._board, self._views, self._time_limit_s = board, views, time_limit_s
 
     def record(self, robot: Robot, guide: Guide) -> list[BoardView]:
         return collect(robot, guide, self._board, self._views, self._time_limit_s)
 
     def solve(self, captures: Sequence[BoardView]) -> Fit[FoundLens]:
         rig = captures[0].view.rig
-        model: Model = self._model or ("rational" if rig.color.model == "rational" else "brown_conrady")
+        model: Model = "rational" if rig.color.model == "rational" else "brown_conrady"
         seen = [capture.corners for capture in captures]
         _require_spread(rig.color, seen)
         fitted = self._fit(rig.color, seen, model)
@@ -127,20 +127,27 @@ class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
     def _fit(self, start: Lens, views: Sequence[Corners], model: Model) -> _Fitted:
         points = [self._board.corners_m[view.ids].astype(np.float32) for view in views]
         pixels = [view.pixels.astype(np.float32) for view in views]
-        flags = cv2.CALIB_RATIONAL_MODEL if model == "rational" else 0
+        flags, guess = cv2.CALIB_USE_INTRINSIC_GUESS, np.zeros(5)
+        if model == "rational":
+            flags |= cv2.CALIB_RATIONAL_MODEL | cv2.CALIB_FIX_K4 | cv2.CALIB_FIX_K5 | cv2.CALIB_FIX_K6
+            guess = np.array(start.coefficients)
         try:
             _, matrix, distortion, turns, shifts, sigmas, _, _ = cv2.calibrateCameraExtended(
-                points, pixels, (start.width, start.height), np.eye(3), np.zeros(8), flags=flags
+                points, pixels, (start.width, start.height), start.matrix, guess, flags=flags
             )
         except cv2.error as error:
             raise CalibrationFailed(
                 f"the views cannot be solved: {str(error).strip().splitlines()[-1]}",
                 "capture again, with the board tilted to all sides",
             ) from error
-        count = 8 if model == "rational" else 5
         fx, fy, cx, cy = (float(value) for value in (matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]))
-        coefficients = tuple(np.ravel(distortion)[:count].tolist())
-        lens = Lens(start.width, start.height, fx, fy, cx, cy, model, coefficients)
+        coefficients = tuple(np.ravel(distortion)[: guess.size].tolist())
+        lens = Lens(start.width, start.height, fx, fy, cx, cy, model, coefficients, start.max_radius)
+        if not np.isfinite(lens.rays(np.concatenate(pixels))).all():
+            raise CalibrationFailed(
+                f"the {model} model that fits best folds the image where the board was seen",
+                "take more views, in the image's corners",
+            )
         errors = []
         for point, pixel, turn, shift in zip(points, pixels, turns, shifts, strict=True):
             foretold, _ = cv2.projectPoints(point, turn, shift, matrix, distortion)
@@ -208,9 +215,6 @@ def intrinsics(
     square_mm: options.SquareMm = 40.0,
     marker_mm: options.MarkerMm = 30.0,
     views: Annotated[int, typer.Option(min=FEWEST_VIEWS, help="How many to take.")] = 32,
-    model: Annotated[
-        str | None, typer.Option(help="brown_conrady or rational. Default: as the camera's factory has it.")
-    ] = None,
     time_limit_s: options.TimeLimit = 300.0,
     seed: options.Seed = 0,
     view: options.View = None,
@@ -225,14 +229,7 @@ def intrinsics(
 
         robot-runtime calibrate intrinsics --robot sim --camera azure-kinect --out lens.yaml
     """
-    if model not in (None, "brown_conrady", "rational"):
-        raise ConfigError(f"--model {model!r} is not a lens model", "use brown_conrady or rational")
-    procedure = IntrinsicsProcedure(
-        Board.named(board, square_mm, marker_mm),
-        views,
-        model,  # type: ignore[arg-type]
-        time_limit_s,
-    )
+    procedure = IntrinsicsProcedure(Board.named(board, square_mm, marker_mm), views, time_limit_s)
     options.run_calibration(procedure, robot, ChosenParts(camera=camera), scene, seed, out, overwrite, view, valid_days)
 
 

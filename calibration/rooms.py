@@ -43,6 +43,26 @@ def stand_in_the_open(robot: Robot, simulation: Simulation) -> SE2:
     )
 
 
+def stand_in_the_middle(robot: Robot, simulation: Simulation) -> SE2:
+    """Put the robot where there is most room on all sides, head level; returns where.
+
+    Raises:
+        CalibrationFailed: the scene has no place where a robot fits.
+    """
+    scene_map = simulation.scene.map
+    around_m = scene_map.clearance_m()
+    row, column = np.unravel_index(int(np.argmax(around_m)), around_m.shape)
+    x_m, y_m = scene_map.to_point(int(row), int(column))
+    pose = SE2(float(x_m), float(y_m), 0.0)
+    try:
+        robot.placer.place(pose, 0.0)
+    except InvalidStart as error:
+        raise CalibrationFailed(
+            f"scene {simulation.scene.name!r} has no place for a robot: {error.message}", "name another with --scene"
+        ) from error
+    return pose
+
+
 def open_places(scene: Scene) -> list[SE2]:
     """Poses on free floor, those with most free floor in a fan of ±40° ahead first."""
     around_m = scene.map.clearance_m()
