@@ -107,6 +107,12 @@ class Health:
         self._turns: deque[tuple[float, float]] = deque(maxlen=KEPT_PAIRS)
         self._faced: tuple[float, float] | None = None
 
+    def moved(self) -> None:
+        """The source's frame is elsewhere from now on: the way so far has a jump, which is neither scale nor mirror."""
+        self._way.clear()
+        self._turns.clear()
+        self._faced = None
+
     def events(self) -> list[Event]:
         """What was found since the last call."""
         events, self._events = self._events, []
@@ -132,11 +138,12 @@ class Health:
         heading_known = math.isfinite(estimate.covariance[2, 2])
         if not all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad if heading_known else 0.0))):
             return self.refuse(stamp_ns, "not_finite", f"a pose is ({pose.x_m}, {pose.y_m}, {pose.yaw_rad})")
-        self._told -= {"not_finite", "bad_covariance"}
+        self._told.discard("not_finite")
         return self._in_map(stamp_ns, pose.x_m, pose.y_m)
 
     def admit(self, fix: Fix, waypoint: Waypoint) -> bool:
         """Whether a measurement may be folded in, seen beside odometry at its instant; in order of arrival."""
+        self._told.discard("bad_covariance")
         if self._is_frozen(fix, waypoint):
             return False
         self._compare(fix, waypoint)
