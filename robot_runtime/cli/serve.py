@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
+import socket
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -32,11 +33,13 @@ Examples:
 _POLICY_HELP = """Serve a policy to robots elsewhere; they `run --policy ws://HOST:PORT`.
 
 It listens on this machine alone unless --host says otherwise; then clients must show a token, which is printed at the
-start. The protocol is not encrypted: beyond a network that you trust, use a tunnel.
+start. Without --certificate nothing is encrypted: beyond a network that you trust, give one, or use a tunnel.
 
 Examples:
 
     robot-runtime serve policy my_policy.zip
+
+    robot-runtime serve policy my_policy.zip --host 0.0.0.0 --certificate server.pem --key server.key
 
     robot-runtime serve policy habitat:mine.py:Agent --agent-python venv --task objectnav_hm3d2022 --host 10.0.0.5
 """
@@ -117,7 +120,8 @@ def robothor(
         )
         shown = password if token is None else "TOKEN"
         console.print(f"serving {len(chosen)} episodes of {chosen_task.name} on port {server.port}", soft_wrap=True)
-        console.print(f'client: Controller(host="robot:{shown}@{host}", port={server.port})', soft_wrap=True)
+        client = f'Controller(host="robot:{shown}@{reached_as(host)}", port={server.port})'
+        console.print(f"client: {client}", soft_wrap=True)
         server.serve()
     print_scores([folder], console)
 
@@ -141,12 +145,20 @@ def policy(
         str | None,
         typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: none here, else a new one."),
     ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="PEM file to show to clients, which then write wss:// for ws://.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="PEM file with its private key.")] = None,
 ) -> None:
     from robot_runtime.cli.console import console, error_console
     from robot_runtime.cli.run import DEFAULT_TASK, agent_arguments, choose_policy
+    from robot_runtime.policies.remote.encryption import server_context
     from robot_runtime.servers.policy import PolicyServer
     from robot_runtime.tasks.task import load_task
 
+    if (certificate is None) != (key is None):
+        raise ConfigError("--certificate and --key belong together", "give both, or neither")
+    encryption = server_context(certificate, key) if certificate is not None and key is not None else None
     password = token or (None if is_local(host) else secrets.token_urlsafe(16))
     if password is not None:
         check_token(password, host)
@@ -162,9 +174,11 @@ def policy(
                 password,
                 seed,
                 on_error=lambda message: error_console.print(message, soft_wrap=True, markup=False),
+                encryption=encryption,
             )
         )
-        console.print(f"serving {chosen.name}: robot-runtime run --policy ws://{host}:{server.port}", soft_wrap=True)
+        url = f"{'ws' if encryption is None else 'wss'}://{reached_as(host)}:{server.port}"
+        console.print(f"serving {chosen.name}: robot-runtime run --policy {url}", soft_wrap=True)
         if password is not None and token is None:
             console.print(f"on the robot: export {TOKEN_VARIABLE}={password}", soft_wrap=True)
         while server.wait(1.0):
@@ -177,6 +191,11 @@ def is_local(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def reached_as(host: str) -> str:
+    """What clients call the address that a server listens on: this computer's name where it listens on all of them."""
+    return socket.gethostname() if host in ("0.0.0.0", "::", "") else host
 
 
 def check_token(token: str, host: str) -> None:

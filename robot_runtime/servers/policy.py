@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,6 +64,7 @@ class PolicyServer:
         policy: stays the caller's to close. task: of clients that do not say theirs (openpi's).
         token: that clients must show; None for none.
         seed: of clients that do not say theirs. on_error: told of every request that failed.
+        encryption: for ``wss://`` (:mod:`robot_runtime.policies.remote.encryption`); None for ``ws://``.
 
     Raises:
         OSError: the address cannot be had.
@@ -77,6 +79,7 @@ class PolicyServer:
         token: str | None = None,
         seed: int = 0,
         on_error: Callable[[str], None] | None = None,
+        encryption: ssl.SSLContext | None = None,
     ) -> None:
         if policy.privileged:
             raise PolicyError(f"policy {policy.name!r} looks at the world itself", "serve one that needs sensors only")
@@ -104,6 +107,7 @@ class PolicyServer:
             self._serve_connection,
             host,
             port,
+            ssl=encryption,
             compression=None,
             max_size=MAX_REQUEST_BYTES,
             process_request=self._admit,

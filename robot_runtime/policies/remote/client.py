@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from robot_runtime.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.commands import Decision
 from robot_runtime.errors import ConfigError, PolicyError
 from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.policies.remote.encryption import client_context
 from robot_runtime.policies.remote.protocol import (
     MAX_ANSWER_BYTES,
     OURS,
@@ -57,9 +59,10 @@ class RemotePolicy(Policy):
         time_limit_s: for a decision, the way there and back included.
         reconnect_s: for how long a lost link is tried again, per decision. Arguments may be text, as from a command
             line.
+        certificate: PEM file with the certificates to trust instead of the system's, for ``wss://``.
 
     Raises:
-        LinkLost: the server cannot be reached. PolicyError: it is none, or refuses the token.
+        LinkLost: the server cannot be reached. PolicyError: it is none, is not trusted, or refuses the token.
         ConfigError: an argument has no such value.
     """
 
@@ -69,12 +72,16 @@ class RemotePolicy(Policy):
         token: str | None = None,
         time_limit_s: float | str = TIME_LIMIT_S,
         reconnect_s: float | str = RECONNECT_S,
+        certificate: str | None = None,
     ) -> None:
         self.name = url  # type: ignore[misc]  # one class stands for every server
         self._url = url
         self._token = token or os.environ.get(TOKEN_VARIABLE)
         self._limit_s = _seconds("time_limit_s", time_limit_s)
         self._reconnect_s = _seconds("reconnect_s", reconnect_s)
+        if certificate is not None and not url.startswith("wss://"):
+            raise ConfigError(f"{url}: is not encrypted, so there is no certificate to trust", "write it with wss://")
+        self._encryption = client_context(certificate) if url.startswith("wss://") else None
         self._link: ClientConnection | None = None
         self._open = ExitStack()
         self._session = ""
@@ -195,8 +202,14 @@ class RemotePolicy(Policy):
                     open_timeout=self._limit_s,
                     close_timeout=1.0,
                     proxy=None,
+                    ssl=self._encryption,
                 )
             )
+        except ssl.SSLCertVerificationError as error:
+            raise PolicyError(
+                f"{self._url}: shows a certificate that is not trusted: {error.verify_message}",
+                "trust the file that its --certificate names: --agent-arg certificate=FILE; check the host's name",
+            ) from error
         except (InvalidURI, ValueError) as error:
             raise ConfigError(f"{self._url!r}: {error}", "write it like ws://host:port") from error
         except InvalidHandshake as error:

@@ -29,10 +29,11 @@ class Wire:
     port: int
     user: str = "robot"
     token: str = TOKEN
+    host: str = "127.0.0.1"
 
     def post(self, body: bytes, path: str = "/step", **headers: str) -> tuple[int, bytes]:
         """Any body; returns status and answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=LIMIT_S)
         try:
             connection.request("POST", path, body, {"Authorization": f"Bearer {self.token}"} | headers)
             response = connection.getresponse()

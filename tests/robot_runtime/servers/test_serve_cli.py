@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,9 +34,9 @@ def command(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
     try:
         assert process.stdout is not None
         shown = process.stdout.readline() + process.stdout.readline()
-        found = re.search(r'Controller\(host="robot:(?P<token>[^@]+)@127.0.0.1", port=(?P<port>\d+)\)', shown)
+        found = re.search(r'Controller\(host="robot:(?P<token>[^@]+)@(?P<host>[^"]+)", port=(?P<port>\d+)\)', shown)
         assert found is not None, shown
-        yield process, Wire(int(found["port"]), token=found["token"])
+        yield process, Wire(int(found["port"]), token=found["token"], host=found["host"])
     finally:
         process.kill()
         process.communicate()
@@ -58,6 +60,28 @@ def test_serves_logs_scores_and_ends(tmp_path: Path) -> None:
         assert "robothor-client" in scores
         assert "refused: action 'Jump'" in said
     assert end_of(tmp_path / "logs") is EndReason.STOP
+
+
+def test_beyond_the_loopback_only_the_token_lets_in(tmp_path: Path) -> None:
+    with command(tmp_path / "logs", "--host", "0.0.0.0") as (_, wire):
+        assert wire.host == socket.gethostname()
+        wire.host = own_address()
+        assert len(wire.token) >= 16
+        for token in ("", "guess", wire.token[:-1]):
+            assert replace(wire, token=token).step("Initialize")[0] == 401
+        assert wire.step("Initialize")[0] == 200
+        assert replace(wire, token="guess").step("Stop")[0] == 401
+        assert wire.step("Stop")[0] == 200
+
+
+def own_address() -> str:
+    """This machine's address in its network, or the loopback where there is none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))  # reserved for documentation (RFC 5737)
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
 
 
 def test_ctrl_c_in_an_episode_ends_it_and_closes_the_log(tmp_path: Path) -> None:
