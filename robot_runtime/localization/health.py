@@ -103,14 +103,15 @@ class Health:
         self._newest_ns: int | None = None
         self._told.clear()
         self._held: tuple[Fix, Waypoint] | None = None
-        self._way: deque[tuple[complex, complex]] = deque(maxlen=KEPT_PAIRS)
+        self._way: deque[tuple[int, complex, complex]] = deque(maxlen=KEPT_PAIRS)
+        self._piece = 0
+        """Of the way: between two pieces of it, positions jumped."""
         self._turns: deque[tuple[float, float]] = deque(maxlen=KEPT_PAIRS)
         self._faced: tuple[float, float] | None = None
 
     def moved(self) -> None:
-        """The source's frame is elsewhere from now on: the way so far has a jump, which is neither scale nor mirror."""
-        self._way.clear()
-        self._turns.clear()
+        """The source's frame is elsewhere from now on: the way has a jump here, which is neither scale nor mirror."""
+        self._piece += 1
         self._faced = None
 
     def events(self) -> list[Event]:
@@ -188,8 +189,8 @@ class Health:
 
     def _compare(self, fix: Fix, waypoint: Waypoint) -> None:
         known = _marked(fix, waypoint)
-        if not self._way or abs(known - self._way[-1][0]) >= PAIR_M:
-            self._way.append((known, complex(fix.x_m, fix.y_m)))
+        if not self._way or abs(known - self._way[-1][1]) >= PAIR_M:
+            self._way.append((self._piece, known, complex(fix.x_m, fix.y_m)))
             self._judge_way(fix.stamp_ns)
         if fix.dimensions == 3:
             faced = self._faced
@@ -203,12 +204,12 @@ class Health:
     def _judge_way(self, stamp_ns: int) -> None:
         if len(self._way) < MIN_PAIRS or self.broken:
             return
-        pairs = np.array(self._way)
-        known, seen = pairs[:, 0], pairs[:, 1]
-        if float(np.sqrt(np.mean(abs(known - known.mean()) ** 2))) < MIN_SPREAD_M:
+        pieces = np.array([piece - self._way[0][0] for piece, _, _ in self._way])
+        known, seen = np.array([pair[1:] for pair in self._way]).T
+        if float(np.sqrt(np.mean(abs(_centred(known, pieces)) ** 2))) < MIN_SPREAD_M:
             return
-        scale, fit, way = _similarity(known, seen)
-        mirrored_scale, mirrored_fit, _ = _similarity(known.conj(), seen)
+        scale, fit, way = _similarity(known, seen, pieces)
+        mirrored_scale, mirrored_fit, _ = _similarity(known.conj(), seen, pieces)
         best = max(scale, mirrored_scale) if max(fit, mirrored_fit) >= MIN_FIT else None
         if way < HARDLY or (best is not None and not SCALES[0] <= best <= SCALES[1]):
             factor = way if best is None else best
@@ -231,22 +232,38 @@ class Health:
         self._events.append(Event(stamp_ns, self._name, kind, detail))
 
 
-def _similarity(known: NDArray[np.complex128], seen: NDArray[np.complex128]) -> tuple[float, float, float]:
+def _similarity(
+    known: NDArray[np.complex128], seen: NDArray[np.complex128], pieces: NDArray[np.int_]
+) -> tuple[float, float, float]:
     """How a way was measured: scale of the best similarity, fraction of it that this explains, and its plain extent.
 
     All on the four fifths that fit best; the extent is the measured way's, in units of the known one's.
+
+    Args:
+        pieces: number of the piece of the way that each position belongs to; from piece to piece they may be shifted.
     """
     keep = np.ones(len(known), bool)
     for _ in range(3):
-        p, w = known[keep] - known[keep].mean(), seen[keep] - seen[keep].mean()
-        a = complex((w * p.conj()).sum() / (abs(p) ** 2).sum())
-        off = abs(seen - seen[keep].mean() - a * (known - known[keep].mean()))
+        p, w = _centred(known, pieces, keep), _centred(seen, pieces, keep)
+        a = complex((w * p.conj())[keep].sum() / (abs(p[keep]) ** 2).sum())
+        off = abs(w - a * p)
         keep = off <= np.quantile(off, 0.8)
-    p, w = known[keep] - known[keep].mean(), seen[keep] - seen[keep].mean()
+    p, w = _centred(known, pieces, keep)[keep], _centred(seen, pieces, keep)[keep]
     extent, there = float((abs(p) ** 2).sum()), float((abs(w) ** 2).sum())
     product = abs(complex((w * p.conj()).sum()))
     fit = product**2 / (extent * there) if there > 0 else 0.0
     return product / extent, fit, math.sqrt(there / extent)
+
+
+def _centred(
+    values: NDArray[np.complex128], pieces: NDArray[np.int_], keep: NDArray[np.bool_] | None = None
+) -> NDArray[np.complex128]:
+    """Positions seen from the middle of their piece, which is the mean of those that are kept."""
+    weights = np.ones(len(values)) if keep is None else keep.astype(float)
+    count = np.maximum(np.bincount(pieces, weights), 1)
+    middle = (np.bincount(pieces, weights * values.real) + 1j * np.bincount(pieces, weights * values.imag)) / count
+    result: NDArray[np.complex128] = values - middle[pieces]
+    return result
 
 
 def _same(a: Fix, b: Fix) -> bool:

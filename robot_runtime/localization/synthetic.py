@@ -110,7 +110,7 @@ def make_drive(actions: int, seed: int, start: SE2 | None = None) -> Drive:
         steps = math.ceil((forward_m / SPEED_M_S + abs(turn_rad) / SPEED_RAD_S) / dt_s)
         for _ in range(steps):
             pose = _moved(pose, forward_m / steps, turn_rad / steps)
-            way, about, heading = random.standard_normal(3)
+            way, about, heading = random.standard_normal(3).tolist()
             ahead_m = forward_m / steps * 1.01 + 0.005 * math.sqrt(forward_m / steps) * way
             turned = turn_rad / steps * 0.995 + 0.01 * math.sqrt(abs(turn_rad) / steps) * about
             turned += 0.005 * math.sqrt(forward_m / steps) * heading
@@ -130,15 +130,15 @@ def measure(drive: Drive, beacons: Beacons, seed: int, frame: str = "map") -> li
     found = []
     for stamp_ns in range(drive.stamps_ns[0], drive.stamps_ns[-1], period_ns):
         dropped, wild, late = random.random(3)
-        noise, far = random.standard_normal(3), random.uniform(-1, 1, 2)
+        noise, far = random.standard_normal(3).tolist(), random.uniform(-1, 1, 2).tolist()
         if dropped < beacons.dropouts_per_min / 60 / beacons.rate_hz and stamp_ns > silent_until_ns:
             silent_until_ns = stamp_ns + seconds_to_ns(beacons.dropout_s)
         if stamp_ns < silent_until_ns:
             continue
         truth = drive.at(stamp_ns)
-        dx, dy = far * beacons.outlier_m if wild < beacons.outliers else noise[:2] * beacons.noise_m
+        (dx, dy), scale_m = (far, beacons.outlier_m) if wild < beacons.outliers else (noise[:2], beacons.noise_m)
         yaw = 0.0 if beacons.noise_deg is None else truth.yaw_rad + math.radians(beacons.noise_deg) * noise[2]
-        pose = SE2(truth.x_m + dx, truth.y_m + dy, wrap_angle(yaw))
+        pose = SE2(truth.x_m + scale_m * dx, truth.y_m + scale_m * dy, wrap_angle(yaw))
         arrival_ns = stamp_ns + seconds_to_ns(beacons.latency_s + beacons.jitter_s * late)
         found.append((arrival_ns, PoseEstimate(stamp_ns, pose, frame, covariance)))
     return sorted(found, key=lambda item: item[0])
