@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from drivers.opencv_camera.capture import Feed
 from robot_runtime.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 from robot_runtime.hal import Camera
@@ -60,8 +60,8 @@ class Eye(ABC):
 class CameraEye(Eye):
     """The robot's own camera, whose frames the policy gets, too.
 
-    A look for the instant of a frame that the policy has just got is that very frame, where the camera keeps it. Its
-    ``capture`` is called from a thread of the eye's own as well.
+    A look for the instant of a frame that the policy has just got is that very frame, where the camera keeps it. Looks
+    at the eye's own rate are in a thread of its own: the camera's ``capture`` must allow that.
 
     Args:
         rate_hz: how often to look by itself.
@@ -104,24 +104,25 @@ class CameraEye(Eye):
                 self.look(self._clock.now_ns(), EXPOSURE_S)
 
 
-class VideoEye(Eye):
-    """A webcam, network camera or file that OpenCV can read, in the room.
-
-    Images are stamped on arrival; the time from exposure until then is ``latency_s``, which is to be measured once
-    (film a clock): a robot at 0.3 m/s is 3 cm further after 0.1 s.
+class WebcamEye(Eye):
+    """A webcam that stands in the room.
 
     Args:
-        device: ``/dev/video0``, ``rtsp://...``, or a file.
+        feed: of its images, taken off the device as they come.
         lens: of its calibration; images of another size are refused.
+        latency_s: from the middle of an exposure to its stamp.
     """
 
-    def __init__(self, device: str, lens: Lens, clock: Clock, rate_hz: float, latency_s: float) -> None:
-        self._device, self._lens, self._clock = device, lens, clock
+    def __init__(self, name: str, feed: Feed, lens: Lens, clock: Clock, rate_hz: float, latency_s: float) -> None:
+        self._name, self._feed, self._lens, self._clock = name, feed, lens, clock
         self._period_ns, self._latency_ns = seconds_to_ns(1 / rate_hz), seconds_to_ns(latency_s)
         self._receiver: Receiver | None = None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._newest: tuple[int, Image] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen_ns: int | None = None
+        """Stamp of the last image that was handed on."""
+        self._wanted_ns: int | None = None
         self._fault: DeviceFault | None = None
 
     @property
@@ -130,61 +131,44 @@ class VideoEye(Eye):
 
     def open(self, receiver: Receiver) -> None:
         self.close()
-        video = cv2.VideoCapture(self._device)
-        video.set(cv2.CAP_PROP_FRAME_WIDTH, self._lens.width)
-        video.set(cv2.CAP_PROP_FRAME_HEIGHT, self._lens.height)
-        if not video.isOpened():
-            video.release()
-            raise DeviceFault(
-                f"static camera: {self._device} cannot be opened", "check its name, its cable, and that it is free"
-            )
-        self._receiver, self._newest, self._fault = receiver, None, None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=self._read, args=(video, self._stop), name="apriltag static camera", daemon=True
-        )
-        self._thread.start()
+        self._begin()
+        self._receiver = receiver
+        self._feed.start(self._take, self._end)
 
     def close(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
-            self._thread = None
+        self._feed.stop()
 
     def look(self, after_ns: int, timeout_s: float) -> None:
-        found = wait_for(self._clock, lambda: self._after(after_ns), timeout_s, POLL_S)
-        if found is None:
-            raise StaleData(
-                f"static camera: no image of {self._device} came within {timeout_s:g} s", "check cable and network"
-            )
-        if self._receiver is not None:
-            self._receiver(*found)
+        self._wanted_ns = after_ns
+        if wait_for(self._clock, lambda: self._seen_since(after_ns), timeout_s, POLL_S) is None:
+            raise StaleData(f"{self._name}: no image came within {timeout_s:g} s", "look at its cable")
 
-    def _after(self, after_ns: int) -> tuple[int, Image] | None:
+    def _seen_since(self, after_ns: int) -> bool | None:
         if self._fault is not None:
             raise self._fault
-        newest = self._newest
-        return newest if newest is not None and newest[0] >= after_ns else None
+        return True if self._seen_ns is not None and self._seen_ns >= after_ns else None
 
-    def _read(self, video: cv2.VideoCapture, stop: threading.Event) -> None:
-        shown_ns = -self._period_ns
-        try:
-            while not stop.is_set():
-                there, image = video.read()
-                if not there:
-                    self._fault = DeviceFault(f"static camera: {self._device} ended", "plug it in again and reconnect")
-                    return
-                if image.shape[:2] != (self._lens.height, self._lens.width):
-                    self._fault = DeviceFault(
-                        f"static camera: {self._device} delivers {image.shape[1]}x{image.shape[0]}, and its "
-                        f"calibration is of {self._lens.width}x{self._lens.height}",
-                        "calibrate it in the mode that it delivers",
-                    )
-                    return
-                stamp_ns = self._clock.now_ns() - self._latency_ns
-                self._newest = stamp_ns, np.ascontiguousarray(image[:, :, ::-1])
-                if stamp_ns - shown_ns >= self._period_ns and self._receiver is not None:
-                    shown_ns = stamp_ns
-                    self._receiver(*self._newest)
-        finally:
-            video.release()
+    # --- the feed's thread ---
+
+    def _take(self, arrived_ns: int, decode: Callable[[], Image | None]) -> None:
+        stamp_ns, wanted_ns = arrived_ns - self._latency_ns, self._wanted_ns
+        due = self._seen_ns is None or stamp_ns - self._seen_ns >= self._period_ns
+        if not due and (wanted_ns is None or stamp_ns < wanted_ns):
+            return
+        image = decode()
+        if image is None or self._receiver is None:
+            return
+        if image.shape[:2] != (self._lens.height, self._lens.width):
+            self._fault = DeviceFault(
+                f"{self._name}: delivers {image.shape[1]}x{image.shape[0]}, and its calibration is of "
+                f"{self._lens.width}x{self._lens.height}",
+                "calibrate it in the mode that it delivers",
+            )
+            return
+        self._receiver(stamp_ns, np.ascontiguousarray(image[:, :, ::-1]))
+        self._seen_ns = stamp_ns
+        if wanted_ns is not None and stamp_ns >= wanted_ns:
+            self._wanted_ns = None
+
+    def _end(self) -> None:
+        self._fault = DeviceFault(f"{self._name}: is gone", "plug it in again and start anew")

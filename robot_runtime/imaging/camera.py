@@ -7,6 +7,7 @@ A driver of an RGB-D camera implements :class:`~robot_runtime.imaging.source.Rgb
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,6 +119,8 @@ class SourceCamera(Camera):
         self._reprojector: Reprojector | None = None
         self._blind = 0
         self._seen: tuple[RawRgbd, Posture] | None = None
+        self._lock = threading.Lock()
+        """A localizer that looks through this camera captures, too, in a thread of its own."""
         x_m, y_m, z_m = (float(value) for value in mount.sensor(SE2(), 0.0, 0.0)[:3, 3])
         near_m, far_m = self._depth_range()
         self._info = CameraInfo(
@@ -203,10 +206,11 @@ class SourceCamera(Camera):
             raise NotConnected(f"{self.source.name}: is not connected", "call connect() before using it")
         if semantic:
             raise DeviceFault(f"{self.source.name}: has no segmentation", "ask for it on a simulated robot only")
-        raw = self._read(exposed_after_ns, timeout_s)
-        self._check_alive(raw)
-        seen = reprojector(raw.color, raw.depth if self.source.has_depth else None)
-        return RgbdFrame(raw.color_stamp_ns, seen.rgb.copy(), self._delivered(seen.depth_m))
+        with self._lock:
+            raw = self._read(exposed_after_ns, timeout_s)
+            self._check_alive(raw)
+            seen = reprojector(raw.color, raw.depth if self.source.has_depth else None)
+            return RgbdFrame(raw.color_stamp_ns, seen.rgb.copy(), self._delivered(seen.depth_m))
 
     def _read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
         """A pair with depth in it, exposed after the instant and at once."""
