@@ -110,11 +110,11 @@ def _moved(robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Bo
 
 
 def _in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """A pose of the board in the optical frame: its middle in one of 4 x 3 cells, tilted to one of six sides."""
-    column, row = number % 4, number // 4 % 3
+    """A pose of the board in the optical frame: its middle in one of 5 x 3 cells, tilted to one of six sides."""
+    column, row = number % 5, number // 5 % 3
     pixel = (
-        (column + random.uniform(0.15, 0.85)) / 4 * (lens.width - 1),
-        (row + random.uniform(0.15, 0.85)) / 3 * (lens.height - 1),
+        (column + random.uniform(0.1, 0.9)) / 5 * (lens.width - 1),
+        (row + random.uniform(0.1, 0.9)) / 3 * (lens.height - 1),
     )
     ray = np.nan_to_num(lens.rays(pixel), nan=0.5)
     share = random.uniform(0.4, 0.75)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from calibration import depth, extrinsics, intrinsics, localization, tilt_servo
+from calibration import actuation, depth, extrinsics, intrinsics, localization, odometry, tilt_servo
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -16,3 +16,5 @@ def register(groups: dict[str, typer.Typer]) -> None:
     group.command("depth")(depth.depth)
     group.command("tilt-servo")(tilt_servo.tilt_servo)
     group.command("localization")(localization.command)
+    group.command("odometry")(odometry.command)
+    group.command("actuation")(actuation.command)
