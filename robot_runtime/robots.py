@@ -33,6 +33,7 @@ from robot_runtime.episodes.brought import brought_objects
 from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Camera, Device, Localizer, ObjectTracker, Robot
+from robot_runtime.odometry import calibrated, load_odometry
 from robot_runtime.scene import Scene, SceneObject
 from robot_runtime.tasks.task import Task, TrainingCamera
 
@@ -86,12 +87,14 @@ class RobotFile:
         name: of the robot, for logs.
         driver: dotted name of its :class:`RobotFactory`.
         options: the driver's own.
+        odometry: the file that ``robot-runtime calibrate odometry`` wrote, of which base and odometry are put right.
         camera, localizer, referee, tracker: parts in place of the driver's own; None leaves that one to the driver.
     """
 
     name: str
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
+    odometry: str | None = None
     camera: Part | None = None
     localizer: Part | None = None
     referee: Part | None = None
@@ -209,6 +212,8 @@ def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | N
             f"{where}: {file.driver!r} made a {type(robot).__name__}, not a Robot",
             "name the driver's factory function, not one of its parts",
         )
+    if file.odometry is not None:
+        robot = calibrated(robot, load_odometry(Path(file.odometry), file.name))
     chosen_paths = _chosen_paths(chosen or ChosenParts())
     for role, kind in _KINDS.items():
         part: Part | None = getattr(file, role)

@@ -1,0 +1,182 @@
+"""``robot-runtime calibrate odometry``: how many metres and radians a base reports per metre and radian that it moves.
+
+The robot drives squares of half a metre both ways round and turns on the spot, both ways, while a referee sees where it
+really is: motion capture, tags, a fused localizer; the truth in simulation. Straight legs tell the metres, turns the
+radians. Of the last round nothing is solved from: it is what the solution is verified on.
+
+What comes out are the two scales that ``robot_runtime.odometry`` puts right, and what they mean for a base that
+computes with a wheel radius and separation (or a gyro) of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, ClassVar
+
+import numpy as np
+import typer
+
+from calibration import options
+from calibration.driving import Driver, Move
+from calibration.guide import Guide
+from calibration.procedure import Fit, Procedure
+from robot_runtime import config
+from robot_runtime.actions import Displacement
+from robot_runtime.cli import options as shared
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.hal import Robot
+from robot_runtime.odometry import KIND, Heading, OdometryCalibration
+from robot_runtime.robots import ChosenParts
+
+KOBUKI_RADIUS_M = 0.035
+KOBUKI_SEPARATION_M = 0.230
+
+STEP_M = 0.25
+SIDE_STEPS = 2
+TURN_RAD = math.radians(30)
+CORNER_TURNS = 3
+FULL_TURN = 12
+ROOM_M = 0.9
+
+ROUNDS = 5
+"""One is held out; four tell the scales of a Kobuki with its noise to 0.2 % each."""
+
+LIMIT_PCT = 1.5
+"""Of the way of one held-out round: noise over 4 m and four full turns, and then some."""
+
+
+class HeadingSource(str, Enum):
+    """``robot_runtime.odometry.Heading`` as a command line takes it."""
+
+    GYRO = "gyro"
+    WHEELS = "wheels"
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Motions of one kind without a pause between: metres or radians, by odometry and in truth.
+
+    Attributes:
+        round: of the drive, from 0.
+    """
+
+    round: int
+    turns: bool
+    reported: float
+    true: float
+
+
+class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
+    """Args: heading: what the base takes it from. radius_m, separation_m: what it computes with."""
+
+    kind: ClassVar[str] = KIND
+    limits: Mapping[str, float] = {"linear_error_pct": LIMIT_PCT, "angular_error_pct": LIMIT_PCT}
+
+    def __init__(
+        self,
+        heading: Heading = "gyro",
+        radius_m: float = KOBUKI_RADIUS_M,
+        separation_m: float = KOBUKI_SEPARATION_M,
+        rounds: int = ROUNDS,
+    ) -> None:
+        self._heading: Heading = heading
+        self._radius_m, self._separation_m = radius_m, separation_m
+        self._rounds = rounds
+        self._referee = ""
+
+    def record(self, robot: Robot, guide: Guide) -> Sequence[Leg]:
+        self._referee = robot.referee.info.name
+        driver = Driver(robot, guide, ROOM_M)
+        legs: list[Leg] = []
+        for number in range(self._rounds):
+            for side in (1.0, -1.0):
+                for _ in range(4):
+                    edge = [Displacement(forward_m=STEP_M)] * SIDE_STEPS
+                    legs.append(_straight([driver.move(step) for step in edge], number))
+                    corner = [Displacement(turn_rad=side * TURN_RAD)] * CORNER_TURNS
+                    legs.append(_turn([driver.move(turn) for turn in corner], number))
+                spin = [Displacement(turn_rad=side * TURN_RAD)] * FULL_TURN
+                legs.append(_turn([driver.move(turn) for turn in spin], number))
+                driver.return_home()
+            guide.progress(number + 1, self._rounds, f"squares and turns, {len(legs)} legs")
+        return legs
+
+    def split(self, captures: Sequence[Leg]) -> tuple[list[Leg], list[Leg]]:
+        last = max(leg.round for leg in captures)
+        return [leg for leg in captures if leg.round < last], [leg for leg in captures if leg.round == last]
+
+    def solve(self, captures: Sequence[Leg]) -> Fit[OdometryCalibration]:
+        residuals: dict[str, float] = {}
+        scales = {}
+        for turns, name, unit in ((False, "linear", 1e3), (True, "angular", math.degrees(1))):
+            legs = [leg for leg in captures if leg.turns is turns]
+            if len(legs) < 4:
+                what = "turns" if turns else "straight legs"
+                raise CalibrationFailed(f"odometry: only {len(legs)} {what} were driven", "drive two rounds or more")
+            reported, true = np.array([leg.reported for leg in legs]), np.array([leg.true for leg in legs])
+            scale = float(reported @ true / (true @ true))
+            off = reported - scale * true
+            residuals[f"{name}_rms_{'deg' if turns else 'mm'}"] = float(np.sqrt(np.mean(off**2))) * unit
+            deviation = math.sqrt(float(off @ off) / (len(legs) - 1) / float(true @ true))
+            residuals[f"{name}_std_pct"] = 100 * deviation
+            scales[name] = scale
+        found = OdometryCalibration.found(
+            scales["linear"], scales["angular"], self._heading, self._radius_m, self._separation_m
+        )
+        rounds = len({leg.round for leg in captures})
+        method = f"squares and turns both ways round, {rounds} rounds, referee {self._referee}"
+        return Fit(found, config.unparse(found), "", method, residuals)
+
+    def verify(self, solution: OdometryCalibration, held_out: Sequence[Leg]) -> Mapping[str, float]:
+        def error_pct(turns: bool, scale: float) -> float:
+            legs = [leg for leg in held_out if leg.turns is turns]
+            # Sums of ways, whichever way round: what is left is the scale's error.
+            reported = sum(math.copysign(leg.reported, leg.reported * leg.true) for leg in legs)
+            return 100 * abs(reported / scale / sum(abs(leg.true) for leg in legs) - 1)
+
+        return {
+            "linear_error_pct": error_pct(False, solution.linear_scale),
+            "angular_error_pct": error_pct(True, solution.angular_scale),
+        }
+
+
+def _straight(moves: Sequence[Move], number: int) -> Leg:
+    return Leg(number, False, sum(move.odom.x_m for move in moves), sum(move.truth.x_m for move in moves))
+
+
+def _turn(moves: Sequence[Move], number: int) -> Leg:
+    # Each less than half a turn, so that nothing is lost by wrapping.
+    return Leg(number, True, sum(move.odom.yaw_rad for move in moves), sum(move.truth.yaw_rad for move in moves))
+
+
+def command(
+    out: options.Out,
+    robot: shared.Robot = "sim",
+    referee: shared.Referee = None,
+    scene: shared.Scene = "apartment",
+    heading: Annotated[
+        HeadingSource, typer.Option(help="What the base takes its heading from; a Kobuki from its gyro.")
+    ] = HeadingSource.GYRO,
+    wheel_radius_mm: Annotated[float, typer.Option(min=1, help="That the base computes with.")] = 1e3 * KOBUKI_RADIUS_M,
+    wheel_separation_mm: Annotated[float, typer.Option(min=1, help="That the base computes with.")] = 1e3
+    * KOBUKI_SEPARATION_M,
+    rounds: Annotated[int, typer.Option(min=2, help="Of squares and turns; the last one is held out.")] = ROUNDS,
+    overwrite: options.Overwrite = False,
+    view: options.View = None,
+    seed: options.Seed = 0,
+    valid_days: options.ValidDays = options.VALID_DAYS,
+) -> None:
+    """Find how many metres and radians the base reports per metre and radian that it moves.
+
+    Name the file as 'odometry' in the robot's YAML, and base and odometry are put right from then on.
+
+    Example:
+
+        robot-runtime calibrate odometry --robot sim-noisy --out odometry.yaml
+    """
+    procedure = OdometryProcedure(heading.value, wheel_radius_mm / 1e3, wheel_separation_mm / 1e3, rounds)
+    chosen = ChosenParts(referee=referee)
+    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
