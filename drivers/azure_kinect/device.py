@@ -91,6 +91,7 @@ class SdkDevice(KinectDevice):
         self._sdk = sdk
         self._handle: Handle | None = None
         count = sdk.k4a.k4a_device_get_installed_count()
+        sdk.reason()  # it complains where there is none
         if count == 0:
             raise DeviceFault(
                 "Azure Kinect: no device is connected",

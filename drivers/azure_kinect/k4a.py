@@ -121,8 +121,8 @@ class Sdk:
 
     def check(self, result: int, what: str, remedy: str) -> None:
         """Raise ``DeviceFault`` with the SDK's reason unless a call succeeded."""
+        said = self.reason()
         if result != SUCCEEDED:
-            said = self.reason()
             raise DeviceFault(f"{what}: {said}" if said else what, remedy)
 
     def read_bytes(self, function: Any, *arguments: Any, what: str, remedy: str) -> bytes:

@@ -11,14 +11,10 @@ from drivers.azure_kinect import modes
 from drivers.azure_kinect.device import Configuration, imu_sample
 from drivers.azure_kinect.k4a import Capture, ImuSample, Sdk
 from drivers.azure_kinect.k4a_types import END_OF_FILE, SUCCEEDED, Handle, ImageFormat
+from drivers.azure_kinect.matroska import RECORD_AGAIN, check_whole
 from robot_runtime.errors import DeviceFault
 
-MATROSKA = b"\x1a\x45\xdf\xa3"
-"""How every Matroska file begins."""
-
 CALIBRATION = "calibration.json"
-
-RECORD_AGAIN = "record it again, with a program that ends its recordings properly"
 
 
 class MkvWriter:
@@ -99,11 +95,11 @@ class MkvReader:
         self._sdk, self._path = sdk, path
         self._handle: Handle | None = None
         self._read = 0
-        _check_matroska(path)
+        check_whole(path)
         handle = Handle()
         if sdk.record.k4a_playback_open(str(path).encode(), ctypes.byref(handle)) != SUCCEEDED:
             raise DeviceFault(
-                f"{path}: the Kinect SDK cannot read it; it is cut off, or of another camera", RECORD_AGAIN
+                f"{path}: the Kinect SDK cannot read it: it is damaged, or of another camera", RECORD_AGAIN
             )
         self._handle = handle
         try:
@@ -159,15 +155,3 @@ class MkvReader:
             remedy="record it from the device itself: nothing else knows this unit's lenses",
         )
         return Recorded(configuration, calibration, record.k4a_playback_get_recording_length_usec(self._handle))
-
-
-def _check_matroska(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(MATROSKA))
-    except OSError as error:
-        raise DeviceFault(f"{path}: cannot be read: {error.strerror}", "name a recording that exists") from error
-    if start != MATROSKA:
-        raise DeviceFault(
-            f"{path}: is no Matroska file", "name a recording made with the Kinect SDK, for instance k4arecorder"
-        )
