@@ -1,0 +1,125 @@
+"""``robot-runtime preflight``: whether this robot is the one that a policy was trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robot_runtime.cli import completion, options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robot_runtime.hal import Robot
+    from robot_runtime.preflight.findings import Finding
+    from robot_runtime.preflight.look import Look
+    from robot_runtime.scene import Scene
+    from robot_runtime.tasks.task import Task
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("preflight")(preflight)
+
+
+def preflight(
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="Policy package (folder or zip), or an agent that ships.",
+            metavar="POLICY",
+            autocompletion=completion.agents,
+        ),
+    ] = "pointnav-depth",
+    robot: options.Robot = "sim",
+    camera: options.Camera = None,
+    camera_arg: options.CameraArg = None,
+    scene: options.Scene = "apartment",
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Task preset or YAML file to run in. Default: the policy's own.", autocompletion=completion.tasks
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="PNG to write: what the policy expects beside what the robot sees.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of simulated noise.")] = 0,
+) -> None:
+    """Compare the robot, as it is calibrated and as it sees, with the camera and steps of a policy's training.
+
+    Nothing moves but the head. What differs beyond tolerance is refused with what it is expected to cost (exit code 9).
+
+    Examples:
+
+        robot-runtime preflight --policy my_policy.zip --robot my_robot.yaml --picture preflight.png
+
+        robot-runtime preflight --policy pointnav-depth --camera azure-kinect
+    """
+    from contextlib import ExitStack
+
+    from robot_runtime.cli.console import console
+    from robot_runtime.errors import ConfigError
+    from robot_runtime.policies import load_policy
+    from robot_runtime.preflight import findings
+    from robot_runtime.robots import ChosenParts, RobotContext, load_robot
+    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+
+    with ExitStack() as stack:
+        chosen_policy = load_policy(policy)
+        stack.callback(chosen_policy.close)
+        run_in = load_task(task) if task is not None else chosen_policy.task
+        if run_in is None:
+            raise ConfigError(f"policy {policy!r} was trained in no task that it names", "say which with --task")
+        trained = chosen_policy.task or run_in
+        chosen_scene = load_scene(find_scene(scene))
+        context = RobotContext.of(trained, chosen_scene, [], seed)
+        parts = ChosenParts(camera, camera_options=tuple(camera_arg or ()))
+        connected = stack.enter_context(load_robot(robot, context, parts))
+        seen = look_around(connected, trained, chosen_scene) if needs_images(chosen_policy.needs) else None
+        found = findings.findings(chosen_policy.needs, trained, run_in, connected, seen)
+        print_findings(chosen_policy.name, connected, found)
+        if picture is not None and seen is not None:
+            from robot_runtime.preflight.picture import draw
+
+            draw(picture, chosen_policy.name, connected.name, trained.camera, connected.camera.info, seen)
+            console.print(f"picture: {picture}", soft_wrap=True)
+        findings.check_findings(chosen_policy.name, found)
+        console.print("[green]this robot is what the policy was trained on[/]")
+
+
+def needs_images(needs: Sequence[str]) -> bool:
+    """Whether a policy of these sensors sees anything."""
+    from robot_runtime.preflight.findings import IMAGES
+
+    return bool(IMAGES & set(needs))
+
+
+def look_around(robot: Robot, task: Task, scene: Scene) -> Look:
+    """What the robot sees with its head as at an episode's start; a simulated one is put on free floor first."""
+    from robot_runtime.preflight.look import look, open_place
+
+    if robot.simulation is not None:
+        robot.placer.place(open_place(scene, robot.base.info.radius_m), task.camera.tilt_rad)
+    return look(robot, task.camera)
+
+
+def print_findings(policy: str, robot: Robot, found: Sequence[Finding]) -> None:
+    """The table, and under it what each difference is expected to cost."""
+    from rich.table import Table
+
+    from robot_runtime.cli.console import console
+
+    marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "refused": "[red]refused[/]"}
+    table = Table(title=f"{policy} on {robot.name}", title_justify="left", box=None, pad_edge=False)
+    for heading in ("", "trained", "found", ""):
+        table.add_column(heading)
+    for one in found:
+        table.add_row(one.what, one.trained, one.found, marks[one.verdict])
+    console.print(table)
+    for one in found:
+        if one.verdict != "ok" and one.effect:
+            console.print(f"{marks[one.verdict]} {one.what}: {one.effect}", soft_wrap=True)

@@ -1,0 +1,94 @@
+"""The floor in a depth image: where the camera really is, whatever its description says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.geometry import optical_axes
+from robot_runtime.hal import Intrinsics
+from robot_runtime.imaging.lens import Lens
+
+Floats = NDArray[np.float64]
+
+POINTS = 6000
+"""Of an image, evenly over it."""
+
+FARTHEST_M = 4.0
+HYPOTHESES = 400
+NEAR_M = 0.03
+"""What is farther from a plane does not lie on it."""
+
+LEAST_SHARE = 0.08
+"""Of the image's points; a plane that holds fewer is a table or a threshold."""
+
+MOST_TURNED_RAD = math.radians(35)
+MOST_OFF_M = 0.5
+"""How wrong a description may be for its floor still to be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorSeen:
+    """Where a camera is above the floor that it sees.
+
+    Attributes:
+        height_m: of the optical centre. tilt_rad: up positive. roll_rad: to the right positive.
+        share: of the image's points that lie on it.
+    """
+
+    height_m: float
+    tilt_rad: float
+    roll_rad: float
+    share: float
+
+
+def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: float, tilt_rad: float) -> FloorSeen | None:
+    """The largest level-ish plane below the camera (RANSAC, Fischler and Bolles 1981), or None if there is none.
+
+    Args:
+        depth_m: float32 (H, W), 0 where there is no measurement.
+        height_m, tilt_rad: where the camera is thought to be.
+    """
+    points = _points(depth_m, pinhole)
+    up = optical_axes(0.0, tilt_rad)[2]
+    random = np.random.default_rng(0)
+    best: tuple[Floats, float] | None = None
+    most = max(3.0, LEAST_SHARE * len(points))
+    if len(points) < 3:
+        return None
+    for corners in points[random.integers(0, len(points), (HYPOTHESES, 3))]:
+        normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
+        length = float(np.linalg.norm(normal))
+        if length < 1e-6:
+            continue
+        normal *= math.copysign(1 / length, float(normal @ up))
+        height = -float(normal @ corners[0])
+        if normal @ up < math.cos(MOST_TURNED_RAD) or abs(height - height_m) > MOST_OFF_M:
+            continue
+        score = float((np.abs(points @ normal + height) < NEAR_M).sum())
+        if score >= most:
+            best, most = (normal, height), score
+    if best is None:
+        return None
+    normal, height = best
+    for _ in range(4):
+        on_floor = points[np.abs(points @ normal + height) < NEAR_M]
+        plane, *_ = np.linalg.lstsq(on_floor, -np.ones(len(on_floor)), rcond=None)  # n.p = -h, divided by h
+        length = float(np.linalg.norm(plane))
+        normal, height = plane / length, 1 / length
+    share = float((np.abs(points @ normal + height) < NEAR_M).mean())
+    # Up, in the optical frame, is (-sin(roll) cos(tilt), -cos(roll) cos(tilt), sin(tilt)).
+    return FloorSeen(height, math.asin(normal[2]), math.atan2(-normal[0], -normal[1]), share)
+
+
+def _points(depth_m: NDArray[np.float32], pinhole: Intrinsics) -> Floats:
+    """Points of an image in its optical frame, float64 (N, 3)."""
+    stride = max(1, round(math.sqrt(depth_m.size / POINTS)))
+    rows, columns = np.mgrid[stride // 2 : pinhole.height : stride, stride // 2 : pinhole.width : stride]
+    depths = depth_m[rows, columns].astype(np.float64).ravel()
+    seen = (depths > 0) & (depths < FARTHEST_M)
+    rays = Lens.of(pinhole).rays(np.stack([columns.ravel(), rows.ravel()], axis=1)[seen])
+    return np.asarray(rays * depths[seen, None])
