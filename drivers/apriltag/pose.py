@@ -4,8 +4,9 @@ The unknown is base_link in ``map`` with all its six degrees of freedom; that it
 measurement like the others, good to :class:`Stance`. So a mount that is off by half a degree costs nothing, and a
 planar tag's mirror solution, which would stand askew, is seldom believed.
 
-A square looks almost the same from two sides (Schweighofer and Pinz 2006): from each tag both solutions (IPPE, Collins
-and Bartoli 2014) start a refinement over all tags, and the best wins. What remains ambiguous after that is said to be.
+A square looks almost the same from two sides (Schweighofer and Pinz, "Robust pose estimation from a planar target",
+IEEE PAMI 2006): from a tag both solutions start a refinement over all tags, and the best wins. What remains ambiguous
+after that is said to be.
 """
 
 from __future__ import annotations
@@ -22,12 +23,9 @@ from numpy.typing import NDArray
 from robot_runtime import config
 from robot_runtime.camera_mount import Matrix, rotation_rpy, transform
 from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.tag_map import Tag
+from robot_runtime.tag_map import Tag, unit_corners
 
 Vector = NDArray[np.float64]
-
-CV_FROM_TAG = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-"""From a tag's frame (x out of its face) to OpenCV's frame of a square marker (z out of it)."""
 
 GATE = 26.1
 """Weighted squares of one tag's eight coordinates beyond which it does not fit: chi-square, 8 degrees of freedom, one
@@ -210,18 +208,29 @@ def refine(
 
 
 def camera_from_tag(sighting: Sighting) -> list[Matrix]:
-    """The tag's frame in the optical frame by its own corners alone: one or two float64 (4, 4), the likelier first."""
-    size_m = sighting.tag.size_m
-    square = np.array([(-1, 1, 0), (1, 1, 0), (1, -1, 0), (-1, -1, 0)]) * size_m / 2  # the order that IPPE demands
-    _, turns, places, _ = cv2.solvePnPGeneric(
-        square, np.ascontiguousarray(sighting.rays[::-1]), np.eye(3), np.zeros(4), flags=cv2.SOLVEPNP_IPPE_SQUARE
+    """The tag's frame in the optical frame by its own corners alone, float64 (4, 4): the one that the homography says,
+    and the one that a camera without perspective could not tell from it.
+
+    (OpenCV 5's ``SOLVEPNP_IPPE_SQUARE`` returns NaN, or a wrong pose, for some tags that are seen exactly upright.)
+    """
+    rows = []
+    for (_, across, up), (u, v) in zip(unit_corners() * sighting.tag.size_m, sighting.rays, strict=True):
+        rows.append((across, up, 1, 0, 0, 0, -u * across, -u * up, -u))
+        rows.append((0, 0, 0, across, up, 1, -v * across, -v * up, -v))
+    homography = np.linalg.svd(np.array(rows))[2][-1].reshape(3, 3)
+    homography /= np.sign(homography[2, 2]) * np.sqrt(
+        np.linalg.norm(homography[:, 0]) * np.linalg.norm(homography[:, 1])
     )
+    place = homography[:, 2]
+    if not (np.isfinite(homography).all() and place[2] > 0):
+        return []
+    sight = place / np.linalg.norm(place)
     found = []
-    for turn, place in zip(turns, places, strict=True):
-        matrix = np.eye(4)
-        matrix[:3, :3], matrix[:3, 3] = cv2.Rodrigues(turn)[0] @ CV_FROM_TAG, np.ravel(place)
-        if np.isfinite(matrix).all() and matrix[2, 3] > 0:
-            found.append(matrix)
+    for axes in (homography[:, :2], homography[:, :2] - 2 * np.outer(sight, sight @ homography[:, :2])):
+        # The nearest pair of axes that are at right angles.
+        left, _, right = np.linalg.svd(axes, full_matrices=False)
+        across, up = (left @ right).T
+        found.append(transform(tuple(place.tolist()), np.column_stack([np.cross(across, up), across, up])))
     return found
 
 
