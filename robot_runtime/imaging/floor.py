@@ -22,6 +22,9 @@ HYPOTHESES = 400
 NEAR_M = 0.03
 """What is farther from a plane does not lie on it."""
 
+NOISES, CLOSEST_M, REFINEMENTS = 2.5, 0.002, 8
+"""What is farther away than so many times the typical distance, but more than this, is left out of the next fit."""
+
 LEAST_SHARE = 0.08
 """Of the image's points; a plane that holds fewer is a table or a threshold."""
 
@@ -74,8 +77,10 @@ def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: floa
     if best is None:
         return None
     normal, height = best
-    for _ in range(4):
-        on_floor = points[np.abs(points @ normal + height) < NEAR_M]
+    for _ in range(REFINEMENTS):
+        # Narrower from pass to pass, down to the sensor's noise: the foot of a wall is no part of the floor.
+        off = np.abs(points @ normal + height)
+        on_floor = points[off < np.clip(NOISES * float(np.median(off[off < NEAR_M])), CLOSEST_M, NEAR_M)]
         plane, *_ = np.linalg.lstsq(on_floor, -np.ones(len(on_floor)), rcond=None)  # n.p = -h, divided by h
         length = float(np.linalg.norm(plane))
         normal, height = plane / length, 1 / length
