@@ -9,6 +9,7 @@ from open_room import Witness, fake_robot, make_episode, make_fake, make_scene, 
 from drivers.replay.driver import make_camera
 from robot_runtime.actions import Action
 from robot_runtime.clock import seconds_to_ns
+from robot_runtime.conformance import CameraConformance
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, RecordingError, StaleData
 from robot_runtime.hal import Robot
@@ -34,6 +35,15 @@ def log(tmp_path: Path) -> Path:
 def replaying(log: Path, **options: object) -> Robot:
     robot = make_fake(TASK)
     return replace(robot, camera=make_camera(robot, CONTEXT, {"log": str(log), **options}, "test"))
+
+
+class TestReplayConformance(CameraConformance):
+    @pytest.fixture(autouse=True)
+    def _with(self, log: Path) -> None:
+        self.log = log
+
+    def make_robot(self) -> Robot:
+        return replaying(self.log, repeat=True)
 
 
 def test_another_robot_sees_what_the_log_saw(log: Path) -> None:
