@@ -83,7 +83,7 @@ class ActuationProcedure(Procedure[Trial, ActuationModel]):
         trials: list[Trial] = []
         for cycle in range(self._cycles):
             for action, command in commands.items():
-                trials.append(_trial(action, driver.move(command)))
+                trials.append(_trial(action, command, driver.move(command)))
             driver.go(Displacement(forward_m=-self._forward_m))
             driver.return_home()
             guide.progress(cycle + 1, self._cycles)
@@ -133,9 +133,9 @@ class ActuationProcedure(Procedure[Trial, ActuationModel]):
         }
 
 
-def _trial(action: Action, move: Move) -> Trial:
-    yaw_rad = wrap_angle(move.truth.yaw_rad - move.commanded.turn_rad)
-    return Trial(action, np.array([move.truth.x_m - move.commanded.forward_m, move.truth.y_m, yaw_rad]), move.noise)
+def _trial(action: Action, command: Displacement, move: Move) -> Trial:
+    yaw_rad = wrap_angle(move.truth.yaw_rad - command.turn_rad)
+    return Trial(action, np.array([move.truth.x_m - command.forward_m, move.truth.y_m, yaw_rad]), move.noise)
 
 
 def _possible(matrix: Array) -> Array:

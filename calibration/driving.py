@@ -44,26 +44,30 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """One motion from rest to rest: what was commanded, and both measurements of it in the frame of its start.
+    """What lies between two stands, measured in the frame of the first.
 
     Attributes:
+        odom, truth: where it led, by odometry and by the referee.
+        turned_rad, truly_turned_rad: the same of the heading, whole turns included.
         noise: float64 (3, 3), covariance of ``truth``.
     """
 
-    commanded: Displacement
     odom: SE2
     truth: SE2
+    turned_rad: float
+    truly_turned_rad: float
     noise: Array
 
     @classmethod
-    def between(cls, commanded: Displacement, before: Standing, after: Standing) -> Move:
-        """The motion that led from one standing to the next."""
+    def between(cls, before: Standing, after: Standing, turned_rad: float) -> Move:
+        """Args: turned_rad: by odometry, from which the referee's heading is less than half a turn away."""
         truth = after.truth.relative_to(before.truth)
+        truly_turned_rad = turned_rad + wrap_angle(truth.yaw_rad - turned_rad)
         c, s = math.cos(before.truth.yaw_rad), math.sin(before.truth.yaw_rad)
         by_start = np.array([[-c, -s, truth.y_m], [s, -c, -truth.x_m], [0, 0, -1]])
         by_end = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
         noise = by_start @ before.noise @ by_start.T + by_end @ after.noise @ by_end.T
-        return cls(commanded, after.odom.relative_to(before.odom), truth, noise)
+        return cls(after.odom.relative_to(before.odom), truth, turned_rad, truly_turned_rad, noise)
 
 
 class Driver:
@@ -106,25 +110,26 @@ class Driver:
             )
         return Standing(state.odom, *_mean(seen, referee.info.name))
 
-    def move(self, displacement: Displacement) -> Move:
-        """Carry out a motion that must be possible.
+    def move(self, *displacements: Displacement) -> Move:
+        """Carry out motions that must be possible, one after the other, and measure what they came to.
 
         Raises:
-            CalibrationFailed: it ended otherwise than it should.
+            CalibrationFailed: one ended otherwise than it should.
         """
         before = self._here
-        self.go(displacement)
+        turned_rad = sum(self.go(displacement) for displacement in displacements)
         self._here = after = self.stand()
-        return Move.between(displacement, before, after)
+        return Move.between(before, after, turned_rad)
 
-    def go(self, displacement: Displacement) -> None:
-        """The same, unmeasured."""
+    def go(self, displacement: Displacement) -> float:
+        """One motion, measured by odometry alone: by how many radians it turned. Raises ``CalibrationFailed``."""
         result = self._motion.execute(displacement)
         if result.outcome is not Outcome.REACHED:
             raise CalibrationFailed(
                 f"a motion of the drive ended as {result.outcome.value} {result.detail}".rstrip(),
                 "clear the floor around the robot, and repeat",
             )
+        return result.measured.turn_rad
 
     def return_home(self) -> None:
         """Go back to where the drive began, if the robot has strayed."""

@@ -93,13 +93,12 @@ class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
         legs: list[Leg] = []
         for number in range(self._rounds):
             for side in (1.0, -1.0):
+                turn = Displacement(turn_rad=side * TURN_RAD)
                 for _ in range(4):
-                    edge = [Displacement(forward_m=STEP_M)] * SIDE_STEPS
-                    legs.append(_straight([driver.move(step) for step in edge], number))
-                    corner = [Displacement(turn_rad=side * TURN_RAD)] * CORNER_TURNS
-                    legs.append(_turn([driver.move(turn) for turn in corner], number))
-                spin = [Displacement(turn_rad=side * TURN_RAD)] * FULL_TURN
-                legs.append(_turn([driver.move(turn) for turn in spin], number))
+                    edge = driver.move(*[Displacement(forward_m=STEP_M)] * SIDE_STEPS)
+                    legs.append(Leg(number, False, edge.odom.x_m, edge.truth.x_m))
+                    legs.append(_turn(driver.move(*[turn] * CORNER_TURNS), number))
+                legs.append(_turn(driver.move(*[turn] * FULL_TURN), number))
                 driver.return_home()
             guide.progress(number + 1, self._rounds, f"squares and turns, {len(legs)} legs")
         return legs
@@ -143,13 +142,8 @@ class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
         }
 
 
-def _straight(moves: Sequence[Move], number: int) -> Leg:
-    return Leg(number, False, sum(move.odom.x_m for move in moves), sum(move.truth.x_m for move in moves))
-
-
-def _turn(moves: Sequence[Move], number: int) -> Leg:
-    # Each less than half a turn, so that nothing is lost by wrapping.
-    return Leg(number, True, sum(move.odom.yaw_rad for move in moves), sum(move.truth.yaw_rad for move in moves))
+def _turn(move: Move, number: int) -> Leg:
+    return Leg(number, True, move.turned_rad, move.truly_turned_rad)
 
 
 def command(
