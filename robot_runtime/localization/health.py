@@ -25,6 +25,8 @@ import cmath
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +53,9 @@ MIN_FIT = 0.8
 """Fraction of the measured way's variance that a similarity must explain, to be concluded from."""
 HARDLY = 0.2
 """Positions that move by less than this fraction of odometry's way have no scale at all."""
+
+JUMP_M = 0.1
+"""Beyond twice the usual way between two positions: five standard deviations of their noise."""
 
 PAIR_RAD = math.radians(20)
 MIN_TURNED_RAD = math.radians(150)
@@ -104,15 +109,26 @@ class Health:
         self._told.clear()
         self._held: tuple[Fix, Waypoint] | None = None
         self._way: deque[tuple[int, complex, complex]] = deque(maxlen=KEPT_PAIRS)
+        self._newest: tuple[complex, complex] | None = None
         self._piece = 0
         """Of the way: between two pieces of it, positions jumped."""
         self._turns: deque[tuple[float, float]] = deque(maxlen=KEPT_PAIRS)
         self._faced: tuple[float, float] | None = None
 
     def moved(self) -> None:
-        """The source's frame is elsewhere from now on: the way has a jump here, which is neither scale nor mirror."""
-        self._piece += 1
-        self._faced = None
+        """The filter believes the source anew: if its positions jumped, that is neither scale nor mirror.
+
+        If they did not (a mirrored frame drifts away from odometry without any jump), the way stays in one piece.
+        """
+        points = [(known, seen) for _, known, seen in self._way] + ([self._newest] if self._newest else [])
+        strides = [(abs(b[0] - a[0]), abs(b[1] - a[1])) for a, b in pairwise(points)]
+        usual = median([seen / known for known, seen in strides if known >= PAIR_M] or [1.0])
+        jumps = [i for i, (known, seen) in enumerate(strides, 1) if seen > 2 * usual * known + JUMP_M]
+        if jumps:
+            self._piece += 1
+            later = [(self._piece if i >= jumps[-1] else pair[0], *pair[1:]) for i, pair in enumerate(self._way)]
+            self._way = deque(later, maxlen=KEPT_PAIRS)
+            self._faced = None
 
     def events(self) -> list[Event]:
         """What was found since the last call."""
@@ -189,6 +205,7 @@ class Health:
 
     def _compare(self, fix: Fix, waypoint: Waypoint) -> None:
         known = _marked(fix, waypoint)
+        self._newest = (known, complex(fix.x_m, fix.y_m))
         if not self._way or abs(known - self._way[-1][1]) >= PAIR_M:
             self._way.append((self._piece, known, complex(fix.x_m, fix.y_m)))
             self._judge_way(fix.stamp_ns)
