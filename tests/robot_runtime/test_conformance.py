@@ -85,6 +85,22 @@ def pose(part: str, method: str, **changes: Any) -> Sabotage:
     return lambda r: after(getattr(r, part), method, lambda e: dataclasses.replace(e, **changes))
 
 
+def hands_out(**changes: Any) -> Sabotage:
+    """Whoever asks for what has arrived gets something else."""
+    return lambda r: after(r.localizer, "arrivals", lambda arrived: dataclasses.replace(arrived, **changes))
+
+
+def hands_out_once(r: Any) -> None:
+    seen: set[int] = set()
+
+    def change(arrived: Any) -> Any:
+        new = tuple(estimate for estimate in arrived.estimates if estimate.stamp_ns not in seen)
+        seen.update(estimate.stamp_ns for estimate in new)
+        return dataclasses.replace(arrived, estimates=new)
+
+    after(r.localizer, "arrivals", change)
+
+
 def expires_late(r: Any) -> None:
     r.base._guard = Guard(dataclasses.replace(r.base._guard.limits, command_timeout_s=0.6))
 
@@ -339,6 +355,10 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("localizer_at_answers", pose("referee", "at", pose=SE2(1, 1, 1)), "has one position"),
     ("localizer_at_interpolates", holds_poses, "interpolated, not held"),
     ("localizer_at_refuses", extrapolates, "no measurements for"),
+    ("localizer_hands_out", hands_out(estimates=()), "arrived in a second is handed out"),
+    ("localizer_hands_out", hands_out(restarted=True), "has not forgotten anything"),
+    ("localizer_hands_out", hands_out(mark=0), "handed out twice"),
+    ("localizer_hands_out", hands_out_once, "reading takes nothing away"),
     ("robot_raises_not_connected", works_disconnected, "head.state raises NotConnected"),
     ("robot_stands", moves_nothing, "is where it was placed|faces where it was placed"),
     ("clock_is_monotonic", lambda r: dataclasses.replace(r, clock=Sleepyhead(r.clock)), "returns at its deadline"),
