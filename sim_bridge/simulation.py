@@ -19,7 +19,7 @@ from robot_runtime.imaging.lens import Lens
 from robot_runtime.imaging.sheets import Sheet, draw_sheets
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import CameraMotion, ColorNoise, DepthNoise, Pose3, Simulation, Subscription
-from sim_bridge import lens_view
+from sim_bridge import lens_view, tags
 from sim_bridge.camera import SimCamera
 from sim_bridge.head import SimHead
 from sim_bridge.noise import models
@@ -77,6 +77,14 @@ class SimSimulation(Simulation):
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
+
+    def move_tags(self, poses: Mapping[int, Pose3]) -> None:
+        """Hang AprilTags of the room elsewhere, by id: somebody moved them. It shows after the next step.
+
+        Raises:
+            ConfigError: no tag of that id hangs there.
+        """
+        tags.move(self._world.scene_model.model, self._world.data, poses)
 
     def pose(self) -> SE2:
         return self._world.pose
