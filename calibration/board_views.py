@@ -102,14 +102,14 @@ def _moved(robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Bo
     picture, random = board.picture(), simulation.random(SHEET)
     try:
         for number in range(ATTEMPTS * wanted):
-            pose = simulation.camera_pose() @ _in_view(rig.color, board, number, random)
+            pose = simulation.camera_pose() @ in_view(rig.color, board, number, random)
             simulation.sheets[SHEET] = Sheet(picture, board.width_m, board.height_m, pose)
             yield take_view(robot, rig)
     finally:
         del simulation.sheets[SHEET]
 
 
-def _in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) -> NDArray[np.float64]:
+def in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) -> NDArray[np.float64]:
     """A pose of the board in the optical frame: its middle in one of 5 x 3 cells, tilted to one of six sides."""
     column, row = number % 5, number // 5 % 3
     pixel = (

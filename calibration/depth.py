@@ -98,7 +98,7 @@ class DepthProcedure(Procedure[SiteView, Correction]):
                 f"{FEWEST_SAMPLES} over {LEAST_SPAN_M:g} m are needed",
                 "put up matt tags within the depth sensor's range, and give the robot 1.2 m to drive towards them",
             )
-        correction = _line(samples)
+        correction = line(samples)
         if abs(correction.scale - 1) > MOST_SCALE:
             raise CalibrationFailed(
                 f"depth would have to be scaled by {correction.scale:.3f}: rather the tags are not "
@@ -172,7 +172,8 @@ def measured(view: View, pixels: Array, size_m: float) -> Sample | None:
     return Sample(float(np.median(expected_m[usable])), float(np.median(depth_m[usable])))
 
 
-def _line(samples: Sequence[Sample]) -> Correction:
+def line(samples: Sequence[Sample]) -> Correction:
+    """The correction that most samples agree on."""
     by_tag_m = np.array([sample.by_tag_m for sample in samples])
     measured_m = np.array([sample.measured_m for sample in samples])
     sigma_m = TAG_SHARE * by_tag_m**2 + 0.001

@@ -203,7 +203,7 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
         typical_m = float(np.median(np.abs(off[np.abs(off) < NEAR_M])))
         on_floor = candidates[np.abs(off) < np.clip(NOISES * typical_m, CLOSEST_M, NEAR_M)]
         # n.p = -h with points scaled by 1 / h: one linear equation per point.
-        plane, *_ = np.linalg.lstsq(on_floor, -np.ones(len(on_floor)), rcond=None)
+        plane = np.linalg.solve(np.einsum("ni,nj->ij", on_floor, on_floor), -on_floor.sum(axis=0))
         length = float(np.linalg.norm(plane))
         normal, height = plane / length, 1 / length
         off = candidates @ normal + height

@@ -41,7 +41,13 @@ NOMINAL_M, NOMINAL_RAD = 0.05, math.radians(10)
 LEAST_TRAVEL_M = 0.1
 """Between stations; shorter ways say nothing of scale."""
 
+SOFT = 3.0
+"""Standard deviations of a corner, from which on its error counts less."""
+
 MOST_EVALUATIONS = 60
+
+STEP = 1e-6
+"""Of the differences, metres or radians."""
 
 _OPTICAL = transform((0.0, 0.0, 0.0), rotation_rpy(*OPTICAL_RPY_RAD))
 _MOUNT = 8
@@ -103,9 +109,9 @@ def fit_mount(
     solved = least_squares(
         problem.residuals,
         problem.start(),
-        jac="2-point",
-        loss="soft_l1",
-        f_scale=3.0,
+        jac=problem.jacobian,
+        # MINPACK's: the others' decompositions wait for all cores, one of which is always busy on a robot.
+        method="lm",
         x_scale="jac",
         ftol=1e-6,
         max_nfev=MOST_EVALUATIONS,
@@ -130,6 +136,7 @@ class _Problem:
         self._tag_of = np.array([self._ids.index(tag_id) for _, tag_id in seen])
         self._pixels = np.array([views[number].corners[tag_id] for number, tag_id in seen])
         self._nominal_values = mount_values(nominal)
+        self._groups = self._column_groups()
         # The joint's axis is +y, about which positive angles look down, as in ``CameraMount.sensor``.
         self._panned = np.array([transform(nominal.pan_joint_m, rotation_rpy(0, 0, view.pan_rad)) for view in views])
         self._tilted = np.array([transform((0, 0, 0), rotation_rpy(0, -view.tilt_rad, 0)) for view in views])
@@ -149,6 +156,38 @@ class _Problem:
         return np.concatenate(values)
 
     def residuals(self, values: Array) -> Array:
+        return np.concatenate([_softened(self._pixel_errors(values))[0], self._prior_errors(values)])
+
+    def jacobian(self, values: Array) -> Array:
+        """Of :meth:`residuals`, by differences. A corner depends on the mount, one station and one tag, so that all
+        stations, and all tags, are moved at once."""
+        errors, priors = self._pixel_errors(values), self._prior_errors(values)
+        softness = _softened(errors)[1]
+        found = np.zeros((errors.size + priors.size, values.size))
+        rows = np.arange(errors.size)
+        for column_of in self._groups:
+            moved = values.copy()
+            touched = column_of >= 0
+            moved[np.unique(column_of[touched])] += STEP
+            slope = softness * (self._pixel_errors(moved) - errors) / STEP
+            found[rows[touched], column_of[touched]] = slope[touched]
+        for column in range(_MOUNT + 3 * (len(self._stations) - 1)):
+            moved = values.copy()
+            moved[column] += STEP
+            found[errors.size :, column] = (self._prior_errors(moved) - priors) / STEP
+        return found
+
+    def _column_groups(self) -> list[Array]:
+        """Per group of parameters that are moved at once, the one that each pixel residual depends on, or -1."""
+        station = np.array([self._stations.index(self._views[number].station) for number in self._view_of])
+        sizes = np.where(self._on_floor, 3, 6)
+        starts = _MOUNT + 3 * (len(self._stations) - 1) + np.cumsum(sizes) - sizes
+        columns = [np.full(station.size, number) for number in range(_MOUNT)]
+        columns += [np.where(station > 0, _MOUNT + 3 * (station - 1) + axis, -1) for axis in range(3)]
+        columns += [np.where(sizes[self._tag_of] > axis, starts[self._tag_of] + axis, -1) for axis in range(6)]
+        return [np.repeat(column, 8) for column in columns]
+
+    def _pixel_errors(self, values: Array) -> Array:
         mount, stations, tags = self._parts(values)
         frames = self._frames(mount, stations)
         points = np.array([corners_of(pose, self._size_m) for pose in tags])[self._tag_of]
@@ -156,7 +195,11 @@ class _Problem:
         local = np.einsum("nij,nkj->nki", here[:, :3, :3].transpose(0, 2, 1), points - here[:, None, :3, 3])
         # What has come to lie behind the camera on the way is pushed back in front of it.
         errors = np.nan_to_num(self._lens.project(local) - self._pixels, nan=self._lens.width)
-        parts = [errors.ravel() / CORNER_PX]
+        return np.asarray(errors.ravel() / CORNER_PX)
+
+    def _prior_errors(self, values: Array) -> Array:
+        """How far stations are from odometry, and the mount from its description, in standard deviations."""
+        stations, parts = self._stations_of(values), []
         for before, after in zip(self._stations, self._stations[1:], strict=False):
             said = self._odom[after].relative_to(self._odom[before])
             found = stations[after].relative_to(stations[before])
@@ -180,7 +223,7 @@ class _Problem:
 
     def unpack(self, values: Array, covariance: Array) -> MountFit:
         mount, stations, tags = self._parts(values)
-        errors = self.residuals(values)[: self._pixels.size].reshape(-1, 2) * CORNER_PX
+        errors = self._pixel_errors(values).reshape(-1, 2) * CORNER_PX
         rms_px = float(np.sqrt((errors**2).sum(axis=1).mean()))
         # Looking ahead, the height is that of the axis plus that of the sensor above it.
         height = np.array([0, 1, 0, 0, 1, 0, 0, 0], np.float64)
@@ -200,11 +243,8 @@ class _Problem:
 
     def _parts(self, values: Array) -> tuple[CameraMount, dict[int, SE2], list[Array]]:
         mount = mount_of(values[:_MOUNT], self._nominal)
-        at = _MOUNT
-        stations = {self._stations[0]: SE2()}
-        for station in self._stations[1:]:
-            stations[station] = SE2(*values[at : at + 3].tolist())
-            at += 3
+        stations = self._stations_of(values)
+        at = _MOUNT + 3 * (len(stations) - 1)
         tags = []
         for flat in self._on_floor:
             if flat:
@@ -216,6 +256,11 @@ class _Problem:
                 tags.append(transform((x_m, y_m, z_m), Rotation.from_rotvec(values[at + 3 : at + 6]).as_matrix()))
                 at += 6
         return mount, stations, tags
+
+    def _stations_of(self, values: Array) -> dict[int, SE2]:
+        at = values[_MOUNT : _MOUNT + 3 * (len(self._stations) - 1)].reshape(-1, 3)
+        poses = [SE2(), *(SE2(*pose) for pose in at.tolist())]
+        return dict(zip(self._stations, poses, strict=True))
 
     def _first_guess(self, tag_id: int) -> Array:
         """Of both poses that each of a tag's views allows, the one that explains all its views by the nominal mount."""
@@ -250,6 +295,14 @@ def mount_of(values: Array, nominal: CameraMount) -> CameraMount:
     xyz_m = (float(camera[0, 3]), float(camera[1, 3]), float(camera[2, 3]))
     tilt_joint_m = (x_m, nominal.tilt_joint_m[1], z_m)
     return replace(nominal, tilt_joint_m=tilt_joint_m, camera=Offset(xyz_m, (roll, pitch, yaw)), calibration=None)
+
+
+def _softened(errors: Array) -> tuple[Array, Array]:
+    """Errors whose squares grow like their size beyond ``SOFT`` (the "soft l1" loss), and the slope of that."""
+    root = np.sqrt(1 + (errors / SOFT) ** 2)
+    soft = np.sign(errors) * SOFT * np.sqrt(2 * (root - 1))
+    slope = np.divide(errors / root, soft, out=np.ones_like(errors), where=np.abs(soft) > 1e-6)
+    return soft, slope
 
 
 def _planar(pose: SE2) -> Array:
