@@ -22,7 +22,7 @@ from open_room import Witness, fake_robot, make_episode, make_object_episode, ma
 
 from robot_runtime.actions import Action
 from robot_runtime.clock import SystemClock, wait_for
-from robot_runtime.commands import VelocityCommand
+from robot_runtime.commands import VelocityCommand, WaypointCommand
 from robot_runtime.env import Env
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch, RuntimeFault, UnknownAction
 from robot_runtime.policies import load_policy
@@ -210,6 +210,25 @@ class Driver:
                 "linear_velocity": np.array([1.0]),
                 "angular_velocity": np.array([0.0]),
                 "camera_pitch_velocity": np.array([0.0]),
+                "velocity_stop": np.array([stop]),
+            },
+        }
+
+
+class Strider:
+    """Habitat challenge 2023: waypoints of half a metre ahead, until it has gone far enough."""
+
+    def reset(self):
+        pass
+
+    def act(self, observations):
+        stop = 0.5 if observations["gps"][0] > 0.6 else -1.0
+        return {
+            "action": ("waypoint_control", "velocity_stop"),
+            "action_args": {
+                "xyt_waypoint": np.array([1.0, 0.0, 0.0]),
+                "max_duration": np.array([1.0]),
+                "delta_camera_pitch_angle": np.array([0.0]),
                 "velocity_stop": np.array([stop]),
             },
         }
@@ -500,6 +519,19 @@ def test_velocities_drive_are_logged_and_scored(file: str, tmp_path: Path) -> No
     assert records[1].result is not None
     assert records[1].result.measured.forward_m == pytest.approx(0.03, abs=0.002)
     assert (records[-1].action, records[-1].command) == (Action.STOP, None)
+
+
+def test_waypoints_drive(file: str) -> None:
+    witness = Witness()
+    with agent(f"habitat:{file}:Strider") as policy, fake_robot(CONTINUOUS) as robot:
+        env = Env(robot, CONTINUOUS, make_scene(), [witness])
+        assert run_episode(env, policy, make_episode(goal=(1.0, 0.0)), seed=0).reason is EndReason.STOP
+        assert env.get_metrics()["success"]
+    assert [record.action for record in witness.steps[1:]] == [Action.WAYPOINT_CONTROL] * 2 + [Action.STOP]
+    for record in witness.steps[1:3]:
+        assert record.command == WaypointCommand(0.5, 0.0, 0.0, 0.0, 10.0)
+        assert record.result is not None
+        assert record.result.measured.forward_m == pytest.approx(0.5, abs=0.01)
 
 
 # --- frames ---------------------------------------------------------------------------------------------------------
