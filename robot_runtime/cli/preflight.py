@@ -12,7 +12,7 @@ from robot_runtime.cli import completion, options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from robot_runtime.hal import Robot
+    from robot_runtime.hal import Camera, Robot
     from robot_runtime.preflight.findings import Finding
     from robot_runtime.preflight.look import Look
     from robot_runtime.scene import Scene
@@ -46,6 +46,9 @@ def preflight(
     picture: Annotated[
         Path | None, typer.Option(help="PNG to write: what the policy expects beside what the robot sees.")
     ] = None,
+    modes: Annotated[
+        bool, typer.Option("--modes", help="Also list what each mode of the camera fills of the policy's image.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of simulated noise.")] = 0,
 ) -> None:
     """Compare the robot, as it is calibrated and as it sees, with the camera and steps of a policy's training.
@@ -82,6 +85,8 @@ def preflight(
         seen = look_around(connected, trained, chosen_scene) if needs_images(chosen_policy.needs) else None
         found = findings.findings(chosen_policy.needs, trained, run_in, connected, seen)
         print_findings(chosen_policy.name, connected, found)
+        if modes:
+            print_modes(connected.camera)
         if picture is not None and seen is not None:
             from robot_runtime.preflight.picture import draw
 
@@ -105,6 +110,35 @@ def look_around(robot: Robot, task: Task, scene: Scene) -> Look:
     if robot.simulation is not None:
         robot.placer.place(open_place(scene, robot.base.info.radius_m), task.camera.tilt_rad)
     return look(robot, task.camera)
+
+
+def print_modes(camera: Camera) -> None:
+    """What each mode fills of the training camera's image, if the camera has modes."""
+    from rich.table import Table
+
+    from robot_runtime.cli.console import console
+    from robot_runtime.imaging.camera import SourceCamera
+
+    if not isinstance(camera, SourceCamera):
+        console.print("this camera delivers the policy's image itself and has no modes")
+        return
+    used = {(mode.sensor, mode.name) for mode in (camera.source.color_mode, camera.source.depth_mode)}
+    k = camera.info.intrinsics
+    title = f"{camera.source.name}: of {k.width}x{k.height} at {k.hfov_deg:.1f}°"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("sensor", "mode", "fills", "middle row", "middle column", "range", "rate", ""):
+        table.add_column(heading, justify="left" if heading in ("sensor", "mode", "") else "right")
+    for part in camera.coverage(camera.source.modes):
+        mode = part.mode
+        table.add_row(
+            mode.sensor,
+            mode.name,
+            *(f"{100 * share:.1f} %" for share in (part.fraction, part.columns, part.rows)),
+            f"{mode.min_m:g}-{mode.max_m:g} m" if mode.sensor == "depth" else "",
+            f"{mode.rate_hz:g} Hz",
+            "in use" if (mode.sensor, mode.name) in used else "" if part.enough else "too little",
+        )
+    console.print(table)
 
 
 def print_findings(policy: str, robot: Robot, found: Sequence[Finding]) -> None:

@@ -17,6 +17,7 @@ from raw_source import NARROW, RawSource
 
 from robot_runtime.actions import Magnitudes
 from robot_runtime.cli.main import run_command
+from robot_runtime.cli.preflight import print_modes
 from robot_runtime.errors import DeviceFault, PolicyMismatch
 from robot_runtime.geometry import optical_axes
 from robot_runtime.hal import HeadState, Intrinsics, Robot
@@ -272,6 +273,20 @@ def test_the_command_refuses_the_wrong_one_with_its_exit_code(
     assert "0.27 m cost one policy 10 points" in out
     assert "camera height, as calibrated: trained with 0.88 m, found 0.61 m" in " ".join(err.split())
     assert picture.stat().st_size > 10_000
+
+
+def test_modes_are_listed_with_what_they_fill(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    with with_source(pinhole=NARROW) as robot:
+        print_modes(robot.camera)
+    lines = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert ["color", "used", "29.8", "%", "63.7", "%", "46.7", "%", "30", "Hz", "in", "use"] in lines
+    assert any(line[:3] == ["color", "wide", "100.0"] and line[-1] == "Hz" for line in lines)
+    with robot_for() as robot:
+        print_modes(robot.camera)
+    assert "has no modes" in capfd.readouterr().out
 
 
 def test_the_command_needs_to_know_the_training(capfd: pytest.CaptureFixture[str]) -> None:
