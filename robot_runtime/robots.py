@@ -36,6 +36,7 @@ from robot_runtime.hal import Camera, Device, Localizer, ObjectTracker, Robot
 from robot_runtime.odometry import calibrated, load_odometry
 from robot_runtime.scene import Scene, SceneObject
 from robot_runtime.tasks.task import Task, TrainingCamera
+from robot_runtime.tilt_servo import CorrectedHead, load_tilt_servo
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class RobotFile:
         driver: dotted name of its :class:`RobotFactory`.
         options: the driver's own.
         odometry: the file that ``robot-runtime calibrate odometry`` wrote, of which base and odometry are put right.
+        tilt_servo: the file that ``robot-runtime calibrate tilt-servo`` wrote, of which the head is put right.
         camera, localizer, referee, tracker: parts in place of the driver's own; None leaves that one to the driver.
     """
 
@@ -95,6 +97,7 @@ class RobotFile:
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
     odometry: str | None = None
+    tilt_servo: str | None = None
     camera: Part | None = None
     localizer: Part | None = None
     referee: Part | None = None
@@ -214,6 +217,9 @@ def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | N
         )
     if file.odometry is not None:
         robot = calibrated(robot, load_odometry(Path(file.odometry), file.name))
+    if file.tilt_servo is not None:
+        servo = load_tilt_servo(Path(file.tilt_servo), file.name)
+        robot = replace(robot, head=CorrectedHead(robot.head, servo))
     chosen_paths = _chosen_paths(chosen or ChosenParts())
     for role, kind in _KINDS.items():
         part: Part | None = getattr(file, role)

@@ -1,18 +1,26 @@
-"""What a tilt servo makes of the angle that it is told: its zero, its scale, its play.
+"""What a tilt servo makes of the angle that it is told: its zero, its scale, its play; and a head that allows for it.
 
-Found by ``robot-runtime calibrate tilt-servo``; read with :func:`load_tilt_servo`.
+Found by ``robot-runtime calibrate tilt-servo``. A robot's YAML that says ``tilt_servo: servo.yaml`` gets the
+:class:`CorrectedHead`: what it is told and says are then angles of the camera, not of the servo.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robot_runtime import config
 from robot_runtime.calibration_file import read_calibration
+from robot_runtime.hal import Head, HeadLimits, HeadState
 
 KIND = "tilt-servo"
+
+MAX_AGE_S = 1.0
+"""Of the head's state, from which the side is told that a command comes from."""
+
+SAME_RAD = math.radians(0.05)
+"""A command this near to where the camera looks turns nothing round."""
 
 
 @dataclass(frozen=True)
@@ -52,3 +60,43 @@ def load_tilt_servo(path: Path, robot: str) -> TiltServo:
     """
     file = read_calibration(path, KIND, robot)
     return config.parse(file.content, TiltServo, str(path))
+
+
+class CorrectedHead(Head):
+    """A head whose angles are those of its camera.
+
+    The play is allowed for by the side from which an angle is approached: the camera lags behind the servo, so the
+    servo goes half the play farther.
+    """
+
+    def __init__(self, servos: Head, servo: TiltServo) -> None:
+        self._servos, self._servo = servos, servo
+        self._upward = True
+
+    @property
+    def limits(self) -> HeadLimits:
+        """What the camera can reach from either side."""
+        limits, servo = self._servos.limits, self._servo
+        return replace(
+            limits,
+            min_tilt_rad=servo.looks_rad(limits.min_tilt_rad, upward=False),
+            max_tilt_rad=servo.looks_rad(limits.max_tilt_rad, upward=True),
+        )
+
+    def connect(self) -> None:
+        self._servos.connect()
+
+    def close(self) -> None:
+        self._servos.close()
+
+    def state(self, max_age_s: float) -> HeadState:
+        state = self._servos.state(max_age_s)
+        return replace(state, tilt_rad=self._servo.looks_rad(state.tilt_rad, self._upward))
+
+    def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
+        pan_rad, tilt_rad = self.limits.clip(pan_rad, tilt_rad)
+        looks_rad = self.state(MAX_AGE_S).tilt_rad
+        if abs(tilt_rad - looks_rad) > SAME_RAD:
+            self._upward = tilt_rad > looks_rad
+        pan_rad, servo_rad = self._servos.command(pan_rad, self._servo.command_rad(tilt_rad, self._upward))
+        return pan_rad, self._servo.looks_rad(servo_rad, self._upward)

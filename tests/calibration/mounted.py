@@ -36,11 +36,14 @@ TRUE = CameraMount(
 
 
 @contextmanager
-def robot(folder: Path, mount: CameraMount = TRUE, **options: object) -> Iterator[Robot]:
+def robot(
+    folder: Path, mount: CameraMount = TRUE, name: str = "sim", tilt_servo: str | None = None, **options: object
+) -> Iterator[Robot]:
     """A connected simulated robot with a camera on that mount; ``options`` are a simulated robot's."""
     (folder / "true.yaml").write_text(yaml.safe_dump(json.loads(json.dumps(config.unparse(mount)))))
     document = {
-        "name": "sim",
+        "name": name,
+        "tilt_servo": tilt_servo,
         "driver": "sim_bridge.robot.make_robot",
         "options": {"camera": {"mount": str(folder / "true.yaml")}, **options},
     }

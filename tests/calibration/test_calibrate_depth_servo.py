@@ -12,10 +12,13 @@ from mounted import TRUE, ShiftedSource, guide, robot, with_source
 from calibration.depth import DepthProcedure, Sample, line
 from calibration.procedure import calibrate
 from calibration.tilt_servo import Approach, TiltServoProcedure
+from calibration.views import look
+from robot_runtime import config
 from robot_runtime.actions import Displacement
-from robot_runtime.errors import CalibrationFailed
+from robot_runtime.calibration_file import Stamp, write_calibration
+from robot_runtime.errors import CalibrationFailed, ForeignCalibration, InvalidCommand
 from robot_runtime.imaging.rig import load_calibration
-from robot_runtime.tilt_servo import load_tilt_servo
+from robot_runtime.tilt_servo import KIND, TiltServo, load_tilt_servo
 
 SIZE_M = 0.16
 
@@ -63,6 +66,28 @@ def test_zero_and_backlash_of_a_tilt_servo(tmp_path: Path) -> None:
             assert looks_deg == pytest.approx(tilt_deg + 1.3 + side, abs=0.1)
     assert servo.backlash_deg == pytest.approx(0.8, abs=0.1)
     assert file.stamp.held_out["tilt_deg"] < 0.1
+
+
+def test_a_corrected_head_points_the_camera_where_it_is_told(tmp_path: Path) -> None:
+    servo_file = tmp_path / "servo.yaml"
+    content = config.unparse(TiltServo(1.3, 1.0, 0.8))
+    write_calibration(servo_file, Stamp.now(KIND, "sim", "", 30, "by hand", {}, {}), content)
+    options = {"head": {"tilt_zero_deg": 1.3, "tilt_backlash_deg": 0.8}}
+    with robot(tmp_path, tilt_servo=str(servo_file), **options) as made:
+        assert made.simulation is not None
+        for tilt_deg in (-30.0, -10.0, -20.0, -20.0, -50.0, 0.0):
+            head = look(made, 0.3, math.radians(tilt_deg))
+            pan_rad, looks_rad = made.simulation.head_angles()
+            assert math.degrees(looks_rad) == pytest.approx(tilt_deg, abs=0.02)
+            assert head.tilt_rad == pytest.approx(looks_rad, abs=1e-6)
+            assert pan_rad == 0.3
+        limits = made.head.limits
+        assert made.head.command(0.0, 3.0) == (0.0, pytest.approx(limits.max_tilt_rad))
+        assert math.degrees(limits.max_tilt_rad) == pytest.approx(90 + 1.3 - 0.4)
+        with pytest.raises(InvalidCommand):
+            made.head.command(0.0, math.nan)
+    with pytest.raises(ForeignCalibration, match="'sim'"), robot(tmp_path, name="other", tilt_servo=str(servo_file)):
+        pass
 
 
 def test_a_servo_must_be_approached_from_both_sides() -> None:
