@@ -44,6 +44,8 @@ class RosBase(RosDevice, Base):
 
     def __init__(self, name: str, session: Session, options: RosOptions, motion: MotionLog) -> None:
         super().__init__("base", session)
+        self.site = session, options, motion
+        """What further devices on the same robot are made of."""
         self._motion = motion
         self._topics = topics_of(options)
         self._options = options.base

@@ -31,13 +31,13 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     head = RosHead(session, chosen, motion)
     nominal = context.camera.intrinsics if context.camera is not None else NOMINAL
     camera = RosCamera(session, chosen, nominal, motion)
-    localizer = make_localizer("localizer", session, chosen.localizer, chosen, motion)
+    localizer = make_localizer("localizer", session, chosen.localizer, chosen, motion, name)
     referee = localizer
     if chosen.referee != chosen.localizer:
-        referee = make_localizer("referee", session, chosen.referee, chosen, motion)
+        referee = make_localizer("referee", session, chosen.referee, chosen, motion, name)
     odometry = localizer
     if chosen.localizer.source != "odometry":
-        odometry = make_localizer("odometry", session, LocalizerOptions("odometry"), chosen, motion)
+        odometry = make_localizer("odometry", session, LocalizerOptions("odometry"), chosen, motion, name)
     localizers = tuple(dict.fromkeys((localizer, referee, odometry)))
     placer: Placer
     if chosen.placer.by == "simulation":

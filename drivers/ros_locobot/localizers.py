@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,9 @@ from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.planar import planar, planar_covariance, planar_pose
-from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.errors import ConfigError, DeviceFault, StaleData
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
+from robot_runtime.localization.alignment import Alignment, load_alignment
 from robot_runtime.localization.history import PoseHistory, pose_at
 
 POLL_S = 0.005
@@ -120,11 +123,12 @@ class OdometryLocalizer(RosLocalizer):
 
 
 class PoseLocalizer(RosLocalizer):
-    """PoseStamped or PoseWithCovarianceStamped in the map's frame."""
+    """PoseStamped or PoseWithCovarianceStamped in the map's frame, or in one that an alignment takes to it."""
 
-    def __init__(self, role: str, session: Session, options: LocalizerOptions, motion: MotionLog) -> None:
+    def __init__(self, role: str, session: Session, options: LocalizerOptions, robot: str, motion: MotionLog) -> None:
         super().__init__(role, session, options, "map", options.topic, motion)
         self._with_covariance = options.source == "pose_with_covariance"
+        self._alignment = _alignment(options.alignment, robot) if options.alignment else None
 
     def _opened(self) -> None:
         message = PoseWithCovarianceStamped if self._with_covariance else PoseStamped
@@ -144,7 +148,8 @@ class PoseLocalizer(RosLocalizer):
         pose = message.pose
         if self._with_covariance:
             pose, covariance = message.pose.pose, planar_covariance(message.pose.covariance)
-        self._take(PoseEstimate(received.stamp_ns, planar_pose(pose, self._source.topic), "map", covariance))
+        estimate = PoseEstimate(received.stamp_ns, planar_pose(pose, self._source.topic), "map", covariance)
+        self._take(estimate if self._alignment is None else aligned(estimate, self._alignment))
 
 
 class TfLocalizer(RosLocalizer):
@@ -189,11 +194,33 @@ class TfLocalizer(RosLocalizer):
 
 
 def make_localizer(
-    role: str, session: Session, options: LocalizerOptions, robot: RosOptions, motion: MotionLog
+    role: str, session: Session, options: LocalizerOptions, robot: RosOptions, motion: MotionLog, name: str
 ) -> RosLocalizer:
-    """The source that the options name; ``role`` (localizer, referee) is for messages."""
+    """The source that the options name; ``role`` (localizer, referee) is for messages, ``name`` is the robot's.
+
+    Raises:
+        ConfigError, CalibrationError: for an alignment that is none, or is not of this robot.
+    """
     if options.source == "odometry":
         return OdometryLocalizer(role, session, options, topics_of(robot).odom, motion)
     if options.source == "tf":
         return TfLocalizer(role, session, options, base_frame(robot), motion)
-    return PoseLocalizer(role, session, options, motion)
+    return PoseLocalizer(role, session, options, name, motion)
+
+
+def aligned(estimate: PoseEstimate, alignment: Alignment) -> PoseEstimate:
+    """base_link in map, of a marker's pose in its source's frame; ``alignment`` must say the heading's offset."""
+    seen, frame = estimate.pose, alignment.map_from_source
+    yaw_rad = alignment.heading(seen.yaw_rad)
+    assert yaw_rad is not None
+    pose = alignment.robot_at(seen.x_m, seen.y_m, yaw_rad)
+    c, s = math.cos(frame.yaw_rad), math.sin(frame.yaw_rad)
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    return replace(estimate, pose=pose, covariance=turn @ estimate.covariance @ turn.T)
+
+
+def _alignment(file: str, robot: str) -> Alignment:
+    found = load_alignment(Path(file), robot)
+    if found.yaw_offset_rad is None:
+        raise ConfigError(f"{file}: says nothing about the heading", "calibrate it anew: this source knows headings")
+    return found

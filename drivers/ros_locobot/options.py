@@ -186,6 +186,8 @@ class LocalizerOptions:
         source: ``odometry`` (the base's topic), ``tf`` (``map_frame`` to ``base_frame``), ``pose`` (PoseStamped),
             ``pose_with_covariance`` (PoseWithCovarianceStamped, e.g. AMCL).
         topic: of ``pose`` and ``pose_with_covariance``.
+        alignment: for ``pose`` and ``pose_with_covariance``, the file of `robot-runtime calibrate localization` that
+            takes the source's frame to the scene's map, and its marker to base_link; empty where they are the same.
         map_frame, base_frame: names of the frames on this robot; an empty base_frame is the family's.
         rate_hz: nominal; how often an episode's origin is sampled.
         max_gap_s: longest time between two poses across which one is interpolated. A source that publishes only after
@@ -198,6 +200,7 @@ class LocalizerOptions:
 
     source: Literal["odometry", "tf", "pose", "pose_with_covariance"]
     topic: str = ""
+    alignment: str = ""
     map_frame: str = "map"
     base_frame: str = ""
     rate_hz: Positive = 30.0
@@ -213,6 +216,8 @@ class LocalizerOptions:
     def __post_init__(self) -> None:
         if self.source.startswith("pose") != bool(self.topic):
             raise ValueError(f"topic goes with the sources pose and pose_with_covariance, got {self.source}")
+        if self.alignment and not self.topic:
+            raise ValueError(f"alignment goes with the sources pose and pose_with_covariance, got {self.source}")
 
 
 @dataclass(frozen=True)
