@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from calibration import actuation, depth, extrinsics, intrinsics, localization, odometry, tilt_servo
+from calibration import actuation, depth, extrinsics, intrinsics, latency, localization, odometry, tilt_servo
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -18,3 +18,4 @@ def register(groups: dict[str, typer.Typer]) -> None:
     group.command("localization")(localization.command)
     group.command("odometry")(odometry.command)
     group.command("actuation")(actuation.command)
+    group.command("latency")(latency.command)

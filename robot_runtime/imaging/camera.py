@@ -24,6 +24,7 @@ from robot_runtime.errors import BlindCamera, DeviceFault, FrozenCamera, NotConn
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame, Robot
 from robot_runtime.imaging.coverage import Coverage, check_coverage, coverage
+from robot_runtime.imaging.latency import load_latency
 from robot_runtime.imaging.reproject import Reprojector
 from robot_runtime.imaging.rig import RgbdCalibration, load_calibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
@@ -50,6 +51,7 @@ class ImagingOptions:
         mount: where the camera sits: a name in ``launch/mounts``, or the file that ``calibrate extrinsics`` wrote; None
             for the robot's own description.
         calibration: the file that ``calibrate intrinsics`` or ``calibrate depth`` wrote; None for the factory's.
+        latency: the file that ``calibrate latency`` wrote; None takes the driver's stamps as they are.
         allow_partial_coverage: run even if the sensors cannot fill the training camera's image.
         allow_blind_depth: deliver images without any depth as all holes. A robot with its nose at a wall sees nothing
             else where the sensor's shortest distance is longer than that.
@@ -63,6 +65,7 @@ class ImagingOptions:
 
     mount: str | None = None
     calibration: str | None = None
+    latency: str | None = None
     allow_partial_coverage: bool = False
     allow_blind_depth: bool = False
     exposure_s: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -120,6 +123,8 @@ class SourceCamera(Camera):
         self._blind = 0
         self._seen: tuple[RawRgbd, Posture] | None = None
         self._lock = threading.Lock()
+        self.latency_s = 0.0
+        """How late the source's stamps are, beyond what it corrects itself: taken off them. Known once connected."""
         """A localizer that looks through this camera captures, too, in a thread of its own."""
         x_m, y_m, z_m = (float(value) for value in mount.sensor(SE2(), 0.0, 0.0)[:3, 3])
         near_m, far_m = self._depth_range()
@@ -175,6 +180,8 @@ class SourceCamera(Camera):
             rig = self.source.calibration
             if self._options.calibration is not None:
                 rig = load_calibration(Path(self._options.calibration), self._robot, rig.serial)
+            if self._options.latency is not None:
+                self.latency_s = load_latency(Path(self._options.latency), self._robot).latency_s
             near_m, far_m = self._depth_range()
             self._info = replace(self._info, rate_hz=self.source.rate_hz, depth_min_m=near_m, depth_max_m=far_m)
             reprojector = Reprojector(rig, self._info.intrinsics, self._turn, (near_m, far_m))
@@ -210,12 +217,13 @@ class SourceCamera(Camera):
             raw = self._read(exposed_after_ns, timeout_s)
             self._check_alive(raw)
             seen = reprojector(raw.color, raw.depth if self.source.has_depth else None)
-            return RgbdFrame(raw.color_stamp_ns, seen.rgb.copy(), self._delivered(seen.depth_m))
+            stamp_ns = raw.color_stamp_ns - seconds_to_ns(self.latency_s)
+            return RgbdFrame(stamp_ns, seen.rgb.copy(), self._delivered(seen.depth_m))
 
     def _read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
         """A pair with depth in it, exposed after the instant and at once."""
         deadline_ns = self._clock.now_ns() + seconds_to_ns(timeout_s)
-        after_ns = exposed_after_ns + seconds_to_ns(self._options.exposure_s / 2)
+        after_ns = exposed_after_ns + seconds_to_ns(self._options.exposure_s / 2 + self.latency_s)
         while True:
             left_s = max(0.0, ns_to_seconds(deadline_ns - self._clock.now_ns()))
             try:

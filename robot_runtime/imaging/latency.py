@@ -1,0 +1,39 @@
+"""How late a camera's stamps are: what ``robot-runtime calibrate latency`` measures and every camera may be told.
+
+The file is stamped (``robot_runtime.calibration_file``), the camera's YAML names it as ``latency`` under ``imaging``::
+
+    latency_s: 0.0312     # from the middle of an exposure to what its stamp says
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from robot_runtime import config
+from robot_runtime.calibration_file import read_calibration
+
+KIND = "latency"
+"""Of the calibration's file."""
+
+
+@dataclass(frozen=True)
+class CameraLatency:
+    """The content of the file."""
+
+    latency_s: Annotated[float, Field(gt=-1, lt=1)]
+
+    __pydantic_config__ = config.STRICT
+
+
+def load_latency(path: Path, robot: str) -> CameraLatency:
+    """The latency of this robot's camera.
+
+    Raises:
+        ConfigError: no such file, or malformed. CalibrationError: no stamp, another kind or robot, altered, too old.
+    """
+    file = read_calibration(path, KIND, robot)
+    return config.parse(dict(file.content), CameraLatency, str(path))
