@@ -1,4 +1,4 @@
-"""The commands that need the simulator: ``scene generate``, ``scene import``, ``scene view-points``."""
+"""The commands that need the simulator: ``scene generate``, ``import``, ``view-points`` and ``noise``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["scene"].command("generate")(generate)
     groups["scene"].command("import")(import_)
     groups["scene"].command("view-points")(view_points)
+    groups["scene"].command("noise")(noise)
 
 
 def generate(
@@ -113,6 +114,25 @@ def _next_steps(folder: Path) -> None:
 
     console.print(f"look at it:  robot-runtime scene info {folder}", soft_wrap=True)
     console.print(f"run in it:   robot-runtime run --scene {folder}", soft_wrap=True)
+
+
+def noise(
+    picture: Annotated[Path, typer.Argument(help="PNG file to write.")],
+    scene: Annotated[str, typer.Option(help="Scene to look at.")] = "apartment",
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
+) -> None:
+    """Show what the noise models of cameras do to a view of a scene.
+
+    Example:
+
+        robot-runtime scene noise noise.png
+    """
+    from robot_runtime.cli.console import console
+    from robot_runtime.scene import find_scene, load_scene
+    from sim_bridge.noise.plot import draw
+
+    draw(picture, load_scene(find_scene(scene)), seed)
+    console.print(f"{picture}: noise models", soft_wrap=True)
 
 
 @contextmanager

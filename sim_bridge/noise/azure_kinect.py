@@ -45,7 +45,7 @@ JUMP = 0.04
 COARSE = 8
 """Multipath changes slowly over the image: it is computed at an eighth of its size."""
 
-RINGS = ((1, 8), (2, 8), (4, 8), (8, 12), (16, 12))
+RINGS = ((1, 8), (2, 8), (4, 8), (8, 12), (16, 16), (30, 16))
 """Radii in coarse pixels, and directions per ring, from which light may come by one bounce."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -60,7 +60,7 @@ class AzureKinectOptions:
         axial_m: standard deviation very near; axial_growth: of the part that grows, per square metre.
         lateral_px: standard deviation.
         flying, edge_holes: of the pixels on an edge, the shares that fly, and that are left out.
-        multipath: how much light surfaces throw back at each other; 0 for none.
+        multipath: what share of the light that surfaces throw at each other the device takes for its own; 0 for none.
         reflectivity: of everything, in the infrared.
         max_signal_m: how far a white surface seen at a right angle may be to be measured still.
         mask: ``auto`` is a hexagon where the image is not square.
@@ -75,7 +75,7 @@ class AzureKinectOptions:
     lateral_px: NonNegative = 0.3
     flying: Share = 0.3
     edge_holes: Share = 0.4
-    multipath: Share = 0.5
+    multipath: Share = 0.15
     reflectivity: Annotated[float, Field(gt=0, le=1)] = 0.5
     max_signal_m: Positive = 10.0
     mask: Literal["auto", "hexagon", "none"] = "auto"

@@ -27,14 +27,27 @@ def range_factor(lens: Lens) -> Floats:
 
 
 def normals(points: Floats) -> Floats:
-    """float32 (H, W, 3), unit normals towards the camera, by differences to the neighbours; 0 where there are none."""
-    along, across = np.gradient(points, axis=1), np.gradient(points, axis=0)
+    """float32 (H, W, 3), unit normals towards the camera, by differences to the neighbours; 0 where there are none.
+
+    Of the two neighbours along an axis the nearer one counts, which at an edge lies on the same surface.
+    """
+    along, across = (_differences(points, axis) for axis in (1, 0))
     normal = np.cross(across, along)
     length = np.linalg.norm(normal, axis=-1, keepdims=True)
     np.divide(normal, length, out=normal, where=length > 0)
     facing = np.einsum("hwc,hwc->hw", normal, points)
     normal *= np.where(facing > 0, -1, 1)[..., None]
     return np.asarray(normal, np.float32)
+
+
+def _differences(points: Floats, axis: int) -> Floats:
+    """To the next point along an axis, or from the one before, whichever lies nearer."""
+    steps = np.diff(points, axis=axis)
+    last = steps.shape[axis] - 1
+    forth = np.concatenate([steps, np.take(steps, [last], axis)], axis)
+    back = np.concatenate([np.take(steps, [0], axis), steps], axis)
+    nearer = np.einsum("hwc,hwc->hw", back, back) < np.einsum("hwc,hwc->hw", forth, forth)
+    return np.where(nearer[..., None], back, forth)
 
 
 def jumps(depth_m: Floats, share: float) -> tuple[Floats, Floats]:
