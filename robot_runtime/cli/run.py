@@ -84,7 +84,7 @@ def run(
         str | None,
         typer.Option(
             help="Instead of an agent that ships: a policy package (folder or zip); an unmodified agent in a process "
-            "of its own, habitat:, robothor:, gym: or function: and module:Class or file.py:Class; "
+            "of its own, habitat:, habitat-2019:, robothor:, gym: or function: and module:Class or file.py:Class; "
             "or a policy server, ws://HOST:PORT.",
             metavar="POLICY",
         ),
@@ -104,6 +104,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None,
     overwrite: options.Overwrite = False,
     real_time: options.RealTime = False,
+    localization_patience: options.LocalizationPatience = 30.0,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
@@ -159,6 +160,7 @@ def run(
                 seed=seed,
                 robot_config=asdict(robot_file),
                 dataset=str(episodes or ""),
+                localization_patience_s=localization_patience,
             )
         )
         for index, episode in enumerate(chosen_episodes):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from robot_runtime.policies.agents.function import FunctionInterface
 from robot_runtime.policies.agents.gym import GymInterface
-from robot_runtime.policies.agents.habitat import HabitatInterface
+from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policies.agents.robothor import RobothorInterface
 
 INTERFACES: dict[str, type[Interface]] = {
-    interface.kind: interface for interface in (HabitatInterface, RobothorInterface, GymInterface, FunctionInterface)
+    interface.kind: interface
+    for interface in (HabitatInterface, Habitat2019Interface, RobothorInterface, GymInterface, FunctionInterface)
 }
 """The word before an agent's name, as in ``habitat:module:Class`` -> its kind."""

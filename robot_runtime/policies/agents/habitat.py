@@ -3,7 +3,8 @@
 ========================================================  ============================================================
 returned                                                  year
 ========================================================  ============================================================
-``1``, ``np.int64(1)``                                    habitat-lab's ids, stop 0 to look_down 5
+``1``, ``np.int64(1)``                                    habitat-lab's ids, stop 0 to look_down 5; of 2019 see
+                                                          :class:`Habitat2019Interface`
 ``"move_forward"``, ``"MOVE_FORWARD"``                    habitat-lab; the configuration files of 2020 to 2022
 ``"move_forward_waypoint"``                               2023, discrete waypoint controller
 ``{"action": ...}``                                       any of these
@@ -27,11 +28,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from robot_runtime.actions import HABITAT, HABITAT_2020, HABITAT_2023, Action, parse_action
+from robot_runtime.actions import HABITAT, HABITAT_2019, HABITAT_2020, HABITAT_2023, Action, Dialect, parse_action
 from robot_runtime.commands import Command, Control, Decision, Range, VelocityCommand, WaypointCommand, scaled
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies.agents.interface import Interface
@@ -56,6 +57,7 @@ class HabitatInterface(Interface):
     """See the module."""
 
     kind = "habitat"
+    ids: ClassVar[Dialect] = HABITAT
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -80,7 +82,15 @@ class HabitatInterface(Interface):
             return self._continuous(tuple(map(str, names)), arguments, task), None
         if isinstance(value, bool) or not isinstance(value, int | np.integer | str):
             raise self.rubbish(returned, _WANTED)
-        return parse_action(_discrete(value), task.actions), None
+        return parse_action(self._discrete(value), task.actions), None
+
+    def _discrete(self, value: int | np.integer[Any] | str) -> Action:
+        if not isinstance(value, str):
+            return self.ids.parse(int(value))
+        for dialect in (HABITAT_2020, HABITAT_2023):
+            if value in dialect.spellings:
+                return dialect.parse(value)
+        return HABITAT.parse(value)
 
     def _continuous(self, names: Sequence[str], arguments: Mapping[str, Any], task: Task) -> Decision:
         unknown = set(arguments) - {argument for name in names for argument in _ARGUMENTS[name]}
@@ -152,12 +162,11 @@ class HabitatInterface(Interface):
         return int(number)
 
 
-def _discrete(value: int | np.integer[Any] | str) -> Action:
-    if isinstance(value, str):
-        for dialect in (HABITAT_2020, HABITAT_2023):
-            if str(value) in dialect.spellings:
-                return dialect.parse(str(value))
-    return HABITAT.parse(str(value) if isinstance(value, str) else int(value))
+class Habitat2019Interface(HabitatInterface):
+    """Agents of the challenge of 2019, whose ids begin with move_forward and end with stop, 3."""
+
+    kind = "habitat-2019"
+    ids = HABITAT_2019
 
 
 def _control(task: Task, name: str) -> Control:

@@ -165,7 +165,13 @@ class Function:
         return self.function(observation)
 
 
-INTERFACES: dict[str, Any] = {"habitat": Habitat, "robothor": Robothor, "gym": Gym, "function": Function}
+INTERFACES: dict[str, Any] = {
+    "habitat": Habitat,
+    "habitat-2019": Habitat,
+    "robothor": Robothor,
+    "gym": Gym,
+    "function": Function,
+}
 
 
 def load(interface: str, spec: str, arguments: dict[str, Any]) -> Any:

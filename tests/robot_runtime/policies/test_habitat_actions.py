@@ -22,7 +22,8 @@ from robot_runtime.commands import (
     scaled,
 )
 from robot_runtime.errors import PolicyError, RuntimeFault, UnknownAction
-from robot_runtime.policies.agents.habitat import HabitatInterface
+from robot_runtime.policies.agents import INTERFACES, worker
+from robot_runtime.policies.agents.habitat import Habitat2019Interface, HabitatInterface
 from robot_runtime.tasks.task import Task, load_task
 
 IN_2022, IN_2023 = load_task("objectnav_hm3d2022"), load_task("objectnav_hm3d2023")
@@ -47,6 +48,20 @@ def test_words_of_each_challenge(dialect: Any) -> None:
     for action, word in zip(dialect.actions, dialect.spellings, strict=True):
         for returned in (word, np.str_(word), {"action": word}, (word,), {"action": [word], "action_args": None}):
             assert meant(returned) is action
+
+
+def test_the_ids_of_2019_are_others() -> None:
+    """habitat-api v0.1.0: SIM_ACTION_TO_NAME, from which the challenge's agents took their ids."""
+    of_2019 = Habitat2019Interface("mine", {})
+    words = [of_2019.decision(number, IN_2023)[0] for number in range(4)]
+    assert words == [Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT, Action.STOP]
+    assert meant(0) is Action.STOP
+    with pytest.raises(UnknownAction, match=r"v0\.1\.0"):
+        of_2019.decision(4, IN_2023)
+
+
+def test_the_process_knows_every_kind() -> None:
+    assert set(worker.INTERFACES) == set(INTERFACES)
 
 
 # habitat-lab, tag challenge-2023, VelocityAction._preprocess_action: -1 .. 1 onto [0, 0.3] m/s and ±0.45 rad/s.
