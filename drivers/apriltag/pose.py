@@ -171,7 +171,7 @@ def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: Stance) -> 
     found: list[Solution] = []
     order = sorted(range(len(sightings)), key=lambda number: -_extent(sightings[number]))
     for first in order:
-        for start in _starts(sightings[first], geometry):
+        for start in starts(sightings[first], geometry):
             solution = _agreed(sightings, first, order, geometry, stance, start)
             if solution is not None and not any(s.used == solution.used and s.near(solution.pose) for s in found):
                 found.append(solution)
@@ -249,7 +249,7 @@ def _agreed(
     return solution if solution.holds else None
 
 
-def _starts(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
+def starts(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
     """Where the robot could stand by one tag alone, set upright on the floor."""
     level = []
     for seen in camera_from_tag(sighting):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from drivers.apriltag.pose import GATE, Geometry, Sighting, Solution, Stance, camera_from_tag, solve
+from drivers.apriltag.pose import GATE, Geometry, Sighting, Solution, Stance, camera_from_tag, refine, starts
 
 LOOKS = 3
 """So many images in a row must say so: a passer-by covers half a tag for a moment."""
@@ -70,8 +70,10 @@ def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: Stanc
 
     def misfit(log_ratio: float) -> float:
         scaled = [_resized(sighting, float(np.exp(log_ratio))) for sighting in sightings]
-        solutions = solve(scaled, geometry, stance)
-        return min((s.cost for s in solutions if len(s.used) == len(sightings)), default=1e9 + abs(log_ratio))
+        every = tuple(range(len(scaled)))
+        nearest = max(scaled, key=lambda sighting: _perimeter(sighting.rays))
+        tried = [refine(scaled, every, geometry, stance, start).cost for start in starts(nearest, geometry)]
+        return min(tried, default=float("inf"))
 
     low, high = np.log(SIZES)
     grid = np.linspace(low, high, 25)
