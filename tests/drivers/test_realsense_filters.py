@@ -9,10 +9,11 @@ import pytest
 from clockwork_simulation import ClockworkSimulation, exposed_ns, settled
 from numpy.typing import NDArray
 
-from drivers.realsense.emulator import EmulatedD435, EmulatedOptions, unit_lens
+from drivers.realsense.emulator import EmulatedD435, EmulatedOptions
 from drivers.realsense.filters import FilterOptions, Spatial, Temporal, Threshold
 from drivers.realsense.live import LiveSource
 from drivers.realsense.options import StreamOptions
+from drivers.realsense.software_device import unit_lens
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.simulation import Pose3
 

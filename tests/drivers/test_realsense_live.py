@@ -12,7 +12,6 @@ from clockwork_simulation import ClockworkSimulation, exposed_ns, settled
 from drivers.realsense import sdk
 from drivers.realsense.bus import find_device
 from drivers.realsense.emulator import (
-    SERIAL,
     Blind,
     EmulatedD435,
     EmulatedOptions,
@@ -20,12 +19,11 @@ from drivers.realsense.emulator import (
     LostColor,
     Silent,
     Unplugged,
-    unit_color_from_depth,
-    unit_lens,
 )
 from drivers.realsense.live import LiveSource
 from drivers.realsense.options import ColorOptions, DepthOptions, StreamOptions
 from drivers.realsense.sdk import rs
+from drivers.realsense.software_device import SERIAL, unit_color_from_depth, unit_lens
 from robot_runtime import config
 from robot_runtime.clock import seconds_to_ns
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData, UnpairedImages
