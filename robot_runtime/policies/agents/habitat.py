@@ -36,7 +36,7 @@ from robot_runtime.actions import HABITAT, HABITAT_2019, HABITAT_2020, HABITAT_2
 from robot_runtime.commands import Command, Control, Decision, Range, VelocityCommand, WaypointCommand, scaled
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies.agents.interface import Interface
-from robot_runtime.policies.policy import Answer
+from robot_runtime.policies.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
 
 _STOP = "velocity_stop"
@@ -49,6 +49,7 @@ _ARGUMENTS = {
     _STOP: (_STOP,),
 }
 _UNIT: Range = (-1.0, 1.0)
+_LIVE_GOAL = "pointgoal_with_gps_compass"
 
 _WANTED = "return an int, a name such as 'move_forward', or {'action': one of these, 'action_args': {...}}"
 
@@ -163,10 +164,19 @@ class HabitatInterface(Interface):
 
 
 class Habitat2019Interface(HabitatInterface):
-    """Agents of the challenge of 2019, whose ids begin with move_forward and end with stop, 3."""
+    """PointNav agents of the challenge of 2019. Ids begin with move_forward and end with stop, 3; and ``pointgoal`` is
+    updated at all times (the challenge's README), which habitat-lab calls ``pointgoal_with_gps_compass`` ever since.
+    """
 
     kind = "habitat-2019"
     ids = HABITAT_2019
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (_LIVE_GOAL, *super().needs)
+
+    def shown(self, observation: Observation, task: Task) -> dict[str, Any]:
+        return {**super().shown(observation, task), "pointgoal": observation[_LIVE_GOAL]}
 
 
 def _control(task: Task, name: str) -> Control:

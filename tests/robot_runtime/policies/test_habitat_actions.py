@@ -60,6 +60,14 @@ def test_the_ids_of_2019_are_others() -> None:
         of_2019.decision(4, IN_2023)
 
 
+def test_the_goal_of_2019_is_updated_at_every_step() -> None:
+    of_2019 = Habitat2019Interface("mine", {})
+    live, static = np.array([1.0, 0.5], np.float32), np.array([4.0, 0.0], np.float32)
+    shown = of_2019.shown({"pointgoal": static, "pointgoal_with_gps_compass": live}, IN_2023)
+    np.testing.assert_array_equal(shown["pointgoal"], live)
+    assert of_2019.needs == ("pointgoal_with_gps_compass",)
+
+
 def test_the_process_knows_every_kind() -> None:
     assert set(worker.INTERFACES) == set(INTERFACES)
 
