@@ -106,7 +106,7 @@ def _draw_spread(axis: Any, random: np.random.Generator) -> None:
 
 
 def _draw_bias(axis: Any, random: np.random.Generator) -> None:
-    far_m = np.arange(0.5, 4.0, 0.02)
+    far_m = np.arange(0.5, 4.0, 0.03)
     axis.plot(far_m, [_middle_mm("azure_kinect", at_m, random)[0] for at_m in far_m], label="simulated")
     axis.plot(far_m, 11 + far_m, color="0.5", linestyle=":", label="data sheet, at most")
     axis.set(title="Azure Kinect: mean error of a wall", xlabel="distance, m", ylabel="mm", ylim=(0, 16))

@@ -75,9 +75,10 @@ class D435Noise(DepthNoise):
 def matched(disparity: Floats) -> NDArray[np.bool_]:
     """bool (H, W): what the right imager sees, too: its place is in the right image, and nothing nearer covers it."""
     width = disparity.shape[1]
-    at = np.arange(width, dtype=np.float32) - disparity
-    # From the right to the left edge, positions in the right image must go on falling: the least of those to the right.
-    beyond = np.minimum.accumulate(at[:, ::-1], axis=1)[:, ::-1]
-    hidden = np.zeros(disparity.shape, np.bool_)
-    hidden[:, :-1] = at[:, :-1] > beyond[:, 1:] - 0.5 + 1e-3
-    return np.asarray(~hidden & (at >= 0))
+    at = np.rint(np.arange(width, dtype=np.float32) - disparity).astype(np.int32)
+    rows = np.arange(disparity.shape[0])[:, None]
+    inside = at >= 0
+    at[~inside] = 0
+    nearest = np.zeros_like(disparity)
+    np.maximum.at(nearest, (rows, at), np.where(inside, disparity, 0))
+    return np.asarray(inside & (disparity > nearest[rows, at] - 1))
