@@ -51,6 +51,11 @@ Referee = Annotated[
     ),
 ]
 
+LocalizationPatience = Annotated[
+    float,
+    typer.Option("--localization-patience", min=0, max=3600, help="Seconds that the robot waits where it is lost."),
+]
+
 RealTime = Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")]
 
 Episodes = Annotated[

@@ -67,6 +67,7 @@ def robothor(
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-CLIENT-TASK.")] = None,
     overwrite: options.Overwrite = False,
     real_time: options.RealTime = False,
+    localization_patience: options.LocalizationPatience = 30.0,
     host: options.Host = "127.0.0.1",
     port: options.Port = 9200,
     token: Annotated[
@@ -112,6 +113,7 @@ def robothor(
                 (host, port),
                 (recorder,),
                 client_timeout_s=client_timeout,
+                localization_patience_s=localization_patience,
                 seed=seed,
                 robot_config=asdict(robot_file),
                 dataset=str(episodes or ""),

@@ -22,6 +22,9 @@ OUTLIER = 4.0
 
 OUTLIER_M = 0.01
 
+NO_VARIANCE = 1e-6
+"""m², of a source that states none."""
+
 
 def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstimate:
     """The mean of what is measured from now on for ``window_s``, while the robot stands still; localizer's frame.
@@ -72,11 +75,11 @@ def tracked(localizer: Localizer, estimate: PoseEstimate) -> PoseEstimate:
 def _mean(localizer: Localizer, estimates: Sequence[PoseEstimate]) -> PoseEstimate:
     """The mean pose without outliers, and its covariance.
 
-    Errors that scatter from pose to pose average out; what the source says of its errors beyond that scatter is common
-    to all poses, as a filter's are, and stays.
+    Weighted by what the source says of its errors, which a filter has more of at first. Errors that scatter from pose
+    to pose average out; what is stated beyond that scatter is common to all poses, as a filter's are, and stays.
     """
-    stated = np.mean([estimate.covariance for estimate in estimates], axis=0)
-    if not math.isfinite(stated[2, 2]):
+    stated = np.array([estimate.covariance for estimate in estimates])
+    if not np.isfinite(stated[:, 2, 2]).all():
         raise DeviceFault(
             f"localizer {localizer.info.name!r}: knows positions only, and the policy is told headings",
             "fuse it with odometry: a preset in launch/localizers/ whose name begins with 'fused'",
@@ -85,10 +88,13 @@ def _mean(localizer: Localizer, estimates: Sequence[PoseEstimate]) -> PoseEstima
     reference = poses[0, 2]
     poses[:, 2] = np.remainder(poses[:, 2] - reference + math.pi, 2 * math.pi) - math.pi
     off = np.hypot(*(poses[:, :2] - np.median(poses[:, :2], axis=0)).T)
-    poses = poses[off <= max(OUTLIER * float(np.median(off)), OUTLIER_M)]
-    x_m, y_m, turn_rad = poses.mean(axis=0).tolist()
-    scatter = np.cov(poses.T) if len(poses) > 1 else np.zeros((3, 3))
-    covariance = _positive(stated - scatter) + scatter / len(poses)
+    good = off <= max(OUTLIER * float(np.median(off)), OUTLIER_M)
+    poses, stated = poses[good], stated[good]
+    weights = 1 / (np.maximum(stated[:, 0, 0], stated[:, 1, 1]) + NO_VARIANCE)
+    weights /= weights.sum()
+    x_m, y_m, turn_rad = (weights @ poses).tolist()
+    scatter = np.cov(poses.T, aweights=weights)
+    covariance = _positive(np.tensordot(weights, stated, 1) - scatter) + scatter * float(weights @ weights)
     last = estimates[-1]
     return PoseEstimate(last.stamp_ns, SE2(x_m, y_m, reference + turn_rad), last.frame, covariance)
 

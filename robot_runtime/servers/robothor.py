@@ -47,6 +47,7 @@ from robot_runtime.geometry import (
     wrap_angle,
 )
 from robot_runtime.hal import BaseState, Robot
+from robot_runtime.localization.watch import PATIENCE_S
 from robot_runtime.records import EndReason, Outcome, Subscriber
 from robot_runtime.scene import Scene
 from robot_runtime.servers import robothor_messages as messages
@@ -86,6 +87,7 @@ class RobothorServer(Subscriber):
         address: host and port to listen on, port 0 for any free one; token: what every request must bring.
         client_timeout_s: a client that is silent for so long has lost its episode.
         on_refused: told about every request that was refused.
+        localization_patience_s: the environment's.
 
     Raises:
         ConfigError: what :class:`Env` raises, and if the address cannot be had.
@@ -105,8 +107,18 @@ class RobothorServer(Subscriber):
         robot_config: Mapping[str, Any] | None = None,
         dataset: str = "",
         on_refused: Callable[[RuntimeFault], None] = lambda _: None,
+        localization_patience_s: float = PATIENCE_S,
     ) -> None:
-        self.env = Env(robot, task, scene, (*subscribers, self), seed=seed, robot_config=robot_config, dataset=dataset)
+        self.env = Env(
+            robot,
+            task,
+            scene,
+            (*subscribers, self),
+            seed=seed,
+            robot_config=robot_config,
+            dataset=dataset,
+            localization_patience_s=localization_patience_s,
+        )
         self._task = task
         self._episodes = tuple(episodes)
         self._waiting = dict(enumerate(self._episodes))

@@ -11,7 +11,7 @@ import pytest
 from robot_runtime import config
 from robot_runtime.errors import ConfigError, DriverMissing
 from robot_runtime.hal import Robot
-from robot_runtime.robots import ChosenParts, RobotContext, load_robot, read_robot_file
+from robot_runtime.robots import ChosenParts, Part, RobotContext, load_robot, read_robot_file
 
 CONTEXT = RobotContext(scene=None, camera=None, seed=7)
 
@@ -141,3 +141,47 @@ def test_what_is_no_option_of_a_camera_is_refused(change: str, tmp_path: Path) -
         read_robot_file("fake", ChosenParts(camera=str(camera), camera_options=(change,)))
     with pytest.raises(ConfigError, match="names no camera that takes options: color=1"):
         read_robot_file("fake", ChosenParts(camera_options=("color=1",)))
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+FUSED = "driver: robot_runtime.localization.fused.make_localizer"
+
+
+def test_a_chosen_part_replaces_the_drivers_own_and_stands_in_the_configuration(tmp_path: Path) -> None:
+    preset = tmp_path / "mine.yaml"
+    preset.write_text(f"name: mine\n{FUSED}\noptions: {{max_std_m: 0.1}}\n", encoding="utf-8")
+    chosen = ChosenParts(localizer=str(preset))
+    robot = load_robot("fake", CONTEXT, chosen)
+    assert robot.localizer.info.name == "fused fake localizer"
+    assert robot.referee.info.name == "fake referee"
+    _, file = read_robot_file("fake", chosen)
+    assert file.localizer == Part("robot_runtime.localization.fused.make_localizer", {"max_std_m": 0.1}, "mine")
+    assert read_robot_file("fake")[1].localizer is None
+
+
+def test_a_part_in_the_robots_file_yields_to_a_chosen_one(tmp_path: Path) -> None:
+    text = f"name: r\ndriver: drivers.fake.driver.make_robot\nreferee: {{{FUSED}, options: {{nonsense: 1}}}}\n"
+    path = robot_file(tmp_path, text)
+    with pytest.raises(ConfigError, match=r"mine\.yaml: referee: options: field 'nonsense'"):
+        load_robot(path, CONTEXT)
+    assert load_robot(path, CONTEXT, ChosenParts(referee="fused")).referee.info.name == "fused fake localizer"
+
+
+def test_one_source_for_policy_and_referee_is_one_device() -> None:
+    """A serial port opens once."""
+    robot = load_robot("fake", CONTEXT, ChosenParts(localizer="fused", referee="fused"))
+    assert robot.referee is robot.localizer
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (ChosenParts(localizer="fusd"), "there is no localizer preset 'fusd'"),
+        (ChosenParts(camera="nothing.yaml"), "nothing.yaml: no such file"),
+        (ChosenParts(camera="launch/localizers/fused.yaml"), "fused.yaml: field 'driver': .* makes no Camera"),
+    ],
+)
+def test_a_chosen_part_that_cannot_be_is_named(chosen: ChosenParts, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_robot("fake", CONTEXT, chosen)
