@@ -43,6 +43,9 @@ def preflight(
             help="Task preset or YAML file to run in. Default: the policy's own.", autocompletion=completion.tasks
         ),
     ] = None,
+    actuation: Annotated[
+        Path | None, typer.Option(help="File of `calibrate actuation`: where this robot's steps really end.")
+    ] = None,
     picture: Annotated[
         Path | None, typer.Option(help="PNG to write: what the policy expects beside what the robot sees.")
     ] = None,
@@ -63,6 +66,7 @@ def preflight(
     """
     from contextlib import ExitStack
 
+    from robot_runtime.actuation import load_actuation
     from robot_runtime.cli.console import console
     from robot_runtime.errors import ConfigError
     from robot_runtime.policies import load_policy
@@ -83,7 +87,8 @@ def preflight(
         parts = ChosenParts(camera, camera_options=tuple(camera_arg or ()))
         connected = stack.enter_context(load_robot(robot, context, parts))
         seen = look_around(connected, trained, chosen_scene) if needs_images(chosen_policy.needs) else None
-        found = findings.findings(chosen_policy.needs, trained, run_in, connected, seen)
+        measured = load_actuation(actuation) if actuation is not None else None
+        found = findings.findings(chosen_policy.needs, trained, run_in, connected, seen, measured)
         print_findings(chosen_policy.name, connected, found)
         if modes:
             print_modes(connected.camera)

@@ -123,9 +123,9 @@ class SourceCamera(Camera):
         self._blind = 0
         self._seen: tuple[RawRgbd, Posture] | None = None
         self._lock = threading.Lock()
+        """A localizer that looks through this camera captures, too, in a thread of its own."""
         self.latency_s = 0.0
         """How late the source's stamps are, beyond what it corrects itself: taken off them. Known once connected."""
-        """A localizer that looks through this camera captures, too, in a thread of its own."""
         x_m, y_m, z_m = (float(value) for value in mount.sensor(SE2(), 0.0, 0.0)[:3, 3])
         near_m, far_m = self._depth_range()
         self._info = CameraInfo(

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from robot_runtime.actions import Action
+from robot_runtime.actuation import MOVES, ActuationModel
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.hal import CameraInfo, Robot
 from robot_runtime.imaging.camera import SourceCamera
@@ -23,6 +26,9 @@ FLOOR_ANGLE_TOLERANCE_DEG = 1.5
 """Of what the floor says: wider, because the floor is seen with the sensor's own errors, and may slope."""
 
 RADIUS_TOLERANCE_M = 0.02
+
+STEP_TOLERANCE = 0.1
+"""Of a step's size, that its mean may be off: an odometry that is wrong by as much shows in every point goal."""
 
 IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
 
@@ -45,15 +51,25 @@ class Finding:
     remedy: str = ""
 
 
-def findings(needs: Sequence[str], trained: Task, task: Task, robot: Robot, seen: Look | None) -> list[Finding]:
+def findings(
+    needs: Sequence[str],
+    trained: Task,
+    task: Task,
+    robot: Robot,
+    seen: Look | None,
+    measured: ActuationModel | None = None,
+) -> list[Finding]:
     """Everything that a preflight compares.
 
     Args:
         needs: the policy's sensors. trained: the task that it was trained in; task: the one that it is to run in.
         robot: connected, if ``seen`` is given.
         seen: with the head as at an episode's start; None for a policy that sees nothing.
+        measured: where the robot's actions really end, if that was calibrated.
     """
     found = list(_actions(trained, task, robot))
+    if measured is not None:
+        found += _measured_steps(trained, measured)
     if seen is not None and IMAGES & set(needs):
         camera, info = trained.camera, robot.camera.info
         found += _pinhole(camera, info)
@@ -105,6 +121,30 @@ def _actions(trained: Task, task: Task, robot: Robot) -> Iterator[Finding]:
     yield Finding(
         "robot's radius", f"{own_m:.2f} m", f"{radius_m:.2f} m", "note" if differs else "ok", effect if differs else ""
     )
+
+
+def _measured_steps(trained: Task, measured: ActuationModel) -> Iterator[Finding]:
+    """What the actions do on this robot: their mean, and how far single ones scatter."""
+    step_m, turn_deg = trained.magnitudes.forward_m, trained.magnitudes.turn_deg
+    for action in MOVES:
+        if action not in trained.actions:
+            continue
+        error = measured.actions[action.name.lower()]
+        deviations = np.sqrt(np.diag(error.matrix))
+        what, remedy = f"{action.value}, as measured", "`robot-runtime calibrate odometry`, then `calibrate actuation`"
+        if action is Action.MOVE_FORWARD:
+            off = measured.forward_m + error.mean[0] - step_m
+            found = f"{step_m + off:.3f} m ± {1000 * deviations[0]:.0f} mm"
+            share, trained_text = abs(off) / step_m, f"{step_m:g} m"
+            effect = f"after 10 m the robot is {10 * abs(off) / step_m:.1f} m from where its steps say"
+        else:
+            sign = 1 if action is Action.TURN_LEFT else -1
+            off = measured.turn_deg + sign * math.degrees(error.mean[2]) - turn_deg
+            found = f"{turn_deg + off:.2f}° ± {math.degrees(deviations[2]):.2f}°"
+            share, trained_text = abs(off) / turn_deg, f"{turn_deg:g}°"
+            effect = f"after a full turn the robot looks {abs(off) * 360 / turn_deg:.0f}° past where its steps say"
+        differs = share > STEP_TOLERANCE
+        yield _judged(what, trained_text, found, differs, f"{effect}; no published measurement", remedy)
 
 
 def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from open_room import CAMERA, make_fake, make_scene, make_task
 from raw_source import NARROW, RawSource
 
 from robot_runtime.actions import Magnitudes
+from robot_runtime.actuation import ActionError, ActuationModel
 from robot_runtime.cli.main import run_command
 from robot_runtime.cli.preflight import print_modes
 from robot_runtime.errors import DeviceFault, PolicyMismatch
@@ -115,6 +116,25 @@ def test_other_steps_are_refused() -> None:
     assert refused(found) == {"forward step", "turn"}
     assert found["forward step"].effect == "every such step leads 20 % less far"
     assert (found["turn"].trained, found["turn"].found) == ("30°", "10°")
+
+
+def test_steps_that_end_elsewhere_than_they_should_are_refused() -> None:
+    def ends(x_m: float, turn_deg: float) -> ActionError:
+        return ActionError((x_m, 0.0, math.radians(turn_deg)), ((1e-6, 0, 0), (0, 1e-6, 0), (0, 0, 1e-4)))
+
+    right = {"move_forward": ends(0.002, 0.0), "turn_left": ends(0.0, 1.0), "turn_right": ends(0.0, -1.0)}
+    wrong = {**right, "move_forward": ends(-0.05, 0.0), "turn_right": ends(0.0, 4.0)}
+    with robot_for() as robot:
+        taken = findings(("gps",), TASK, TASK, robot, None, ActuationModel(0.25, 30.0, right))
+        found = {
+            one.what: one for one in findings(("gps",), TASK, TASK, robot, None, ActuationModel(0.25, 30.0, wrong))
+        }
+    check_findings("p", taken)
+    assert refused(found) == {"move_forward, as measured", "turn_right, as measured"}
+    assert found["move_forward, as measured"].found == "0.200 m ± 1 mm"
+    assert "after 10 m the robot is 2.0 m from where" in found["move_forward, as measured"].effect
+    assert found["turn_right, as measured"].found == "26.00° ± 0.57°"
+    assert "after a full turn the robot looks 48° past" in found["turn_right, as measured"].effect
 
 
 def test_a_wider_robot_is_noted() -> None:
