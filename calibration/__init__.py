@@ -1,1 +1,1 @@
-"""Calibrations: one file each. Empty until the cameras arrive; see README.md."""
+"""Calibrations: one file each; see README.md."""

@@ -204,6 +204,7 @@ def depth(
     out: options.Out,
     robot: shared.Robot = "sim",
     camera: shared.Camera = None,
+    camera_arg: shared.CameraArg = None,
     scene: shared.Scene = "apartment",
     tag_mm: options.TagMm = 160.0,
     seed: options.Seed = 0,
@@ -211,11 +212,23 @@ def depth(
     valid_days: options.ValidDays = options.VALID_DAYS,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Scale and bias of the depth sensor, against AprilTags that the robot drives towards.
+    """Find scale and bias of the depth sensor, against AprilTags that the robot drives towards.
+
+    Name the file as 'calibration' under 'imaging' in the camera's YAML.
 
     Example:
 
         robot-runtime calibrate depth --robot my_robot.yaml --camera my_camera.yaml --out camera.yaml --view live
     """
     procedure = DepthProcedure(options.tag_size_m(tag_mm))
-    options.run_calibration(procedure, robot, ChosenParts(camera=camera), scene, seed, out, overwrite, view, valid_days)
+    options.run_calibration(
+        procedure,
+        robot,
+        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
+        scene,
+        seed,
+        out,
+        overwrite,
+        view,
+        valid_days,
+    )

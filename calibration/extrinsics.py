@@ -164,6 +164,7 @@ def extrinsics(
     out: options.Out,
     robot: shared.Robot = "sim",
     camera: shared.Camera = None,
+    camera_arg: shared.CameraArg = None,
     scene: shared.Scene = "apartment",
     source: Annotated[
         str, typer.Option("--from", help="tags, or floor: the depth image's floor plane alone.")
@@ -181,7 +182,9 @@ def extrinsics(
     valid_days: options.ValidDays = options.VALID_DAYS,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Where the camera sits, over the whole tilt range: height, pitch, roll, lateral offset; a mount file.
+    """Find where the camera sits over the whole tilt range: height, pitch, roll, lateral offset.
+
+    The file is a mount: name it as 'mount' under 'imaging' in the camera's YAML, or in the ROS robot's.
 
     Examples:
 
@@ -199,7 +202,17 @@ def extrinsics(
         procedure = FloorPlaneProcedure(nominal)
     else:
         raise ConfigError(f"--from {source!r} is not known", "use tags or floor")
-    options.run_calibration(procedure, robot, ChosenParts(camera=camera), scene, seed, out, overwrite, view, valid_days)
+    options.run_calibration(
+        procedure,
+        robot,
+        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
+        scene,
+        seed,
+        out,
+        overwrite,
+        view,
+        valid_days,
+    )
 
 
 def _ids(text: str) -> range:

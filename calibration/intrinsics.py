@@ -210,6 +210,7 @@ def intrinsics(
     out: options.Out,
     robot: shared.Robot = "sim",
     camera: shared.Camera = None,
+    camera_arg: shared.CameraArg = None,
     scene: shared.Scene = "apartment",
     board: options.BoardSize = "9x6",
     square_mm: options.SquareMm = 40.0,
@@ -221,7 +222,9 @@ def intrinsics(
     valid_days: options.ValidDays = options.VALID_DAYS,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A colour camera's lens from views of a board, and how good its factory's calibration is.
+    """Find a colour camera's lens from views of a board, and how good its factory's calibration is.
+
+    Name the file as 'calibration' under 'imaging' in the camera's YAML.
 
     Examples:
 
@@ -230,7 +233,17 @@ def intrinsics(
         robot-runtime calibrate intrinsics --robot sim --camera azure-kinect --out lens.yaml
     """
     procedure = IntrinsicsProcedure(Board.named(board, square_mm, marker_mm), views, time_limit_s)
-    options.run_calibration(procedure, robot, ChosenParts(camera=camera), scene, seed, out, overwrite, view, valid_days)
+    options.run_calibration(
+        procedure,
+        robot,
+        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
+        scene,
+        seed,
+        out,
+        overwrite,
+        view,
+        valid_days,
+    )
 
 
 def board(

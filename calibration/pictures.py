@@ -29,7 +29,7 @@ def board(rgb: NDArray[np.uint8], corners: Corners | None, note: str) -> NDArray
     canvas = rgb.copy()
     if corners is not None:
         for x, y in corners.pixels:
-            cv2.circle(canvas, (round(x), round(y)), 4, _YELLOW if note else _GREEN, 2)
+            cv2.circle(canvas, (round(x), round(y)), max(4, rgb.shape[1] // 160), _YELLOW if note else _GREEN, 2)
     return _titled(canvas, note or "taken")
 
 
@@ -63,7 +63,7 @@ def coverage(lens: Lens, seen: Sequence[Array]) -> NDArray[np.uint8]:
         cv2.rectangle(canvas, low, high, _GREY, -1)
     for pixels in seen:
         for x, y in pixels:
-            cv2.circle(canvas, (round(x), round(y)), 2, _GREEN, -1)
+            cv2.circle(canvas, (round(x), round(y)), max(2, lens.width // 320), _GREEN, -1)
     return _titled(canvas, f"{len(seen)} views, {100 * cells.mean():.0f} % of the image")
 
 

@@ -138,6 +138,7 @@ def tilt_servo(
     out: options.Out,
     robot: shared.Robot = "sim",
     camera: shared.Camera = None,
+    camera_arg: shared.CameraArg = None,
     scene: shared.Scene = "apartment",
     mount: Annotated[
         str | None, typer.Option(help="Preset (launch/mounts) or YAML file that says where the camera sits.")
@@ -147,7 +148,9 @@ def tilt_servo(
     valid_days: options.ValidDays = options.VALID_DAYS,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """The tilt servo's zero, scale and backlash, from the floor in depth images; every angle from both sides.
+    """Find the tilt servo's zero, scale and backlash: every angle from both sides, judged by the floor in depth images.
+
+    Name the file as 'tilt_servo' in the robot's YAML, and the camera points where the head is told.
 
     Example:
 
@@ -155,5 +158,13 @@ def tilt_servo(
     """
     known = load_mount(config.find_preset("mounts", mount)) if mount is not None else None
     options.run_calibration(
-        TiltServoProcedure(known), robot, ChosenParts(camera=camera), scene, seed, out, overwrite, view, valid_days
+        TiltServoProcedure(known),
+        robot,
+        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
+        scene,
+        seed,
+        out,
+        overwrite,
+        view,
+        valid_days,
     )
