@@ -80,8 +80,8 @@ class EmulatedOptions:
 
     latency_s: Annotated[float, Field(ge=0, le=1)] = 0.03
     drift_ppm: Annotated[float, Field(ge=-200, le=200)] = 20.0
-    depth_noise: dict[str, Any] = field(default_factory=dict)
-    color_noise: dict[str, Any] = field(default_factory=dict)
+    depth_noise: dict[str, Any] = field(default_factory=lambda: {"model": "d435"})
+    color_noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
     faults: tuple[Fault, ...] = ()
 
     __pydantic_config__ = config.STRICT
@@ -109,11 +109,8 @@ class EmulatedD435(Bus):
         self._device = SoftwareD435(color, depth, rate_hz)
         self._lenses = {"color": unit_lens("color", color), "depth": unit_lens("depth", depth)}
         self._script = Script(options.faults)
-        self._depth_noise = self._color_noise = None
-        if options.depth_noise:
-            self._depth_noise = simulation.depth_noise(options.depth_noise, f"{where}: emulated.depth_noise")
-        if options.color_noise:
-            self._color_noise = simulation.color_noise(options.color_noise, f"{where}: emulated.color_noise")
+        self._depth_noise = simulation.depth_noise(options.depth_noise, f"{where}: emulated.depth_noise")
+        self._color_noise = simulation.color_noise(options.color_noise, f"{where}: emulated.color_noise")
         self._restart()
         simulation.on_placed(self._restart)
         self._listened_ns = -self._period_ns
@@ -156,15 +153,15 @@ class EmulatedD435(Bus):
     def _see(self) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
         simulation, lenses = self._simulation, self._lenses
         map_from_color = simulation.camera_pose()
-        if self._color_noise is None:
+        motion = simulation.camera_motion()
+        far_m = None
+        if motion.still or not self._options.color_noise:
             color = simulation.render_color(lenses["color"], map_from_color)
-        else:
+        else:  # near things blur more than far ones
             color, far_m = simulation.render(lenses["color"], map_from_color)
-            motion = simulation.camera_motion()
-            color = self._color_noise.expose(color, far_m, lenses["color"], motion, self._color_random)
+        color = self._color_noise.expose(color, far_m, lenses["color"], motion, self._color_random)
         depth_m = simulation.render_depth(lenses["depth"], map_from_color @ unit_color_from_depth())
-        if self._depth_noise is not None:
-            depth_m = self._depth_noise.measure(depth_m, lenses["depth"], self._depth_random)
+        depth_m = self._depth_noise.measure(depth_m, lenses["depth"], self._depth_random)
         return color, counts(depth_m, self._near_m)
 
     def _restart(self) -> None:

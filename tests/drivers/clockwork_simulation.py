@@ -19,6 +19,23 @@ from robot_runtime.simulation import CameraMotion, ColorNoise, DepthNoise, Pose3
 STEP_NS = 5_000_000
 
 
+class Exact(DepthNoise):
+    def measure(self, depth_m: NDArray[np.float32], lens: Lens, random: np.random.Generator) -> NDArray[np.float32]:
+        return depth_m
+
+
+class ExactColor(ColorNoise):
+    def expose(
+        self,
+        rgb: NDArray[np.uint8],
+        depth_m: NDArray[np.float32] | None,
+        lens: Lens,
+        motion: CameraMotion,
+        random: np.random.Generator,
+    ) -> NDArray[np.uint8]:
+        return rgb
+
+
 class OneCountMore(DepthNoise):
     """Noise that can be foretold."""
 
@@ -86,10 +103,10 @@ class ClockworkSimulation(Simulation):
         return CameraMotion()
 
     def depth_noise(self, options: Mapping[str, Any], where: str) -> DepthNoise:
-        return OneCountMore()
+        return OneCountMore() if options == {"model": "one count more"} else Exact()
 
     def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
-        raise AssertionError("colour is exact")
+        return ExactColor()
 
     def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:
         entry = (rate_hz, callback)

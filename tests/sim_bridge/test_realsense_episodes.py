@@ -71,7 +71,8 @@ def test_an_episode_succeeds_and_its_recording_plays(room_folder: Path, tmp_path
 
 def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot]) -> None:
     robot = sim()
-    options = {**OPTIONS, "depth": "848x480", "imaging": {"depth_max_m": 9.0}}
+    exact = {"depth_noise": {}, "color_noise": {}}
+    options = {**OPTIONS, "depth": "848x480", "imaging": {"depth_max_m": 9.0}, "emulated": exact}
     seen = replace(robot, camera=make_camera(robot, RobotContext(None, NARROW, 0), options, "test"))
     with seen:
         seen.placer.place(SE2(-0.5, 0.3, 0.4), -0.2)
