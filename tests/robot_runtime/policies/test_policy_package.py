@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -96,6 +98,26 @@ def test_it_decides_as_the_original_network_does(folder: Path):
         assert policy.info()["value"] == pytest.approx(float(outputs["value"][0, 0]), abs=1e-4)
         assert action is tiny.TASK.actions[outputs["logits"][0].argmax()]
         state, previous = outputs["state_out"], int(outputs["logits"][0].argmax())
+
+
+DECIDES = """
+import sys
+from pathlib import Path
+import numpy as np
+from robot_runtime.policies.package.policy import load_package_policy
+policy = load_package_policy(Path(sys.argv[1]))
+policy.reset(policy.task, 0)
+policy.act({"depth": np.ones((24, 32, 1), np.float32), "pointgoal_with_gps_compass": np.ones(2, np.float32)})
+print(*sys.modules)
+"""
+
+
+def test_it_decides_before_libraries_are_loaded_that_it_does_not_need(folder: Path):
+    """They take more time than the network: with them it would not be ready within a second."""
+    done = subprocess.run([sys.executable, "-c", DECIDES, str(folder)], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "onnxruntime" in loaded
+    assert not loaded & {"scipy", "cv2", "numba", "matplotlib", "jinja2", "torch", "onnx", "rich"}
 
 
 def test_an_episode_does_not_depend_on_the_one_before(folder: Path):
