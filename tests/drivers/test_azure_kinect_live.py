@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +29,11 @@ from robot_runtime.imaging.camera import SourceCamera
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.robots import RobotContext
 from robot_runtime.simulation import CameraMotion, ColorNoise
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 13) or platform.machine() != "x86_64",
+    reason="the Kinect SDK is not packaged for this Python",
+)
 
 OPTIONS: dict[str, object] = {
     "depth": "nfov_2x2",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
+import platform
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +28,11 @@ from drivers.azure_kinect.k4a_types import (
     Sensor,
 )
 from robot_runtime.errors import ConfigError, DeviceFault, DriverMissing
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 13) or platform.machine() != "x86_64",
+    reason="the Kinect SDK is not packaged for this Python",
+)
 
 
 @pytest.fixture(scope="module")
