@@ -71,6 +71,7 @@ def survey(
       robot-runtime tags survey logs/tour --size 0.16 --surveyed door.yaml
     """
     from drivers.apriltag import survey as surveying  # the command line must be ready before scipy is
+    from drivers.apriltag.bundle import Look
     from drivers.apriltag.detector import DetectorOptions, TagDetector
     from drivers.apriltag.looks import FRAMES_FILE, logged_looks, pictured_looks
     from drivers.apriltag.pose import Stance
@@ -82,7 +83,7 @@ def survey(
     detector = TagDetector(DetectorOptions(decimate=decimate))
     camera = None if mount is None else load_mount(config.find_preset("mounts", mount))
     known = {} if surveyed is None else load_tag_map(surveyed).by_id
-    looks: list[surveying.Look] = []
+    looks: list[Look] = []
     runs = 0
     for source in sources:
         if (source / FRAMES_FILE).is_file():

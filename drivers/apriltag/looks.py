@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from drivers.apriltag.bundle import Look
 from drivers.apriltag.detector import TagDetector
-from drivers.apriltag.survey import Look
 from robot_runtime import config
 from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, Matrix, Offset, rotation_rpy, transform
 from robot_runtime.errors import ConfigError
