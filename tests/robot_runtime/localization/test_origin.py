@@ -30,7 +30,9 @@ def white(stamp_ns: int, index: int) -> PoseEstimate:
 def mean_of(make: Make, rate_hz: float = 10.0, window_s: float = 1.0, latency_s: float = 0.1) -> PoseEstimate:
     clock = SimulatedClock(10_000_000)
     period_ns = round(NS_PER_S / rate_hz)
-    arriving = [(i * period_ns + round(latency_s * NS_PER_S), make(i * period_ns, i)) for i in range(round(12 * rate_hz))]
+    arriving = [
+        (i * period_ns + round(latency_s * NS_PER_S), make(i * period_ns, i)) for i in range(round(12 * rate_hz))
+    ]
     source = ReplayedLocalizer(clock, LocalizerInfo("tags", "map", rate_hz), arriving)
     with source:
         clock.sleep(2.0)
