@@ -1,4 +1,4 @@
-"""The commands that need the simulator: ``scene generate``, ``import``, ``view-points`` and ``noise``."""
+"""The commands that need the simulator: ``scene generate``, ``import``, ``view-points`` and pictures of noise."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["scene"].command("import")(import_)
     groups["scene"].command("view-points")(view_points)
     groups["scene"].command("noise")(noise)
+    groups["scene"].command("action-noise")(action_noise)
 
 
 def generate(
@@ -133,6 +134,23 @@ def noise(
 
     draw(picture, load_scene(find_scene(scene)), seed)
     console.print(f"{picture}: noise models", soft_wrap=True)
+
+
+def action_noise(
+    picture: Annotated[Path, typer.Argument(help="PNG file to write.")],
+    seed: Annotated[int, typer.Option(min=0, help="Of the errors.")] = 0,
+) -> None:
+    """Show where actions end under the published models of their errors.
+
+    Example:
+
+        robot-runtime scene action-noise action-noise.png
+    """
+    from robot_runtime.cli.console import console
+    from sim_bridge.noise.plot_actions import draw
+
+    draw(picture, seed)
+    console.print(f"{picture}: errors of actions", soft_wrap=True)
 
 
 @contextmanager
