@@ -48,13 +48,25 @@ class RosCamera(RosDevice, Camera):
     Args:
         nominal: intrinsics to announce until the camera's own are known.
         motion: what tells a frozen camera from a robot that stands still.
+        robot: its name, which a calibrated mount must be of; None to take anybody's.
+
+    Raises:
+        ConfigError: there is no such mount. CalibrationError: it is another robot's, altered or too old.
     """
 
-    def __init__(self, session: Session, options: RosOptions, nominal: Intrinsics, motion: MotionLog) -> None:
+    def __init__(
+        self,
+        session: Session,
+        options: RosOptions,
+        nominal: Intrinsics,
+        motion: MotionLog,
+        robot: str | None = None,
+    ) -> None:
         super().__init__("camera", session)
         self._topics = topics_of(options)
         self._options = chosen = options.camera
-        x_m, y_m, z_m = load_mount(config.find_preset("mounts", chosen.mount)).sensor(SE2(), 0.0, 0.0)[:3, 3]
+        mount = load_mount(config.find_preset("mounts", chosen.mount), robot)
+        x_m, y_m, z_m = mount.sensor(SE2(), 0.0, 0.0)[:3, 3]
         self._motion = motion
         self._info = CameraInfo(
             intrinsics=nominal,

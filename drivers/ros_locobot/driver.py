@@ -30,7 +30,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     base = RosBase(name, session, chosen, motion)
     head = RosHead(session, chosen, motion)
     nominal = context.camera.intrinsics if context.camera is not None else NOMINAL
-    camera = RosCamera(session, chosen, nominal, motion)
+    camera = RosCamera(session, chosen, nominal, motion, name)
     localizer = make_localizer("localizer", session, chosen.localizer, chosen, motion, name)
     referee = localizer
     if chosen.referee != chosen.localizer:
