@@ -32,6 +32,7 @@ from pydantic import Field
 from robot_runtime import config
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.simulation import DepthNoise
+from sim_bridge.noise.bounce import one_bounce
 from sim_bridge.noise.surface import Floats, jumps, normals, range_factor, rays_of
 from sim_bridge.options import NonNegative, Positive
 
@@ -118,7 +119,8 @@ class AzureKinectNoise(DepthNoise):
         attenuation = range_m**2 / (self._options.reflectivity * cosine)
         excess = np.zeros_like(range_m)
         if self._options.multipath:
-            bounced = _one_bounce(points, normal, range_m, cosine, lens)
+            patch_sr = (COARSE / lens.fx) * (COARSE / lens.fy)
+            bounced = one_bounce(points, normal, cosine.astype(np.float64), _offsets(), patch_sr)
             excess = bounced * self._options.multipath * self._options.reflectivity
         full = (lens.width, lens.height)
         return (
@@ -157,30 +159,15 @@ def hexagon(width: int, height: int) -> NDArray[np.bool_]:
     return mask.astype(np.bool_)
 
 
-def _one_bounce(
-    points: Floats, normal: Floats, range_m: NDArray[np.floating], cosine: NDArray[np.floating], lens: Lens
-) -> NDArray[np.floating]:
-    """How much longer the amplitude-weighted mean range gets by light that came over one other surface, metres, all
-    surfaces being white and diffuse."""
-    height, width = range_m.shape
-    patch_sr = (COARSE / lens.fx) * (COARSE / lens.fy)
-    rows, columns = np.indices((height, width))
-    excess = np.zeros_like(range_m)
-    before = 0.5
+@lru_cache(maxsize=1)
+def _offsets() -> NDArray[np.float64]:
+    """float64 (N, 3): rows and columns away, and for how many pixels of the image each stands."""
+    offsets, before = [], 0.5
     for radius, directions in RINGS:
         beyond = radius * 1.5
         share = math.pi * (beyond**2 - before**2) / directions
         before = beyond
         for number in range(directions):
             angle = 2 * math.pi * (number + 0.5) / directions
-            row, column = rows + round(radius * math.sin(angle)), columns + round(radius * math.cos(angle))
-            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            row, column = np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)
-            way = points[row, column] - points
-            distance = np.maximum(np.linalg.norm(way, axis=-1), 0.05)
-            leaves = np.maximum(-np.einsum("hwc,hwc->hw", normal[row, column], way) / distance, 0)
-            arrives = np.maximum(np.einsum("hwc,hwc->hw", normal, way) / distance, 0)
-            light = patch_sr * share * leaves * arrives / (math.pi * distance**2) * range_m**2 / cosine
-            longer = (range_m[row, column] + distance - range_m) / 2
-            excess += np.where(inside & (range_m > 0), np.minimum(light, 0.5) * np.maximum(longer, 0), 0)
-    return excess
+            offsets.append((round(radius * math.sin(angle)), round(radius * math.cos(angle)), share))
+    return np.array(offsets, np.float64)

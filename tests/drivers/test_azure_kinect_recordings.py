@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import platform
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from drivers.azure_kinect import k4a
 from drivers.azure_kinect.calibration import FactoryCalibration
@@ -17,6 +20,7 @@ from drivers.azure_kinect.device import Configuration
 from drivers.azure_kinect.factory import factory_document
 from drivers.azure_kinect.k4a import Capture, Image, ImuSample
 from drivers.azure_kinect.k4a_types import SUCCEEDED, Handle
+from drivers.azure_kinect.matroska import check_whole
 from drivers.azure_kinect.mkv import MkvReader, MkvWriter
 from drivers.azure_kinect.source import KinectSource
 from drivers.azure_kinect.streams import RecordedStream
@@ -199,6 +203,22 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path, recording: Pat
     )
     plain = b"\x1a\x45\xdf\xa3\x80" + b"\x18\x53\x80\x67\x80"
     assert "holds no captures" in message("plain.mkv", plain)
+
+
+@given(cut=st.integers(0, 4000), at=st.integers(0, 3999), value=st.integers(0, 255))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_damage_of_a_file_head_is_more_than_a_fault(
+    recording: Path, tmp_path: Path, cut: int, at: int, value: int
+) -> None:
+    path = tmp_path / "damaged.mkv"
+    content = bytearray(recording.read_bytes())
+    content[at] = value
+    path.write_bytes(content)
+    with contextlib.suppress(DeviceFault):
+        check_whole(path)
+    path.write_bytes(content[:cut])
+    with pytest.raises(DeviceFault, match=r"damaged\.mkv"):
+        check_whole(path)
 
 
 def test_a_recording_without_calibration_is_refused(tmp_path: Path) -> None:

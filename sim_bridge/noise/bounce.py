@@ -1,0 +1,61 @@
+"""Light that comes by way of another surface, compiled by numba: import this module only where it is called."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.compiled import compiled
+
+Floats = NDArray[np.float32]
+Numbers = NDArray[np.float64]
+
+NEAREST_M = 0.05
+"""Between two patches; what is nearer to each other lies on one surface as coarsely as this looks."""
+
+MOST = 0.5
+"""Of what comes straight back, as much as one patch may add; grazing ones would exceed it by rounding."""
+
+
+@compiled
+def one_bounce(points: Floats, normals: Floats, incidence: Numbers, offsets: Numbers, patch_sr: float) -> Numbers:
+    """How much longer the amplitude-weighted mean range gets by light that came over one other patch, if all surfaces
+    were white and diffuse.
+
+    Args:
+        points, normals: (H, W, 3), from the camera; a point of 0 is nothing. incidence: (H, W), its cosine.
+        offsets: (N, 3), rows and columns away from where light may come, and for how many pixels each stands.
+        patch_sr: of one pixel.
+
+    Returns:
+        float64 (H, W), metres.
+    """
+    height, width = incidence.shape
+    excess = np.zeros((height, width))
+    for row in range(height):
+        for column in range(width):
+            x, y, z = points[row, column]
+            far = math.sqrt(x * x + y * y + z * z)
+            if far == 0:
+                continue
+            total = 0.0
+            for index in range(offsets.shape[0]):
+                other_row, other_column = row + int(offsets[index, 0]), column + int(offsets[index, 1])
+                if not (0 <= other_row < height and 0 <= other_column < width):
+                    continue
+                ox, oy, oz = points[other_row, other_column]
+                wx, wy, wz = ox - x, oy - y, oz - z
+                distance = max(math.sqrt(wx * wx + wy * wy + wz * wz), NEAREST_M)
+                a, b = normals[other_row, other_column], normals[row, column]
+                leaves = -(a[0] * wx + a[1] * wy + a[2] * wz) / distance
+                arrives = (b[0] * wx + b[1] * wy + b[2] * wz) / distance
+                if leaves <= 0 or arrives <= 0:
+                    continue
+                form = leaves * arrives / (math.pi * distance * distance)
+                light = patch_sr * offsets[index, 2] * form * far * far / incidence[row, column]
+                longer = (math.sqrt(ox * ox + oy * oy + oz * oz) + distance - far) / 2
+                total += min(light, MOST) * max(longer, 0.0)
+            excess[row, column] = total
+    return excess
