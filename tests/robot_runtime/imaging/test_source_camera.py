@@ -33,7 +33,7 @@ from robot_runtime.imaging.camera import BLIND_FRAMES, ImagingOptions, color_fro
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.records import EndReason
+from robot_runtime.records import EndReason, Outcome
 from robot_runtime.robots import RobotContext
 from robot_runtime.sensors import check_camera
 
@@ -245,3 +245,15 @@ def test_a_camera_that_falls_silent_is_stale_in_time() -> None:
 def test_misspelt_options_are_refused() -> None:
     with pytest.raises(ConfigError, match="allow_partial_covrage"):
         config.parse({"allow_partial_covrage": True}, ImagingOptions, "my.yaml: imaging")
+
+
+def test_a_robot_that_cannot_move_is_no_frozen_camera() -> None:
+    robot = make_fake(TASK, wall_x_m=0.3)
+    camera = source_camera(RawSource(robot), robot, CONTEXT, ImagingOptions())
+    with replace(robot, camera=camera) as blocked:
+        env = Env(blocked, TASK, make_scene())
+        env.reset(make_episode(goal=(2.0, 0.0)))
+        for _ in range(6):
+            env.step(Action.MOVE_FORWARD)
+        assert env.record.result is not None
+        assert env.record.result.outcome is Outcome.CONTACT
