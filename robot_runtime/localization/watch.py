@@ -6,13 +6,16 @@ is known of it. That is told (``paused``, ``resumed``); after ``patience_s`` the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from robot_runtime.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.errors import LocalizationLost, StaleData
+from robot_runtime.errors import DeviceFault, LocalizationLost, StaleData
 from robot_runtime.events import Event
-from robot_runtime.hal import Localizer, PoseEstimate, RgbdFrame, Robot
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, RgbdFrame, Robot
 from robot_runtime.localization.origin import mean_pose, tracked
 from robot_runtime.streams import STREAMS
 
@@ -85,7 +88,8 @@ class PoseWatch:
             pose = tracked(robot.localizer, robot.localizer.at(frame.stamp_ns, max_age_s))
             if robot.referee is robot.localizer:
                 return pose, pose
-            return pose, tracked(robot.referee, robot.referee.at(frame.stamp_ns, max_age_s))
+            referee = tracked(robot.referee, robot.referee.at(frame.stamp_ns, max_age_s))
+            return pose, faced(robot.referee.info, referee, pose)
         return None
 
     @contextmanager
@@ -120,6 +124,25 @@ class PoseWatch:
 
     def _say(self, kind: str, detail: str) -> None:
         self._paused.append(Event(self._robot.clock.now_ns(), "env", kind, detail))
+
+
+def faced(info: LocalizerInfo, position: PoseEstimate, pose: PoseEstimate) -> PoseEstimate:
+    """base_link of a source that may know positions only: with the heading of another source's pose of that instant.
+
+    The heading's variance stays infinite: it is not the source's own.
+
+    Raises:
+        DeviceFault: there is no heading in the map to take.
+    """
+    if math.isfinite(position.covariance[2, 2]):
+        return position
+    if pose.frame != position.frame or not math.isfinite(pose.covariance[2, 2]):
+        raise DeviceFault(
+            f"localizer {info.name!r}: knows positions only, and the policy's localizer no heading in the map",
+            "fuse it with odometry: a preset in launch/localizers/ whose name begins with 'fused'",
+        )
+    mark = SE2(position.pose.x_m, position.pose.y_m, pose.pose.yaw_rad)
+    return replace(position, pose=mark @ SE2(-info.mark_m[0], -info.mark_m[1]))
 
 
 def _named(robot: Robot) -> dict[str, Localizer]:

@@ -49,12 +49,17 @@ SOURCES = {
 }
 
 
-def by_beacons(scene: Scene, task: Task, part: Part) -> tuple[Robot, Localizer]:
-    """A noisy simulated robot whose policy and referee go by a part, and the truth."""
+POSITIONS = Part(BEACONS, beacons(beacons_in_map=TURNED, lever_m=[0.12, -0.05])["options"])
+"""One hedgehog alone, off the axle: no headings."""
+
+
+def by_beacons(scene: Scene, task: Task, part: Part, referee: Part | None = None) -> tuple[Robot, Localizer]:
+    """A noisy simulated robot whose policy goes by a part, its referee by that or another, and the truth."""
     context = RobotContext(scene, task.camera, seed=3)
     robot = load_robot("sim-noisy", context)
     source = make_part(part, Localizer, robot, context, "test")
-    return replace(robot, localizer=source, referee=source), robot.referee
+    judge = source if referee is None else make_part(referee, Localizer, robot, context, "test")
+    return replace(robot, localizer=source, referee=judge), robot.referee
 
 
 class TruthScorer(Subscriber):
@@ -83,11 +88,12 @@ TASKS = {
 
 
 @pytest.mark.parametrize("kind", TASKS)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", [*SOURCES, "positions"])
 def test_scores_by_beacons_are_the_truths_within_their_noise(room: Scene, source: str, kind: str) -> None:
     task, episode = TASKS[kind]
     room = replace(room, view_points={"vase": (SE2(-0.8, -1.2, math.pi), SE2(-1.5, -0.5, -math.pi / 2))})
-    robot, truth = by_beacons(room, task, SOURCES[source])
+    positions = source == "positions"  # for the referee alone: they have no headings, which a policy needs
+    robot, truth = by_beacons(room, task, SOURCES["fused" if positions else source], POSITIONS if positions else None)
     scorer = TruthScorer(truth)
     with robot, truth, Env(robot, task, room, (scorer,)) as env:
         end = run_episode(env, load_policy("oracle"), episode, seed=0)
@@ -98,8 +104,9 @@ def test_scores_by_beacons_are_the_truths_within_their_noise(room: Scene, source
     assert true["success"] is True
     assert max(scorer.errors_m) <= 4 * NOISE_M
     assert abs(said["distance_to_goal"] - true["distance_to_goal"]) <= 3 * NOISE_M
-    # Each step of an unfused source adds its own noise to the way; that is why they are fused.
-    more_m = NOISE_M * (end.steps if source == "pair" else 3)
+    # Each step of an unfused source adds its own noise to the way, 1.8 of it where the robot turned on the spot; that
+    # is why they are fused.
+    more_m = NOISE_M * (2 * end.steps if source in ("pair", "positions") else 3)
     assert said["path_length_m"] == pytest.approx(true["path_length_m"], abs=more_m)
     assert said["spl"] == pytest.approx(true["spl"], abs=more_m / true["path_length_m"])
 
@@ -134,14 +141,24 @@ class Told:
         return next(event.stamp_ns for event in self.witness.events if event.kind == kind) / 1e9
 
 
+def test_positions_without_headings_are_no_policys(room: Scene) -> None:
+    task, episode = TASKS["pointnav"]
+    robot, _ = by_beacons(room, task, POSITIONS)
+    with robot, Env(robot, task, room) as env, pytest.raises(DeviceFault, match="knows positions only") as caught:
+        env.reset(episode)
+    assert "fused" in caught.value.remedy
+
+
 @pytest.fixture
 def drive(room: Scene) -> Callable[..., Told]:
-    """Drives along :data:`WAY` by fused beacons with faults of their emulator."""
+    """Drives along :data:`WAY` by beacons, fused or not, with faults of their emulator."""
 
-    def run(*faults: dict[str, Any], **options: Any) -> Told:
+    def run(*faults: dict[str, Any], fused: bool = True, **options: Any) -> Told:
         task = make_task(max_steps=40)
         emulator = {"faults": [{"from_s": FROM_S, **fault} for fault in faults]}
-        robot, truth = by_beacons(room, task, Part(FUSED, {"absolute": beacons(emulator=emulator, **options)}))
+        source = beacons(emulator=emulator, **options)
+        part = Part(FUSED, {"absolute": source}) if fused else Part(BEACONS, source["options"])
+        robot, truth = by_beacons(room, task, part)
         told = Told(Witness(), [], None, 0)
         with robot, truth:
             env = Env(robot, task, room, (told.witness,), localization_patience_s=PATIENCE_S)
@@ -207,6 +224,23 @@ def test_silence_ends_the_episode(drive: Callable[..., Told]) -> None:
     assert told.kinds[-2:] == ["lost", "paused"]
     assert "has measured nothing that fits for 5.0 s" in told.witness.events[-2].detail
     assert max(told.errors_m) <= 0.05
+
+
+@pytest.mark.parametrize("kind", ["no_fix", "silent", "repeating"])
+def test_without_odometry_a_robot_waits_at_once(drive: Callable[..., Told], kind: str) -> None:
+    told = drive({"kind": kind, "to_s": FROM_S + 3}, fused=False, pair={})
+    assert told.fault is None
+    assert told.steps == len(WAY)
+    assert max(told.errors_m) <= 4 * NOISE_M
+    assert FROM_S < told.seconds("paused") < told.seconds("resumed") < FROM_S + 4
+
+
+def test_without_odometry_a_robot_does_not_wait_for_ever(drive: Callable[..., Told]) -> None:
+    told = drive({"kind": "no_fix"}, fused=False, pair={})
+    assert isinstance(told.fault, LocalizationLost)
+    assert "hedgehog 11 has no fix" in told.witness.ends[-1].detail
+    assert told.kinds == ["no_fix", "paused"]
+    assert max(told.errors_m) <= 4 * NOISE_M
 
 
 def test_a_pause_ends_when_the_robot_is_found_again(drive: Callable[..., Told]) -> None:
