@@ -177,7 +177,10 @@ class TagLocalizer(Localizer):
 
     def _explained(self, error: StaleData) -> StaleData:
         reason = f": {self._trouble}" if self._trouble else ""
-        return StaleData(f"{error.message}{reason}", "bring tags of the map into view, or hang more of them")
+        remedy = "bring tags of the map into view, or hang more of them"
+        if self._simulation is not None:
+            remedy += "; in a simulated room they hang where the robot's options say so, as `--robot sim-tags` does"
+        return StaleData(f"{error.message}{reason}", remedy)
 
     def _forget(self) -> None:
         with self._lock:
