@@ -54,6 +54,9 @@ MOVES = (
 """From one station to the next; the third ends where the first began."""
 
 CELL_PX = 24
+"""Of a tag's picture that is hung in a simulated room."""
+
+STATE_AGE_S = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,7 @@ def visit(
     rig, detector = rig_of(robot.camera), TagDetector()
     motion = MotionController(robot.clock, robot.base, robot.head)
     total, done = len(tilts_deg) * (len(moves) + 1), 0
-    with _tags_hung(robot, guide, size_m):
+    with _tags_hung(robot, guide, size_m, moves):
         for station, move in enumerate((None, *moves)):
             if move is not None:
                 _move(motion, move)
@@ -102,9 +105,6 @@ def _look(robot: Robot, rig: RgbdCalibration, detector: TagDetector, station: in
     return SiteView(TagView(station, odom, view.head.pan_rad, view.head.tilt_rad, corners), view)
 
 
-STATE_AGE_S = 0.2
-
-
 def _move(motion: MotionController, move: Displacement) -> None:
     result = motion.execute(move)
     if result.outcome is not Outcome.REACHED:
@@ -114,12 +114,23 @@ def _move(motion: MotionController, move: Displacement) -> None:
         )
 
 
+def told(moves: Sequence[Displacement]) -> str:
+    """Moves in words, for somebody who stands beside the robot."""
+    words = []
+    for move in moves:
+        if move.turn_rad:
+            words.append(f"turn {'left' if move.turn_rad > 0 else 'right'} by {abs(math.degrees(move.turn_rad)):.0f}°")
+        else:
+            words.append(f"drive {move.forward_m:g} m")
+    return ", ".join(words)
+
+
 @contextmanager
-def _tags_hung(robot: Robot, guide: Guide, size_m: float) -> Iterator[None]:
+def _tags_hung(robot: Robot, guide: Guide, size_m: float, moves: Sequence[Displacement]) -> Iterator[None]:
     if robot.simulation is None:
         guide.ask(
             f"Lay tags 0 to {len(FLOOR_M) - 1} flat on the floor, 0.4 to 1.7 m ahead of the robot, and put up some "
-            "of 10 and above 2 m ahead, up to 2 m high; the robot will turn 30° to either side and drive 0.25 m"
+            f"of 10 and above 2 m ahead, up to 2 m high. The robot will {told(moves)}: clear its way"
         )
         yield
         return
