@@ -22,7 +22,11 @@ from robot_runtime.clock import Clock, SystemClock, ns_to_seconds, seconds_to_ns
 from robot_runtime.clock_sync import ClockSync
 from robot_runtime.errors import DeviceFault, StaleData
 
-US, NS_PER_US = 1_000_000, 1000
+NS_PER_US = 1000
+CABLES = "its USB and power cables, and at what else is plugged into the same controller"
+STARTING_S = 3.0
+"""Within which the first capture comes; the depth engine is loaded meanwhile."""
+
 DECODING_LIMIT_S = 30.0
 """Of one picture; it takes 12 ms at most."""
 
@@ -143,7 +147,10 @@ class LiveStream(CaptureStream):
             device.set_control(ColorControl.WHITEBALANCE, self._controls.white_balance_k)
             device.start(self._configuration)
             for _ in range(self._controls.warm_up):
-                self.next(0, STARTING_S)
+                if self.next(0, STARTING_S) is None:
+                    raise DeviceFault(
+                        f"{self.name}: delivers no pairs of colour and depth, for {STARTING_S:g} s", "look at " + CABLES
+                    )
         except BaseException:
             self.close()
             raise
@@ -180,16 +187,12 @@ class LiveStream(CaptureStream):
         return now_ns - (SystemClock().now_ns() - image.received_ns) if image.received_ns else now_ns
 
 
-STARTING_S = 3.0
-"""Within which the first capture comes; the depth engine is loaded meanwhile."""
-
-
 class RecordedStream(CaptureStream):
     """A recording's captures; while one is used, the next one's picture is decoded in a thread of its own.
 
     Args:
-        real_time: captures come at the pace in which they were recorded, from :meth:`open` on; else each time that one
-            is asked for the next comes, as if it had just been exposed.
+        real_time: captures come at the pace in which they were recorded, from the first that is asked for on; else each
+            time that one is asked for the next comes, as if it had just been exposed.
     """
 
     def __init__(self, sdk: Sdk, clock: Clock, path: Path, real_time: bool) -> None:
@@ -200,7 +203,7 @@ class RecordedStream(CaptureStream):
         self._ahead: Future[tuple[Capture, NDArray[np.uint8] | None] | None] | None = None
         self._color: NDArray[np.uint8] | None = None
         self._configuration = Configuration("720p", "nfov", 30, imu=False)
-        self._begun_ns = self._begun_us = 0
+        self._begun: tuple[int, int] | None = None
         self._sample: ImuSample | None = None
 
     @property
@@ -222,7 +225,7 @@ class RecordedStream(CaptureStream):
         self._sample = reader.next_imu()
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="kinect decoder")
         self._ahead = self._decoder.submit(self._read, reader)
-        self._begun_ns, self._begun_us = self._clock.now_ns(), 0
+        self._begun = None
         return calibration
 
     def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
@@ -258,14 +261,12 @@ class RecordedStream(CaptureStream):
             self._reader = None
 
     def _stamp(self, capture: Capture, after_ns: int) -> Stamped:
-        color_us, depth_us = (0 if image is None else image.device_us for image in (capture.color, capture.depth))
-        if self._begun_us == 0:
-            self._begun_us = min(stamp for stamp in (color_us, depth_us) if stamp)
-        if self._real_time:
-            begun_ns, begun_us = self._begun_ns, self._begun_us
-        else:
-            begun_ns, begun_us = max(after_ns, self._clock.now_ns()), min(us for us in (color_us, depth_us) if us)
-        stamps = (0 if us == 0 else begun_ns + (us - begun_us) * NS_PER_US for us in (color_us, depth_us))
+        pictures = (capture.color, capture.depth)
+        first_us = min(picture.device_us for picture in pictures if picture is not None)
+        if self._begun is None or not self._real_time:
+            self._begun = max(after_ns, self._clock.now_ns()), first_us
+        begun_ns, begun_us = self._begun
+        stamps = (0 if image is None else begun_ns + (image.device_us - begun_us) * NS_PER_US for image in pictures)
         return Stamped(capture, *stamps)
 
     def _read(self, reader: MkvReader) -> tuple[Capture, NDArray[np.uint8] | None] | None:
