@@ -53,7 +53,8 @@ class Node:
     Attributes:
         belief: after it; None while nothing is known.
         run: how many measurements in a row, this one included, were rejected.
-        agreed_ns: stamp of the last one that was not.
+        agreed_ns: stamp of the last one that was not, or of what :meth:`PoseFilter.begin` was told.
+        measured: whether any was not: what somebody said of the start is no measurement.
         shift_m: how far the belief was moved here, where the verdict is ``ANCHORED``.
     """
 
@@ -64,6 +65,7 @@ class Node:
     verdict: Verdict = Verdict.REJECTED
     run: int = 0
     agreed_ns: int | None = None
+    measured: bool = False
     shift_m: float = 0.0
 
 
@@ -229,16 +231,17 @@ class PoseFilter:
             distance, updated = update(predicted, fix)
             if distance <= GATES[fix.dimensions]:
                 node.belief, node.verdict = updated, Verdict.ACCEPTED
-                node.run, node.agreed_ns, node.shift_m = 0, node.stamp_ns, 0.0
+                node.run, node.agreed_ns, node.measured, node.shift_m = 0, node.stamp_ns, True, 0.0
                 return
         node.belief, node.verdict, node.shift_m = predicted, Verdict.REJECTED, 0.0
         node.run = 1 if before is None else before.run + 1
         node.agreed_ns = None if before is None else before.agreed_ns
+        node.measured = before is not None and before.measured
         found = self._anchor(index, predicted)
         if found is not None:
             shift_m = 0.0 if predicted is None else math.hypot(found[0] - predicted[0], found[1] - predicted[1])
             node.belief, node.verdict, node.shift_m = found, Verdict.ANCHORED, shift_m
-            node.run, node.agreed_ns = 0, node.stamp_ns
+            node.run, node.agreed_ns, node.measured = 0, node.stamp_ns, True
 
     def _anchor(self, index: int, predicted: Belief | None) -> Belief | None:
         node, limits = self._nodes[index], self._limits

@@ -213,6 +213,8 @@ class FusedLocalizer(Localizer):
         self._published_ns: int | None = None
         self._trouble = ""
         """Why the robot is lost; empty while it is not."""
+        self._known = False
+        """Whether it was ever not lost here."""
 
     def _begin_at(self, expected: tuple[SE2, float, float]) -> None:
         stamp_ns = self._filter.track.newest_ns
@@ -301,12 +303,12 @@ class FusedLocalizer(Localizer):
         left = np.array((rest.x_m, rest.y_m, rest.yaw_rad))
         status = PoseStatus.LOST if trouble else PoseStatus.OK
         covariance = covariance_of(belief) + np.outer(left, left)
-        if trouble and not self._trouble:
+        if trouble and self._known and not self._trouble:
             self._event(stamp_ns, "lost", trouble)
-        elif self._trouble and not trouble:
+        elif self._trouble and self._known and not trouble:
             self._event(stamp_ns, "regained", "measurements and odometry agree")
             self._blend.reset()
-        self._trouble, self._published_ns = trouble, stamp_ns
+        self._trouble, self._published_ns, self._known = trouble, stamp_ns, self._known or not trouble
         self._history.add(PoseEstimate(stamp_ns, pose, self._info.frame, covariance, status))
 
     def _judge(self, stamp_ns: int, belief: Belief) -> str:
@@ -315,7 +317,7 @@ class FusedLocalizer(Localizer):
         if self._health.broken:
             return f"{source}: {self._health.broken}"
         node = self._filter.node_at(stamp_ns)
-        if node is None or node.agreed_ns is None:
+        if node is None or node.agreed_ns is None or not node.measured:
             return f"{source} has measured nothing that tells where the robot is"
         contradicted_s = self._filter.contradicted_s(node)
         if contradicted_s > options.doubt_s:

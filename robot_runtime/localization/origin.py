@@ -22,6 +22,9 @@ OUTLIER = 4.0
 
 OUTLIER_M = 0.01
 
+GRACE_S = 1.0
+"""A source that was told where the robot is measures it for the first time within so long."""
+
 NO_VARIANCE = 1e-6
 """m², of a source that states none."""
 
@@ -30,24 +33,23 @@ def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstima
     """The mean of what is measured from now on for ``window_s``, while the robot stands still; localizer's frame.
 
     All that arrived, not the newest at every look: on a busy computer they come in pairs. At least ``MIN_POSES`` of
-    them, however slow the source is.
+    them, however slow the source is, and none from before it found the robot, which it may do only now.
 
     Raises:
         StaleData: if they do not come within the window, their own periods and the stream's allowed age.
-        LocalizationLost: if the localizer has lost the robot.
+        LocalizationLost: if the localizer has lost the robot, and does not find it within a second.
         DeviceFault: if it knows no heading.
     """
     max_age_s = STREAMS["pose"].max_age_s
     period_s = 1 / localizer.info.rate_hz
     begin_ns = clock.now_ns()
-    end_ns = begin_ns + seconds_to_ns(window_s)
-    deadline_ns = begin_ns + seconds_to_ns(max(window_s, MIN_POSES * period_s) + max_age_s)
-    mark = localizer.arrivals().mark
+    deadline_ns = begin_ns + seconds_to_ns(max(window_s, MIN_POSES * period_s) + max_age_s + GRACE_S)
+    since_ns, mark = begin_ns, localizer.arrivals().mark
     by_stamp: dict[int, PoseEstimate] = {}
-    while len(by_stamp) < MIN_POSES or max(by_stamp) + seconds_to_ns(period_s) <= end_ns:
+    while len(by_stamp) < MIN_POSES or max(by_stamp) + seconds_to_ns(period_s) <= since_ns + seconds_to_ns(window_s):
         now_ns = clock.now_ns()
         if now_ns > deadline_ns:
-            localizer.latest(max_age_s)  # a source that says nothing at all says here what to look at
+            tracked(localizer, localizer.latest(max_age_s))  # what says nothing at all says here what to look at
             raise StaleData(
                 f"localizer {localizer.info.name!r}: only {len(by_stamp)} poses came in "
                 f"{ns_to_seconds(now_ns - begin_ns):.1f} s",
@@ -58,8 +60,10 @@ def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstima
         mark = arrived.mark
         if arrived.restarted:
             by_stamp.clear()
-        new = (estimate for estimate in arrived.estimates if estimate.stamp_ns > begin_ns)
-        by_stamp |= {estimate.stamp_ns: tracked(localizer, estimate) for estimate in new}
+        lost = [estimate.stamp_ns for estimate in arrived.estimates if estimate.status is not PoseStatus.OK]
+        since_ns = max(since_ns, *lost, begin_ns)
+        by_stamp |= {estimate.stamp_ns: estimate for estimate in arrived.estimates}
+        by_stamp = {stamp_ns: estimate for stamp_ns, estimate in by_stamp.items() if stamp_ns > since_ns}
     return _mean(localizer, [by_stamp[stamp_ns] for stamp_ns in sorted(by_stamp)])
 
 

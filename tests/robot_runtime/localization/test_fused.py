@@ -94,7 +94,7 @@ def test_it_is_near_the_truth_and_never_jumps(poll_s: float) -> None:
     story = tell(drive, measure(drive, Beacons(), 7), poll_s=poll_s)
     late = [pose for pose in story.poses if pose.stamp_ns > 4 * NS_PER_S]
     assert math.sqrt(np.mean([story.off_m(pose) ** 2 for pose in late])) < 0.015
-    assert story.lost_s() == 0
+    assert story.lost_s() < 0.3, "until the first measurement"
     odometry = dict(zip(drive.stamps_ns, drive.odometry, strict=True))
     for before, after in pairwise(story.poses):
         moved = odometry[after.stamp_ns].relative_to(odometry[before.stamp_ns])
@@ -192,7 +192,7 @@ def test_outliers_are_rejected_and_told_of() -> None:
     story = tell(drive, wild)
     assert story.kinds() == ["jump_rejected"] * len(wild[9::10])
     assert all("0." in event.detail and event.detail.endswith("m off") for event in story.events)
-    assert story.lost_s() == 0
+    assert story.lost_s() < 0.3, "until the first measurement"
     assert max(story.off_m(pose) for pose in story.poses) < 0.06
 
 
@@ -329,7 +329,10 @@ def test_time_that_goes_back_is_told_of_and_what_comes_with_it_refused() -> None
 
 def test_time_that_runs_ahead_is_told_of() -> None:
     drive = make_drive(10, 10)
-    ahead = [(at, replace(e, stamp_ns=e.stamp_ns + 3600 * NS_PER_S)) for at, e in measure(drive, POSES, 10)]
+    ahead = [
+        (at, replace(e, stamp_ns=e.stamp_ns + 3600 * NS_PER_S) if at > 5 * NS_PER_S else e)
+        for at, e in measure(drive, POSES, 10)
+    ]
     story = tell(drive, ahead)
     assert story.kinds() == ["clock_ahead", "lost"]
 
