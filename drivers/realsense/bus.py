@@ -18,7 +18,11 @@ class Bus(Protocol):
         ...
 
     def listen(self) -> None:
-        """Somebody waits for frames now. Called before every look; a real device does not care."""
+        """Somebody waits for frames. Called before every look; a real device does not care."""
+        ...
+
+    def rest(self) -> None:
+        """Nobody waits for frames any more."""
         ...
 
     def has(self, serial: str) -> bool:
@@ -35,6 +39,9 @@ class UsbBus(Bus):
         return rs.context()
 
     def listen(self) -> None:
+        pass
+
+    def rest(self) -> None:
         pass
 
     def has(self, serial: str) -> bool:

@@ -104,7 +104,6 @@ class EmulatedD435(Bus):
         self, simulation: Simulation, color: str, depth: str, rate_hz: int, options: EmulatedOptions, where: str
     ) -> None:
         self._simulation, self._options = simulation, options
-        self._period_ns = seconds_to_ns(1 / rate_hz)
         self._near_m = next(mode.min_m for mode in nominal_modes() if (mode.sensor, mode.name) == ("depth", depth))
         self._device = SoftwareD435(color, depth, rate_hz)
         self._lenses = {"color": unit_lens("color", color), "depth": unit_lens("depth", depth)}
@@ -113,7 +112,7 @@ class EmulatedD435(Bus):
         self._color_noise = simulation.color_noise(options.color_noise, f"{where}: emulated.color_noise")
         self._restart()
         simulation.on_placed(self._restart)
-        self._listened_ns = -self._period_ns
+        self._listening = False
         self._under_way: deque[_Exposure] = deque()
         self._number = 0
         self._last: _Exposure | None = None
@@ -124,10 +123,13 @@ class EmulatedD435(Bus):
         return self._device.context
 
     def listen(self) -> None:
+        self._listening = True
         now_ns = self._simulation.clock.now_ns()
-        self._listened_ns = now_ns
         while self._under_way and self._under_way[0].arrival_ns <= now_ns:
             self._deliver(self._under_way.popleft(), now_ns)
+
+    def rest(self) -> None:
+        self._listening = False
 
     def has(self, serial: str) -> bool:
         return serial == SERIAL and not self._happens(Unplugged, self._simulation.clock.now_ns())
@@ -136,8 +138,7 @@ class EmulatedD435(Bus):
         return bool(self._script.active(kind, now_ns))
 
     def _expose(self, now_ns: int) -> None:
-        # A look at this very instant comes after the clock's listeners, so the one before counts.
-        if now_ns - self._listened_ns > self._period_ns:
+        if not self._listening:
             return
         self._number += 1
         arrival_ns = now_ns + seconds_to_ns(self._options.latency_s)

@@ -57,7 +57,10 @@ class LiveSource(PipelineSource):
             raw = self._raw(chain, pair, color_ns, depth_ns)
             return raw if seen >= self._options.filters.frames else None
 
-        raw = wait_for(self._clock, look, timeout_s, POLL_S)
+        try:
+            raw = wait_for(self._clock, look, timeout_s, POLL_S)
+        finally:
+            self._bus.rest()
         if raw is None:
             raise self._silence(capture.sets - sets, capture.unpaired - unpaired, exposed_after_ns, timeout_s)
         return raw
@@ -90,7 +93,10 @@ class LiveSource(PipelineSource):
     def _first_pair(self) -> FramePair:
         capture = self._open()
         limit_s = self._options.start_timeout_s
-        pair = wait_for(self._clock, lambda: self._look(capture, is_fresh=True), limit_s, POLL_S)
+        try:
+            pair = wait_for(self._clock, lambda: self._look(capture, is_fresh=True), limit_s, POLL_S)
+        finally:
+            self._bus.rest()
         if pair is None:
             raise self._silence(capture.sets, capture.unpaired, self._clock.now_ns(), limit_s)
         return pair
