@@ -41,6 +41,8 @@ from robot_runtime.runtime import check_policy
 from robot_runtime.tasks.task import Task
 
 HOLD_S = 10.0
+_LEAVING_S = 1.0
+"""For which a newcomer waits before it hears that the policy is busy: who just left may not be known to have left."""
 MAX_CONNECTIONS = 16
 _PING_S = 5.0
 _PLAIN = "connection "
@@ -89,7 +91,7 @@ class PolicyServer:
         self._token = token
         self._seed = seed
         self._on_error = on_error or (lambda _: None)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._episode: _Episode | None = None
         self._about = pack(
@@ -244,19 +246,23 @@ class PolicyServer:
         return self._decided(message, episode.task)
 
     def _begin(self, session: str, task: Task, seed: int, sequence: int, own: set[str]) -> None:
-        episode = self._episode
-        if episode is not None and episode.session not in own:
-            gone = episode.gone
-            if gone is None or gone.elapsed_s() < HOLD_S:
-                raise PolicyError("the policy is in an episode of another robot", "wait, or start a server per robot")
+        if not self._lock.wait_for(lambda: self._is_free_for(own), _LEAVING_S):
+            raise PolicyError("the policy is in an episode of another robot", "wait, or start a server per robot")
         check_policy(self._policy, task)
         self._guarded(lambda: self._policy.reset(task, seed), "reset")
         self._episode = _Episode(session, task, (sequence, b""))
         own.clear()
         own.add(session)
 
+    def _is_free_for(self, own: set[str]) -> bool:
+        episode = self._episode
+        if episode is None or episode.session in own:
+            return True
+        return episode.gone is not None and episode.gone.elapsed_s() >= HOLD_S
+
     def _leave(self, own: set[str], properly: bool) -> None:
         with self._lock:
+            self._lock.notify_all()
             episode = self._episode
             if episode is not None and episode.session in own:
                 episode.gone = Stopwatch()
