@@ -129,6 +129,17 @@ def test_both_are_near_the_truth_with_the_head_turned_too(robot: tuple) -> None:
         check_pose(made.referee, made)
 
 
+def test_a_mount_from_a_file_goes_before_what_the_camera_says(robot: tuple, tmp_path: Path) -> None:
+    made, context, folder = robot
+    mount = tmp_path / "mount.yaml"
+    for forward_m in (0.0, 0.1):
+        mount.write_text(f"pan_joint_m: [{forward_m}, 0.0, 0.88]\n", encoding="utf-8")
+        with connected(with_tags(made, context, folder, mount=str(mount))) as tagged:
+            found = tagged.localizer.at(tagged.clock.now_ns(), 0.5).pose.relative_to(FACING_EAST)
+        assert found.x_m == pytest.approx(-forward_m, abs=NEAR_M)
+        assert found.y_m == pytest.approx(0.0, abs=NEAR_M)
+
+
 def test_no_pose_while_the_head_turns(robot: tuple) -> None:
     made, context, folder = robot
     made = with_tags(made, context, folder)
@@ -241,7 +252,7 @@ def test_a_robot_that_faces_a_bare_wall_has_no_fix(robot: tuple) -> None:
 
 
 def test_options_that_cannot_be_are_refused(robot: tuple) -> None:
-    made, context, _ = robot
+    made, context, folder = robot
     for options, words in (
         ({"tags": "nowhere.yaml"}, "no tag map nowhere.yaml"),
         ({"tags": "scene"}, "no tag map"),
@@ -251,6 +262,9 @@ def test_options_that_cannot_be_are_refused(robot: tuple) -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             make_localizer(made, context, options, "test options")
+    # Simulated, but not by anything that draws a room: its time passes only where somebody sleeps on it.
+    with pytest.raises(ConfigError, match="has a camera that sees no room"):
+        with_tags(replace(made, simulation=None), context, folder)
     with pytest.raises(ConfigError, match="latency_s"):
         watched(made, context, {**CEILING, "latency_s": -1.0})
     with pytest.raises(ConfigError, match="rpy_deg"):
