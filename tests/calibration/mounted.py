@@ -15,7 +15,7 @@ from rich.console import Console
 
 from calibration.guide import Guide
 from robot_runtime import config
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, Offset, rotation_rpy, transform
+from robot_runtime.camera_mount import CameraMount, Offset, rotation_rpy, transform
 from robot_runtime.clock import Clock
 from robot_runtime.hal import Intrinsics, Robot
 from robot_runtime.imaging.camera import ImagingOptions, SourceCamera
@@ -64,7 +64,7 @@ class ShiftedSource(RgbdSource):
     DEPTH = Lens(320, 240, 200.0, 200.0, 161.0, 119.0)
     COLOR_FROM_DEPTH = transform((0.03, 0.002, -0.004), rotation_rpy(0.05, -0.01, 0.01))
 
-    def __init__(self, clock: Clock, simulation: Simulation, scale: float, bias_m: float) -> None:
+    def __init__(self, clock: Clock, simulation: Simulation, scale: float = 1.0, bias_m: float = 0.0) -> None:
         self._clock, self._simulation = clock, simulation
         self._scale, self._bias_m = scale, bias_m
 
@@ -112,10 +112,3 @@ def with_source(made: Robot, source: RgbdSource) -> Robot:
     options = ImagingOptions(allow_partial_coverage=True)
     target = Intrinsics.from_hfov(160, 120, 60)
     return replace(made, camera=SourceCamera(source, made.clock, target, NOMINAL, options, made.name))
-
-
-def optical(mount: CameraMount, tilt_rad: float) -> np.ndarray:
-    """The optical frame in base_link, float64 (4, 4)."""
-    from robot_runtime.geometry import SE2
-
-    return np.asarray(mount.sensor(SE2(), 0.0, tilt_rad) @ transform((0, 0, 0), rotation_rpy(*OPTICAL_RPY_RAD)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from mounted import NOMINAL, TRUE, guide, robot
+from mounted import NOMINAL, TRUE, ShiftedSource, guide, robot
 from numpy.typing import NDArray
 
 from calibration.extrinsics import ExtrinsicsProcedure
@@ -19,11 +19,12 @@ from calibration.mount_fit import TagView
 from calibration.procedure import calibrate
 from calibration.tagged_site import FLOOR_M, UPRIGHT_M, SiteView
 from calibration.tags import TagDetector, corners_of, tag_poses
-from calibration.views import View
+from calibration.views import View, look
 from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, load_mount, rotation_rpy, transform
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.geometry import SE2
-from robot_runtime.hal import HeadState
+from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.hal import HeadState, Intrinsics, Robot
+from robot_runtime.imaging.camera import ImagingOptions, SourceCamera
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.imaging.sheets import Sheet, draw_sheets
@@ -48,6 +49,21 @@ def assert_same_place(found: CameraMount, tilts_deg: Sequence[float], sideways: 
             assert math.degrees(np.linalg.norm(turn)) < 0.3
         else:
             assert math.degrees(math.acos(min(1.0, float(a[2, :3] @ b[2, :3])))) < 0.3
+
+
+def off_level_m(made: Robot, mount: CameraMount) -> float:
+    """Median error of the depth that a policy sees, against a camera that looks exactly where the head says."""
+    simulation = made.simulation
+    assert simulation is not None
+    tilt_rad, target = -0.4, Intrinsics.from_hfov(160, 120, 50)
+    options = ImagingOptions(allow_partial_coverage=True)
+    look(made, 0.0, tilt_rad)
+    level = simulation.camera_pose()
+    level[:3, :3] = optical_axes(simulation.pose().yaw_rad, tilt_rad)
+    expected_m = simulation.render_depth(Lens.of(target), level)
+    with SourceCamera(ShiftedSource(made.clock, simulation), made.clock, target, mount, options, made.name) as camera:
+        seen_m = camera.capture(made.clock.now_ns(), 1.0).depth_m
+    return float(np.median(np.abs(seen_m - expected_m)[(seen_m > 0) & (expected_m > 0)]))
 
 
 def site_views(
@@ -83,7 +99,10 @@ def test_tags_give_the_mount_over_the_tilt_range(tmp_path: Path) -> None:
         file = calibrate(procedure, made, guide(tmp_path), out, 30)
         assert made.simulation is not None
         assert not made.simulation.sheets
-    found = load_mount(out, "sim")
+        found = load_mount(out, "sim")
+        # Through the mount as found, a policy sees what a level camera sees; through the described one, it does not.
+        assert off_level_m(made, found) < 0.005
+        assert off_level_m(made, NOMINAL) > 0.03
     assert_same_place(found, (-60, -45, -20, 0, 10, 30), sideways=True)
     assert (found.pan_joint_m, found.color) == (NOMINAL.pan_joint_m, NOMINAL.color)
     assert file.stamp.held_out["position_mm"] < 5
