@@ -39,10 +39,10 @@ class Gate:
     """Judges the estimates of one source in the order of their stamps.
 
     Args:
-        odom_at: odometry at a stamp, None where it is not known.
+        odom_at: odometry at a stamp or, where that has not come yet, the newest; None where nothing is known.
     """
 
-    def __init__(self, limits: GateLimits, odom_at: Callable[[int], SE2 | None]) -> None:
+    def __init__(self, limits: GateLimits, odom_at: Callable[[int], PoseEstimate | None]) -> None:
         self._limits = limits
         self._odom_at = odom_at
         self._good: PoseEstimate | None = None
@@ -78,23 +78,22 @@ class Gate:
         if estimate.stamp_ns - self._doubtful_since_ns >= seconds_to_ns(self._limits.recover_s):
             self._good, self._doubtful = estimate, None
             return ""
-        expected = self._carried(self._good, estimate.stamp_ns)
+        expected, _ = self._carried(self._good, estimate.stamp_ns)
         jump_deg = math.degrees(abs(wrap_angle(estimate.pose.yaw_rad - expected.yaw_rad)))
         return f"it jumped by {expected.distance_to(estimate.pose):.2f} m and {jump_deg:.0f} degrees against odometry"
 
     def _agree(self, before: PoseEstimate, after: PoseEstimate) -> bool:
-        expected = self._carried(before, after.stamp_ns)
+        expected, unknown_s = self._carried(before, after.stamp_ns)
         limits = self._limits
-        allowed_m, allowed_rad = limits.max_jump_m, limits.max_jump_rad
-        if self._displacement(before.stamp_ns, after.stamp_ns) is None:
-            elapsed_s = max(0.0, ns_to_seconds(after.stamp_ns - before.stamp_ns))
-            allowed_m, allowed_rad = allowed_m + FASTEST_M_S * elapsed_s, allowed_rad + FASTEST_RAD_S * elapsed_s
+        allowed_m = limits.max_jump_m + FASTEST_M_S * unknown_s
+        allowed_rad = limits.max_jump_rad + FASTEST_RAD_S * unknown_s
         turned_rad = abs(wrap_angle(after.pose.yaw_rad - expected.yaw_rad))
         return expected.distance_to(after.pose) <= allowed_m and turned_rad <= allowed_rad
 
-    def _carried(self, before: PoseEstimate, stamp_ns: int) -> SE2:
-        return before.pose @ (self._displacement(before.stamp_ns, stamp_ns) or SE2())
-
-    def _displacement(self, from_ns: int, to_ns: int) -> SE2 | None:
-        before, after = self._odom_at(from_ns), self._odom_at(to_ns)
-        return after.relative_to(before) if before is not None and after is not None else None
+    def _carried(self, before: PoseEstimate, stamp_ns: int) -> tuple[SE2, float]:
+        """Where odometry carries a pose by a stamp, and for how many seconds of the way there is none."""
+        begin, end = self._odom_at(before.stamp_ns), self._odom_at(stamp_ns)
+        if begin is None or end is None:
+            return before.pose, max(0.0, ns_to_seconds(stamp_ns - before.stamp_ns))
+        unknown_ns = abs(before.stamp_ns - begin.stamp_ns) + abs(stamp_ns - end.stamp_ns)
+        return before.pose @ end.pose.relative_to(begin.pose), ns_to_seconds(unknown_ns)

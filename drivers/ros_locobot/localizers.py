@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 from nav_msgs.msg import Odometry
 from tf2_msgs.msg import TFMessage
 
+from drivers.ros_locobot.aligned import aligned, read_alignment
 from drivers.ros_locobot.device import RosDevice
 from drivers.ros_locobot.families import base_frame, topics_of
 from drivers.ros_locobot.gate import Gate, GateLimits
@@ -23,9 +22,8 @@ from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.planar import planar, planar_covariance, planar_pose
-from robot_runtime.errors import ConfigError, DeviceFault, StaleData
+from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
-from robot_runtime.localization.alignment import Alignment, load_alignment
 from robot_runtime.localization.history import PoseHistory, pose_at
 
 POLL_S = 0.005
@@ -53,7 +51,7 @@ class RosLocalizer(RosDevice, Localizer):
             math.radians(options.max_jump_deg),
             options.recover_s,
         )
-        self._gate = Gate(limits, motion.pose_at)
+        self._gate = Gate(limits, motion.known_by)
         self._lock = threading.Lock()
         self._paused = False
 
@@ -128,7 +126,7 @@ class PoseLocalizer(RosLocalizer):
     def __init__(self, role: str, session: Session, options: LocalizerOptions, robot: str, motion: MotionLog) -> None:
         super().__init__(role, session, options, "map", options.topic, motion)
         self._with_covariance = options.source == "pose_with_covariance"
-        self._alignment = _alignment(options.alignment, robot) if options.alignment else None
+        self._alignment = read_alignment(options.alignment, robot) if options.alignment else None
 
     def _opened(self) -> None:
         message = PoseWithCovarianceStamped if self._with_covariance else PoseStamped
@@ -206,21 +204,3 @@ def make_localizer(
     if options.source == "tf":
         return TfLocalizer(role, session, options, base_frame(robot), motion)
     return PoseLocalizer(role, session, options, name, motion)
-
-
-def aligned(estimate: PoseEstimate, alignment: Alignment) -> PoseEstimate:
-    """base_link in map, of a marker's pose in its source's frame; ``alignment`` must say the heading's offset."""
-    seen, frame = estimate.pose, alignment.map_from_source
-    yaw_rad = alignment.heading(seen.yaw_rad)
-    assert yaw_rad is not None
-    pose = alignment.robot_at(seen.x_m, seen.y_m, yaw_rad)
-    c, s = math.cos(frame.yaw_rad), math.sin(frame.yaw_rad)
-    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-    return replace(estimate, pose=pose, covariance=turn @ estimate.covariance @ turn.T)
-
-
-def _alignment(file: str, robot: str) -> Alignment:
-    found = load_alignment(Path(file), robot)
-    if found.yaw_offset_rad is None:
-        raise ConfigError(f"{file}: says nothing about the heading", "calibrate it anew: this source knows headings")
-    return found

@@ -51,6 +51,14 @@ class MotionLog:
             return None
         return estimate.pose if estimate is not None else None
 
+    def known_by(self, stamp_ns: int) -> PoseEstimate | None:
+        """Odometry at an instant or, where that has not come yet, the newest; None where it is not known."""
+        newest = self._odom.newest()
+        if newest is not None and newest.stamp_ns < stamp_ns:
+            return newest
+        pose = self.pose_at(stamp_ns)
+        return None if pose is None else PoseEstimate(stamp_ns, pose, "odom")
+
     def moved(self, since_ns: int, until_ns: int) -> bool:
         """Whether base or head moved for certain between two instants; what is not known has not moved."""
         newest = self._odom.newest()

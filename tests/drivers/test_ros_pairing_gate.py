@@ -108,7 +108,7 @@ def estimate(at_ms: int, x_m: float, std_m: float = 0.01) -> PoseEstimate:
 
 
 def driving(speed_m_s: float) -> Any:
-    return lambda stamp_ns: SE2(speed_m_s * stamp_ns / NS_PER_S, 0.0, 0.0)
+    return lambda stamp_ns: PoseEstimate(stamp_ns, SE2(speed_m_s * stamp_ns / NS_PER_S, 0.0, 0.0), "odom")
 
 
 def test_a_source_that_agrees_with_odometry_is_believed() -> None:
@@ -151,6 +151,18 @@ def test_a_large_covariance_is_lost_and_then_is_not() -> None:
     judged = [gate.judge(estimate(ms, 0.0, std)).status for ms, std in ((0, 0.1), (100, 0.6), (200, 0.1))]
     assert judged == [PoseStatus.OK, PoseStatus.LOST, PoseStatus.OK]
     assert gate.reason == ""
+
+
+def test_odometry_that_comes_a_message_later_is_no_licence_to_jump() -> None:
+    motion = MotionLog()
+    gate = Gate(LIMITS, motion.known_by)
+    statuses = []
+    for ms in range(0, 3000, 20):
+        statuses.append(gate.judge(estimate(ms, 0.3 * ms / 1000 + (1.0 if ms >= 1000 else 0.0))).status)
+        motion.odom(ms * MS, SE2(0.3 * ms / 1000, 0.0, 0.0))
+    assert statuses[:50] == [PoseStatus.OK] * 50
+    assert statuses[50:100] == [PoseStatus.LOST] * 50
+    assert statuses[110:] == [PoseStatus.OK] * 40, "it has held for recover_s"
 
 
 def test_without_odometry_a_pose_may_be_as_far_as_the_robot_can_drive() -> None:

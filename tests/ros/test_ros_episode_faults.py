@@ -26,7 +26,7 @@ from drivers.ros_locobot.driver import make_robot
 from drivers.ros_locobot.errors import ClockSkew, DepthUnit, SecondPublisher
 from robot_runtime.env import Env
 from robot_runtime.episodes.episode import Episode, Goal
-from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
+from robot_runtime.errors import DeviceFault, FrozenCamera, LocalizationLost, StaleData
 from robot_runtime.geometry import SE2
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
@@ -107,7 +107,7 @@ def run(folder: Path, **changes: Any) -> Run:
     error = None
     recorder = Recorder(folder)
     try:
-        with robot, Env(robot, TASK, SCENE, (recorder,)) as env:
+        with robot, Env(robot, TASK, SCENE, (recorder,), localization_patience_s=PATIENCE_S) as env:
             try:
                 run_episode(env, Pacing(), EPISODE, 0)
             except DeviceFault as caught:
@@ -145,6 +145,9 @@ CORE, COLOR, DEPTH = (
     "/camera/aligned_depth_to_color/image_raw",
 )
 
+PATIENCE_S = 3.0
+"""How long an episode waits where the robot is lost: less than a pose takes to be believed after a jump."""
+
 AT_ONCE_S = 0.5
 """From the fault to rest, where the Guard sees it itself: 0.1 s of silence, reaction, and a message's way."""
 
@@ -163,8 +166,16 @@ BY_THE_END_S = 3.0
         ("core_silent", 1, StaleData, f"topic {CORE} is silent", "node", Outcome.FAULT, AT_ONCE_S),
         ("odom_silent", 1, StaleData, "topic /odom is silent", "node", Outcome.FAULT, AT_ONCE_S),
         ("head_silent", 1, StaleData, "topic /joint_states is silent", "node", Outcome.REACHED, BY_THE_END_S),
-        ("localizer_silent", 1, StaleData, "/tf", "", Outcome.REACHED, BY_THE_END_S),
-        ("localizer_jump_m", 1, DeviceFault, "/tf (map to base_footprint)", "localise", Outcome.REACHED, BY_THE_END_S),
+        ("localizer_silent", 1, LocalizationLost, "/tf", "", Outcome.REACHED, BY_THE_END_S),
+        (
+            "localizer_jump_m",
+            1,
+            LocalizationLost,
+            "/tf (map to base_footprint)",
+            "localise",
+            Outcome.REACHED,
+            BY_THE_END_S,
+        ),
         ("clock_skew_s", 3, ClockSkew, "in the future", "chrony", Outcome.FAULT, AT_ONCE_S),
         ("clock_skew_s", -3, ClockSkew, "messages arrive with stamps ", "chrony", Outcome.FAULT, AT_ONCE_S),
     ],
@@ -192,7 +203,8 @@ def check(ended: Run, error: type[DeviceFault], says: str, remedy: str, outcome:
     assert isinstance(ended.error, error), repr(ended.error)
     assert re.search(re.escape(says), ended.error.message), ended.error.message
     assert remedy in ended.error.remedy
-    assert ended.end.reason is EndReason.FAULT
+    lost = issubclass(error, LocalizationLost)
+    assert ended.end.reason is (EndReason.LOCALIZATION_LOST if lost else EndReason.FAULT)
     with LogReader(ended.log) as log:
         assert log.complete
         assert log.end == ended.end
@@ -265,7 +277,7 @@ def test_an_episode_by_a_trackers_poses_ends_when_they_jump(relay: Any, truth: T
     with in_motion(truth, lambda: setattr(localizer, "ahead_m", 1.0)) as began_s:
         ended = run(tmp_path / "jump", localizer=options)
     assert truth.rest_after(began_s[0], watch_s=BY_THE_END_S + 0.5) < BY_THE_END_S
-    check(ended, DeviceFault, f"localizer on {options['topic']}': has lost", "localise", Outcome.REACHED)
+    check(ended, LocalizationLost, f"localizer on {options['topic']}': has lost", "localise", Outcome.REACHED)
 
 
 @pytest.mark.parametrize("relay", ["pose_with_covariance"], indirect=True)
@@ -273,7 +285,7 @@ def test_a_localizer_that_becomes_unsure_has_lost_the_robot(relay: Any, truth: T
     localizer, options = relay
     with in_motion(truth, lambda: setattr(localizer, "std_m", 2.0)):
         ended = run(tmp_path, localizer=options)
-    check(ended, DeviceFault, f"localizer on {options['topic']}': has lost", "localise", Outcome.REACHED)
+    check(ended, LocalizationLost, f"localizer on {options['topic']}': has lost", "localise", Outcome.REACHED)
 
 
 def test_an_episode_by_odometry_alone_is_measured_by_the_referee(truth: Truth, tmp_path: Path) -> None:

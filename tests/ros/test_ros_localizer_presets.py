@@ -21,8 +21,8 @@ from robot_runtime_simulation.srv import Place
 from ros_processes import Program
 
 from drivers.fake.driver import make_robot as make_fake
+from drivers.ros_locobot.aligned import aligned
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.localizers import aligned
 from drivers.ros_locobot.options import LocalizerOptions
 from drivers.ros_locobot.part import make_localizer
 from robot_runtime import config

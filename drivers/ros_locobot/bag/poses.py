@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from drivers.ros_locobot.aligned import aligned, read_alignment
 from drivers.ros_locobot.bag import layout as at
 from drivers.ros_locobot.bag.drive import YAML_REMEDY, Drive
 from drivers.ros_locobot.bag.errors import MissingTopic, NoOverlap
@@ -100,9 +101,15 @@ def read_poses(bag: BagReader, options: LocalizerOptions, base_frame: str, drive
     estimates = _tf_poses(bag, options, base_frame) if options.source == "tf" else _pose_topic(bag, options)
     topic = at.TF if options.source == "tf" else options.topic
     samples = Samples(topic, 13)
-    gate = Gate(_limits(options), drive.odom_at)
+    alignment = read_alignment(options.alignment, None) if options.alignment else None
+
+    def odom_at(stamp_ns: int) -> PoseEstimate | None:
+        pose = drive.odom_at(stamp_ns)
+        return None if pose is None else PoseEstimate(stamp_ns, pose, ODOM_FRAME)
+
+    gate = Gate(_limits(options), odom_at)
     for estimate in estimates:
-        judged = gate.judge(estimate)
+        judged = gate.judge(estimate if alignment is None else aligned(estimate, alignment))
         pose, covariance = judged.pose, judged.covariance.ravel()
         samples.add(
             judged.stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, *covariance, float(judged.status is PoseStatus.LOST)

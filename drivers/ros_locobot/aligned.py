@@ -1,0 +1,32 @@
+"""Poses of a marker in its source's own frame become the robot's in the scene's map."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from robot_runtime.errors import ConfigError
+from robot_runtime.hal import PoseEstimate
+from robot_runtime.localization.alignment import Alignment, load_alignment
+
+
+def aligned(estimate: PoseEstimate, alignment: Alignment) -> PoseEstimate:
+    """base_link in map, of a marker's pose in its source's frame; ``alignment`` must say the heading's offset."""
+    seen, frame = estimate.pose, alignment.map_from_source
+    yaw_rad = alignment.heading(seen.yaw_rad)
+    assert yaw_rad is not None
+    pose = alignment.robot_at(seen.x_m, seen.y_m, yaw_rad)
+    c, s = math.cos(frame.yaw_rad), math.sin(frame.yaw_rad)
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    return replace(estimate, pose=pose, covariance=turn @ estimate.covariance @ turn.T)
+
+
+def read_alignment(file: str, robot: str | None) -> Alignment:
+    """The alignment in a file, which must say the heading's offset. Raises ``ConfigError`` and ``CalibrationError``."""
+    found = load_alignment(Path(file), robot)
+    if found.yaw_offset_rad is None:
+        raise ConfigError(f"{file}: says nothing about the heading", "calibrate it anew: this source knows headings")
+    return found
