@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,18 +58,20 @@ def collect(robot: Robot, guide: Guide, board: Board, wanted: int, time_limit_s:
     if robot.simulation is not None:
         views = _moved(robot, robot.simulation, rig, board, wanted)
     before: Corners | None = None
-    for view in views:
-        corners = board.detect(view.rgb)
-        note = _why_not(corners, before, [other.corners for other in taken], rig.color, robot.simulation is not None)
-        before = corners
-        guide.picture(LIVE, pictures.board(view.rgb, corners, note))
-        if corners is None or note:
-            continue
-        taken.append(BoardView(corners, view))
-        guide.picture(COVERAGE, pictures.coverage(rig.color, [other.corners.pixels for other in taken]))
-        guide.progress(len(taken), wanted, f"{len(corners.ids)} corners")
-        if len(taken) == wanted:
-            break
+    with closing(views):
+        for view in views:
+            corners = board.detect(view.rgb)
+            seen = [other.corners for other in taken]
+            note = _why_not(corners, before, seen, rig.color, robot.simulation is not None)
+            before = corners
+            guide.picture(LIVE, pictures.board(view.rgb, corners, note))
+            if corners is None or note:
+                continue
+            taken.append(BoardView(corners, view))
+            guide.picture(COVERAGE, pictures.coverage(rig.color, [other.corners.pixels for other in taken]))
+            guide.progress(len(taken), wanted, f"{len(corners.ids)} corners")
+            if len(taken) == wanted:
+                break
     if not taken:
         raise CalibrationFailed(
             f"no board of {board.columns}x{board.rows} squares was seen",
@@ -88,7 +91,9 @@ def _why_not(corners: Corners | None, before: Corners | None, taken: list[Corner
     return ""
 
 
-def _moved_by_hand(robot: Robot, guide: Guide, rig: RgbdCalibration, time_limit_s: float) -> Iterator[View]:
+def _moved_by_hand(
+    robot: Robot, guide: Guide, rig: RgbdCalibration, time_limit_s: float
+) -> Generator[View, None, None]:
     guide.ask("Take the board and stand before the camera")
     guide.tell("Hold it still for each view: in the middle, in every corner, near and far, tilted to all four sides.")
     deadline_ns = robot.clock.now_ns() + seconds_to_ns(time_limit_s)
@@ -96,7 +101,9 @@ def _moved_by_hand(robot: Robot, guide: Guide, rig: RgbdCalibration, time_limit_
         yield take_view(robot, rig)
 
 
-def _moved(robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Board, wanted: int) -> Iterator[View]:
+def _moved(
+    robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Board, wanted: int
+) -> Generator[View, None, None]:
     """As a patient person would: over the whole image, tilted to every side, at several distances."""
     rooms.stand_in_the_open(robot, simulation)
     picture, random = board.picture(), simulation.random(SHEET)
@@ -106,7 +113,7 @@ def _moved(robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Bo
             simulation.sheets[SHEET] = Sheet(picture, board.width_m, board.height_m, pose)
             yield take_view(robot, rig)
     finally:
-        del simulation.sheets[SHEET]
+        simulation.sheets.pop(SHEET, None)
 
 
 def in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) -> NDArray[np.float64]:
@@ -116,6 +123,7 @@ def in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) 
         (column + random.uniform(0.1, 0.9)) / 5 * (lens.width - 1),
         (row + random.uniform(0.1, 0.9)) / 3 * (lens.height - 1),
     )
+    # Where the lens images nothing, half-way out to the corner instead.
     ray = np.nan_to_num(lens.rays(pixel), nan=0.5)
     share = random.uniform(0.4, 0.75)
     distance_m = board.width_m * lens.fx / (share * lens.width)

@@ -69,6 +69,7 @@ class Guide:
         path = self._view / name
         scratch = path.with_name(f".{name}")
         shown = rgb if rgb.ndim == 2 else rgb[..., ::-1]
-        _, encoded = cv2.imencode(path.suffix, np.ascontiguousarray(shown))
+        # Written often, looked at once: fast rather than small.
+        _, encoded = cv2.imencode(path.suffix, np.ascontiguousarray(shown), [cv2.IMWRITE_PNG_COMPRESSION, 1])
         scratch.write_bytes(encoded.tobytes())
         scratch.replace(path)

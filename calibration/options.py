@@ -29,7 +29,7 @@ ValidDays = Annotated[float, typer.Option(help="Days after which the file is ref
 
 VALID_DAYS = 180.0
 
-TimeLimit = Annotated[float, typer.Option(min=1, help="Seconds for a person to show everything.")]
+TimeLimit = Annotated[float, typer.Option(min=1, max=3600, help="Seconds for a person to show everything.")]
 
 BoardSize = Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Squares of the ChArUco board.")]
 

@@ -141,7 +141,7 @@ def _tags_hung(robot: Robot, guide: Guide, size_m: float, moves: Sequence[Displa
         yield
     finally:
         for name in names:
-            del simulation.sheets[name]
+            simulation.sheets.pop(name, None)
 
 
 def hang_tags(simulation: Simulation, start: SE2, size_m: float) -> list[str]:
