@@ -105,9 +105,7 @@ class SimCamera(SimDevice, Camera):
             has_semantic=True,
         )
         self._lens = Lens.of(intrinsics)
-        self._depth_noise = depth_noise(options.depth_noise, "camera: depth_noise")
-        self._color_noise = color_noise(options.color_noise, "camera: color_noise")
-        self._random = np.random.default_rng(0)
+        self._noise = Noise(options, intrinsics)
         self._renderer: SceneRenderer | None = None
         self._thread = 0
         self._render_s = 0.0
@@ -174,27 +172,18 @@ class SimCamera(SimDevice, Camera):
     def _rays(self) -> NDArray[np.float64]:
         return self._lens.pixel_rays()
 
-    def viewpoint(self, ahead_s: float = 0.0) -> tuple[Vector, Rotation]:
-        """Where the optical centre is now, in ``map``, and how the camera is turned; or a moment ahead, if base and
-        head go on as they do."""
-        linear_m_s, angular_rad_s = self._world.velocity if ahead_s else (0.0, 0.0)
-        base = self._world.pose @ SE2(linear_m_s * ahead_s, 0.0, angular_rad_s * ahead_s)
-        sensor = self._mount.sensor(base, *self._head.pointing(self._clock.now_ns() + seconds_to_ns(ahead_s)))
+    def viewpoint(self) -> tuple[Vector, Rotation]:
+        """Where the optical centre is now, in ``map``, and how the camera is turned."""
+        sensor = self._mount.sensor(self._world.pose, *self._head.pointing(self._clock.now_ns()))
         return sensor[:3, 3], opengl_rotation(sensor)
 
     def motion(self) -> CameraMotion:
         """How the camera moves now."""
-        (position, rotation), (then, turned) = self.viewpoint(), self.viewpoint(_MOMENT_S)
-        optical = rotation * (1, -1, -1)
-        turn = optical.T @ (turned * (1, -1, -1))
-        spin = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
-        rates = np.concatenate([optical.T @ (then - position), spin]) / _MOMENT_S
-        vx, vy, vz, wx, wy, wz = np.where(np.abs(rates) < STILL, 0.0, rates).tolist()
-        return CameraMotion((vx, vy, vz), (wx, wy, wz))
+        return camera_motion(self._mount, self._world, self._head, self._clock.now_ns())
 
     def restart(self, random: np.random.Generator) -> None:
         """The robot was placed: draw errors from ``random``."""
-        self._random = random
+        self._noise.restart(random)
 
     def _expose(self, renderer: SceneRenderer, semantic: bool) -> RgbdFrame:
         stamp_ns = self._clock.now_ns()
@@ -206,11 +195,47 @@ class SimCamera(SimDevice, Camera):
             pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
             draw_sheets(self._world.sheets.values(), self._rays, pose, rgb, depth)
         ids = renderer.segment(position, rotation) if semantic else None
-        if self._options.color_noise or self._options.depth_noise:
-            depth[depth > SKY_M] = 0
-            rgb = self._color_noise.expose(rgb, depth, self._lens, self.motion(), self._random)
-            depth = self._depth_noise.measure(depth, self._lens, self._random)
+        rgb, depth = self._noise.spoil(rgb, depth, self.motion())
         return RgbdFrame(stamp_ns, rgb, as_measured(depth, self._options), ids)
+
+
+def camera_motion(mount: CameraMount, world: World, head: SimHead, now_ns: int) -> CameraMotion:
+    """How a camera on the head moves, by where it will be a moment later if base and head go on as they do."""
+    linear_m_s, angular_rad_s = world.velocity
+    base = world.pose @ SE2(linear_m_s * _MOMENT_S, 0.0, angular_rad_s * _MOMENT_S)
+    now = mount.sensor(world.pose, *head.pointing(now_ns))
+    then = mount.sensor(base, *head.pointing(now_ns + seconds_to_ns(_MOMENT_S)))
+    optical, later = (opengl_rotation(sensor) * (1, -1, -1) for sensor in (now, then))
+    turn = optical.T @ later
+    spin = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
+    rates = np.concatenate([optical.T @ (then - now)[:3, 3], spin]) / _MOMENT_S
+    vx, vy, vz, wx, wy, wz = np.where(np.abs(rates) < STILL, 0.0, rates).tolist()
+    return CameraMotion((vx, vy, vz), (wx, wy, wz))
+
+
+class Noise:
+    """The noise models that options name; draws nothing where they name none."""
+
+    def __init__(self, options: CameraOptions, intrinsics: Intrinsics) -> None:
+        self._lens = Lens.of(intrinsics)
+        self._none = not (options.depth_noise or options.color_noise)
+        self._depth = depth_noise(options.depth_noise, "camera: depth_noise")
+        self._color = color_noise(options.color_noise, "camera: color_noise")
+        self._random = np.random.default_rng(0)
+
+    def restart(self, random: np.random.Generator) -> None:
+        """The robot was placed: draw errors from ``random``."""
+        self._random = random
+
+    def spoil(
+        self, rgb: NDArray[np.uint8], depth_m: NDArray[np.float32], motion: CameraMotion
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """What the sensors make of an exact pair, which may be changed."""
+        if self._none:
+            return rgb, depth_m
+        depth_m[depth_m > SKY_M] = 0
+        rgb = self._color.expose(rgb, depth_m, self._lens, motion, self._random)
+        return rgb, self._depth.measure(depth_m, self._lens, self._random)
 
 
 def as_measured(depth_m: NDArray[np.float32], options: CameraOptions) -> NDArray[np.float32]:

@@ -77,7 +77,7 @@ def matched(disparity: Floats) -> NDArray[np.bool_]:
     width = disparity.shape[1]
     at = np.rint(np.arange(width, dtype=np.float32) - disparity).astype(np.int32)
     rows = np.arange(disparity.shape[0])[:, None]
-    inside = at >= 0
+    inside = (at >= 0) & (at < width)
     at[~inside] = 0
     nearest = np.zeros_like(disparity)
     np.maximum.at(nearest, (rows, at), np.where(inside, disparity, 0))

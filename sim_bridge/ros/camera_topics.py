@@ -23,7 +23,8 @@ from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, opengl_rota
 from robot_runtime.clock import Clock, seconds_to_ns
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics
-from sim_bridge.camera import CameraOptions, as_measured
+from robot_runtime.simulation import CameraMotion
+from sim_bridge.camera import CameraOptions, Noise, as_measured, camera_motion
 from sim_bridge.head import SimHead
 from sim_bridge.renderer import SceneRenderer
 from sim_bridge.ros import messages
@@ -52,6 +53,7 @@ class _Exposure:
     stamp_ns: int
     due_ns: int
     sensor: NDArray[np.float64]
+    motion: CameraMotion
     may_go: threading.Event = field(default_factory=threading.Event)
     gone: threading.Event = field(default_factory=threading.Event)
 
@@ -83,6 +85,7 @@ class CameraTopics:
         self._clock, self._timeline, self._faults = clock, timeline, faults
         self._world, self._head, self._mount = world, head, mount
         self._intrinsics, self._options = intrinsics, options
+        self._noise = Noise(options, intrinsics)
         self._frame = names.optical_frame
         self._lockstep = lockstep
         self._latency_ns = seconds_to_ns(options.latency_s)
@@ -125,6 +128,10 @@ class CameraTopics:
                     )
         self._waiting = [exposure for exposure in self._waiting if not exposure.gone.is_set()]
 
+    def restart(self, random: np.random.Generator) -> None:
+        """The robot was placed: draw errors from ``random``."""
+        self._noise.restart(random)
+
     def close(self) -> None:
         """End the drawing thread, which owns the OpenGL context."""
         for exposure in self._waiting:
@@ -153,7 +160,8 @@ class CameraTopics:
     def _expose(self, now_ns: int) -> None:
         stamp_ns = self._timeline.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
         sensor = self._mount.sensor(self._world.pose, *self._head.pointing(now_ns))
-        exposure = _Exposure(stamp_ns, now_ns + self._latency_ns, sensor)
+        motion = camera_motion(self._mount, self._world, self._head, now_ns)
+        exposure = _Exposure(stamp_ns, now_ns + self._latency_ns, sensor, motion)
         self._waiting.append(exposure)
         self._work.put(exposure)
 
@@ -187,6 +195,7 @@ class CameraTopics:
                 message.header = messages.header(exposure.stamp_ns, self._frame)
             return self._frozen
         rgb, depth_m = renderer.render(exposure.sensor[:3, 3].copy(), opengl_rotation(exposure.sensor))
+        rgb, depth_m = self._noise.spoil(rgb, depth_m, exposure.motion)
         depth_m = as_measured(depth_m, self._options)
         if "depth_32fc1" in self._faults:
             encoding, depth = "32FC1", depth_m

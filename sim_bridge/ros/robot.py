@@ -163,8 +163,9 @@ class RosRobot:
 
     def _restart(self) -> None:
         # The streams of the in-process robot, so that the same seed draws the same errors.
-        streams = np.random.SeedSequence((self._seed, self._placements)).spawn(2)
+        streams = np.random.SeedSequence((self._seed, self._placements)).spawn(3)
         self._chassis.restart(np.random.default_rng(streams[0]))
         self._base.restart()
         self._head_topics.restart()
         self._localizer.restart(np.random.default_rng(streams[1]))
+        self._camera.restart(np.random.default_rng(streams[2]))
