@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +51,28 @@ class TestBeaconConformance(LocalizerConformance):
     def make_robot(self) -> Robot:
         parts = ChosenParts(localizer="marvelmind-pair", referee="marvelmind")
         return load_robot("sim", RobotContext(self.scene, None, seed=1), parts)
+
+
+class TestFusedBeaconConformance(LocalizerConformance):
+    """``fused-marvelmind`` for policy and referee, told where the robot begins, as an episode would."""
+
+    pose_tolerance_m = 0.06
+
+    @pytest.fixture(autouse=True)
+    def _in_room(self, room: Scene) -> None:
+        self.scene = room
+
+    def make_robot(self) -> Robot:
+        parts = ChosenParts(localizer="fused-marvelmind", referee="fused-marvelmind")
+        return load_robot("sim-noisy", RobotContext(self.scene, None, seed=1), parts)
+
+    @contextmanager
+    def connected(self) -> Iterator[Robot]:
+        with super().connected() as robot:
+            robot.localizer.expect(SE2(), 0.05, math.radians(3))
+            robot.referee.expect(SE2(), 0.05, math.radians(3))
+            robot.clock.sleep(1.0)
+            yield robot
 
 
 def standing(robot: Robot, seconds: float = 20.0) -> np.ndarray:
