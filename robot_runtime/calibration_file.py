@@ -186,6 +186,28 @@ def check_if_stamped(path: Path, document: Any, kind: str, robot: str | None = N
         check_stamp(_opened(path, document), kind, robot)
 
 
+def calibrations_in(configuration: Any) -> dict[str, str]:
+    """The calibrations that a robot's configuration names, for logs: sha256 by path.
+
+    Args:
+        configuration: mappings, lists and values; every text in it that is the path of a YAML file is looked into.
+
+    Raises:
+        ConfigError: malformed YAML. AlteredCalibration: a calibration that is not as it was written.
+    """
+    if isinstance(configuration, Mapping):
+        return calibrations_in(list(configuration.values()))
+    if isinstance(configuration, list | tuple):
+        return {path: sha256 for value in configuration for path, sha256 in calibrations_in(value).items()}
+    if not isinstance(configuration, str) or not configuration.endswith((".yaml", ".yml")):
+        return {}
+    path = Path(configuration)
+    document = config.read_yaml(path) if path.is_file() else None
+    if not isinstance(document, dict) or STAMP not in document:
+        return {}
+    return {configuration: _opened(path, document).stamp.sha256}
+
+
 def check_stamp(
     file: CalibrationFile, kind: str, robot: str | None, device: str | None = None, now: str | None = None
 ) -> None:

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 from typing_extensions import Self
 
 from robot_runtime.actions import Action, parse_action
+from robot_runtime.calibration_file import calibrations_in
 from robot_runtime.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.commands import Command, Decision, VelocityCommand, WaypointCommand, check_command
 from robot_runtime.episodes.episode import Episode
@@ -100,7 +101,7 @@ class Env:
         subscribers: get every record in order, in the caller's thread.
         motion_profile: how actions are carried out; None for the defaults.
         seed: default of :meth:`reset`'s, for the header only: randomness lives in the robot and the policy.
-        robot_config: the robot's YAML, for the header.
+        robot_config: the robot's YAML, for the header; the hashes of the calibrations that it names are added.
         dataset: where the episodes were read from, for the header.
         localization_patience_s: how long the robot waits where it is lost, before the episode ends.
 
@@ -129,6 +130,8 @@ class Env:
         self._started: list[Subscriber] = []
         self._seed = seed
         self._robot_config = dict(robot_config or {})
+        if calibrations := calibrations_in(self._robot_config):
+            self._robot_config["calibrations"] = calibrations
         self._provenance = provenance()
         self._dataset = dataset
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from robot_runtime import config
 from robot_runtime.calibration_file import (
     Stamp,
+    calibrations_in,
     check_if_stamped,
     open_calibration,
     read_calibration,
@@ -131,6 +132,16 @@ def test_content_cannot_have_a_stamp_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         write_calibration(tmp_path / "x.yaml", STAMP, {"x": float("nan")})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_robot_names_its_calibrations(path: Path, tmp_path: Path) -> None:
+    plain_file = tmp_path / "plain.yaml"
+    plain_file.write_text("a: 1\n")
+    robot = {"options": {"camera": {"mount": str(path)}, "rates": [1.0, {"x": str(plain_file)}]}, "name": "gone.yaml"}
+    assert calibrations_in(robot) == {str(path): open_calibration(path).stamp.sha256}
+    path.write_text(path.read_text().replace("- 0.55", "- 0.56"))
+    with pytest.raises(AlteredCalibration):
+        calibrations_in(robot)
 
 
 def test_what_is_no_calibration_is_refused(tmp_path: Path) -> None:
