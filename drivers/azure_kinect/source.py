@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from pathlib import Path
 
@@ -108,7 +109,7 @@ class KinectSource(RgbdSource):
             self._stream.color_of(stamped),
             capture.depth.data,
             None if capture.infrared is None else capture.infrared.data,
-            None if capture.temperature_c != capture.temperature_c else capture.temperature_c,
+            None if math.isnan(capture.temperature_c) else capture.temperature_c,
         )
 
     def take_imu(self) -> tuple[ImuSample, ...]:
