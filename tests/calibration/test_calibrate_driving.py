@@ -56,7 +56,7 @@ def test_wheels_are_found_to_half_a_per_cent(apartment: Scene, tmp_path: Path) -
     drift = {"linear_scale": linear, "angular_scale": angular, **NOISE}
     out = tmp_path / "odometry.yaml"
     with robot(tmp_path, apartment, {"odometry": drift}) as connected:
-        file = calibrate(OdometryProcedure("wheels"), connected, quiet(), out, 30)
+        file = calibrate(OdometryProcedure("wheels", rounds=4), connected, quiet(), out, 30)
     found = load_odometry(out, "lab-1")
     assert found.linear_scale == pytest.approx(linear, rel=0.005)
     assert found.angular_scale == pytest.approx(angular, rel=0.005)

@@ -27,7 +27,7 @@ SMALL = TrainingCamera(320, 180, 60.0, 0.88, 0.3, 9.0, False)
 
 def robot(*changes: str) -> Robot:
     """A simulated robot with an emulated RealSense, whose driver knows nothing of latency."""
-    modes = ("color=640x360", "depth=424x240", "latency_s=0.0", "emulated.latency_s=0.065")
+    modes = ("color=640x360", "depth=424x240", "latency_s=0.0", "emulated.latency_s=0.065", "emulated.depth_noise={}")
     context = RobotContext(load_scene(find_scene("apartment")), SMALL, 0)
     return load_robot("sim", context, ChosenParts(camera="realsense", camera_options=(*modes, *changes)))
 

@@ -23,6 +23,7 @@ from robot_runtime.robots import RobotContext
 from robot_runtime.tasks.task import TrainingCamera
 
 OPTIONS = {"color": "640x360", "depth": "424x240", "latency_s": 0.03}
+EXACT = {"depth_noise": {}, "color_noise": {}}
 NARROW = TrainingCamera(320, 180, 60.0, 0.88, 0.3, 9.0, False)
 
 
@@ -47,7 +48,7 @@ def episode(room_folder: Path, out: Path, camera: str) -> tuple[int, Path]:
 
 def test_an_episode_succeeds_and_its_recording_plays(room_folder: Path, tmp_path: Path) -> None:
     recording = tmp_path / "run.db3"
-    camera = preset(tmp_path / "camera.yaml", record_to=str(recording))
+    camera = preset(tmp_path / "camera.yaml", record_to=str(recording), emulated=EXACT)
     code, log = episode(room_folder, tmp_path / "logs", camera)
     assert code == 0
     scores = tmp_path / "scores.json"
@@ -71,8 +72,7 @@ def test_an_episode_succeeds_and_its_recording_plays(room_folder: Path, tmp_path
 
 def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot]) -> None:
     robot = sim()
-    exact = {"depth_noise": {}, "color_noise": {}}
-    options = {**OPTIONS, "depth": "848x480", "imaging": {"depth_max_m": 9.0}, "emulated": exact}
+    options = {**OPTIONS, "depth": "848x480", "imaging": {"depth_max_m": 9.0}, "emulated": EXACT}
     seen = replace(robot, camera=make_camera(robot, RobotContext(None, NARROW, 0), options, "test"))
     with seen:
         seen.placer.place(SE2(-0.5, 0.3, 0.4), -0.2)
