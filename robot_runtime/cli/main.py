@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command_name
 
 from robot_runtime import __version__, policy_bench
 from robot_runtime.cli import (
@@ -56,8 +58,13 @@ Exit codes:
 """
 
 
-def build_app() -> TyperGroup:
-    """The application with every command, those of other packages included."""
+def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
+    """The application with every command, those of other packages included.
+
+    Args:
+        arguments: of the command line. Where they name a command of ours, the others' packages stay unloaded: a policy
+            would wait for simulator, calibration and drivers that it does not use.
+    """
     app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     groups = {
         "root": app,
@@ -101,14 +108,26 @@ def build_app() -> TyperGroup:
         localization_bench,
     ):
         module.register(groups)
-    for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
-        entry_point.load()(groups)
+    if not _is_registered(groups, arguments):
+        for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
+            entry_point.load()(groups)
     for name in _GROUPS:
         app.add_typer(groups[name], name=name)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
     _mend_help(command)
     return command
+
+
+def _is_registered(groups: dict[str, typer.Typer], arguments: Sequence[str]) -> bool:
+    """Whether a command line begins with one of the commands that the groups have so far."""
+    group, words = groups["root"], list(arguments[:2])
+    if words and words[0] in _GROUPS:
+        group = groups[words.pop(0)]
+    names = {
+        known.name or get_command_name(known.callback.__name__) for known in group.registered_commands if known.callback
+    }
+    return bool(words) and words[0] in names
 
 
 def _mend_help(group: TyperGroup) -> None:
@@ -155,7 +174,7 @@ def run_command(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     try:
-        code = build_app().main(arguments, standalone_mode=False, prog_name="robot-runtime")
+        code = build_app(arguments).main(arguments, standalone_mode=False, prog_name="robot-runtime")
         if code == INTERRUPTED_EXIT_CODE:  # typer makes KeyboardInterrupt this
             error_console.print("interrupted")
         return code if isinstance(code, int) else 0

@@ -120,6 +120,14 @@ def test_it_decides_before_libraries_are_loaded_that_it_does_not_need(folder: Pa
     assert not loaded & {"scipy", "cv2", "numba", "matplotlib", "jinja2", "torch", "onnx", "rich"}
 
 
+def test_a_command_of_ours_waits_for_no_other_package(folder: Path):
+    code = "import sys; from robot_runtime.cli.main import run_command; run_command(sys.argv[1:]); print(*sys.modules)"
+    command = [sys.executable, "-c", code, "policy", "inspect", str(folder)]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert "robot_runtime.policies.package.files" in loaded
+    assert not loaded & {"sim_bridge", "drivers", "calibration", "scipy", "cv2", "numba", "matplotlib"}
+
+
 def test_an_episode_does_not_depend_on_the_one_before(folder: Path):
     policy = load_package_policy(folder)
     first = act_all(policy)
