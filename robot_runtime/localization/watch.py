@@ -22,6 +22,9 @@ from robot_runtime.streams import STREAMS
 PATIENCE_S = 30.0
 POLL_S = 0.1
 
+HARMLESS = ("fix", "heading", "regained", "jump_rejected")
+"""Kinds of events that are no reason for a robot to be lost."""
+
 OnEvent = Callable[[Event], None]
 OnPoses = Callable[[str, tuple[PoseEstimate, ...]], None]
 
@@ -111,8 +114,14 @@ class PoseWatch:
                 self._say("resumed", f"after {ns_to_seconds(clock.now_ns() - began_ns):.1f} s")
                 return
         raise LocalizationLost(
-            f"{reason.message}; it was not found within {self._patience_s:g} s", reason.remedy
+            f"{reason.message}; it was not found within {self._patience_s:g} s{self._causes()}", reason.remedy
         ) from reason
+
+    def _causes(self) -> str:
+        """What the sources have said lately about why, as the end of a sentence; empty if they said nothing."""
+        events = [event for source in self._sources.values() for event in source.arrivals().events]
+        last = {e.kind: e for e in sorted(events, key=lambda e: e.stamp_ns) if e.kind not in HARMLESS}
+        return "".join(f"; {kind}: {event.detail}" for kind, event in last.items())
 
     def _found(self) -> bool:
         try:

@@ -208,7 +208,6 @@ def test_a_gap_of_two_seconds_is_driven_through(drive: Callable[..., Told]) -> N
         ({"kind": "frozen"}, "frozen"),
         ({"kind": "repeating"}, "frozen"),
         ({"kind": "scaled", "factor": 1000.0}, "out_of_map"),
-        ({"kind": "scaled", "factor": 1000.0, "from_s": 0.0}, "out_of_map"),
     ],
 )
 def test_what_cannot_be_believed_ends_the_episode(drive: Callable[..., Told], fault: dict[str, Any], kind: str) -> None:
@@ -278,6 +277,13 @@ def test_a_frame_that_is_wrong_from_the_beginning_is_found(
     assert kinds & set(told.kinds)
     assert isinstance(told.fault, LocalizationLost)
     assert told.witness.ends[-1].reason is EndReason.LOCALIZATION_LOST
+
+
+def test_where_no_episode_begins_the_error_says_why(drive: Callable[..., Told]) -> None:
+    told = drive({"kind": "scaled", "factor": 1000.0, "from_s": 0.0})
+    assert isinstance(told.fault, LocalizationLost)
+    assert told.witness.headers == [], "there is nothing to log: the robot never stood anywhere"
+    assert "out_of_map: a position is (" in told.fault.message
 
 
 @pytest.mark.parametrize("fault", [{"kind": "stranger"}, {"kind": "noisy"}])
