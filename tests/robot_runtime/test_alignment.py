@@ -57,7 +57,8 @@ def test_exact_positions_give_the_exact_alignment(x: float, y: float, yaw: float
     found = solve_alignment(samples(truth=truth), LEVER_M if knows_lever else None)
     assert_close(found, truth, 1e-6, 1e-7)
     assert found.lever_m == pytest.approx(LEVER_M, abs=1e-6)
-    assert found.rms_m is not None and found.max_m is not None and max(found.rms_m, found.max_m) < 1e-6
+    assert found.rms_m == pytest.approx(0.0, abs=1e-6)
+    assert found.max_m == pytest.approx(0.0, abs=1e-6)
     assert (found.samples, found.outliers) == (60, 0)
 
 
