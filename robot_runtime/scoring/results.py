@@ -65,7 +65,7 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             "writing Parquet needs pyarrow, which is not installed",
             "install the extra: pip install 'robot-runtime[parquet]'",
         ) from error
-    texts = ("path", "reason", "task", "split", "agent", "scene", "dataset", "episode", "key", "trajectory", "end")
+    texts = ("path", "reason", "task", "split", "agent", "scene", "dataset", "episode", "key", "trajectory", "referee", "end")
     schema = pyarrow.schema(
         [
             ("scorable", pyarrow.bool_()),
@@ -118,6 +118,7 @@ def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[s
         "episode": score.episode,
         "key": score.key,
         "trajectory": score.trajectory,
+        "referee": score.referee,
         "seed": score.seed,
         "end": score.end,
         "evidence": score.evidence,

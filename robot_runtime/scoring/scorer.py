@@ -153,7 +153,6 @@ class EpisodeScorer(Subscriber):
         task = self._header.task
         return {
             "scorer": SCORER_VERSION,
-            "referee_sources": list(self._header.localizers.get("referee", ())),
             **({"smoother": smoother_name()} if self._rules.referee == "smoothed" else {}),
             "sampling": "referee pose at the start and at the end of each action",
             "path_length": "planar (x, y), straight between samples",

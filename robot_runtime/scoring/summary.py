@@ -42,6 +42,7 @@ class EpisodeScore:
     Attributes:
         reason: why it cannot be scored; empty if it can. Then ``metrics`` and ``choices`` are empty.
         key: the episode's, to pair runs of several agents. trajectory: what episodes of one start and route share.
+        referee: the sources whose poses were scored; empty if the log does not name them.
         end: how the episode ended, None if unknown.
         dataset: where the episode was read from; empty if it was generated.
         choices, provenance: of the score and of the log; episodes that have equal ones share them.
@@ -59,6 +60,7 @@ class EpisodeScore:
     episode: str = ""
     key: str = ""
     trajectory: str = ""
+    referee: str = ""
     seed: int | None = None
     end: str | None = None
     metrics: Metrics = field(default_factory=dict)
@@ -212,6 +214,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         trajectory=_trajectory(header.episode),
         seed=header.seed,
         end=end.reason.value if end is not None else None,
+        referee=" and ".join(header.localizers.get("referee", ())),
         provenance=header.provenance,
         placement=header.placement,
     )
