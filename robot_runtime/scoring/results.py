@@ -65,7 +65,20 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             "writing Parquet needs pyarrow, which is not installed",
             "install the extra: pip install 'robot-runtime[parquet]'",
         ) from error
-    texts = ("path", "reason", "task", "split", "agent", "scene", "dataset", "episode", "key", "trajectory", "referee", "end")
+    texts = (
+        "path",
+        "reason",
+        "task",
+        "split",
+        "agent",
+        "scene",
+        "dataset",
+        "episode",
+        "key",
+        "trajectory",
+        "referee",
+        "end",
+    )
     schema = pyarrow.schema(
         [
             ("scorable", pyarrow.bool_()),
