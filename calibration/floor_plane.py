@@ -114,6 +114,11 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
             points = points_of(view)
             if len(points) >= POINTS * LEAST_SHARE:
                 views.append(DepthView(view.head.pan_rad, view.head.tilt_rad, points, rig.serial))
+        if views:
+            guide.tell(
+                f"floor is seen at tilts {_span(views)}; outside them the mount is extrapolated, and where a noisy "
+                "sensor's centimetre counts, tags say more (--from tags)"
+            )
         return views
 
     def solve(self, captures: Sequence[DepthView]) -> Fit[CameraMount]:
@@ -135,7 +140,7 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
             "rotation_deg": math.degrees(float(np.sqrt(np.mean(angles_rad**2)))),
             "plane_mm": 1000 * float(np.median([floor.typical_m for floor in floors])),
         }
-        method = f"floor plane in depth, {len(captures)} tilts; lateral offset as described"
+        method = f"floor plane in depth, {len(captures)} tilts {_span(captures)}; lateral offset as described"
         return Fit(mount, config.unparse(mount), captures[0].serial, method, residuals)
 
     def verify(self, solution: CameraMount, held_out: Sequence[DepthView]) -> dict[str, float]:
@@ -151,6 +156,11 @@ def described_mount(robot: Robot) -> CameraMount:
     """Where the robot's driver has the camera: a tilt axis through the optical centre."""
     place = robot.camera.info.mount
     return CameraMount((place.x_m, place.y_m, place.z_m))
+
+
+def _span(views: Sequence[DepthView]) -> str:
+    tilts_deg = [math.degrees(view.tilt_rad) for view in views]
+    return f"from {min(tilts_deg):+.0f}° to {max(tilts_deg):+.0f}°"
 
 
 def points_of(view: View) -> Array:

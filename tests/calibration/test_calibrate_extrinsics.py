@@ -113,8 +113,10 @@ def test_tags_give_the_mount_over_the_tilt_range(tmp_path: Path) -> None:
 def test_the_floor_alone_gives_height_pitch_and_roll(tmp_path: Path) -> None:
     out = tmp_path / "mount.yaml"
     with robot(tmp_path) as made:
-        calibrate(FloorPlaneProcedure(NOMINAL), made, guide(), out, 30)
+        file = calibrate(FloorPlaneProcedure(NOMINAL), made, guide(), out, 30)
     assert_same_place(load_mount(out, "sim"), (-60, -45, -20, 0, 10), sideways=False)
+    # Where no floor was seen the mount is extrapolated: who reads the file can tell.
+    assert "6 tilts from -60° to -15°" in file.stamp.method
 
 
 def test_computed_corners_give_the_mount_though_odometry_slips() -> None:
