@@ -113,7 +113,10 @@ class KinectSource(RgbdSource):
         )
 
     def take_imu(self) -> tuple[ImuSample, ...]:
-        """Inertial samples that came since the last call, at most the last five seconds'."""
+        """Inertial samples that came since the last call, at most the last five seconds'.
+
+        Their stamps are the device's; ``stream.to_clock_ns`` maps them to the robot's clock.
+        """
         samples = tuple(self._imu)
         self._imu.clear()
         return samples
@@ -139,4 +142,4 @@ class KinectSource(RgbdSource):
                 "use another USB controller for other devices, or a slower rate_hz",
             )
         came = f"; {stale} older ones came" if stale else ""
-        return StaleData(f"{self.name}: no pair {asked}{came}", "wait longer, or look at the USB cable")
+        return StaleData(f"{self.name}: no pair {asked}{came}", self._stream.awaited)

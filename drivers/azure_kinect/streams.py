@@ -50,7 +50,10 @@ class CaptureStream(ABC):
 
     Attributes:
         imu: inertial samples that came with the last captures; whoever calls :meth:`next` takes them out.
+        awaited: remedy where the next capture comes too late.
     """
+
+    awaited: str
 
     def __init__(self) -> None:
         self.imu: deque[ImuSample] = deque()
@@ -68,6 +71,10 @@ class CaptureStream(ABC):
     @abstractmethod
     def open(self) -> FactoryCalibration:
         """Begin; what the factory measured of the device. Raises ``DeviceFault``, and nothing stays open."""
+
+    @abstractmethod
+    def to_clock_ns(self, device_us: int) -> int:
+        """When an instant of the device's clock was, on the robot's. Raises ``ValueError`` before the first capture."""
 
     @abstractmethod
     def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
@@ -110,6 +117,8 @@ class LiveStream(CaptureStream):
     Args:
         open_device: opens it; raises ``DeviceFault``.
     """
+
+    awaited = "wait longer, or look at the USB cable"
 
     def __init__(
         self,
@@ -168,7 +177,13 @@ class LiveStream(CaptureStream):
         image = capture.depth or capture.color
         if image is not None:
             self._sync.add(image.device_us * NS_PER_US, self._arrived_ns(image))
-        return Stamped(capture, *(self._clock_ns(picture) for picture in (capture.color, capture.depth)))
+        pictures = (capture.color, capture.depth)
+        return Stamped(
+            capture, *(0 if picture is None else self.to_clock_ns(picture.device_us) for picture in pictures)
+        )
+
+    def to_clock_ns(self, device_us: int) -> int:
+        return self._sync.to_clock_ns(device_us * NS_PER_US)
 
     def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
         return decode(stamped.capture, self.name)
@@ -177,9 +192,6 @@ class LiveStream(CaptureStream):
         if self._device is not None:
             self._device.close()
             self._device = None
-
-    def _clock_ns(self, image: Image | None) -> int:
-        return 0 if image is None else self._sync.to_clock_ns(image.device_us * NS_PER_US)
 
     def _arrived_ns(self, image: Image) -> int:
         now_ns = self._clock.now_ns()
@@ -194,6 +206,8 @@ class RecordedStream(CaptureStream):
         real_time: captures come at the pace in which they were recorded, from the first that is asked for on; else each
             time that one is asked for the next comes, as if it had just been exposed.
     """
+
+    awaited = "wait longer; or play it with 'real_time: false', if it was recorded with pauses"
 
     def __init__(self, sdk: Sdk, clock: Clock, path: Path, real_time: bool) -> None:
         super().__init__()
@@ -248,6 +262,12 @@ class RecordedStream(CaptureStream):
         self._ahead = decoder.submit(self._read, reader)
         return stamped
 
+    def to_clock_ns(self, device_us: int) -> int:
+        if self._begun is None:
+            raise ValueError("no capture has been played yet")
+        begun_ns, begun_us = self._begun
+        return begun_ns + (device_us - begun_us) * NS_PER_US
+
     def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
         assert self._color is not None, "the capture has no colour"
         return self._color
@@ -265,9 +285,7 @@ class RecordedStream(CaptureStream):
         first_us = min(picture.device_us for picture in pictures if picture is not None)
         if self._begun is None or not self._real_time:
             self._begun = max(after_ns, self._clock.now_ns()), first_us
-        begun_ns, begun_us = self._begun
-        stamps = (0 if image is None else begun_ns + (image.device_us - begun_us) * NS_PER_US for image in pictures)
-        return Stamped(capture, *stamps)
+        return Stamped(capture, *(0 if image is None else self.to_clock_ns(image.device_us) for image in pictures))
 
     def _read(self, reader: MkvReader) -> tuple[Capture, NDArray[np.uint8] | None] | None:
         """In the decoder's thread, which alone uses the file."""

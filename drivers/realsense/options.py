@@ -94,6 +94,8 @@ class StreamOptions:
         serial: of the device; empty takes the only one that is connected.
         file: a recording (``.db3``, ``.bag``) to play instead; empty: live.
         repeat: whether a recording begins anew at its end.
+        real_time: whether a recording is played at the pace at which it was made; else the next pair comes each time
+            that one is asked for, as if it had just been exposed.
         record_to: a ``.db3`` file to write everything to that a live device delivers; it must not exist yet.
         color, depth: modes, as ``robot-runtime doctor`` lists them. rate_hz: of both.
         latency_s: from the middle of an exposure to its arrival, the part that the device's own stamps do not know;
@@ -104,6 +106,7 @@ class StreamOptions:
     serial: str = ""
     file: str = ""
     repeat: bool = False
+    real_time: bool = True
     record_to: str = ""
     color: str = "1280x720"
     depth: str = "848x480"
@@ -121,6 +124,8 @@ class StreamOptions:
             size_of(name)
         if self.repeat and not self.file:
             raise ValueError("'repeat' is for a 'file'")
+        if not (self.real_time or self.file):
+            raise ValueError("'real_time: false' is for a 'file'")
         if self.record_to and (self.file or not self.record_to.endswith(".db3")):
             raise ValueError("'record_to' names a .db3 file to write, and is not for a 'file' that is played")
 

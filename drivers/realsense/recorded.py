@@ -20,7 +20,10 @@ PULL_MS = 100
 
 
 class RecordedSource(PipelineSource):
-    """A recording, played at the pace of the robot's clock: its first pair is exposed when it is opened."""
+    """A recording, played at the pace of the robot's clock: its first pair is exposed when it is opened.
+
+    With ``real_time: false`` each pair is exposed when it is asked for, however long the recording paused before it.
+    """
 
     def __init__(self, clock: Clock, options: StreamOptions, where: str) -> None:
         super().__init__(clock, options, where)
@@ -37,6 +40,9 @@ class RecordedSource(PipelineSource):
         while True:
             pair = self._next if self._next is not None else self._pull()
             self._next = None
+            if not self._options.real_time:
+                asked_ns = max(exposed_after_ns, self._clock.now_ns())
+                self._begin_ns = asked_ns - min(pair.color_ns, pair.depth_ns)
             color_ns, depth_ns = pair.color_ns + self._begin_ns, pair.depth_ns + self._begin_ns
             if max(color_ns, depth_ns) > deadline_ns:
                 self._next = pair
@@ -44,7 +50,7 @@ class RecordedSource(PipelineSource):
                 raise StaleData(
                     f"{self._name}: has no pair exposed at or after {ns_to_seconds(exposed_after_ns):.3f} s within "
                     f"{timeout_s:.2f} s",
-                    "wait longer",
+                    "wait longer; or play it with 'real_time: false', if it was recorded with pauses",
                 )
             if min(color_ns, depth_ns) < exposed_after_ns:
                 continue

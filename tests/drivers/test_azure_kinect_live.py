@@ -152,6 +152,10 @@ def test_everything_taken_is_recorded_and_plays(tmp_path: Path) -> None:
     with robot:
         taken = [source_of(robot).read(robot.clock.now_ns(), 1.0) for _ in range(4)]
         felt = source_of(robot).take_imu()
+        stream = source_of(robot).stream
+        assert [stream.to_clock_ns(sample.acceleration_us) for sample in felt] == pytest.approx(
+            [raw.depth_stamp_ns for raw in taken], abs=5_500_000
+        )
     assert len(felt) == 4
     # It stands upright: gravity pushes it up, which is what an accelerometer feels.
     assert np.linalg.norm(felt[0].acceleration_m_s2) == pytest.approx(9.81, abs=1e-3)
@@ -196,25 +200,19 @@ def test_an_emulated_units_file_that_is_missing_is_named(tmp_path: Path) -> None
         robot.connect()
 
 
-def test_a_hand_set_exposure_reaches_the_device() -> None:
-    robot = robot_with({"exposure_us": 4000, "white_balance_k": 4500})
-    with robot:
-        source_of(robot).read(0, 1.0)
-    assert k4a.load()._kept == {}
-
-
 class ScriptedDevice(KinectDevice):
     """Delivers what it is given."""
 
     def __init__(self, captures: list[Capture | None]) -> None:
         self.serial, self.raw_calibration, self.captures = "000000000009", factory_document("000000000009"), captures
         self.closed = False
+        self.done: list[object] = []
 
     def start(self, configuration: Configuration) -> None:
-        pass
+        self.done.append(configuration)
 
     def set_control(self, control: ColorControl, value: int | None) -> None:
-        pass
+        self.done.append((control, value))
 
     def next_capture(self, timeout_s: float) -> Capture | None:
         return self.captures.pop(0) if self.captures else None
@@ -226,12 +224,28 @@ class ScriptedDevice(KinectDevice):
         self.closed = True
 
 
-def scripted(device: ScriptedDevice, warm_up: int) -> KinectSource:
+def scripted(
+    device: ScriptedDevice, warm_up: int = 0, exposure_us: int | None = None, white_balance_k: int | None = None
+) -> KinectSource:
     """A source of what a device delivers, on the host's clock."""
     sdk, clock = k4a.load(), SystemClock()
-    controls = Controls(None, None, warm_up, latency_s=0.05)
+    controls = Controls(exposure_us, white_balance_k, warm_up, latency_s=0.05)
     configuration = Configuration("720p", "nfov_2x2", 30, imu=False)
     return KinectSource(sdk, clock, LiveStream(sdk, clock, configuration, controls, lambda: device))
+
+
+@pytest.mark.parametrize(("exposure_us", "white_balance_k"), [(4000, 4500), (None, None)])
+def test_exposure_and_white_balance_reach_the_device_before_it_starts(
+    exposure_us: int | None, white_balance_k: int | None
+) -> None:
+    device = ScriptedDevice([])
+    with scripted(device, exposure_us=exposure_us, white_balance_k=white_balance_k):
+        pass
+    exposure, white_balance, started = device.done
+    # Both are said even where they are automatic: the device remembers what the program before wanted.
+    assert exposure == (ColorControl.EXPOSURE_TIME_ABSOLUTE, exposure_us)
+    assert white_balance == (ColorControl.WHITEBALANCE, white_balance_k)
+    assert isinstance(started, Configuration)
 
 
 def test_a_device_that_delivers_nothing_is_not_waited_for_long() -> None:

@@ -164,6 +164,8 @@ def test_inertial_samples_come_with_the_captures(tmp_path: Path) -> None:
         assert [sample.acceleration_us for sample in samples] == [BEGIN_US + n * 10_000 for n in range(7)]
         assert samples[0].acceleration_m_s2 == (0.0, 0.0, -9.75)
         assert samples[0].angular_rad_s == (0.0, 0.0, 0.25)
+        stamps_ns = [source.stream.to_clock_ns(sample.angular_us) for sample in samples]
+        assert np.diff(stamps_ns).tolist() == [10_000_000] * 6
         assert source.take_imu() == ()
 
 

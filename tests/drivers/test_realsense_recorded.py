@@ -109,6 +109,19 @@ def test_waiting_for_a_pair_that_comes_later_ends_in_time_and_loses_nothing(reco
         assert late.color_stamp_ns - after_ns == pytest.approx(stamps[before + 1] - stamps[before], abs=10)
 
 
+def test_without_real_time_pauses_of_a_recording_are_none(recording: Recording) -> None:
+    with play(recording.path) as source:
+        in_real_time = all_pairs(source)
+    with play(recording.path, real_time=False) as source:
+        for recorded in in_real_time:
+            after_ns = source._clock.now_ns() + seconds_to_ns(0.3)
+            raw = source.read(after_ns, 0.5)
+            assert min(raw.color_stamp_ns, raw.depth_stamp_ns) == after_ns
+            assert np.array_equal(raw.depth, recorded.depth)
+    with pytest.raises(ValueError, match="real_time"):
+        StreamOptions(real_time=False)
+
+
 def test_an_existing_file_is_not_recorded_over(recording: Recording) -> None:
     simulation = ClockworkSimulation()
     options = replace(OPTIONS, record_to=str(recording.path))
