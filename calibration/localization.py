@@ -87,7 +87,8 @@ class LocalizationCalibration(Procedure[Sample, Alignment]):
 
     def record(self, robot: Robot, guide: Guide) -> Sequence[Sample]:
         self._source = robot.localizer.info.name
-        guide.tell(f"localizer {self._source!r}: its poses are taken as they are, in its own frame")
+        frame = robot.localizer.info.frame
+        guide.tell(f"localizer {self._source!r}: its poses are taken as they are, in frame {frame!r}")
         return self._stand(robot, guide) if self._points else self._drive(robot, guide)
 
     def solve(self, captures: Sequence[Sample]) -> Fit[Alignment]:
@@ -226,7 +227,8 @@ def command(
 ) -> None:
     """Find what takes a localizer's own frame to the scene's map, on a short guided drive or on surveyed points.
 
-    The localizer must give poses in its own frame: leave its option 'alignment' out.
+    The localizer must give poses in its own frame, of its mark as it sees it: leave out the options that the file will
+    replace ('alignment'; of beacons also 'beacons_in_map').
 
     Example:
 

@@ -38,7 +38,7 @@ from robot_runtime.events import Event
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Robot
-from robot_runtime.localization.watch import PATIENCE_S, PoseWatch
+from robot_runtime.localization.watch import PATIENCE_S, PoseWatch, check_frames
 from robot_runtime.motion import MotionController, MotionProfile
 from robot_runtime.objects import Grab, TrackedObjects
 from robot_runtime.placing.measured import placement
@@ -106,8 +106,8 @@ class Env:
         localization_patience_s: how long the robot waits where it is lost, before the episode ends.
 
     Raises:
-        ConfigError: if the robot's camera is not the one that the task's policies were trained with, or the task moves
-            objects and the robot cannot.
+        ConfigError: if the robot's camera is not the one that the task's policies were trained with, a localizer
+            reports in a frame of its own, or the task moves objects and the robot cannot.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class Env:
         localization_patience_s: float = PATIENCE_S,
     ) -> None:
         check_camera(task, robot.camera.info)
+        check_frames(robot)
         self.robot = robot
         self.task = task
         self.scene = scene

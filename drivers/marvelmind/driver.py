@@ -48,7 +48,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
 
 
 class MarvelmindLocalizer(Localizer):
-    """A hedgehog, or a pair, on the robot. Poses are in ``map``.
+    """A hedgehog, or a pair, on the robot. Poses are in ``map``, or in ``beacons`` if that is not said to lie anywhere.
 
     Where there is no heading (a single hedgehog, or a pair that has none just now) the yaw's variance is infinite and
     the position is that of ``info.mark_m``.
@@ -67,9 +67,8 @@ class MarvelmindLocalizer(Localizer):
     ) -> None:
         self._clock, self._options, self._mounting = clock, options, mounting
         self._link, self._simulation = link, simulation
-        unaligned = options.alignment is None and options.beacons_in_map is None
-        name = f"marvelmind on {options.port}" + (", in its own frame" if unaligned else "")
-        self._info = LocalizerInfo(name, "map", options.rate_hz, mounting.lever_m)
+        frame = "beacons" if options.unaligned else "map"
+        self._info = LocalizerInfo(f"marvelmind on {options.port}", frame, options.rate_hz, mounting.lever_m)
         self._history = PoseHistory(self._info.name, self._info.frame)
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
@@ -192,7 +191,7 @@ class MarvelmindLocalizer(Localizer):
         self._tell_heading(position, angle_rad is not None, now_ns)
         pose = self._mounting.base(position.x_m, position.y_m, angle_rad)
         covariance = self._covariance(position, angle_rad is not None, pose.yaw_rad)
-        self._history.add(PoseEstimate(stamp_ns, pose, "map", covariance))
+        self._history.add(PoseEstimate(stamp_ns, pose, self._info.frame, covariance))
 
     def _is_new(self, position: Position, now_ns: int) -> bool:
         """Whether the hedgehog's own clock says that this is a measurement after the last one."""

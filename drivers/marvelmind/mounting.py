@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from robot_runtime.config import STRICT
 from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.localization.alignment import Alignment
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,5 @@ class Mounting:
         """base_link in ``map``; with no angle, the mark itself in ``map``, with a yaw that means nothing."""
         if angle_rad is None or self.pair is None:
             return SE2(*self.map_from_beacons.apply(x_m, y_m))
-        yaw_rad = wrap_angle(math.radians(self.pair.yaw_offset_deg) + self.pair.sense * angle_rad)
-        forward_m, left_m = self.lever_m
-        return self.map_from_beacons @ SE2(x_m, y_m, yaw_rad) @ SE2(-forward_m, -left_m)
+        yaw_rad = self.map_from_beacons.yaw_rad + math.radians(self.pair.yaw_offset_deg) + self.pair.sense * angle_rad
+        return Alignment(self.map_from_beacons, self.lever_m).robot_at(x_m, y_m, wrap_angle(yaw_rad))

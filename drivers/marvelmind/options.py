@@ -37,7 +37,7 @@ class MarvelmindOptions:
         alignment: file of `robot-runtime calibrate localization`, which replaces ``beacons_in_map``, ``lever_m`` and
             the pair's ``yaw_offset_deg``.
         beacons_in_map: the frame in which the beacon map was drawn; None, without ``alignment``, says that poses are
-            in that frame, to be calibrated.
+            in that frame, which is good for finding the alignment only.
         port, baud_rate: of the hedgehog; over USB the rate does not matter.
         address: of the hedgehog; None takes the only one that is heard.
         rate_hz: how often it is located, as the vendor's tool shows.
@@ -72,6 +72,15 @@ class MarvelmindOptions:
             raise ValueError(
                 "alignment says what beacons_in_map, lever_m and pair.yaw_offset_deg would: leave them out"
             )
+        if self.unaligned and (any(self.lever_m) or offset_deg):
+            raise ValueError(
+                "lever_m and pair.yaw_offset_deg go with beacons_in_map; without it, all three are to be calibrated"
+            )
+
+    @property
+    def unaligned(self) -> bool:
+        """Whether nothing says where the beacons' frame lies in ``map``."""
+        return self.alignment is None and self.beacons_in_map is None
 
     def mounting(self, robot: str) -> Mounting:
         """As the alignment's file says, if there is one. Raises ``ConfigError`` and ``CalibrationError``."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from robot_runtime.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.errors import DeviceFault, LocalizationLost, StaleData
+from robot_runtime.errors import ConfigError, DeviceFault, LocalizationLost, StaleData
 from robot_runtime.events import Event
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, RgbdFrame, Robot
@@ -27,6 +27,20 @@ HARMLESS = ("fix", "heading", "regained", "jump_rejected")
 
 OnEvent = Callable[[Event], None]
 OnPoses = Callable[[str, tuple[PoseEstimate, ...]], None]
+
+
+def check_frames(robot: Robot) -> None:
+    """Whether episodes know the frames that the localizers report in. Raises ``ConfigError``, naming both."""
+    for role, localizer, known in (
+        ("localizer", robot.localizer, ("map", "odom")),
+        ("referee", robot.referee, ("map",)),
+    ):
+        info = localizer.info
+        if info.frame not in known:
+            raise ConfigError(
+                f"{role} {info.name!r}: reports in frame {info.frame!r}, not in {' or '.join(known)}",
+                "say in its options where that frame lies in the map; `robot-runtime calibrate localization` finds it",
+            )
 
 
 class PoseWatch:

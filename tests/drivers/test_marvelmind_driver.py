@@ -59,6 +59,7 @@ class Bench:
     """A localizer with a test on the other end of its wire."""
 
     def __init__(self, **options: object) -> None:
+        options = {"beacons_in_map": {"x_m": 0.0, "y_m": 0.0, "yaw_deg": 0.0}, **options}
         self.clock = SimulatedClock(step_ns=1_000_000)
         self.wire = Wire()
         chosen = config.parse({"port": "/dev/test", **options}, MarvelmindOptions, "test")
@@ -187,10 +188,11 @@ def test_an_alignment_file_says_where_beacons_and_hedgehogs_are(tmp_path: Path) 
         options.mounting("lab")
 
 
-def test_without_an_alignment_poses_are_said_to_be_in_the_beacons_own_frame() -> None:
-    assert Bench().localizer.info.name == "marvelmind on /dev/test, in its own frame"
-    placed = Bench(beacons_in_map={"x_m": 0.0, "y_m": 0.0, "yaw_deg": 0.0})
-    assert placed.localizer.info.name == "marvelmind on /dev/test"
+def test_without_an_alignment_poses_are_said_to_be_in_the_beacons_own_frame(bench: Bench) -> None:
+    assert bench.localizer.info.frame == "map"
+    own = Bench(beacons_in_map=None)
+    own.hear(FIX)
+    assert (own.localizer.info.frame, own.poses[0].frame) == ("beacons", "beacons")
 
 
 @pytest.mark.parametrize(
@@ -203,6 +205,8 @@ def test_without_an_alignment_poses_are_said_to_be_in_the_beacons_own_frame() ->
         {"pair": {"base_m": 0.0}},
         {"alignment": "a.yaml", "lever_m": [0.1, 0.0]},
         {"alignment": "a.yaml", "pair": {"yaw_offset_deg": 3.0}},
+        {"lever_m": [0.1, 0.0]},
+        {"pair": {"yaw_offset_deg": 3.0}},
         {"emulator": {"outlier_probability": 1.0}},
         {"emulator": {"noise_m": -1.0}},
         {"emulator": {"outlier_m": 0.0}},
@@ -212,7 +216,7 @@ def test_without_an_alignment_poses_are_said_to_be_in_the_beacons_own_frame() ->
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="test: field"):
-        Bench(**options)
+        Bench(**{"beacons_in_map": None, **options})
 
 
 # --- what is no pose ------------------------------------------------------------------------------------------------

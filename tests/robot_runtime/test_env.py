@@ -64,12 +64,12 @@ def raise_interrupt() -> None:
 class OdometryLocalizer(Localizer):
     """Wheel odometry as the policy's only idea of where it is."""
 
-    def __init__(self, robot: Robot) -> None:
-        self._robot = robot
+    def __init__(self, robot: Robot, frame: str = "odom") -> None:
+        self._robot, self._frame = robot, frame
 
     @property
     def info(self) -> LocalizerInfo:
-        return LocalizerInfo("odometry", "odom", self._robot.base.info.rate_hz)
+        return LocalizerInfo("odometry", self._frame, self._robot.base.info.rate_hz)
 
     def connect(self) -> None:
         """Nothing of its own."""
@@ -346,6 +346,17 @@ def test_an_impossible_episode_is_refused_before_the_robot_moves(episode: Any, e
 def test_a_camera_of_another_size_is_refused_before_anything_moves():
     with fake_robot(TASK, width=64, height=48) as robot, pytest.raises(ConfigError, match=r"64x48.*32x24"):
         make_env(robot)
+
+
+@pytest.mark.parametrize(
+    ("role", "frame", "known"),
+    [("localizer", "beacons", "map or odom"), ("referee", "beacons", "map"), ("referee", "odom", "map")],
+)
+def test_poses_in_a_frame_that_episodes_do_not_know_are_refused(role: str, frame: str, known: str):
+    with fake_robot(TASK) as robot:
+        astray = OdometryLocalizer(robot, frame)
+        with pytest.raises(ConfigError, match=f"{role} 'odometry': reports in frame '{frame}', not in {known}\n"):
+            make_env(replace(robot, **{role: astray}))
 
 
 @pytest.mark.parametrize("action", ["fly", "", 1, None, "look_up", "MOVE_FORWARD"])
