@@ -18,7 +18,7 @@ POINTS = 6000
 """Of an image, evenly over it."""
 
 FARTHEST_M = 4.0
-HYPOTHESES = 400
+HYPOTHESES = 800
 NEAR_M = 0.03
 """What is farther from a plane does not lie on it."""
 
@@ -60,9 +60,13 @@ def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: floa
     random = np.random.default_rng(0)
     best: tuple[Floats, float] | None = None
     most = max(3.0, LEAST_SHARE * len(points))
-    if len(points) < 3:
+    # Of what may be floor at all: hypotheses of walls would be wasted, where walls fill most of the image.
+    ranges_m = np.linalg.norm(points, axis=1)
+    low = points[np.abs(points @ up + height_m) < MOST_OFF_M + ranges_m * math.sin(MOST_TURNED_RAD)]
+    low = low[low @ up < 0]
+    if len(low) < 3:
         return None
-    for corners in points[random.integers(0, len(points), (HYPOTHESES, 3))]:
+    for corners in low[random.integers(0, len(low), (HYPOTHESES, 3))]:
         normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
         length = float(np.linalg.norm(normal))
         if length < 1e-6:

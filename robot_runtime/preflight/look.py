@@ -22,6 +22,9 @@ POLL_S = 0.02
 CAPTURE_TIMEOUT_S = 2.0
 
 HEADING_RAD = math.radians(15)
+BESIDE = 2
+"""Headings to either side that a camera sees, too."""
+
 LONGEST_M = 5.0
 
 
@@ -65,18 +68,20 @@ def look(robot: Robot, trained: TrainingCamera) -> Look:
 
 
 def open_place(scene: Scene, radius_m: float) -> SE2:
-    """Where a simulated robot stands free and looks along the longest stretch of free floor."""
+    """Where a simulated robot stands free and looks over the most free floor, not just along a gap."""
     free = scene.map.navigable(radius_m)
     here = scene.map.roomiest()
-    best, farthest_m = SE2(*here, 0.0), 0.0
-    for yaw_rad in np.arange(0, 2 * math.pi, HEADING_RAD):
-        steps_m = np.arange(0, LONGEST_M, scene.map.resolution_m)
-        ahead = [scene.map.to_cell(here[0] + s * math.cos(yaw_rad), here[1] + s * math.sin(yaw_rad)) for s in steps_m]
-        blocked = [not (0 <= r < free.shape[0] and 0 <= c < free.shape[1] and free[r, c]) for r, c in ahead]
-        distance_m = float(steps_m[blocked.index(True)]) if any(blocked) else LONGEST_M
-        if distance_m > farthest_m:
-            best, farthest_m = SE2(*here, wrap_angle(float(yaw_rad))), distance_m
-    return best
+    headings_rad = np.arange(0, 2 * math.pi, HEADING_RAD)
+    steps_m = np.arange(0, LONGEST_M, scene.map.resolution_m)
+    far_m = np.full(len(headings_rad), LONGEST_M)
+    for number, yaw_rad in enumerate(headings_rad):
+        for step_m in steps_m:
+            row, column = scene.map.to_cell(here[0] + step_m * math.cos(yaw_rad), here[1] + step_m * math.sin(yaw_rad))
+            if not (0 <= row < free.shape[0] and 0 <= column < free.shape[1] and free[row, column]):
+                far_m[number] = step_m
+                break
+    area_m2 = np.sum([np.roll(far_m**2, shift) for shift in range(-BESIDE, BESIDE + 1)], axis=0)
+    return SE2(*here, wrap_angle(float(headings_rad[np.argmax(area_m2)])))
 
 
 def _from_training_camera(robot: Robot, trained: TrainingCamera) -> RgbdFrame | None:

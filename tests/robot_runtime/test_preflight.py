@@ -235,6 +235,16 @@ def test_the_floor_tells_height_tilt_and_roll(height_m: float, tilt_deg: float, 
     assert math.degrees(floor.roll_rad) == pytest.approx(roll_deg, abs=0.5)
 
 
+def test_a_little_floor_between_walls_is_found() -> None:
+    depth_m = room_depth(0.88, 0.0, 0.0)
+    depth_m[:, :100] = np.minimum(depth_m[:, :100], 1.2)  # walls from the left, up to the right middle
+    depth_m += np.random.default_rng(0).normal(0, 0.002, depth_m.shape).astype(np.float32)
+    floor = find_floor(depth_m, PINHOLE, 0.88, 0.0)
+    assert floor is not None
+    assert 0.08 < floor.share < 0.2
+    assert floor.height_m == pytest.approx(0.88, abs=0.01)
+
+
 def test_no_floor_is_made_of_walls_or_of_nothing() -> None:
     rays = Lens.of(PINHOLE).pixel_rays()
     wall = np.full(rays.shape[:2], 2.0, np.float32)
