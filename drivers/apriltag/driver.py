@@ -65,7 +65,9 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
         raise ConfigError(f"{where}: robot {robot.name!r} has a camera that sees no room", "use robot sim-tags")
     eye: Eye = CameraEye(robot.camera, robot.clock, chosen.rate_hz)
     name = f"apriltag by {path.name}"
+    remedy = "bring tags of the map into view, or hang more of them"
     if simulation is not None:
+        remedy += "; in a simulated room they hang where the robot's options say so, as `--robot sim-tags` does"
         noise = simulation.color_noise(chosen.noise, f"{where}: noise")
         pose, motion = simulation.camera_pose, simulation.camera_motion
         eye = EmulatedEye(name, simulation, eye.lens, chosen.rate_hz, noise, pose, motion)
@@ -77,6 +79,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
         tags,
         seen_by,
         chosen.accuracy,
+        remedy,
         simulation,
     )
 

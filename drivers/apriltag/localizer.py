@@ -79,7 +79,7 @@ class TagLocalizer(Localizer):
     (``anchor_moved``, ``scale``) are not believed until they do.
 
     Args:
-        tags: by id. bearing: what is known of the robot now.
+        tags: by id. bearing: what is known of the robot now. remedy: where no tag is in view.
         simulation: of a robot that can be put somewhere else in no time.
     """
 
@@ -92,10 +92,12 @@ class TagLocalizer(Localizer):
         tags: Mapping[int, Tag],
         bearing: Callable[[], Bearing],
         accuracy: Accuracy,
+        remedy: str,
         simulation: Simulation | None = None,
     ) -> None:
         self._info, self._clock, self._eye, self._detector = info, clock, eye, detector
         self._tags, self._bearing, self._accuracy, self._simulation = dict(tags), bearing, accuracy, simulation
+        self._remedy = remedy
         # Linear between two looks: a robot that brakes in between is millimetres off the line.
         self._history = PoseHistory(info.name, info.frame, max_gap_s=max(STREAMS["pose"].max_age_s, 1.5 / info.rate_hz))
         self._lock = threading.Lock()
@@ -177,10 +179,7 @@ class TagLocalizer(Localizer):
 
     def _explained(self, error: StaleData) -> StaleData:
         reason = f": {self._trouble}" if self._trouble else ""
-        remedy = "bring tags of the map into view, or hang more of them"
-        if self._simulation is not None:
-            remedy += "; in a simulated room they hang where the robot's options say so, as `--robot sim-tags` does"
-        return StaleData(f"{error.message}{reason}", remedy)
+        return StaleData(f"{error.message}{reason}", self._remedy)
 
     def _forget(self) -> None:
         with self._lock:

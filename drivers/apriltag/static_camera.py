@@ -81,6 +81,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     else:
         noise = simulation.color_noise(chosen.noise, f"{where}: noise")
         eye = EmulatedEye(name, simulation, chosen.lens, chosen.rate_hz, noise, lambda: pose, CameraMotion)
+    remedy = f"keep the robot where the camera sees its tag, {chosen.tag.id}, or name the tag that it has"
     bearing = Bearing(CameraInRoom(pose))
     return TagLocalizer(
         LocalizerInfo(name, "map", chosen.rate_hz),
@@ -90,6 +91,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
         {chosen.tag.id: chosen.tag},
         lambda: bearing,
         chosen.accuracy,
+        remedy,
         simulation,
     )
 

@@ -161,6 +161,14 @@ def test_tags_that_are_not_in_the_map_are_named(robot: tuple) -> None:
         assert "not in the map" in event.detail
 
 
+def test_a_robot_that_the_camera_under_the_ceiling_does_not_see_is_asked_for_by_its_tag(robot: tuple) -> None:
+    made, context, _ = robot
+    blind = {"tag": {**CEILING["tag"], "id": ROBOT_TAG["id"] + 1}}
+    with connected(watched(made, context, {**CEILING, **blind})) as seen, pytest.raises(StaleData) as caught:
+        seen.referee.latest(0.5)
+    assert f"its tag, {ROBOT_TAG['id'] + 1}," in caught.value.remedy
+
+
 def test_occluded_tags_are_no_fix_until_they_are_seen_again(robot: tuple) -> None:
     made, context, folder = robot
     made = with_tags(made, context, folder)
