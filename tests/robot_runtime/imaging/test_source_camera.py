@@ -87,6 +87,12 @@ def test_exposures_begin_after_the_instant_asked_for() -> None:
     assert frame.stamp_ns >= asked_ns + seconds_to_ns(0.01)
 
 
+@pytest.mark.parametrize("name", [name for name, _ in config.presets("cameras") if name != "replay"])
+def test_presets_wait_for_an_exposure_that_began_after_the_motion(name: str) -> None:
+    document = config.read_yaml(config.find_preset("cameras", name))
+    assert document["options"]["imaging"]["exposure_s"] >= 1 / document["options"].get("rate_hz", 30) - 0.001
+
+
 def test_a_turned_mount_is_turned_back() -> None:
     mount = CameraMount((0.0, 0.0, 0.6), camera=Offset((0.1, 0.0, 0.0), (2.0, 5.0, -3.0)))
     turn = color_from_target(mount)
