@@ -27,15 +27,24 @@ from drivers.ros_locobot.options import LocalizerOptions
 from drivers.ros_locobot.part import make_localizer
 from robot_runtime import config
 from robot_runtime.conformance import Harness, LocalizerConformance
+from robot_runtime.env import Env
+from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import ConfigError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus, Robot, Velocity
 from robot_runtime.localization.alignment import Alignment
+from robot_runtime.policies import load_policy
+from robot_runtime.records import EndReason, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.robots import Part, RobotContext, make_part, read_robot_file
+from robot_runtime.runtime import run_episode
 from robot_runtime.scene import find_scene, load_scene
+from robot_runtime.scoring.scorer import EpisodeScorer
+from robot_runtime.tasks.task import load_task
 
 OPEN = (1.2, 1.36, 0.0)
 """In the bundled apartment: 1.5 m of free floor ahead."""
+
+NEAR_M = 0.03
 
 
 def preset(name: str) -> Part:
@@ -119,6 +128,53 @@ class TestAmcl(_Simulated):
             robot.clock.sleep(0.5)
             for source in (robot.localizer, robot.referee):
                 assert source.latest(0.5).pose.distance_to(there) < 0.03, source.info.name
+
+
+@pytest.mark.usefixtures("simulated")
+@pytest.mark.parametrize(
+    ("kind", "localizer", "referee"),
+    [("pointnav", "fused-ros-mocap", "ros-tf"), ("objectnav", "fused-ros-amcl", "ros-mocap")],
+)
+def test_episodes_by_topics_score_as_the_truth_does(kind: str, localizer: str, referee: str) -> None:
+    scene = load_scene(find_scene("apartment"))
+    category = "bed" if kind == "objectnav" else None
+    goals = () if category else (Goal(1.95, 1.36),)
+    episode = Episode("1", "apartment", SE2(*OPEN), goals, category=category)
+    task = load_task({"pointnav": "pointnav_gps_compass", "objectnav": "objectnav_habitat2020"}[kind])
+    task = replace(task, camera=replace(task.camera, width=80, height=60), max_steps=8)
+    _, file = read_robot_file("locobot-ros-pyrobot")
+    context = RobotContext(scene, task.camera, seed=0)
+    robot = make_robot(context, file.name, {**file.options, "base": {"guard": False}}, "test")
+    truth = make_part(preset("ros-mocap"), Localizer, robot, context, "truth")
+    robot = replace(robot, localizer=make_part(preset(localizer), Localizer, robot, context, "localizer"))
+    robot = replace(robot, referee=make_part(preset(referee), Localizer, robot, context, "referee"))
+    judge = Judge(truth)
+    with replace(robot, placer=robot.placer.fitted(robot)) as made, truth, Env(made, task, scene, (judge,)) as env:
+        end = run_episode(env, load_policy("oracle"), episode, seed=0)
+        said = env.get_metrics()
+    true = judge.scorer.metrics()
+    assert end.reason is EndReason.STOP
+    assert max(judge.policy_m) < NEAR_M
+    assert (said["success"], true["success"]) == (True, True)
+    for name in ("distance_to_goal", "path_length_m"):
+        assert said[name] == pytest.approx(true[name], abs=NEAR_M), name
+    assert said["spl"] == pytest.approx(true["spl"], abs=NEAR_M)
+
+
+class Judge(Subscriber):
+    """Keeps how far the policy's poses are off, and scores the same episode by the truth."""
+
+    def __init__(self, truth: Localizer) -> None:
+        self._truth = truth
+        self.policy_m: list[float] = []
+
+    def on_episode_start(self, header: EpisodeHeader) -> None:
+        self.scorer = EpisodeScorer(header)
+
+    def on_step(self, record: StepRecord) -> None:
+        true = self._truth.at(record.frame.stamp_ns, 1.0)
+        self.policy_m.append(record.pose.pose.distance_to(true.pose))
+        self.scorer.on_step(replace(record, referee=true))
 
 
 def test_an_alignment_takes_a_markers_pose_to_the_robots() -> None:
