@@ -39,7 +39,8 @@ def check_frames(robot: Robot) -> None:
         if info.frame not in known:
             raise ConfigError(
                 f"{role} {info.name!r}: reports in frame {info.frame!r}, not in {' or '.join(known)}",
-                "say in its options where that frame lies in the map; `robot-runtime calibrate localization` finds it",
+                "name a source that knows the map, or say in its options where its frame lies there, which "
+                "`robot-runtime calibrate localization` finds out",
             )
 
 
