@@ -113,7 +113,8 @@ class RecordedSource(PipelineSource):
                 self._keep_order(pair)
                 self._pairs += 1
                 return pair
-            if self._playback.current_status() == rs.playback_status.stopped:
+            # One that repeats stands still for a moment, too, before it begins anew.
+            if not self._options.repeat and self._playback.current_status() == rs.playback_status.stopped:
                 break
         if self._pairs == 0:
             raise DeviceFault(
@@ -122,7 +123,7 @@ class RecordedSource(PipelineSource):
             )
         raise DeviceFault(
             f"{self._name}: ended after {self._pairs} pairs",
-            "set 'repeat: true', or play a longer recording",
+            "look at the file" if self._options.repeat else "set 'repeat: true', or play a longer recording",
         )
 
     def _keep_order(self, pair: FramePair) -> None:
