@@ -96,6 +96,7 @@ def test_the_bundled_apartment_is_what_the_generator_writes(tmp_path: Path) -> N
     seed = load_scene(BUNDLE).file.source["seed"]
     generate_scene(tmp_path / "apartment", int(seed), "robothor")
     names = sorted(str(path.relative_to(BUNDLE)) for path in BUNDLE.rglob("*") if path.is_file())
+    names.remove("tags.yaml")  # hung up by hand
     assert names == sorted(
         str(path.relative_to(tmp_path / "apartment")) for path in (tmp_path / "apartment").rglob("*") if path.is_file()
     )

@@ -97,6 +97,8 @@ class AgentProcess:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+        # rospy gives all new sockets a timeout and with it non-blocking mode, which the process would inherit.
+        theirs.setblocking(True)
         command = [interpreter, "-u", worker.__file__, str(theirs.fileno()), str(os.getpid())]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
         self._output = b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -448,6 +449,19 @@ def test_children_end_with_the_agent(file: str) -> None:
         with pytest.raises(PolicyError, match="no answer"):
             policy.act(observation())
         assert wait_for(SystemClock(), lambda: _group_is_gone(process.pid), 5.0, 0.02)
+
+
+def test_an_agent_waits_although_rospy_gave_new_sockets_a_timeout(file: str) -> None:
+    before_s = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(60.0)
+    try:
+        policy = load_policy(f"habitat:{file}:Turning")
+    finally:
+        socket.setdefaulttimeout(before_s)
+    try:
+        policy.reset(TASK, 0)
+    finally:
+        policy.close()
 
 
 def test_closing_ends_the_process(file: str) -> None:
