@@ -1,0 +1,95 @@
+"""Where a log's camera was, step by step: the referee's pose, the recorded angles of the head, the camera's mount.
+
+A header keeps of the mount only where the camera is at rest. How it moves when the head turns stands in the mount's file,
+which the robot's configuration names; without that file the camera is taken to turn about its own optical centre, as
+the simulator's does, and a note says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robot_runtime import config
+from robot_runtime.camera_mount import CameraMount, load_mount, opengl_rotation
+from robot_runtime.errors import ConfigError
+from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.simulation import Pose3
+
+SAME_PLACE_M = 0.001
+"""A mount whose camera is farther from where the header has it is not the one that the log was recorded with."""
+
+
+@dataclass(frozen=True)
+class LoggedCamera:
+    """The camera of a log.
+
+    Attributes:
+        mount: how it hangs on the head.
+        straightened: whether its images were turned so that they look exactly where pan and tilt say, whatever the
+            mount's own angles (:mod:`robot_runtime.imaging.camera`).
+        note: what is not known about the mount; empty if it is known.
+    """
+
+    mount: CameraMount
+    straightened: bool = False
+    note: str = ""
+
+    def map_from_camera(self, record: StepRecord) -> Pose3:
+        """Of the frame of a step: float64 (4, 4), from the optical frame to ``map``."""
+        base, head = record.referee.pose, record.head
+        sensor = self.mount.sensor(base, head.pan_rad, head.tilt_rad)
+        pose = np.eye(4)
+        pose[:3, 3] = sensor[:3, 3]
+        if self.straightened:
+            pose[:3, :3] = optical_axes(base.yaw_rad + head.pan_rad, head.tilt_rad)
+        else:
+            pose[:3, :3] = opengl_rotation(sensor) * (1, -1, -1)
+        return pose
+
+
+def logged_camera(header: EpisodeHeader) -> LoggedCamera:
+    """The camera that a log was recorded with."""
+    part, own = _part(header.robot_config), camera_options(header.robot_config)
+    name = own.get("mount")
+    plain = CameraMount(header.mount)
+    if not isinstance(name, str):
+        return LoggedCamera(plain, straightened=part is not None)
+    try:
+        mount = load_mount(config.find_preset("mounts", name))
+    except ConfigError as error:
+        return LoggedCamera(
+            plain, part is not None, f"camera mount {name!r} cannot be read ({error.message}): {_TURNS}"
+        )
+    off_m = math.dist(mount.sensor(SE2(), 0.0, 0.0)[:3, 3].tolist(), header.mount)
+    if off_m > SAME_PLACE_M:
+        changed = (
+            f"camera mount {name!r} was changed: it has the camera {1000 * off_m:.0f} mm from where the log has it"
+        )
+        return LoggedCamera(plain, part is not None, f"{changed}: {_TURNS}")
+    return LoggedCamera(mount, part is not None)
+
+
+_TURNS = "the camera is taken to turn about its own centre"
+
+
+def camera_options(robot_config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a log's robot says about mount and depth range: of the camera that was chosen, else of the robot's own."""
+    part = _part(robot_config)
+    options = _mapping(robot_config, "options") if part is None else _mapping(part, "options")
+    return _mapping(options, "camera" if part is None else "imaging")
+
+
+def _part(robot_config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    part = robot_config.get("camera")
+    return part if isinstance(part, Mapping) else None
+
+
+def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = parent.get(key)
+    return value if isinstance(value, Mapping) else {}
