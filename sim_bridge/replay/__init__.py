@@ -9,6 +9,6 @@
                                  │
                             results.py ──► JSON, the page
 
-A *twin* (``twin.py``) is a simulator that stands in for robot and place: MuJoCo's is built in, those of other simulators
-are adapters.
+A *twin* (``twin.py``) is a simulator that stands in for robot and place: MuJoCo is built in, other simulators are
+reached through adapters.
 """

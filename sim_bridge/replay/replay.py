@@ -44,7 +44,7 @@ class ReplayOptions:
     policy_arguments: Mapping[str, str] = field(default_factory=dict)
     policy_python: str | None = None
     out: Path = Path("replay")
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
 
 ADAPTERS = {
