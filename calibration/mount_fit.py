@@ -23,7 +23,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 from calibration.tags import corners_of, tag_poses
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, Offset, rotation_rpy, transform
+from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, Offset, rotation_rpy, rpy_of, transform
 from robot_runtime.geometry import SE2
 from robot_runtime.imaging.lens import Lens
 
@@ -283,7 +283,7 @@ def mount_values(mount: CameraMount) -> Array:
     """A mount as numbers, float64 (8,): the tilt axis' x and z; the sensor's place on the tilt link; its roll, pitch
     and yaw there. :func:`mount_of` is the inverse."""
     sensor = mount.camera.matrix @ mount.color.matrix
-    return np.array([mount.tilt_joint_m[0], mount.tilt_joint_m[2], *sensor[:3, 3], *_rpy(sensor[:3, :3])])
+    return np.array([mount.tilt_joint_m[0], mount.tilt_joint_m[2], *sensor[:3, 3], *rpy_of(sensor[:3, :3])])
 
 
 def mount_of(values: Array, nominal: CameraMount) -> CameraMount:
@@ -291,7 +291,7 @@ def mount_of(values: Array, nominal: CameraMount) -> CameraMount:
     x_m, z_m, *place = values[:5].tolist()
     sensor = transform((place[0], place[1], place[2]), rotation_rpy(*values[5:8].tolist()))
     camera = sensor @ np.linalg.inv(nominal.color.matrix)
-    roll, pitch, yaw = np.degrees(_rpy(camera[:3, :3])).tolist()
+    roll, pitch, yaw = np.degrees(rpy_of(camera[:3, :3])).tolist()
     xyz_m = (float(camera[0, 3]), float(camera[1, 3]), float(camera[2, 3]))
     tilt_joint_m = (x_m, nominal.tilt_joint_m[1], z_m)
     return replace(nominal, tilt_joint_m=tilt_joint_m, camera=Offset(xyz_m, (roll, pitch, yaw)), calibration=None)
@@ -307,12 +307,3 @@ def _softened(errors: Array) -> tuple[Array, Array]:
 
 def _planar(pose: SE2) -> Array:
     return np.array([pose.x_m, pose.y_m, pose.yaw_rad])
-
-
-def _rpy(rotation: Array) -> tuple[float, float, float]:
-    """The inverse of ``rotation_rpy``."""
-    return (
-        math.atan2(rotation[2, 1], rotation[2, 2]),
-        math.asin(max(-1.0, min(1.0, -float(rotation[2, 0])))),
-        math.atan2(rotation[1, 0], rotation[0, 0]),
-    )

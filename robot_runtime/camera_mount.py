@@ -121,6 +121,15 @@ def rotation_rpy(roll_rad: float, pitch_rad: float, yaw_rad: float) -> Matrix:
     )
 
 
+def rpy_of(rotation: Matrix) -> Point3:
+    """The inverse of :func:`rotation_rpy`, radians; the pitch lies within a right angle."""
+    return (
+        math.atan2(rotation[2, 1], rotation[2, 2]),
+        math.asin(max(-1.0, min(1.0, -float(rotation[2, 0])))),
+        math.atan2(rotation[1, 0], rotation[0, 0]),
+    )
+
+
 def quaternion_rpy(roll_rad: float, pitch_rad: float, yaw_rad: float) -> tuple[float, float, float, float]:
     """The same rotation as (x, y, z, w)."""
     cr, sr = math.cos(roll_rad / 2), math.sin(roll_rad / 2)

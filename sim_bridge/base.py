@@ -17,7 +17,7 @@ from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 from robot_runtime.streams import fresh
 from sim_bridge.battery import Battery
-from sim_bridge.chassis import Chassis
+from sim_bridge.chassis import Chassis, ContactOptions
 from sim_bridge.device import SimDevice
 from sim_bridge.noise.drift import Drift
 from sim_bridge.options import Positive
@@ -48,6 +48,7 @@ class SimBase(SimDevice, Base):
         clock: whose steps call :meth:`on_step`.
         odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
         slip: what happens to the robot besides, unseen by odometry.
+        contact: what walls do.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class SimBase(SimDevice, Base):
         actuation: Drift,
         battery: Battery,
         slip: Slip,
+        contact: ContactOptions,
     ) -> None:
         super().__init__("base")
         self._clock = clock
@@ -73,7 +75,7 @@ class SimBase(SimDevice, Base):
             rate_hz=options.rate_hz,
         )
         self._guard = Guard(GuardLimits.of(self._info))
-        self._chassis = Chassis(world, odometry, actuation, battery, slip)
+        self._chassis = Chassis(world, odometry, actuation, battery, slip, contact)
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
         self._decided_ns = self._reported_ns = clock.now_ns()
         self._held_back = False
@@ -163,7 +165,7 @@ class SimBase(SimDevice, Base):
         if now_ns - self._reported_ns >= self._period_ns:
             self._reported_ns = now_ns
             self._report(now_ns)
-        elif self._world.touching != self._chassis.bumper_bits:
+        elif self._chassis.pressed != self._chassis.bumper_bits:
             self._report(now_ns)
 
     def _decide(self, now_ns: int) -> None:
@@ -184,7 +186,7 @@ class SimBase(SimDevice, Base):
         self._state = BaseState(
             now_ns,
             chassis.odom,
-            Velocity(*self._world.velocity),
+            chassis.velocity,
             bumper,
             cliff,
             wheel_drop,

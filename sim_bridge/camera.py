@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from robot_runtime.simulation import CameraMotion
 from sim_bridge.device import SimDevice
 from sim_bridge.head import SimHead
 from sim_bridge.model import NEAR_M, SKY_M
+from sim_bridge.mount_error import MountError, misplaced
 from sim_bridge.noise.models import color_noise, depth_noise
 from sim_bridge.options import NonNegative, Positive
 from sim_bridge.renderer import Rotation, SceneRenderer, Vector
@@ -47,6 +49,7 @@ class CameraOptions:
         forward_m: of the pan-tilt's axis, in front of the base's.
         mount: where the camera sits: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.camera_mount``).
             Without one it is as high as the training camera and turns about its own optical centre.
+        mount_error: how far from there it truly sits; the camera's description and the logs do not know.
         depth_noise, color_noise: a model of ``sim_bridge.noise.models`` and its options; empty for none.
     """
 
@@ -57,6 +60,7 @@ class CameraOptions:
     depth_unit_m: NonNegative = 0.001
     forward_m: float = 0.0
     mount: str | None = None
+    mount_error: MountError = field(default_factory=MountError)
     depth_noise: dict[str, Any] = field(default_factory=dict)
     color_noise: dict[str, Any] = field(default_factory=dict)
 
@@ -92,12 +96,13 @@ class SimCamera(SimDevice, Camera):
         self._world = world
         self._head = head
         self._options = options
-        self._mount = CameraMount((options.forward_m, 0.0, height_m))
+        mount = CameraMount((options.forward_m, 0.0, height_m))
         if options.mount is not None:
-            self._mount = load_mount(config.find_preset("mounts", options.mount))
+            mount = load_mount(config.find_preset("mounts", options.mount))
+        self._mount = misplaced(mount, options.mount_error)
         self._info = CameraInfo(
             intrinsics,
-            Mount(*self._mount.sensor(SE2(), 0.0, 0.0)[:3, 3].tolist()),
+            Mount(*mount.sensor(SE2(), 0.0, 0.0)[:3, 3].tolist()),
             options.rate_hz,
             options.depth_min_m,
             options.depth_max_m,
@@ -195,7 +200,7 @@ class SimCamera(SimDevice, Camera):
             pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
             draw_sheets(self._world.sheets.values(), self._rays, pose, rgb, depth)
         ids = renderer.segment(position, rotation) if semantic else None
-        rgb, depth = self._noise.spoil(rgb, depth, self.motion())
+        rgb, depth = self._noise.spoil(rgb, depth, self.motion)
         return RgbdFrame(stamp_ns, rgb, as_measured(depth, self._options), ids)
 
 
@@ -228,13 +233,13 @@ class Noise:
         self._random = random
 
     def spoil(
-        self, rgb: NDArray[np.uint8], depth_m: NDArray[np.float32], motion: CameraMotion
+        self, rgb: NDArray[np.uint8], depth_m: NDArray[np.float32], motion: Callable[[], CameraMotion]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         """What the sensors make of an exact pair, which may be changed."""
         if self._none:
             return rgb, depth_m
         depth_m[depth_m > SKY_M] = 0
-        rgb = self._color.expose(rgb, depth_m, self._lens, motion, self._random)
+        rgb = self._color.expose(rgb, depth_m, self._lens, motion(), self._random)
         return rgb, self._depth.measure(depth_m, self._lens, self._random)
 
 

@@ -7,15 +7,18 @@ ROS robot as its real base's firmware does.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from robot_runtime import config
 from robot_runtime.clock import ns_to_seconds
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Velocity, Zone
 from sim_bridge.battery import Battery
 from sim_bridge.noise.drift import Drift
-from sim_bridge.odometry import Odometry
+from sim_bridge.odometry import Odometry, moved_between
 from sim_bridge.slip import Slip
 from sim_bridge.world import World
 
@@ -35,24 +38,51 @@ LOOK_DOWN_M = 0.005
 """How far such a place moves between two looks at the floor: half of what ``World.has_floor`` can tell apart."""
 
 
+@dataclass(frozen=True)
+class ContactOptions:
+    """What a wall does to the robot.
+
+    Attributes:
+        behaviour: ``stop``: the bumper feels it, and whoever reads the bumper stops. ``slide``: as in Habitat with
+            ``allow_sliding``: nobody feels it, the body goes on along the wall without friction and without turning,
+            and the wheels turn on, so that odometry believes the whole way.
+    """
+
+    behaviour: Literal["stop", "slide"] = "stop"
+
+    __pydantic_config__ = config.STRICT
+
+
 class Chassis:
     """A base without any will of its own, in a :class:`World`.
 
     Args:
         odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
         slip: what happens to the robot besides, unseen by odometry.
+        contact: what walls do.
 
     Attributes:
         bumper_bits, cliff_bits, wheel_drop_bits: bits of :class:`Zone`, as of the last :meth:`measure`.
     """
 
-    def __init__(self, world: World, odometry: Drift, actuation: Drift, battery: Battery, slip: Slip) -> None:
+    def __init__(
+        self,
+        world: World,
+        odometry: Drift,
+        actuation: Drift,
+        battery: Battery,
+        slip: Slip,
+        contact: ContactOptions,
+    ) -> None:
         self.world = world
         self.battery = battery
         self.bumper_bits = self.cliff_bits = self.wheel_drop_bits = 0
-        self._odometry, self._actuation = Odometry(odometry, world.pose, exact=not slip.happens), actuation
+        self._slides = contact.behaviour == "slide"
+        exact = not (slip.happens or self._slides)
+        self._odometry, self._actuation = Odometry(odometry, world.pose, exact), actuation
         self._slip = slip
         self._slipped_m = self._slipped_rad = 0.0
+        self._sliding_m_s = 0.0
         self._drained_ns = 0
         self._measured_at: SE2 | None = None
         self._looked_from: SE2 | None = None
@@ -62,12 +92,23 @@ class Chassis:
         """Wheel odometry as last measured."""
         return self._odometry.pose
 
+    @property
+    def pressed(self) -> int:
+        """Bits of the bumper's zones that are pressed now."""
+        return 0 if self._slides else self.world.touching
+
+    @property
+    def velocity(self) -> Velocity:
+        """As the wheels measure it."""
+        linear_m_s, angular_rad_s = self.world.velocity
+        return Velocity(linear_m_s + self._sliding_m_s if self._slides else linear_m_s, angular_rad_s)
+
     def restart(self, random: np.random.Generator) -> None:
         """The world has placed the robot: odometry starts at zero, and errors are drawn from ``random``."""
         self._odometry.restart(self.world.pose, random)
         self._actuation.restart(random)
         self._slip.restart(random)
-        self._slipped_m = self._slipped_rad = 0.0
+        self._slipped_m = self._slipped_rad = self._sliding_m_s = 0.0
         self._measured_at = self._looked_from = None
 
     def drive(self, wheels: Velocity) -> None:
@@ -78,13 +119,30 @@ class Chassis:
             forward_m, turn_rad = self._actuation.distort(linear_m_s * step_s, angular_rad_s * step_s)
             linear_m_s, angular_rad_s = forward_m / step_s, turn_rad / step_s
         if not self._slip.happens:
-            self.world.advance(linear_m_s, angular_rad_s)
+            self._move(linear_m_s, angular_rad_s, 0.0)
             return
         forward_m, left_m, turn_rad = self._slip.step(linear_m_s, angular_rad_s)
         self._slipped_m += forward_m
         self._slipped_rad += turn_rad
         step_s = self.world.step_s
-        self.world.advance(linear_m_s + forward_m / step_s, angular_rad_s + turn_rad / step_s, left_m / step_s)
+        self._move(linear_m_s + forward_m / step_s, angular_rad_s + turn_rad / step_s, left_m / step_s)
+
+    def _move(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
+        """One physics step; on wheels that slide along something, with the part of their way that the body lacks."""
+        world = self.world
+        # Of the step before: those are the contacts that push during this one.
+        if not (self._slides and world.touches):
+            self._sliding_m_s = 0.0
+            world.advance(linear_m_s, angular_rad_s, lateral_m_s)
+            return
+        before = world.pose
+        world.advance(linear_m_s, angular_rad_s, lateral_m_s)
+        moved = moved_between(before, world.pose)
+        half_rad = moved.yaw_rad / 2
+        along_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
+        lacking_m = linear_m_s * world.step_s - along_m
+        self._slipped_m -= lacking_m
+        self._sliding_m_s = lacking_m / world.step_s
 
     def measure(self, now_ns: int, driving: bool) -> bool:
         """Read every sensor; whether any level differs from the last time.
@@ -103,7 +161,7 @@ class Chassis:
                 self._looked_from = pose
                 unsupported = self._look_down(pose)
                 self.cliff_bits, self.wheel_drop_bits = unsupported & 7, unsupported >> 3
-        self.bumper_bits = world.touching
+        self.bumper_bits = self.pressed
         self.battery.drain(ns_to_seconds(now_ns - self._drained_ns), driving)
         self._drained_ns = now_ns
         return before != (self.bumper_bits, self.cliff_bits, self.wheel_drop_bits)

@@ -20,6 +20,7 @@ from robot_runtime.tag_map import Tag, find_tag_map, load_tag_map
 from sim_bridge.base import BaseOptions, SimBase
 from sim_bridge.battery import Battery, BatteryOptions
 from sim_bridge.camera import CameraOptions, SimCamera
+from sim_bridge.chassis import ContactOptions
 from sim_bridge.head import HeadOptions, SimHead
 from sim_bridge.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.manipulator import ManipulatorOptions, SimManipulator
@@ -45,6 +46,7 @@ class SimOptions:
         step_s: length of one physics step; contact is looked for once per step.
         odometry: how odometry departs from the true motion.
         actuation: how the true motion departs from what the wheels are told.
+        contact: what walls do; by default they stop the robot, as bumpers do.
         action_noise: where actions end beside where they should, unseen by odometry; None for nowhere else.
         localizer: the pose that the policy is given; scores always use the exact one.
         manipulator: for tasks that move objects.
@@ -58,6 +60,7 @@ class SimOptions:
     battery: BatteryOptions = field(default_factory=BatteryOptions)
     odometry: DriftOptions = field(default_factory=DriftOptions)
     actuation: DriftOptions = field(default_factory=DriftOptions)
+    contact: ContactOptions = field(default_factory=ContactOptions)
     action_noise: ActionNoiseOptions | None = None
     head: HeadOptions = field(default_factory=HeadOptions)
     camera: CameraOptions = field(default_factory=CameraOptions)
@@ -92,7 +95,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
     slip = slip_of(parsed.action_noise, world)
-    base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery), slip)
+    base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery), slip, parsed.contact)
     head = SimHead(clock, parsed.head)
     camera = context.camera
     rgbd = SimCamera(

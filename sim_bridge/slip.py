@@ -82,7 +82,7 @@ class Slip:
             action = Action.TURN_LEFT if angular_rad_s > 0 else Action.TURN_RIGHT
         else:
             action = Action.MOVE_FORWARD
-        x_m, y_m, yaw_rad = noise.errors.draw(action, self._random)
+        x_m, y_m, yaw_rad = noise.draw(action, self._random)
         # In reverse an action overshoots as it does forward: habitat-sim turns its translation's error round with it.
         sign = -1.0 if linear_m_s < 0 else 1.0
         self._error = (sign * x_m, sign * y_m, yaw_rad)

@@ -82,6 +82,12 @@ class World:
         yaw_rad = self._position.item(2)
         return vx_m_s * math.cos(yaw_rad) + vy_m_s * math.sin(yaw_rad), yaw_rad_s
 
+    @property
+    def touches(self) -> bool:
+        """Whether the robot's body, its bumper included, touches anything now, at whatever bearing."""
+        robot = self.scene_model.robot_geom
+        return bool(self._data.ncon) and any(robot in pair for pair in self._data.contact.geom.tolist())
+
     def advance(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float = 0.0) -> None:
         """One physics step with the robot driven at this velocity; then :attr:`touching` is of its end.
 

@@ -1,7 +1,8 @@
 """Where an action ends beside where it should: errors that the robot's own odometry does not see.
 
-Three sources: PyRobot's tables as Habitat uses them, AI2-THOR's for RoboTHOR, and what ``robot-runtime calibrate
-actuation`` measured on one robot.
+Three sources: PyRobot's tables as Habitat uses them, AI2-THOR's for RoboTHOR, and what was measured on one robot, in a
+file (``fitted``) or written out (``gaussian``). Each has a ``multiplier`` of its errors, means included: the knob that
+Kadian et al. 2020 turned from 0 to 1.
 
 PyRobot: ``habitat_sim/agent/controls/pyrobot_noisy_controls.py`` (habitat-sim, MIT), parameters contributed by the
 authors of PyRobot (Murali et al., arXiv 1906.08236), who measured two LoCoBots with three controllers. Per action: an
@@ -117,8 +118,7 @@ class PyRobotOptions:
     """PyRobot's tables.
 
     Attributes:
-        multiplier: of every error, the mean included; the Habitat challenges of 2020 and 2021 take 0.5 of
-            ``Proportional``.
+        multiplier: of every error; the Habitat challenges of 2020 and 2021 take 0.5 of ``Proportional``.
         forward_m, turn_deg: on which way an error happens.
     """
 
@@ -139,6 +139,7 @@ class RobothorOptions:
     model: Literal["robothor"]
     movement_sigma_m: NonNegative = 0.005
     rotate_sigma_deg: NonNegative = 0.5
+    multiplier: NonNegative = 1.0
     forward_m: Positive = 0.25
     turn_deg: Positive = 30.0
 
@@ -151,11 +152,24 @@ class FittedOptions:
 
     model: Literal["fitted"]
     file: str
+    multiplier: NonNegative = 1.0
 
     __pydantic_config__ = config.STRICT
 
 
-ActionNoiseOptions = Annotated[PyRobotOptions | RobothorOptions | FittedOptions, Field(discriminator="model")]
+@dataclass(frozen=True)
+class GaussianOptions(ActuationModel):
+    """The content of such a file, written out: ``forward_m``, ``turn_deg``, ``actions``."""
+
+    model: Literal["gaussian"] = "gaussian"
+    multiplier: NonNegative = 1.0
+
+    __pydantic_config__ = config.STRICT
+
+
+ActionNoiseOptions = Annotated[
+    PyRobotOptions | RobothorOptions | FittedOptions | GaussianOptions, Field(discriminator="model")
+]
 
 
 class PyRobotErrors(ActionErrors):
@@ -163,11 +177,10 @@ class PyRobotErrors(ActionErrors):
 
     def __init__(self, options: PyRobotOptions) -> None:
         self._motions = PYROBOT[options.robot][options.controller]
-        self._multiplier = options.multiplier
         self._forward_m, self._turn_rad = options.forward_m, math.radians(options.turn_deg)
 
     def draw(self, action: Action, random: np.random.Generator) -> Triple:
-        motions, scale = self._motions, self._multiplier
+        motions = self._motions
         if action is Action.MOVE_FORWARD:
             least = (-(1 - LEAST_WAY) * self._forward_m, None)
             along, right = _truncated(motions.move, least, random)
@@ -177,7 +190,7 @@ class PyRobotErrors(ActionErrors):
             (yaw,) = _truncated(motions.turn_yaw, (-(1 - LEAST_WAY) * self._turn_rad,), random)
             if action is Action.TURN_RIGHT:
                 yaw = -yaw
-        return scale * along, -scale * right, scale * yaw
+        return along, -right, yaw
 
 
 class RobothorErrors(ActionErrors):
@@ -211,21 +224,31 @@ class FittedErrors(ActionErrors):
 
 @dataclass(frozen=True)
 class ActionNoise:
-    """Errors, and on which way each of them happens."""
+    """Errors, how many times as large as their model's, and on which way each of them happens."""
 
     errors: ActionErrors
     forward_m: float
     turn_rad: float
+    multiplier: float = 1.0
+
+    def draw(self, action: Action, random: np.random.Generator) -> Triple:
+        """As :meth:`ActionErrors.draw`, multiplied."""
+        x_m, y_m, yaw_rad = self.errors.draw(action, random)
+        return self.multiplier * x_m, self.multiplier * y_m, self.multiplier * yaw_rad
 
 
 def action_noise(options: ActionNoiseOptions) -> ActionNoise:
     """The noise that a robot's YAML names. Raises ``ConfigError`` or ``CalibrationError`` for a bad file."""
+    way: PyRobotOptions | RobothorOptions | ActuationModel
+    errors: ActionErrors
     if isinstance(options, PyRobotOptions):
-        return ActionNoise(PyRobotErrors(options), options.forward_m, math.radians(options.turn_deg))
-    if isinstance(options, RobothorOptions):
-        return ActionNoise(RobothorErrors(options), options.forward_m, math.radians(options.turn_deg))
-    model = load_actuation(Path(options.file))
-    return ActionNoise(FittedErrors(model), model.forward_m, math.radians(model.turn_deg))
+        way, errors = options, PyRobotErrors(options)
+    elif isinstance(options, RobothorOptions):
+        way, errors = options, RobothorErrors(options)
+    else:
+        way = load_actuation(Path(options.file)) if isinstance(options, FittedOptions) else options
+        errors = FittedErrors(way)
+    return ActionNoise(errors, way.forward_m, math.radians(way.turn_deg), options.multiplier)
 
 
 def _truncated(normal: Normal, least: tuple[float | None, ...], random: np.random.Generator) -> list[float]:

@@ -13,7 +13,6 @@ from sensor_msgs.msg import JointState
 
 from robot_runtime.clock import Clock, seconds_to_ns
 from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.hal import Velocity
 from robot_runtime.safety import STILL
 from sim_bridge.chassis import Chassis
 from sim_bridge.odometry import moved_between
@@ -170,7 +169,7 @@ class BaseTopics:
         self.encoders.update(odom)
         self.heading_rad = wrap_angle(self.heading_rad + wrap_angle(odom.yaw_rad - self._seen_heading_rad))
         self._seen_heading_rad = odom.yaw_rad
-        self.velocity = Velocity(*chassis.world.velocity)
+        self.velocity = chassis.velocity
         self.bumper = chassis.bumper_bits | faults.bits("bumper")
         self.cliff = chassis.cliff_bits | faults.bits("cliff")
         self.wheel_drop = chassis.wheel_drop_bits | faults.bits("wheel_drop")

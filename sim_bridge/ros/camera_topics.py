@@ -62,6 +62,7 @@ class CameraTopics:
     """An RGB-D camera whose depth is aligned with its colour.
 
     Args:
+        mount: where the camera says that it sits. true_mount: where it does.
         lockstep: whether simulated time waits for every picture.
 
     Attributes:
@@ -76,6 +77,7 @@ class CameraTopics:
         world: World,
         head: SimHead,
         mount: CameraMount,
+        true_mount: CameraMount,
         intrinsics: Intrinsics,
         options: CameraOptions,
         names: Names,
@@ -83,7 +85,7 @@ class CameraTopics:
     ) -> None:
         self.left_out = 0
         self._clock, self._timeline, self._faults = clock, timeline, faults
-        self._world, self._head, self._mount = world, head, mount
+        self._world, self._head, self._mount, self._true_mount = world, head, mount, true_mount
         self._intrinsics, self._options = intrinsics, options
         self._noise = Noise(options, intrinsics)
         self._frame = names.optical_frame
@@ -159,8 +161,8 @@ class CameraTopics:
 
     def _expose(self, now_ns: int) -> None:
         stamp_ns = self._timeline.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
-        sensor = self._mount.sensor(self._world.pose, *self._head.pointing(now_ns))
-        motion = camera_motion(self._mount, self._world, self._head, now_ns)
+        sensor = self._true_mount.sensor(self._world.pose, *self._head.pointing(now_ns))
+        motion = camera_motion(self._true_mount, self._world, self._head, now_ns)
         exposure = _Exposure(stamp_ns, now_ns + self._latency_ns, sensor, motion)
         self._waiting.append(exposure)
         self._work.put(exposure)
@@ -195,7 +197,7 @@ class CameraTopics:
                 message.header = messages.header(exposure.stamp_ns, self._frame)
             return self._frozen
         rgb, depth_m = renderer.render(exposure.sensor[:3, 3].copy(), opengl_rotation(exposure.sensor))
-        rgb, depth_m = self._noise.spoil(rgb, depth_m, exposure.motion)
+        rgb, depth_m = self._noise.spoil(rgb, depth_m, lambda: exposure.motion)
         depth_m = as_measured(depth_m, self._options)
         if "depth_32fc1" in self._faults:
             encoding, depth = "32FC1", depth_m

@@ -19,6 +19,7 @@ from sim_bridge.battery import Battery
 from sim_bridge.chassis import Chassis
 from sim_bridge.head import SimHead
 from sim_bridge.model import build_model
+from sim_bridge.mount_error import misplaced
 from sim_bridge.noise.drift import Drift
 from sim_bridge.robot import DEFAULT_INTRINSICS, SimOptions
 from sim_bridge.ros import messages
@@ -94,7 +95,12 @@ class RosRobot:
         self._clock_out = Outlet("/clock", ClockMessage) if options.simulated_clock else None
         tf = Outlet("/tf", TFMessage)
         chassis = Chassis(
-            world, Drift(sim.odometry), Drift(sim.actuation), Battery(sim.battery), slip_of(sim.action_noise, world)
+            world,
+            Drift(sim.odometry),
+            Drift(sim.actuation),
+            Battery(sim.battery),
+            slip_of(sim.action_noise, world),
+            sim.contact,
         )
         wheels = WheelControl(family.manners, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
         self._chassis = chassis
@@ -110,6 +116,7 @@ class RosRobot:
             world,
             head,
             options.mount,
+            misplaced(options.mount, sim.camera.mount_error),
             options.intrinsics,
             sim.camera,
             family.names,

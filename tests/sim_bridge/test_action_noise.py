@@ -47,7 +47,7 @@ def test_pyrobots_errors_are_its_tables(action: Action, mean: tuple[float, float
         PyRobotOptions("pyrobot", controller="Proportional", multiplier=0.5, turn_deg=360.0, forward_m=9.0)
     )
     random = np.random.default_rng(0)
-    drawn = np.array([noise.errors.draw(action, random) for _ in range(4000)])
+    drawn = np.array([noise.draw(action, random) for _ in range(4000)])
     motions = PYROBOT["LoCoBot"]["Proportional"]
     rows = (motions.move, motions.move_yaw) if action is Action.MOVE_FORWARD else (motions.turn, motions.turn_yaw)
     sigma = np.sqrt([*rows[0].variance, *rows[1].variance])
@@ -60,8 +60,8 @@ def test_pyrobots_errors_are_its_tables(action: Action, mean: tuple[float, float
 def test_an_action_goes_a_twentieth_of_its_way_at_least() -> None:
     noise = action_noise(PyRobotOptions("pyrobot", robot="LoCoBot-Lite", controller="Movebase"))
     random = np.random.default_rng(1)
-    forward = [noise.errors.draw(Action.MOVE_FORWARD, random)[0] for _ in range(500)]
-    turns = [noise.errors.draw(Action.TURN_RIGHT, random)[2] for _ in range(500)]
+    forward = [noise.draw(Action.MOVE_FORWARD, random)[0] for _ in range(500)]
+    turns = [noise.draw(Action.TURN_RIGHT, random)[2] for _ in range(500)]
     assert min(forward) >= -0.95 * 0.25
     assert max(turns) <= 0.95 * math.radians(30)
 
@@ -69,8 +69,8 @@ def test_an_action_goes_a_twentieth_of_its_way_at_least() -> None:
 def test_robothors_errors_are_along_the_action_alone() -> None:
     noise = action_noise(RobothorOptions("robothor"))
     random = np.random.default_rng(2)
-    forward = np.array([noise.errors.draw(Action.MOVE_FORWARD, random) for _ in range(2000)])
-    turns = np.array([noise.errors.draw(Action.TURN_LEFT, random) for _ in range(2000)])
+    forward = np.array([noise.draw(Action.MOVE_FORWARD, random) for _ in range(2000)])
+    turns = np.array([noise.draw(Action.TURN_LEFT, random) for _ in range(2000)])
     assert forward.std(axis=0) == pytest.approx([0.005, 0, 0], rel=0.06)
     assert np.degrees(turns.std(axis=0)) == pytest.approx([0, 0, 0.5], rel=0.06)
 
@@ -119,7 +119,7 @@ def test_each_placement_errs_in_its_own_way_and_again_with_the_same_seed(sim: Ca
         ({"model": "pyrobot", "controller": "LQR"}, "controller"),
         ({"model": "robot"}, "action_noise"),
         ({"model": "fitted"}, "file"),
-        ({"model": "robothor", "multiplier": 2.0}, "multiplier"),
+        ({"model": "robothor", "multiplier": -2.0}, "multiplier"),
     ],
 )
 def test_bad_options_name_their_field(options: dict[str, object], message: str) -> None:
