@@ -43,6 +43,7 @@ from robot_runtime.motion import MotionController, MotionProfile
 from robot_runtime.objects import Grab, TrackedObjects
 from robot_runtime.placing.measured import placement
 from robot_runtime.policies.policy import Observation
+from robot_runtime.policies.source import PolicySource
 from robot_runtime.provenance import provenance
 from robot_runtime.rearranging import UNSHUFFLE, WALKTHROUGH, Rearranging, goal_state, start_state
 from robot_runtime.records import (
@@ -104,6 +105,8 @@ class Env:
         robot_config: the robot's YAML, for the header; the hashes of the calibrations that it names are added.
         dataset: where the episodes were read from, for the header.
         localization_patience_s: how long the robot waits where it is lost, before the episode ends.
+        judged: whether an episode must be one that can be solved, is scored as it goes, and ends as the task says.
+            Without that, only ``stop``, or what needs a person's help, ends it: for actions that were chosen before.
 
     Raises:
         ConfigError: if the robot's camera is not the one that the task's policies were trained with, a localizer
@@ -121,6 +124,7 @@ class Env:
         robot_config: Mapping[str, Any] | None = None,
         dataset: str = "",
         localization_patience_s: float = PATIENCE_S,
+        judged: bool = True,
     ) -> None:
         check_camera(task, robot.camera.info)
         check_frames(robot)
@@ -143,6 +147,7 @@ class Env:
         self._phase_began = self._phase_began_ns = 0
         self._goal_frame: RgbdFrame | None = None
         self._semantic = "semantic" in task.sensors
+        self._judged = judged
         self._watch = PoseWatch(robot, self._on_event, self._on_poses, localization_patience_s)
         self._origin: PoseEstimate | None = None
         self._placement: Placement | None = None
@@ -189,26 +194,29 @@ class Env:
         """The metrics of the episode so far; final once it is over. Keys are ``EpisodeScorer``'s.
 
         Raises:
-            EpisodeError: before the first :meth:`reset`.
+            EpisodeError: before the first :meth:`reset`, and where episodes are not judged.
         """
         return _known(self._scorer).metrics()
 
-    def reset(self, episode: Episode, agent_name: str = "", seed: int | None = None) -> Observation:
+    def reset(
+        self, episode: Episode, agent_name: str = "", seed: int | None = None, policy: PolicySource | None = None
+    ) -> Observation:
         """Bring the robot to the start and return what it sees there. An episode that still runs is interrupted.
 
         Args:
-            agent_name, seed: for the header; ``seed`` is the environment's if None.
+            agent_name, seed, policy: for the header; ``seed`` is the environment's if None.
 
         Raises:
             InvalidStart, UnreachableGoal, EpisodeError: before the robot moves; no record is written.
             DeviceFault: a device failed; nothing was recorded yet, or the episode was ended as ``FAULT``.
         """
         self.interrupt(EndReason.INTERRUPTED, "another episode was started")
-        episode = check_episode(self.task, self.scene, episode, self._geodesic)
+        if self._judged:
+            episode = check_episode(self.task, self.scene, episode, self._geodesic)
         with self._ends_on_error():
             self._goal_frame = self._goal_view(episode)
             self._begin_phase(episode, self._objects.phases[0] if self._objects is not None else "", 0)
-            header = self._header(episode, agent_name, self._seed if seed is None else seed)
+            header = self._header(episode, agent_name, self._seed if seed is None else seed, policy)
             self._start(header)
             now_ns = self.robot.clock.now_ns()
             return self._observe(_Act(0, None, None, now_ns, now_ns))
@@ -295,6 +303,10 @@ class Env:
         waited_ns = end_ns - self._phase_began_ns - self._watch.paused_ns
         if chosen is Action.STOP and not begins:
             self._end(EndReason.STOP, "")
+        elif result.outcome is Outcome.STOPPED and not self._judged:
+            self._end(EndReason.INTERRUPTED, result.detail)
+        elif not self._judged:
+            return
         elif self.task.success.when == "reached" and self._phase != WALKTHROUGH and self.get_metrics()["success"]:
             self._end(EndReason.REACHED, "")
         elif result.outcome is Outcome.STOPPED:
@@ -349,7 +361,7 @@ class Env:
         changes = None if self._objects is None else Changes(episode, in_map, self._goal_frame)
         return ObservationBuilder(self.task, start, goal, category_id, objects, *words, changes)
 
-    def _header(self, episode: Episode, agent_name: str, seed: int) -> EpisodeHeader:
+    def _header(self, episode: Episode, agent_name: str, seed: int, policy: PolicySource | None) -> EpisodeHeader:
         camera = self.robot.camera.info
         return EpisodeHeader(
             episode=episode,
@@ -369,6 +381,7 @@ class Env:
             origin=self._origin,
             placement=self._placement,
             localizers=self.robot.pose_sources,
+            policy=policy,
         )
 
     # --- observing --------------------------------------------------------------------------------------------------
@@ -436,13 +449,13 @@ class Env:
             subscriber.on_poses(source, estimates)
 
     def _start(self, header: EpisodeHeader) -> None:
-        self._scorer = EpisodeScorer(header, geodesic=self._geodesic)
+        self._scorer = EpisodeScorer(header, geodesic=self._geodesic) if self._judged else None
         self._episode = header.episode
         self._record = None
         self._end_record = None
         self._unobserved = (None, None)
         self._over = False
-        for subscriber in (self._scorer, *self._subscribers):
+        for subscriber in (*filter(None, (self._scorer,)), *self._subscribers):
             subscriber.on_episode_start(header)
             self._started.append(subscriber)
 

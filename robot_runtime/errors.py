@@ -146,6 +146,10 @@ class PolicyError(RuntimeFault):
     exit_code = 9
 
 
+class PolicyChanged(PolicyError):
+    """A policy that a log names is gone, or is another version of itself."""
+
+
 class PackageError(PolicyError):
     """A policy package is incomplete, damaged, contradicts itself, or tries what it must not."""
 

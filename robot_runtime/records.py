@@ -16,6 +16,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.objects import Grab, ObjectPose, ObjectSource
 from robot_runtime.policies.policy import Observation
+from robot_runtime.policies.source import PolicySource
 from robot_runtime.scene import Scene
 from robot_runtime.tasks.task import Task
 
@@ -190,6 +191,8 @@ class EpisodeHeader:
         localizers: by role (``policy``, ``referee``, ``odometry``), the names of the sources whose raw poses it is made
             of in the end: more than one where several are fused.
         object_source: who says where the objects are; None in a task that moves none.
+        policy: what ``agent`` was loaded from. None where a program drove that nobody can load again by name, and in
+            logs from before it was written.
         provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
     """
 
@@ -210,6 +213,7 @@ class EpisodeHeader:
     origin: PoseEstimate | None = None
     placement: Placement | None = None
     localizers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    policy: PolicySource | None = None
 
 
 class Subscriber:

@@ -49,11 +49,11 @@ def check_policy(policy: Policy, task: Task) -> None:
         raise PolicyError(message, f"add `{' '.join(f'--sensor {name}' for name in missing)}`, or choose another task")
 
 
-def run_episode(env: Env, policy: Policy, episode: Episode, seed: int) -> EpisodeEnd:
+def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str | None = None) -> EpisodeEnd:
     """Run one episode to its end.
 
     Args:
-        seed: of the policy; written to the log.
+        seed: of the policy; written to the log. name: what the log calls the policy; None for its own.
 
     Raises:
         PolicyError: the policy lacks a sensor (before the robot moves), or raised; the episode ended as ``FAULT``.
@@ -62,7 +62,7 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int) -> Episod
     """
     check_policy(policy, env.task)
     try:
-        observation = env.reset(episode, policy.name, seed)
+        observation = env.reset(episode, policy.name if name is None else name, seed, policy.source)
         _reset_policy(policy, env, seed)
         while not env.episode_over:
             watch = Stopwatch()

@@ -100,6 +100,10 @@ def run(
     ] = None,
     episodes: options.Episodes = None,
     count: options.Count = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What logs call the agent: two variants of one become two policies."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, agent and simulated noise.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None,
     overwrite: options.Overwrite = False,
@@ -133,7 +137,7 @@ def run(
         chosen_episodes = choose_episodes(
             episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
         )
-        folder = log_folder(out, overwrite, agent or chosen_policy.name, chosen_task.name)
+        folder = log_folder(out, overwrite, name or agent or chosen_policy.name, chosen_task.name)
         parts = ChosenParts(camera, localizer, referee, tuple(camera_arg or ()))
         _, robot_file = read_robot_file(robot, parts)
         context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
@@ -165,7 +169,7 @@ def run(
         )
         for index, episode in enumerate(chosen_episodes):
             try:
-                run_episode(env, chosen_policy, episode, seed + index)
+                run_episode(env, chosen_policy, episode, seed + index, name or None)
             except RuntimeFault as error:
                 if not keep_going:
                     raise
@@ -188,16 +192,15 @@ def choose_policy(
     agent: str, policy: str | None, python: Path | None, timeout_s: float | None, arguments: dict[str, str]
 ) -> Policy:
     """What ``--agent``, ``--policy`` and their options name; the caller closes it. Raises ``RuntimeFault``."""
-    from robot_runtime.policies import has_own_process, is_remote, load_policy
-    from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
-    from robot_runtime.policies.package.policy import load_package_policy
+    from robot_runtime.policies import has_own_process, is_remote, load_source
+    from robot_runtime.policies.package.files import read_manifest
+    from robot_runtime.policies.source import PolicySource
 
-    isolation = None
-    if python is not None or timeout_s is not None:
-        isolation = Isolation(python, TIME_LIMIT_S if timeout_s is None else timeout_s)
-    if policy is None or has_own_process(policy) or is_remote(policy) or isolation is not None:
-        return load_policy(policy or agent, isolation, **arguments)
-    return load_package_policy(Path(policy), **arguments)
+    source = PolicySource(policy or agent, arguments, None if python is None else str(python), timeout_s)
+    isolated = python is not None or timeout_s is not None
+    if policy is not None and not (has_own_process(policy) or is_remote(policy) or isolated):
+        read_manifest(Path(policy))  # says what is wrong with something that is no package
+    return load_source(source)
 
 
 def choose_episodes(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.errors import ConfigError, PolicyChanged, PolicyError
 from robot_runtime.policies.agents import INTERFACES
 from robot_runtime.policies.agents.policy import AgentPolicy
-from robot_runtime.policies.agents.process import Isolation
-from robot_runtime.policies.package.files import is_package
+from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
+from robot_runtime.policies.package.files import is_package, read_manifest_bytes
 from robot_runtime.policies.package.policy import load_package_policy
 from robot_runtime.policies.policy import Policy
 from robot_runtime.policies.python import load_python
+from robot_runtime.policies.source import PolicySource, digest_of
 
 AGENTS: dict[str, str] = {
     "pointnav-depth": "robot_runtime.policies.shipped:pointnav_depth",
@@ -85,6 +87,53 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
         f"there is no agent {name!r}",
         f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(AGENTS)}, module:Class or file.py:Class",
     )
+
+
+def load_source(source: PolicySource) -> Policy:
+    """The policy that a command line or a log names; it carries its source.
+
+    Args:
+        source: with a digest, only what has that digest will do; without one, whatever is there now.
+
+    Raises:
+        PolicyChanged: a file that the source names is gone, or is another version. RuntimeFault: :func:`load_policy`'s.
+    """
+    digest, file = _digest(source), _file_of(source.spec)
+    if source.digest is not None and file is not None and not file.exists():
+        raise PolicyChanged(
+            f"{file}: the policy that the log names is gone",
+            "put it back or go to the folder from which it was run, or name another one with --policy",
+        )
+    if source.digest is not None and digest != source.digest:
+        raise PolicyChanged(
+            f"{source.spec} is not what decided in the log: that had SHA-256 {source.digest[:12]}, this has "
+            f"{digest[:12] if digest else 'none of its files'}",
+            "to have this version decide, name it with --policy",
+        )
+    isolation = None
+    if source.python is not None or source.timeout_s is not None:
+        python = None if source.python is None else Path(source.python)
+        isolation = Isolation(python, TIME_LIMIT_S if source.timeout_s is None else source.timeout_s)
+    policy = load_policy(source.spec, isolation, **source.arguments)
+    policy.source = replace(source.public(), digest=digest)
+    return policy
+
+
+def _digest(source: PolicySource) -> str | None:
+    """A package's manifest stands for it: it holds the hashes of everything else, in a folder as in a zip."""
+    path = _file_of(source.spec)
+    package = path is not None and is_package(path)
+    return digest_of(read_manifest_bytes(path) if path is not None and package else path, source.arguments)
+
+
+def _file_of(name: str) -> Path | None:
+    """The package or the Python file that a policy's name means; None of an agent that ships, a module, a server."""
+    if name in AGENTS or is_remote(name):
+        return None
+    if ":" not in name:
+        return Path(name)
+    file = name.rpartition(":")[0].rpartition(":")[2]
+    return Path(file) if file.endswith(".py") else None
 
 
 def _remote(url: str, **arguments: Any) -> Policy:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from robot_runtime.commands import Decision
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import ObjectPose
+from robot_runtime.policies.source import PolicySource
 from robot_runtime.tasks.task import Task
 
 if TYPE_CHECKING:  # a learned policy decides without them, and is ready sooner without the libraries that they need
@@ -53,12 +54,14 @@ class Policy(ABC):
         needs: sensors without which it cannot decide; checked before the robot moves.
         privileged: whether it needs the :class:`World`.
         task: the one that it was trained for, which it runs in unless told otherwise; None for any.
+        source: what it was loaded from, for logs; None where nobody said it in words.
     """
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     privileged: ClassVar[bool] = False
     task: Task | None = None
+    source: PolicySource | None = None
 
     def check(self, task: Task) -> None:
         """Whether it can run in a task, beyond its sensors; called before the robot moves. Raises ``PolicyError``."""

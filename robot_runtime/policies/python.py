@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
@@ -82,7 +83,8 @@ def load_python(spec: str, /, **arguments: Any) -> Policy:
     """The agent that ``spec`` names, constructed with ``arguments``.
 
     Raises:
-        PolicyError: naming what cannot be found, imported, called or used as an agent.
+        PolicyError: naming what cannot be found, imported, called or used as an agent; an argument that is no number
+            where the constructor's annotation says ``int`` or ``float``.
     """
     module_name, _, class_name = spec.rpartition(":")
     if not module_name or not class_name:
@@ -144,20 +146,38 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
+    signature = inspect.signature(factory)
     try:
-        inspect.signature(factory).bind(**arguments)
+        signature.bind(**arguments)
     except TypeError as error:
         raise PolicyError(
             f"agent {spec!r} cannot be made from arguments {sorted(arguments)}: {error}",
-            f"its constructor is {getattr(factory, '__name__', spec)}{inspect.signature(factory)}",
+            f"its constructor is {getattr(factory, '__name__', spec)}{signature}",
         ) from error
     try:
-        instance: object = factory(**arguments)
+        instance: object = factory(**_numbers(spec, signature, arguments))
     except RuntimeFault:
         raise
     except Exception as error:
         raise _raised(spec, "constructor", error) from error
     return instance
+
+
+def _numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments, of which a command line gives texts, as the numbers that the constructor's annotations ask for."""
+    kinds: dict[object, type[int] | type[float]] = {int: int, float: float, "int": int, "float": float}
+    numbers = dict(arguments)
+    for name, value in arguments.items():
+        parameter = signature.parameters.get(name)
+        kind = None if parameter is None else kinds.get(parameter.annotation)
+        if kind is not None and isinstance(value, str):
+            try:
+                numbers[name] = kind(value)
+            except ValueError as error:
+                raise PolicyError(
+                    f"agent {spec!r}: argument {name}={value!r} is no {kind.__name__}", "give it a number"
+                ) from error
+    return numbers
 
 
 def _raised(name: str, where: str, error: Exception) -> PolicyError:

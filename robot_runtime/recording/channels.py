@@ -137,6 +137,7 @@ CHANNELS: tuple[Channel, ...] = (
             "origin": {**_POSE, "type": ["object", "null"]},
             "placement": _PLACEMENT,
             "localizers": {"type": "object", "additionalProperties": {"type": "array", "items": _TEXT}},
+            "policy": {"type": ["object", "null"], "description": "what the agent can be loaded from again"},
         },
     ),
     _json(

@@ -13,6 +13,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics
 from robot_runtime.maps import MapFile, OccupancyMap
 from robot_runtime.objects import ObjectSource
+from robot_runtime.policies.source import PolicySource
 from robot_runtime.recording import serial
 from robot_runtime.recording.channels import LOG_FORMAT
 from robot_runtime.records import EpisodeHeader
@@ -40,6 +41,7 @@ def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
         "origin": serial.plain(header.origin),
         "placement": serial.plain(header.placement),
         "localizers": serial.plain(header.localizers),
+        "policy": serial.plain(header.policy),
     }
 
 
@@ -96,6 +98,7 @@ def header_from_json(
         origin=serial.pose_from_json(data["origin"]) if data.get("origin") else None,
         placement=serial.placement_from_json(data["placement"]) if data.get("placement") else None,
         localizers={role: tuple(names) for role, names in data.get("localizers", {}).items()},
+        policy=config.parse(data["policy"], PolicySource, f"{where}: policy") if data.get("policy") else None,
     )
 
 

@@ -36,7 +36,9 @@ class PackageFiles:
 
 def is_package(path: Path) -> bool:
     """Whether a path looks like a package, good or bad: a folder with a manifest, or a zip."""
-    return (path.is_dir() and (path / MANIFEST_FILE).exists()) or (path.suffix == ".zip" and path.is_file())
+    if path.is_file():
+        return path.suffix == ".zip" or zipfile.is_zipfile(path)
+    return path.is_dir() and (path / MANIFEST_FILE).exists()
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -48,6 +50,12 @@ def read_manifest(path: Path) -> Manifest:
     """
     with _open(path) as container:
         return _manifest(path, container)
+
+
+def read_manifest_bytes(path: Path) -> bytes:
+    """The manifest as it stands in a package, which has the hashes of all other files. Raises ``PackageError``."""
+    with _open(path) as container:
+        return container.read(MANIFEST_FILE, MAX_MANIFEST_BYTES)
 
 
 def read_package(path: Path) -> PackageFiles:
