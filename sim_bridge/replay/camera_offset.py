@@ -56,7 +56,7 @@ class Estimate:
 class CameraOffset:
     """The true camera seen from the logged one; None where the images do not tell.
 
-    A referee that is off by the same amount in every image shows here, too: in ``pan_deg``, ``forward_mm``, ``left_mm``.
+    A referee that is off by the same amount in every image shows here, too: in pan, forward and left.
 
     Attributes:
         tilt_deg: up positive. pan_deg: left positive. roll_deg: to the right positive.

@@ -1,8 +1,8 @@
 """Where a log's camera was, step by step: the referee's pose, the recorded angles of the head, the camera's mount.
 
-A header keeps of the mount only where the camera is at rest. How it moves when the head turns stands in the mount's file,
-which the robot's configuration names; without that file the camera is taken to turn about its own optical centre, as
-the simulator's does, and a note says so.
+A header keeps of the mount only where the camera is at rest. How it moves when the head turns stands in the mount's
+file, which the robot's configuration names; without that file the camera is taken to turn about its own optical
+centre, as the simulator's does, and a note says so.
 """
 
 from __future__ import annotations

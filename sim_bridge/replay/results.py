@@ -19,6 +19,8 @@ from robot_runtime.geometry import SE2
 from robot_runtime.policy_diff import LogReplay
 from robot_runtime.recording import serial
 from robot_runtime.records import EndReason, Outcome
+from sim_bridge.replay.camera_offset import CameraOffset
+from sim_bridge.replay.frame_error import ColorError, DepthError
 
 SCHEMA = 1
 
@@ -46,35 +48,31 @@ class Note:
 
 @dataclass(frozen=True)
 class FrameDifference:
-    """One recorded frame beside the twin's view from the same pose. Differences are recorded minus twin.
+    """One recorded frame beside the twin's view from the same pose.
 
     Attributes:
-        stamp_ns: of the exposure. compared: share of the pixels that both measure.
-        depth_*_mm: over those; None if there are none. bias is the mean, p95 of the absolute difference.
-        invalid_recorded, invalid_twin: shares of the pixels without depth.
-        rgb_mae: mean absolute difference of the colours, 0 .. 255. rgb_psnr_db: None if they are the same.
-        rgb_ssim: structural similarity of the grey images.
+        index: of the step. stamp_ns: of the exposure.
     """
 
     index: int
     stamp_ns: int
-    compared: float
-    depth_mae_mm: float | None
-    depth_median_mm: float | None
-    depth_p95_mm: float | None
-    depth_bias_mm: float | None
-    invalid_recorded: float
-    invalid_twin: float
-    rgb_mae: float
-    rgb_psnr_db: float | None
-    rgb_ssim: float
+    depth: DepthError
+    color: ColorError
 
 
 @dataclass(frozen=True)
 class PoseReplay:
-    """Sensor against sensor at the recorded poses."""
+    """Sensor against sensor at the recorded poses.
+
+    Attributes:
+        frames: those that the log has images and a pose of.
+        depth_range_m: what the log's depth camera can measure; the twin sees nothing outside of it, either.
+        offset: of the camera from where the log has it; None where too little was seen to tell.
+    """
 
     frames: tuple[FrameDifference, ...]
+    depth_range_m: tuple[float, float]
+    offset: CameraOffset | None
 
 
 # --- action replay --------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from robot_runtime.errors import RuntimeFault
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.lens import Lens
+from robot_runtime.objects import ObjectPose
 from robot_runtime.records import EpisodeHeader, Outcome
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3
@@ -102,6 +103,12 @@ class Twin(ABC):
         Raises:
             TwinUnable: the simulator cannot see through such a lens, or from there.
         """
+
+    def put_objects(self, poses: Mapping[str, ObjectPose], held: Collection[str]) -> None:
+        """Objects that move stand where a step of the log has them, for :meth:`view`; those ``held`` are nowhere."""
+        raise TwinUnable(
+            f"{self.name}: the log's objects move, which this twin cannot show", "replay its poses into sim"
+        )
 
     @abstractmethod
     def close(self) -> None:

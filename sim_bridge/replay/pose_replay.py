@@ -1,0 +1,129 @@
+"""Pose replay: what the camera saw, beside what the twin shows from the same poses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.errors import RecordingError
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scoring.referee import MAP_FRAME
+from sim_bridge.camera import CameraOptions, as_measured
+from sim_bridge.model import NEAR_M, SKY_M
+from sim_bridge.replay.camera_offset import Surfaces, camera_offset, surfaces
+from sim_bridge.replay.camera_pose import camera_options, logged_camera
+from sim_bridge.replay.frame_error import color_error, depth_error
+from sim_bridge.replay.results import FrameDifference, Note, PoseReplay
+from sim_bridge.replay.twin import Twin
+
+MOST_FOR_OFFSET = 40
+"""Frames, evenly over the episode: more make the camera's offset no better known."""
+
+
+@dataclass(frozen=True, eq=False)
+class FramePair:
+    """A recorded frame and its twin: rgb uint8 (H, W, 3), depth float32 (H, W) in metres, 0 where nothing is seen.
+
+    Both depths lie on the log's lattice and within its depth camera's range.
+    """
+
+    index: int
+    recorded_rgb: NDArray[np.uint8]
+    recorded_depth_m: NDArray[np.float32]
+    twin_rgb: NDArray[np.uint8]
+    twin_depth_m: NDArray[np.float32]
+
+
+Watch = Callable[[FramePair], None]
+"""Shown every pair as it is made, because nobody keeps the images of an episode."""
+
+
+def pose_replay(
+    log: LogReader, records: Iterable[StepRecord], twin: Twin, watch: Watch | None = None
+) -> tuple[PoseReplay | None, tuple[Note, ...]]:
+    """Render the poses of a log in its twin, and compare.
+
+    Args:
+        records: of the log, read without images.
+
+    Returns:
+        None if there is no step to compare; and what a reader must know.
+
+    Raises:
+        TwinUnable: the twin cannot show what the log saw.
+    """
+    header, records = log.header, list(records)
+    camera, measured = logged_camera(header), measured_by(header)
+    lens = Lens.of(header.intrinsics)
+    stride = math.ceil(len(records) / MOST_FOR_OFFSET)
+    frames: list[FrameDifference] = []
+    seen: list[Surfaces] = []
+    left_out: dict[str, list[int]] = {}
+    for record in records:
+        reason = _placeless(record)
+        try:
+            recorded = log.frame(record) if not reason else None
+        except RecordingError as error:
+            reason = _reason(error, log, record)
+        if recorded is None or reason:
+            left_out.setdefault(reason, []).append(record.index)
+            continue
+        if record.objects or record.held:
+            twin.put_objects(record.objects, record.held)
+        rgb, depth_m = twin.view(lens, camera.map_from_camera(record))
+        pair = FramePair(record.index, recorded.rgb, recorded.depth_m, rgb, as_measured(depth_m, measured))
+        depth, color = depth_error(pair.recorded_depth_m, pair.twin_depth_m), color_error(pair.recorded_rgb, rgb)
+        frames.append(FrameDifference(record.index, recorded.stamp_ns, depth, color))
+        if record.index % stride == 0:
+            angles = record.head.pan_rad, record.head.tilt_rad
+            seen.append(surfaces(pair.recorded_depth_m, pair.twin_depth_m, header.intrinsics, *angles))
+        if watch is not None:
+            watch(pair)
+    notes = [Note("pose", camera.note)] if camera.note else []
+    notes += [Note("pose", f"{_steps(indices)} not compared: {why}") for why, indices in left_out.items()]
+    if not frames:
+        return None, tuple(notes)
+    found = PoseReplay(tuple(frames), (measured.depth_min_m, measured.depth_max_m), camera_offset(seen))
+    return found, tuple(notes)
+
+
+def measured_by(header: EpisodeHeader) -> CameraOptions:
+    """Lattice and range of the depth that a log holds; where it names no range, one that nothing lies outside of."""
+    said = camera_options(header.robot_config)
+    known = CameraOptions()
+    near_m, far_m = (
+        float(value) if isinstance(value := said.get(name), (int, float)) else otherwise
+        for name, otherwise in (("depth_min_m", known.depth_min_m), ("depth_max_m", known.depth_max_m))
+    )
+    return CameraOptions(
+        depth_min_m=max(near_m, NEAR_M), depth_max_m=min(far_m, SKY_M), depth_unit_m=header.depth_unit_m
+    )
+
+
+def _placeless(record: StepRecord) -> str:
+    """Why nobody knows where the camera was; empty if somebody does."""
+    estimate = record.referee
+    pose = estimate.pose
+    if not all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad))):
+        return "the referee has no pose there"
+    if estimate.frame != MAP_FRAME:
+        return f"the referee's poses are in {estimate.frame!r}, not in {MAP_FRAME!r}"
+    return ""
+
+
+def _reason(error: RecordingError, log: LogReader, record: StepRecord) -> str:
+    """The error without the place, so that steps that have the same can be told together."""
+    said = error.message.removeprefix(f"{log.path}: step {record.index}")
+    return "the log has no images" if said.endswith("has no images") else said.removeprefix(": ")
+
+
+def _steps(indices: Sequence[int]) -> str:
+    if len(indices) == 1:
+        return f"step {indices[0]}"
+    return f"{len(indices)} steps, {indices[0]} to {indices[-1]},"
