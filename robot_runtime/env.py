@@ -301,19 +301,16 @@ class Env:
     def _end_if_over(self, chosen: Action, result: ActionResult, index: int, end_ns: int) -> None:
         begins, limit_s = index == self._phase_began, self.task.max_seconds
         waited_ns = end_ns - self._phase_began_ns - self._watch.paused_ns
+        counts = self._judged and self._phase != WALKTHROUGH
         if chosen is Action.STOP and not begins:
             self._end(EndReason.STOP, "")
-        elif result.outcome is Outcome.STOPPED and not self._judged:
-            self._end(EndReason.INTERRUPTED, result.detail)
-        elif not self._judged:
-            return
-        elif self.task.success.when == "reached" and self._phase != WALKTHROUGH and self.get_metrics()["success"]:
+        elif counts and self.task.success.when == "reached" and self.get_metrics()["success"]:
             self._end(EndReason.REACHED, "")
         elif result.outcome is Outcome.STOPPED:
             self._end(EndReason.INTERRUPTED, result.detail)
-        elif self._phase != WALKTHROUGH and index - self._phase_began >= self.task.max_steps:
+        elif counts and index - self._phase_began >= self.task.max_steps:
             self._end(EndReason.MAX_STEPS, "")
-        elif self._phase != WALKTHROUGH and limit_s is not None and waited_ns >= limit_s * NS_PER_S:
+        elif counts and limit_s is not None and waited_ns >= limit_s * NS_PER_S:
             self._end(EndReason.MAX_SECONDS, "")
 
     def _goal_view(self, episode: Episode) -> RgbdFrame | None:

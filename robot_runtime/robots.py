@@ -50,6 +50,7 @@ class RobotContext:
         real_time: whether simulated time must keep pace with the wall clock.
         objects_move: whether the task moves objects, so that a simulator must let them be moved.
         brought: objects that episodes bring along and the scene does not have.
+        images: whether anybody looks at them. Without, a simulator may deliver frames of no pixels, which cost nothing.
     """
 
     scene: Scene | None
@@ -58,6 +59,7 @@ class RobotContext:
     real_time: bool = False
     objects_move: bool = False
     brought: tuple[SceneObject, ...] = ()
+    images: bool = True
 
     @classmethod
     def of(
@@ -203,6 +205,15 @@ def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | N
         DriverMissing: naming the file, the driver and what to install.
     """
     path, file = read_robot_file(name_or_path, chosen)
+    return build_robot(file, str(path), context, chosen)
+
+
+def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: ChosenParts | None = None) -> Robot:
+    """As :func:`load_robot`, of a file's content with the chosen parts in it.
+
+    Args:
+        path: that the content comes from, to begin error messages with.
+    """
     where = f"{path}: field 'driver'"
     factory: RobotFactory = config.resolve(file.driver, where)
     if not callable(factory) or inspect.isclass(factory):

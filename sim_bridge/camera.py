@@ -80,6 +80,7 @@ class SimCamera(SimDevice, Camera):
 
     Args:
         height_m: of the optical centre.
+        images: whether anybody looks at them; without, frames have no pixels, and no OpenGL context is needed.
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class SimCamera(SimDevice, Camera):
         intrinsics: Intrinsics,
         height_m: float,
         options: CameraOptions,
+        images: bool = True,
     ) -> None:
         super().__init__("camera")
+        self._images = images
         self._clock = clock
         self._world = world
         self._head = head
@@ -125,7 +128,7 @@ class SimCamera(SimDevice, Camera):
         return self._render_s + (self._renderer.render_s if self._renderer is not None else 0.0)
 
     def connect(self) -> None:
-        if self._renderer is None:
+        if self._renderer is None and self._images:
             self._renderer = SceneRenderer(self._world.scene_model, self._info.intrinsics)
             self._thread = threading.get_ident()
         super().connect()
@@ -140,9 +143,7 @@ class SimCamera(SimDevice, Camera):
     def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
         """The next pair exposed at or after both ``exposed_after_ns`` and now: nothing is drawn in advance."""
         self._require_connected()
-        renderer = self._renderer
-        assert renderer is not None
-        if threading.get_ident() != self._thread:
+        if self._renderer is not None and threading.get_ident() != self._thread:
             raise DeviceFault(
                 "simulated camera: used outside the thread that connected it, where its OpenGL context lives",
                 "connect and capture in one thread",
@@ -159,7 +160,7 @@ class SimCamera(SimDevice, Camera):
                 "wait longer, or raise the camera's rate_hz",
             )
         self._clock.sleep_until(exposure_ns)
-        frame = self._expose(renderer, semantic)
+        frame = self._expose(semantic)
         self._clock.sleep_until(frame.stamp_ns + latency_ns)
         return frame
 
@@ -190,8 +191,10 @@ class SimCamera(SimDevice, Camera):
         """The robot was placed: draw errors from ``random``."""
         self._noise.restart(random)
 
-    def _expose(self, renderer: SceneRenderer, semantic: bool) -> RgbdFrame:
-        stamp_ns = self._clock.now_ns()
+    def _expose(self, semantic: bool) -> RgbdFrame:
+        stamp_ns, renderer = self._clock.now_ns(), self._renderer
+        if renderer is None:
+            return RgbdFrame(stamp_ns, np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32))
         position, rotation = self.viewpoint()
         renderer.look_at(self._world.data)
         rgb, depth = renderer.render(position, rotation)

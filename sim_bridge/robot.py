@@ -105,6 +105,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         camera.intrinsics if camera else DEFAULT_INTRINSICS,
         camera.height_m if camera else CAMERA_HEIGHT_M,
         parsed.camera,
+        context.images,
     )
     referee = SimLocalizer("ground truth", "map", clock, lambda: world.pose, LocalizerOptions())
     if parsed.localizer == LocalizerOptions():

@@ -151,6 +151,7 @@ class World:
         self._position[:] = position
         self._velocity[:] = 0
         self._control[:] = 0
+        self._data.qacc_warmstart[:] = 0  # where the solver begins: at nothing that happened before
         mujoco.mj_step1(self._model, self._data)
         owners, robot = self.scene_model.geom_owner, self.scene_model.robot_geom
         touched = {owners[geom] for pair in self._data.contact.geom.tolist() if robot in pair for geom in pair}
