@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from robot_runtime.cli import options
 from robot_runtime.cli.score import ClusterBy
 
 
@@ -22,7 +23,8 @@ def compare(
     cluster: Annotated[
         ClusterBy, typer.Option(help="What interval and test take as independent: episodes, scenes or trajectories.")
     ] = ClusterBy.NONE,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
 ) -> None:
     """Say whether two policies differ on the episodes that both have run, and how many more would tell.
 
@@ -37,8 +39,8 @@ def compare(
     from robot_runtime.scoring import compare as comparing
     from robot_runtime.scoring.compare_table import table
 
-    sides = score_with_progress([a], workers), score_with_progress([b], workers)
-    comparison = comparing.compare(*sides, cluster.value)
+    scores_a, scores_b = score_with_progress([[a], [b]], options.workers_from(workers, ray, None))
+    comparison = comparing.compare(scores_a, scores_b, cluster.value)
     console.print(table(comparison))
     if json is not None:
         comparing.write_comparison(json, comparison)

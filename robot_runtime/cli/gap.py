@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from robot_runtime.cli import options
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
@@ -17,7 +19,8 @@ def gap(
     simulated: Annotated[Path, typer.Argument(help="Logs of simulated episodes, of any number of policies.")],
     real: Annotated[Path, typer.Argument(help="Logs of the same policies and episodes on the robot.")],
     json: Annotated[Path | None, typer.Option(help="Write everything to this file.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
 ) -> None:
     """Compare simulated with real episodes: differences, the correlation over policies (SRCC), why episodes failed.
 
@@ -32,7 +35,7 @@ def gap(
     from robot_runtime.scoring.gap import find_gap, write_gap
     from robot_runtime.scoring.gap_table import table
 
-    found = find_gap(score_with_progress([simulated], workers), score_with_progress([real], workers))
+    found = find_gap(*score_with_progress([[simulated], [real]], options.workers_from(workers, ray, None)))
     console.print(table(found))
     if json is not None:
         write_gap(json, found)

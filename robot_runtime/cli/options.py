@@ -8,11 +8,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.cli import completion
+
+if TYPE_CHECKING:
+    from robot_runtime.workers import mapping
 
 Robot = Annotated[
     str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
@@ -82,3 +85,27 @@ AgentTimeout = Annotated[
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")]
+
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes. Default: one; to score and draw, one per core; with --ray, one per CPU."),
+]
+
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on this Ray cluster: HOST:PORT, ray://HOST:PORT, auto; or local. Needs [cluster].",
+    ),
+]
+
+
+def workers_from(count: int | None, ray: str | None, default: int | None = 1) -> mapping.Workers:
+    """Who does the work, by the options of that name.
+
+    Args:
+        default: where neither is given; None for one per core.
+    """
+    from robot_runtime.workers.mapping import Workers
+
+    return Workers(default if count is None and ray is None else count, ray)

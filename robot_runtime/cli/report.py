@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from robot_runtime.cli import options
 from robot_runtime.cli.score import ClusterBy, Referee
 
 
@@ -24,7 +25,8 @@ def report(
     picture: Annotated[Path | None, typer.Option(help="Also write the first episode as one PNG.")] = None,
     cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = ClusterBy.NONE,
     referee: Annotated[Referee, typer.Option(help="As for score: by whose poses.")] = Referee.LOGGED,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
 ) -> None:
     """Write self-contained HTML: scores with plots, and every episode with map, images and what its task is about.
 
@@ -38,7 +40,6 @@ def report(
     """
     from robot_runtime.cli.console import console, progress_bar
     from robot_runtime.scoring.picture import write_picture
-    from robot_runtime.scoring.pool import cores
     from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
     from robot_runtime.scoring.rules import Rules
     from robot_runtime.scoring.summary import find_logs
@@ -54,7 +55,7 @@ def report(
             lambda _: progress.advance(bar),
             rules=Rules(referee=referee.value),
             cluster=cluster.value,
-            workers=workers or cores(),
+            workers=options.workers_from(workers, ray, None),
         )
     for line in not_scored(scores):
         console.print(line)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from robot_runtime.cli import options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
     from robot_runtime.scoring.rules import Rules
     from robot_runtime.scoring.summary import EpisodeScore
+    from robot_runtime.workers.mapping import Workers
 
 
 class ClusterBy(str, Enum):
@@ -48,7 +50,8 @@ def score(
     logs: Annotated[list[Path] | None, typer.Argument(help="Log files, or folders of them.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write scores, choices and versions to this file.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="Write a row per log to this file; needs [parquet].")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: one per core.")] = None,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
     submission: Annotated[
         Challenge | None, typer.Option(help="Write what this challenge takes to --out: metrics.json.gz, or means.")
     ] = None,
@@ -100,7 +103,7 @@ def score(
     from robot_runtime.scoring.table import table
 
     rules = Rules(referee=referee.value, evidence="ignore" if ignore_evidence else "use")
-    scores = score_with_progress(logs or [], workers, rules, limit_s)
+    (scores,) = score_with_progress([logs or []], options.workers_from(workers, ray, None), rules, limit_s)
     console.print(table(scores, cluster.value))
     if json is not None:
         write_json(json, scores, cluster.value)
@@ -128,27 +131,29 @@ def _submit(challenge: Challenge, out: Path, scores: Sequence[EpisodeScore], spl
     console.print(f"{challenge.value} submission of {scored} episodes: {out}{left_out}", soft_wrap=True, markup=False)
 
 
-def print_scores(logs: Sequence[Path], console: Console, workers: int | None = None) -> list[EpisodeScore]:
+def print_scores(logs: Sequence[Path], console: Console) -> list[EpisodeScore]:
     """Score, print the table, and return the scores."""
     from robot_runtime.scoring.table import table
 
-    scores = score_with_progress(logs, workers)
+    (scores,) = score_with_progress([logs], options.workers_from(None, None, None))
     console.print(table(scores))
     return scores
 
 
 def score_with_progress(
-    logs: Sequence[Path], workers: int | None = None, rules: Rules | None = None, limit_s: float | None = None
-) -> list[EpisodeScore]:
-    """The scores of logs, under a progress bar; with a process per core unless ``workers`` says how many."""
+    groups: Sequence[Sequence[Path]], workers: Workers, rules: Rules | None = None, limit_s: float | None = None
+) -> list[list[EpisodeScore]]:
+    """The scores of several groups of logs, under one progress bar."""
     from robot_runtime.cli.console import progress_bar
-    from robot_runtime.scoring.pool import LIMIT_S, cores
     from robot_runtime.scoring.summary import find_logs, score_logs
+    from robot_runtime.workers.mapping import LIMIT_S
 
-    paths = find_logs(logs)
+    paths = [find_logs(logs) for logs in groups]
     with progress_bar() as progress:
-        bar = progress.add_task("scoring", total=len(paths), note="")
-        return score_logs(paths, rules, lambda _: progress.advance(bar), workers or cores(), limit_s or LIMIT_S)
+        bar = progress.add_task("scoring", total=sum(map(len, paths)), note="")
+        everything = [path for group in paths for path in group]
+        scores = iter(score_logs(everything, rules, lambda _: progress.advance(bar), workers, limit_s or LIMIT_S))
+    return [[next(scores) for _ in group] for group in paths]
 
 
 def _check_cases(path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -29,13 +29,14 @@ from robot_runtime.scene import Scene
 from robot_runtime.scoring import drawing, panels, plots
 from robot_runtime.scoring.index import index_context
 from robot_runtime.scoring.objects_view import object_changes, objects_overlay
-from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.pose_plot import pose_plot
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.scorer import SCORER_VERSION
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, Maps, lost_score
 from robot_runtime.scoring.table import COLUMNS, episode_cell
 from robot_runtime.scoring.view import EpisodeView, load_view
+from robot_runtime.workers.mapping import LIMIT_S, ONE, Workers, map_in_order
+from robot_runtime.workers.worker import Lost
 
 MOST_ON_ONE_PAGE = 100
 THUMBNAIL_WIDTH = 320
@@ -80,7 +81,7 @@ def write_report(
     on_drawn: Callable[[Path], None] | None = None,
     rules: Rules | None = None,
     cluster: Cluster = "none",
-    workers: int = 1,
+    workers: Workers = ONE,
     limit_s: float = LIMIT_S,
 ) -> list[EpisodeScore]:
     """Write the page ``out``, or, if its name does not end in ``.html``, a folder with ``index.html``.
@@ -88,7 +89,7 @@ def write_report(
     Args:
         paths: logs, whole or torn; what cannot be scored is shown as far as it goes, with the reason.
         on_drawn: called after each log, for progress.
-        workers, limit_s: see :func:`robot_runtime.scoring.pool.map_in_order`.
+        workers, limit_s: see :func:`robot_runtime.workers.mapping.map_in_order`.
 
     Returns:
         The scores, a log each.
@@ -105,7 +106,7 @@ def write_report(
         )
     page = out if single else out / "index.html"
     jobs = [_Job(index, path, len(paths)) for index, path in enumerate(paths)]
-    draw = partial(_draw_chunk, folder=None if single else out / PAGES, rules=rules)
+    draw = partial(_draw, folder=None if single else out / PAGES, rules=rules)
     try:
         if not single:
             (out / PAGES).mkdir(parents=True, exist_ok=True)
@@ -141,7 +142,7 @@ def _lost(job: _Job, how: Lost) -> _Drawn:
     return _Drawn(lost_score(job.path, how))
 
 
-def _draw_chunk(jobs: Sequence[_Job], folder: Path | None, rules: Rules | None) -> Iterator[_Drawn]:
+def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Iterator[_Drawn]:
     """Draw logs: into their own pages, or, without a folder, as parts of one."""
     maps = Maps()
     drawings: dict[str, _Map] = {}

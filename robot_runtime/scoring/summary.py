@@ -19,10 +19,11 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader, Placement
 from robot_runtime.scoring.latency import Latency
-from robot_runtime.scoring.pool import LIMIT_S, Lost, map_in_order
 from robot_runtime.scoring.referee import scored_steps
 from robot_runtime.scoring.rules import Metrics, Rules
 from robot_runtime.scoring.scorer import EpisodeScorer
+from robot_runtime.workers.mapping import LIMIT_S, ONE, Workers, map_in_order
+from robot_runtime.workers.worker import Lost
 
 Cluster = Literal["none", "scene", "trajectory"]
 """What is drawn anew for an interval: episodes; or whole scenes, or all episodes of one start and one route or goal.
@@ -107,15 +108,15 @@ def score_logs(
     paths: Sequence[Path],
     rules: Rules | None = None,
     on_scored: Callable[[EpisodeScore], None] | None = None,
-    workers: int = 1,
+    workers: Workers = ONE,
     limit_s: float = LIMIT_S,
 ) -> list[EpisodeScore]:
     """Score each log; one that cannot be scored says why and does not stop the others.
 
     Args:
         on_scored: called after each, in order, for progress.
-        workers: processes; the scores do not depend on it. See :func:`robot_runtime.scoring.pool.map_in_order`.
-        limit_s: for one log, where there are several processes.
+        workers: the scores do not depend on them. See :func:`robot_runtime.workers.mapping.map_in_order`.
+        limit_s: for one log, where others than this process work.
     """
     scores = []
     for score in iter_scores(paths, rules, workers, limit_s):
@@ -126,7 +127,7 @@ def score_logs(
 
 
 def iter_scores(
-    paths: Sequence[Path], rules: Rules | None = None, workers: int = 1, limit_s: float = LIMIT_S
+    paths: Sequence[Path], rules: Rules | None = None, workers: Workers = ONE, limit_s: float = LIMIT_S
 ) -> Iterator[EpisodeScore]:
     """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
     shared: dict[str, dict[str, Any]] = {}
@@ -134,7 +135,7 @@ def iter_scores(
     def share(facts: dict[str, Any]) -> dict[str, Any]:
         return shared.setdefault(json.dumps(plain(facts), sort_keys=True), facts)
 
-    for score in map_in_order(partial(_score_chunk, rules=rules), paths, workers, lost_score, limit_s=limit_s):
+    for score in map_in_order(partial(_score_each, rules=rules), paths, workers, lost_score, limit_s=limit_s):
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))
 
 
@@ -178,7 +179,7 @@ class Maps:
         return self._maps[key]
 
 
-def _score_chunk(paths: Sequence[Path], rules: Rules | None) -> Iterator[EpisodeScore]:
+def _score_each(paths: Iterable[Path], rules: Rules | None) -> Iterator[EpisodeScore]:
     maps = Maps()
     for path in paths:
         yield _score_log(path, rules, maps)

@@ -26,6 +26,7 @@ from robot_runtime.scoring.drawing import furniture, rectangles
 from robot_runtime.scoring.picture import write_picture
 from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
 from robot_runtime.scoring.view import keyframe_indices, load_view
+from robot_runtime.workers.mapping import Workers
 
 VOID = {"meta", "img", "br"}
 BUMP = [LEFT] * 3 + [FORWARD] * 4
@@ -222,7 +223,7 @@ class TestFolder:
         paths = [first.with_name(f"{number:02d}.mcap") for number in range(20)]
         for path in paths:
             path.write_bytes(first.read_bytes())
-        assert write_report(paths, tmp_path / "a", workers=2) == write_report(paths, tmp_path / "b")
+        assert write_report(paths, tmp_path / "a", workers=Workers(2)) == write_report(paths, tmp_path / "b")
         for path in (tmp_path / "a").rglob("*.html"):
             written, again = (root / path.relative_to(tmp_path / "a") for root in (tmp_path / "a", tmp_path / "b"))
             strip = re.compile(r"Written \S+ by")

@@ -19,6 +19,7 @@ from robot_runtime.scoring.groups import summarise
 from robot_runtime.scoring.intervals import wilson
 from robot_runtime.scoring.scorer import METRICS
 from robot_runtime.scoring.summary import EpisodeScore, find_logs, score_log, score_logs
+from robot_runtime.workers.mapping import Workers
 
 GOOD = [FORWARD] * 12 + [STOP]
 
@@ -79,7 +80,7 @@ class TestScoreLogs:
         for i, path in enumerate(paths):
             path.write_bytes(recorded[i % 3].read_bytes() if i % 50 != 7 else b"no log")
         seen: list[EpisodeScore] = []
-        scores = score_logs(paths, on_scored=seen.append, workers=2)
+        scores = score_logs(paths, on_scored=seen.append, workers=Workers(2))
         assert scores == seen == score_logs(paths)
         assert [score.path for score in scores] == paths
         assert [score.path for score in scores if not score.scorable] == paths[7::50]

@@ -5,31 +5,32 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from robot_runtime.scoring.pool import Lost, cores, map_in_order
 from robot_runtime.scoring.summary import lost_score, score_log
+from robot_runtime.workers.mapping import Workers, map_in_order
+from robot_runtime.workers.worker import Lost, cores
 
 DEADLY = (5, 21)
 ENDLESS = (6, 23)
 
 
-def square(numbers: Sequence[int]) -> Iterator[int]:
+def square(numbers: Iterable[int]) -> Iterator[int]:
     for number in numbers:
         yield number * number
 
 
-def square_or_die(numbers: Sequence[int]) -> Iterator[int]:
+def square_or_die(numbers: Iterable[int]) -> Iterator[int]:
     for number in numbers:
         if number in DEADLY:
             os.kill(os.getpid(), signal.SIGKILL)
         yield number * number
 
 
-def square_or_hang(numbers: Sequence[int]) -> Iterator[int]:
+def square_or_hang(numbers: Iterable[int]) -> Iterator[int]:
     for number in numbers:
         if number in ENDLESS:
             while True:
@@ -37,9 +38,10 @@ def square_or_hang(numbers: Sequence[int]) -> Iterator[int]:
         yield number * number
 
 
-def refuse(numbers: Sequence[int]) -> Iterator[int]:
-    raise ValueError(f"not these: {list(numbers)}")
-    yield 0
+def refuse(numbers: Iterable[int]) -> Iterator[int]:
+    for number in numbers:
+        raise ValueError(f"not this: {number}")
+        yield 0
 
 
 def minus(number: int, how: Lost) -> int:
@@ -48,32 +50,32 @@ def minus(number: int, how: Lost) -> int:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_are_in_order(workers: int) -> None:
-    assert list(map_in_order(square, range(25), workers, minus, chunk=4)) == [n * n for n in range(25)]
+    assert list(map_in_order(square, range(25), Workers(workers), minus, chunk=4)) == [n * n for n in range(25)]
 
 
 def test_an_item_that_kills_its_process_is_told_and_the_others_are_done() -> None:
-    results = list(map_in_order(square_or_die, range(25), 2, minus, chunk=4))
+    results = list(map_in_order(square_or_die, range(25), Workers(2), minus, chunk=4))
     assert results == [-n if n in DEADLY else n * n for n in range(25)]
 
 
 def test_an_item_that_never_ends_is_told_and_the_others_are_done() -> None:
-    results = list(map_in_order(square_or_hang, range(25), 2, minus, chunk=4, limit_s=0.5))
+    results = list(map_in_order(square_or_hang, range(25), Workers(2), minus, chunk=4, limit_s=0.5))
     assert results == [-1000 - n if n in ENDLESS else n * n for n in range(25)]
 
 
 def test_an_error_of_the_function_is_not_swallowed() -> None:
-    with pytest.raises(ValueError, match="not these"):
-        list(map_in_order(refuse, range(25), 2, minus, chunk=4))
+    with pytest.raises(ValueError, match="not this"):
+        list(map_in_order(refuse, range(25), Workers(2), minus, chunk=4))
 
 
 def test_one_may_stop_asking() -> None:
-    results = map_in_order(square, range(100), 2, minus, chunk=4)
+    results = map_in_order(square, range(100), Workers(2), minus, chunk=4)
     assert next(results) == 0
     results.close()
 
 
 def test_nothing_to_do() -> None:
-    assert list(map_in_order(square, [], 4, minus)) == []
+    assert list(map_in_order(square, [], Workers(4), minus)) == []
     assert cores() >= 1
 
 

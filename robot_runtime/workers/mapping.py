@@ -1,0 +1,87 @@
+"""A function over many items, on any number of workers: results in order, whatever happens to a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from robot_runtime.errors import ConfigError
+from robot_runtime.workers.processes import Processes
+from robot_runtime.workers.shift import Shift
+from robot_runtime.workers.worker import Function, Lost, R, T, cores
+
+CHUNK = 16
+"""Items that a worker gets at once: neighbours, which share what is costly to make; few enough to keep all busy."""
+
+LIMIT_S = 300.0
+"""Seconds that an item may take, by default; a long log on a slow disk takes some."""
+
+RETRIES = 1
+"""How often an item that cost its worker is done again: once tells bad luck from a bad item."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the work.
+
+    Attributes:
+        count: how many at once; None for one per core of this machine, or of the cluster. One without Ray is this very
+            process.
+        ray: a cluster's address (``HOST:PORT``, ``ray://HOST:PORT``, ``auto``), or ``local`` for a Ray of our own on
+            this machine; None for processes of our own.
+
+    Raises:
+        ConfigError: count is not positive.
+    """
+
+    count: int | None = 1
+    ray: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.count < 1:
+            raise ConfigError(f"--workers {self.count}: work needs somebody to do it", "give 1 or more")
+
+
+ONE = Workers()
+"""This very process."""
+
+
+def map_in_order(
+    function: Function[T, R],
+    items: Sequence[T],
+    workers: Workers,
+    lost: Callable[[T, Lost], R],
+    chunk: int = CHUNK,
+    limit_s: float = LIMIT_S,
+    retries: int = RETRIES,
+    on_retry: Callable[[T, Lost], None] | None = None,
+) -> Iterator[R]:
+    """One result per item, in the order of the items; the same for any workers.
+
+    Function, items and results are pickled on their way to and from workers, and a script that calls this needs
+    ``if __name__ == "__main__"``.
+
+    Args:
+        function: takes items and yields the result of each before it asks for the next. It is called once per worker,
+            so what is costly to make is kept in its local variables; results may not depend on what came before. What
+            it raises ends the work, in the same way anywhere.
+        lost: the result of an item whose worker died, or took more than ``limit_s`` seconds for it, each time.
+        chunk: items that a worker gets at once. One chunk alone is done in this process, unless Ray is asked for.
+        limit_s: without effect in this process, which nobody ends.
+        retries: how often an item that cost its worker is given to another.
+        on_retry: told of each time.
+
+    Raises:
+        RuntimeFault: workers cannot be started.
+    """
+    if not items:
+        return
+    count = workers.count or cores()
+    if count == 1 or len(items) <= chunk:
+        yield from function(iter(items))
+        return
+    engine: Processes[T, R] = Processes(function, count)
+    try:
+        yield from Shift(engine, items, lost, chunk, limit_s, retries, on_retry).results()
+    finally:
+        engine.close()

@@ -1,0 +1,77 @@
+"""Workers that are processes of our own on this machine.
+
+``concurrent.futures`` could be no such engine: it does not know which item a process was at, and never ends one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+
+from robot_runtime.workers.worker import Done, Engine, Failed, Function, R, Ready, T, Worker, WorkerDied, answers
+
+
+class Processes(Engine[T, R]):
+    """Spawned processes, not forked, so that no thread's lock is inherited; what they do and say is pickled."""
+
+    def __init__(self, function: Function[T, R], size: int) -> None:
+        self.size = size
+        self._function = function
+
+    def hire(self) -> Worker[T, R]:
+        return _Process(self._function)
+
+    def wait(self, workers: Sequence[Worker[T, R]], timeout_s: float) -> Sequence[Worker[T, R]]:
+        pipes = {worker.pipe: worker for worker in workers if isinstance(worker, _Process)}
+        return [pipes[pipe] for pipe in wait(list(pipes), timeout_s)]  # type: ignore[index]
+
+    def close(self) -> None:
+        pass  # a process of its own is all that a worker holds
+
+
+class _Process(Worker[T, R]):
+    def __init__(self, function: Function[T, R]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(function, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def give(self, items: Sequence[T]) -> None:
+        try:
+            self.pipe.send(list(items))
+        except OSError:  # it died between two shares: the pipe's end says so to whoever reads
+            return
+
+    def take(self) -> Ready | Done[R] | Failed:
+        try:
+            said: Ready | Done[R] | Failed = self.pipe.recv()
+        except (EOFError, OSError) as error:
+            raise WorkerDied from error
+        return said
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.pipe.close()
+
+
+def _work(function: Function[T, R], pipe: Connection) -> None:
+    """A process's life."""
+    # Ctrl-C reaches every process of the terminal; the parent alone ends the work, with one message.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe.send(Ready())
+    for answer in answers(function, _given(pipe)):
+        pipe.send(answer)
+
+
+def _given(pipe: Connection) -> Iterator[T]:
+    """The items as they come; none once the parent is gone."""
+    while True:
+        try:
+            items = pipe.recv()
+        except EOFError:
+            return
+        yield from items

@@ -1,0 +1,156 @@
+"""Who does what: shares of items for workers, results in order, and what becomes of items whose worker is lost."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic
+
+from robot_runtime.clock import Stopwatch
+from robot_runtime.errors import RuntimeFault
+from robot_runtime.workers.worker import Engine, Failed, Lost, R, Ready, T, Worker, WorkerDied, WorkerTraceback
+
+START_LIMIT_S = 120.0
+"""Seconds that may pass while nobody works because all are starting: importing the program on a busy machine."""
+
+_FALSE_STARTS = 3  # in a row; one may be bad luck, as on a cluster's node that goes down
+_AHEAD = 4  # shares per worker whose results may wait for an earlier one, which bounds what is held
+
+
+class Shift(Generic[T, R]):
+    """All items, done once by the workers of an engine.
+
+    Args:
+        chunk: items that a worker gets at once. limit_s: seconds that an item may take.
+        lost: the result of an item that cost its worker ``retries`` + 1 times.
+        on_retry: told of an item that is to be done again, and why.
+    """
+
+    def __init__(
+        self,
+        engine: Engine[T, R],
+        items: Sequence[T],
+        lost: Callable[[T, Lost], R],
+        chunk: int,
+        limit_s: float,
+        retries: int,
+        on_retry: Callable[[T, Lost], None] | None,
+    ) -> None:
+        self._engine, self._items, self._lost, self._limit_s = engine, items, lost, limit_s
+        self._retries, self._on_retry = retries, on_retry
+        self._todo = deque(range(i, min(i + chunk, len(items))) for i in range(0, len(items), chunk))
+        self._size = min(engine.size, len(self._todo))
+        self._ahead = _AHEAD * chunk * self._size
+        self._hands: list[_Hand[T, R]] = []
+        self._done: dict[int, R] = {}
+        self._losses: Counter[int] = Counter()
+        self._false_starts = 0
+        self._nobody_works = Stopwatch()
+
+    def results(self) -> Iterator[R]:
+        """All results in order; work goes on some way beyond the item that is waited for, and no further."""
+        try:
+            for index in range(len(self._items)):
+                while index not in self._done:
+                    self._employ(index + self._ahead)
+                    self._listen()
+                yield self._done.pop(index)
+        finally:
+            for hand in self._hands:
+                hand.worker.end()
+
+    def _employ(self, until: int) -> None:
+        """Give every idle worker a share, if one is due."""
+        while len(self._hands) < self._size and self._todo:
+            self._hands.append(_Hand(self._engine.hire()))
+        for hand in self._hands:
+            if hand.idle and self._todo and self._todo[0].start < until:
+                hand.give(self._todo.popleft(), self._items)
+
+    def _listen(self) -> None:
+        """Take in what workers say; end those that say nothing for too long."""
+        starting = [hand for hand in self._hands if not hand.started]
+        busy = [hand for hand in self._hands if hand.share]
+        if busy:
+            self._nobody_works.restart()
+        left_s = min(
+            [self._limit_s - hand.silence.elapsed_s() for hand in busy]
+            or [START_LIMIT_S - self._nobody_works.elapsed_s()]
+        )
+        talking = self._engine.wait([hand.worker for hand in busy + starting], max(0.0, left_s))
+        for hand in busy + starting:
+            if hand.worker in talking:
+                self._take(hand)
+            elif hand.share and hand.silence.elapsed_s() >= self._limit_s:
+                self._lose(hand, "hung")
+        if not busy and not talking and self._nobody_works.elapsed_s() >= START_LIMIT_S:
+            raise _no_workers(f"no worker started within {START_LIMIT_S:.0f} s")
+
+    def _take(self, hand: _Hand[T, R]) -> None:
+        try:
+            said = hand.worker.take()
+        except WorkerDied:
+            if hand.started:
+                self._lose(hand, "died")
+            else:
+                self._start_again(hand)
+            return
+        if isinstance(said, Failed):
+            raise said.error from WorkerTraceback(said.trace)
+        hand.silence.restart()
+        if isinstance(said, Ready):
+            hand.started = True
+            self._false_starts = 0
+        else:
+            self._done[hand.share.popleft()] = said.result
+
+    def _start_again(self, hand: _Hand[T, R]) -> None:
+        self._dismiss(hand)
+        self._false_starts += 1
+        if self._false_starts >= _FALSE_STARTS:
+            raise _no_workers(f"{_FALSE_STARTS} workers, one after another, died while they started")
+
+    def _lose(self, hand: _Hand[T, R], how: Lost) -> None:
+        """What a worker had been given beside the item that it was at is to be done by others, and so is that."""
+        self._dismiss(hand)
+        index = hand.share.popleft()
+        if hand.share:
+            self._todo.appendleft(range(hand.share[0], hand.share[-1] + 1))
+        self._losses[index] += 1
+        if self._losses[index] > self._retries:
+            self._done[index] = self._lost(self._items[index], how)
+            return
+        self._todo.appendleft(range(index, index + 1))
+        if self._on_retry is not None:
+            self._on_retry(self._items[index], how)
+
+    def _dismiss(self, hand: _Hand[T, R]) -> None:
+        hand.worker.end()
+        self._hands.remove(hand)
+
+
+def _no_workers(what: str) -> RuntimeFault:
+    return RuntimeFault(what, "use --workers 1, which needs none, or free memory and processors")
+
+
+class _Hand(Generic[T, R]):
+    """A worker and its share: numbers of the items not yet done, the first of which it is at.
+
+    Attributes:
+        started: it has said that it is there. silence: since it last said anything, or was given something to do.
+    """
+
+    def __init__(self, worker: Worker[T, R]) -> None:
+        self.worker = worker
+        self.share: deque[int] = deque()
+        self.started = False
+        self.silence = Stopwatch()
+
+    @property
+    def idle(self) -> bool:
+        return self.started and not self.share
+
+    def give(self, share: range, items: Sequence[T]) -> None:
+        self.share = deque(share)
+        self.silence.restart()
+        self.worker.give([items[i] for i in share])
