@@ -16,7 +16,8 @@ Order of precedence, first match wins: e-stop, no feedback, wheel drop, cliff, c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from robot_runtime.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import InvalidCommand
@@ -61,8 +62,7 @@ class GuardLimits:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Feedback:
+class Feedback(NamedTuple):
     """What the base's safety sensors say, as levels, and when they said it."""
 
     stamp_ns: int
@@ -71,8 +71,7 @@ class Feedback:
     wheel_drop: Zone = Zone.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class GuardState:
+class GuardState(NamedTuple):
     """Everything the Guard remembers.
 
     Attributes:
@@ -89,8 +88,7 @@ class GuardState:
     tick_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What goes to the wheels, and what it was held for (``Halt.NONE`` if nothing was refused)."""
 
     velocity: Velocity
@@ -101,9 +99,9 @@ def aged(limits: GuardLimits, state: GuardState, now_ns: int) -> GuardState:
     """The state without whatever is stale at ``now_ns``."""
     command_ns, feedback = state.command_ns, state.feedback
     if command_ns is not None and not _is_fresh(command_ns, now_ns, limits.command_timeout_s):
-        state = replace(state, command_ns=None)
+        state = state._replace(command_ns=None)
     if feedback is not None and not _is_fresh(feedback.stamp_ns, now_ns, limits.feedback_timeout_s):
-        state = replace(state, feedback=None)
+        state = state._replace(feedback=None)
     return state
 
 
@@ -150,7 +148,7 @@ def step(limits: GuardLimits, state: GuardState, now_ns: int) -> tuple[GuardStat
                 limits.max_angular_accel_rad_s2 * granted_s,
             ),
         )
-    # Spelt out, here and in Guard.command: replace() costs as much as all the rest, at every tick of the base.
+    # Spelt out, here and in Guard.command: _replace() costs as much as all the rest, at every tick of the base.
     after = GuardState(state.command, state.command_ns, state.feedback, state.e_stop, velocity, max(last_ns, now_ns))
     return after, Decision(velocity, halt)
 
@@ -192,17 +190,17 @@ class Guard:
 
     def stop(self) -> None:
         """Forget the command: zero at once, past every ramp."""
-        self.state = replace(self.state, command=STILL, command_ns=None, output=STILL)
+        self.state = self.state._replace(command=STILL, command_ns=None, output=STILL)
 
     def emergency_stop(self) -> None:
         """Zero and refuse everything until released."""
         self.stop()
-        self.state = replace(self.state, e_stop=True)
+        self.state = self.state._replace(e_stop=True)
 
     def release_emergency_stop(self) -> None:
         """Allow commands again; the one that was active is forgotten."""
         self.stop()
-        self.state = replace(self.state, e_stop=False)
+        self.state = self.state._replace(e_stop=False)
 
     def tick(self, now_ns: int) -> Decision:
         """Decide; call it at the base's own rate and send the result to the wheels."""

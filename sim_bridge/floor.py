@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from robot_runtime.maps import Cell, OccupancyMap
 
@@ -19,10 +22,9 @@ def has_floor(model: mujoco.MjModel, data: mujoco.MjData, groups: tuple[int, ...
     Args:
         groups: of the geoms that count.
     """
-    counted = np.zeros(mujoco.mjNGROUP, np.uint8)
-    counted[list(groups)] = 1
-    hit = np.full(1, -1, np.int32)
-    distance_m = mujoco.mj_ray(model, data, (x_m, y_m, TOLERANCE_M), (0.0, 0.0, -1.0), counted, 1, -1, hit, None)
+    distance_m = mujoco.mj_ray(
+        model, data, (x_m, y_m, TOLERANCE_M), (0.0, 0.0, -1.0), _counted(groups), 1, -1, np.empty(1, np.int32), None
+    )
     return bool(0 <= distance_m <= 2 * TOLERANCE_M)
 
 
@@ -37,3 +39,10 @@ def is_missing(model: mujoco.MjModel, groups: tuple[int, ...], occupancy: Occupa
     points = [occupancy.to_point(row, column) for row, column in sampled.tolist()]
     carried = sum(has_floor(model, data, groups, x_m, y_m) for x_m, y_m in points)
     return 2 * carried < len(points)
+
+
+@functools.cache
+def _counted(groups: tuple[int, ...]) -> NDArray[np.uint8]:
+    counted = np.zeros(mujoco.mjNGROUP, np.uint8)
+    counted[list(groups)] = 1
+    return counted

@@ -96,12 +96,13 @@ class SimLocalizer(SimDevice, Localizer):
 
     def on_step(self, now_ns: int) -> None:
         """Measure when it is time to; deliver what has arrived."""
-        if not self._connected:
+        on_the_way = self._on_the_way
+        if not self._connected or (now_ns < self._next_ns and not on_the_way):
             return
         if now_ns >= self._next_ns:
             self._measure(now_ns)
-        while self._on_the_way and self._on_the_way[0].stamp_ns + self._latency_ns <= now_ns:
-            self._history.add(self._on_the_way.popleft())
+        while on_the_way and on_the_way[0].stamp_ns + self._latency_ns <= now_ns:
+            self._history.add(on_the_way.popleft())
 
     def _forget(self) -> None:
         self._history.clear()

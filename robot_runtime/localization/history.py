@@ -60,14 +60,18 @@ class PoseHistory:
             raise ValueError(f"{self.name} keeps poses in {self.frame!r}, got one in {estimate.frame!r}")
         with self._lock:
             self._log(estimate)
-            index = bisect_left(self._stamps_ns, estimate.stamp_ns)
-            if index < len(self._stamps_ns) and self._stamps_ns[index] == estimate.stamp_ns:
+            stamps_ns, stamp_ns = self._stamps_ns, estimate.stamp_ns
+            index = bisect_left(stamps_ns, stamp_ns)
+            if index < len(stamps_ns) and stamps_ns[index] == stamp_ns:
                 self._estimates[index] = estimate
                 return
-            self._stamps_ns.insert(index, estimate.stamp_ns)
+            stamps_ns.insert(index, stamp_ns)
             self._estimates.insert(index, estimate)
-            forgotten = bisect_left(self._stamps_ns, self._stamps_ns[-1] - self._span_ns)
-            del self._stamps_ns[:forgotten], self._estimates[:forgotten]
+            forgotten = 0
+            while stamps_ns[forgotten] < stamps_ns[-1] - self._span_ns:
+                forgotten += 1
+            if forgotten:
+                del stamps_ns[:forgotten], self._estimates[:forgotten]
 
     def report(self, event: Event) -> None:
         """Take in what the source noticed about itself; readers of :meth:`arrivals` get it."""
