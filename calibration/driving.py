@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,7 +109,7 @@ class Driver:
             raise CalibrationFailed(
                 f"referee {referee.info.name!r} does not see the robot", "clear its view, or name another by --referee"
             )
-        return Standing(state.odom, *_mean(seen, referee.info.name))
+        return Standing(state.odom, *mean_pose(seen, referee.info.name))
 
     def move(self, *displacements: Displacement) -> Move:
         """Carry out motions that must be possible, one after the other, and measure what they came to.
@@ -149,8 +150,12 @@ class Driver:
         self._here = self.stand()
 
 
-def _mean(estimates: list[PoseEstimate], referee: str) -> tuple[SE2, Array]:
-    """The mean pose and its covariance, float64 (3, 3)."""
+def mean_pose(estimates: Sequence[PoseEstimate], referee: str) -> tuple[SE2, Array]:
+    """The mean pose of a robot that stands, and its covariance, float64 (3, 3).
+
+    Raises:
+        CalibrationFailed: the referee knows no headings.
+    """
     if not all(math.isfinite(estimate.covariance[2, 2]) for estimate in estimates):
         raise CalibrationFailed(
             f"referee {referee!r} knows positions but no headings",

@@ -1,7 +1,8 @@
 """What discrete actions really do on one robot: where it ends beside where it was told to go.
 
-``robot-runtime calibrate actuation`` measures it and writes the file; a simulated robot whose ``action_noise`` names
-that file errs in the same way. The file is stamped (``robot_runtime.calibration_file``)::
+``robot-runtime calibrate actuation`` measures it by driving, ``robot-runtime fit`` from logs, and both write this file;
+a simulated robot whose ``action_noise`` names it errs in the same way. It is stamped
+(``robot_runtime.calibration_file``)::
 
     forward_m: 0.25
     turn_deg: 30.0
@@ -12,13 +13,18 @@ that file errs in the same way. The file is stamped (``robot_runtime.calibration
         covariance: [[...], [...], [...]]
       turn_left: ...
       turn_right: ...
+    contact:                            # where logs tell of enough contacts
+      behaviour: stop                   # or slide
+      count: 23
+      log_ratio: -61.5                  # of slide to stop, nats
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +40,9 @@ KIND = "actuation"
 Triple = tuple[float, float, float]
 
 MOVES = (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT)
+
+ARRIVAL = np.diag([0.001, 0.001, math.radians(0.1)]) ** 2
+"""Covariance (m, m, rad) with which a motion controller ends an action at all: ``MotionProfile``'s tolerances."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,39 @@ class ActionError:
         """The covariance, float64 (3, 3)."""
         return np.array(self.covariance, np.float64)
 
+    def log_densities(self, errors: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How probable errors are, float64 (N,): logarithms of the density per m² rad.
+
+        Args:
+            errors: float64 (N, 3), x m, y m, yaw rad. noise: float64 (N, 3, 3), covariance with which each was
+                measured; what it leaves singular has no density, so add :data:`ARRIVAL` where models may be exact.
+        """
+        covariance = self.matrix + noise
+        off = np.asarray(errors) - np.array(self.mean)
+        squared = np.einsum("ni,ni->n", off, np.linalg.solve(covariance, off[..., None])[..., 0])
+        return np.asarray(-0.5 * (squared + np.linalg.slogdet(covariance)[1] + 3 * math.log(2 * math.pi)))
+
+
+@dataclass(frozen=True)
+class ContactBehaviour:
+    """What happens to a robot that drives on where something is in its way.
+
+    Attributes:
+        behaviour: it holds where it touched, or slides along (Habitat's ``allow_sliding``).
+        count: of the contacts that tell the two apart.
+        log_ratio: logarithm of how much more probable they are if it slides than if it stops.
+        travel_m: how far it still went after touching; None where nobody felt the touch.
+        radius_m: of the robot where it touches, by the map; None where too few contacts ended at a wall.
+    """
+
+    behaviour: Literal["stop", "slide"]
+    count: int
+    log_ratio: float
+    travel_m: float | None = None
+    radius_m: float | None = None
+
+    __pydantic_config__ = config.STRICT
+
 
 @dataclass(frozen=True)
 class ActuationModel:
@@ -68,11 +110,13 @@ class ActuationModel:
 
     Attributes:
         forward_m, turn_deg: what the actions asked for.
+        contact: None if it is not known.
     """
 
     forward_m: Annotated[float, Field(gt=0)]
     turn_deg: Annotated[float, Field(gt=0)]
     actions: dict[str, ActionError]
+    contact: ContactBehaviour | None = None
 
     __pydantic_config__ = config.STRICT
 

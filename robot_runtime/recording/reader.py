@@ -172,14 +172,37 @@ class LogReader:
     def poses(self) -> dict[str, list[PoseEstimate]]:
         """Every raw pose by source (``LocalizerInfo.name``), in the order of arrival. Raises ``RecordingError``."""
         found: dict[str, list[PoseEstimate]] = {}
-        for topic, message in self._records():
-            if topic.startswith(f"{_TOPICS['localizer']}/"):
-                try:
-                    source, estimates = poses_from_json(_loads(message))
-                except (KeyError, ValueError, TypeError) as error:
-                    raise self._not_understood(f"the poses on {topic}", error) from error
+        for _, arrived in self.poses_by_step():
+            for source, estimates in arrived.items():
                 found.setdefault(source, []).extend(estimates)
         return found
+
+    def poses_by_step(self) -> Iterator[tuple[int | None, dict[str, list[PoseEstimate]]]]:
+        """The raw poses of :meth:`poses`, by the step whose observation was complete when they had arrived.
+
+        Yields:
+            The step's index, and by source what had arrived since the step before, in the order of arrival; None for
+            what came after the last step. Steps before which nothing arrived are left out.
+
+        Raises:
+            RecordingError: the log is damaged.
+        """
+        arrived: dict[str, list[PoseEstimate]] = {}
+        for topic, message in self._records():
+            if topic.startswith(f"{_TOPICS['localizer']}/"):
+                source, estimates = self._poses(topic, message)
+                arrived.setdefault(source, []).extend(estimates)
+            elif topic == _TOPICS["step"] and arrived:
+                yield message.sequence, arrived
+                arrived = {}
+        if arrived:
+            yield None, arrived
+
+    def _poses(self, topic: str, message: Message) -> tuple[str, list[PoseEstimate]]:
+        try:
+            return poses_from_json(_loads(message))
+        except (KeyError, ValueError, TypeError) as error:
+            raise self._not_understood(f"the poses on {topic}", error) from error
 
     def _records(self) -> Iterator[tuple[str, Message]]:
         """Every message that is no image."""

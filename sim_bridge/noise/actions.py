@@ -1,18 +1,9 @@
 """Where an action ends beside where it should: errors that the robot's own odometry does not see.
 
-Three sources: PyRobot's tables as Habitat uses them, AI2-THOR's for RoboTHOR, and what was measured on one robot, in a
+Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR (``robot_runtime.actuation_tables``
+names where they are from), and what was measured on one robot, in a
 file (``fitted``) or written out (``gaussian``). Each has a ``multiplier`` of its errors, means included: the knob that
 Kadian et al. 2020 turned from 0 to 1.
-
-PyRobot: ``habitat_sim/agent/controls/pyrobot_noisy_controls.py`` (habitat-sim, MIT), parameters contributed by the
-authors of PyRobot (Murali et al., arXiv 1906.08236), who measured two LoCoBots with three controllers. Per action: an
-error along and to the right of the heading, and one of the heading, each normal with the table's mean and **the square
-root of the table's second number** as its standard deviation, as the code samples them, cut off at three standard
-deviations and where an action would go less than 5 % of its way. They do not depend on how far the action goes, and the
-means turn with a turn's direction.
-
-RoboTHOR: ``movementGaussianSigma`` 0.005 m and ``rotateGaussianSigma`` 0.5 degrees, the defaults of the stochastic
-agent (ai2thor.allenai.org/robothor/documentation); zero mean, nothing sideways.
 """
 
 from __future__ import annotations
@@ -28,77 +19,9 @@ from pydantic import Field
 
 from robot_runtime import config
 from robot_runtime.actions import Action
-from robot_runtime.actuation import ActuationModel, Triple, load_actuation
+from robot_runtime.actuation import MOVES, ActuationModel, Triple, load_actuation
+from robot_runtime.actuation_tables import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_parts
 from sim_bridge.options import NonNegative, Positive
-
-TRUNCATION = 3.0
-"""PyRobot's, in standard deviations."""
-
-LEAST_WAY = 0.05
-"""PyRobot's: what an action goes of its way at least."""
-
-
-@dataclass(frozen=True)
-class Normal:
-    """One of PyRobot's: means of the error and its second numbers."""
-
-    mean: tuple[float, ...]
-    variance: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Motions:
-    """One controller of one robot: errors (along, right) and of the heading, of moves and of turns."""
-
-    move: Normal
-    move_yaw: Normal
-    turn: Normal
-    turn_yaw: Normal
-
-
-PYROBOT: dict[str, dict[str, Motions]] = {
-    "LoCoBot": {
-        "ILQR": Motions(
-            Normal((0.014, 0.009), (0.006, 0.005)),
-            Normal((0.008,), (0.004,)),
-            Normal((0.003, 0.003), (0.002, 0.003)),
-            Normal((0.023,), (0.012,)),
-        ),
-        "Proportional": Motions(
-            Normal((0.017, 0.042), (0.007, 0.023)),
-            Normal((0.031,), (0.026,)),
-            Normal((0.001, 0.005), (0.001, 0.004)),
-            Normal((0.043,), (0.017,)),
-        ),
-        "Movebase": Motions(
-            Normal((0.074, 0.036), (0.019, 0.033)),
-            Normal((0.189,), (0.038,)),
-            Normal((0.002, 0.003), (0.0, 0.002)),
-            Normal((0.219,), (0.019,)),
-        ),
-    },
-    "LoCoBot-Lite": {
-        "ILQR": Motions(
-            Normal((0.142, 0.023), (0.008, 0.008)),
-            Normal((0.031,), (0.028,)),
-            Normal((0.002, 0.002), (0.001, 0.002)),
-            Normal((0.122,), (0.03,)),
-        ),
-        "Proportional": Motions(
-            Normal((0.135, 0.043), (0.007, 0.009)),
-            Normal((0.049,), (0.009,)),
-            Normal((0.002, 0.002), (0.002, 0.001)),
-            Normal((0.054,), (0.061,)),
-        ),
-        "Movebase": Motions(
-            Normal((0.192, 0.117), (0.055, 0.144)),
-            Normal((0.128,), (0.143,)),
-            Normal((0.002, 0.001), (0.001, 0.001)),
-            Normal((0.173,), (0.025,)),
-        ),
-    },
-}
-"""Metres and radians; variances as the code takes them."""
 
 
 class ActionErrors(ABC):
@@ -137,8 +60,8 @@ class RobothorOptions:
     """AI2-THOR's stochastic agent."""
 
     model: Literal["robothor"]
-    movement_sigma_m: NonNegative = 0.005
-    rotate_sigma_deg: NonNegative = 0.5
+    movement_sigma_m: NonNegative = ROBOTHOR_MOVE_M
+    rotate_sigma_deg: NonNegative = ROBOTHOR_TURN_DEG
     multiplier: NonNegative = 1.0
     forward_m: Positive = 0.25
     turn_deg: Positive = 30.0
@@ -176,21 +99,12 @@ class PyRobotErrors(ActionErrors):
     """See the module."""
 
     def __init__(self, options: PyRobotOptions) -> None:
-        self._motions = PYROBOT[options.robot][options.controller]
-        self._forward_m, self._turn_rad = options.forward_m, math.radians(options.turn_deg)
+        motions, turn_rad = PYROBOT[options.robot][options.controller], math.radians(options.turn_deg)
+        self._parts = {action: pyrobot_parts(motions, action, options.forward_m, turn_rad) for action in MOVES}
 
     def draw(self, action: Action, random: np.random.Generator) -> Triple:
-        motions = self._motions
-        if action is Action.MOVE_FORWARD:
-            least = (-(1 - LEAST_WAY) * self._forward_m, None)
-            along, right = _truncated(motions.move, least, random)
-            (yaw,) = _truncated(motions.move_yaw, (None,), random)
-        else:
-            along, right = _truncated(motions.turn, (None, None), random)
-            (yaw,) = _truncated(motions.turn_yaw, (-(1 - LEAST_WAY) * self._turn_rad,), random)
-            if action is Action.TURN_RIGHT:
-                yaw = -yaw
-        return along, -right, yaw
+        x, y, yaw = self._parts[action]
+        return x.draw(random), y.draw(random), yaw.draw(random)
 
 
 class RobothorErrors(ActionErrors):
@@ -212,7 +126,7 @@ class FittedErrors(ActionErrors):
     def __init__(self, model: ActuationModel) -> None:
         self._errors = {
             action: (np.array(error.mean), _root(error.matrix))
-            for action in (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT)
+            for action in MOVES
             for error in (model.actions[action.name.lower()],)
         }
 
@@ -249,21 +163,6 @@ def action_noise(options: ActionNoiseOptions) -> ActionNoise:
         way = load_actuation(Path(options.file)) if isinstance(options, FittedOptions) else options
         errors = FittedErrors(way)
     return ActionNoise(errors, way.forward_m, math.radians(way.turn_deg), options.multiplier)
-
-
-def _truncated(normal: Normal, least: tuple[float | None, ...], random: np.random.Generator) -> list[float]:
-    """Independent draws, within ``TRUNCATION`` and above ``least``."""
-    drawn = []
-    for mean, variance, floor in zip(normal.mean, normal.variance, least, strict=True):
-        sigma = math.sqrt(variance)
-        # The floor lies below the mean in every row, so every second draw at least is good.
-        while True:
-            deviation = float(random.standard_normal())
-            value = mean + sigma * deviation
-            if abs(deviation) <= TRUNCATION and (floor is None or value >= floor):
-                break
-        drawn.append(value)
-    return drawn
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:

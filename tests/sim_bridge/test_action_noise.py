@@ -13,12 +13,13 @@ import yaml
 from robot_runtime import config
 from robot_runtime.actions import Action, Displacement
 from robot_runtime.actuation import load_actuation
+from robot_runtime.actuation_tables import PYROBOT
 from robot_runtime.errors import ConfigError
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Robot
 from robot_runtime.motion import MotionController
 from robot_runtime.records import Outcome
-from sim_bridge.noise.actions import PYROBOT, PyRobotOptions, RobothorOptions, action_noise
+from sim_bridge.noise.actions import PyRobotOptions, RobothorOptions, action_noise
 from sim_bridge.robot import SimOptions
 
 STILL = [[0.0] * 3] * 3
