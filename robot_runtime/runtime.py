@@ -63,10 +63,10 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
     check_policy(policy, env.task)
     try:
         observation = env.reset(episode, policy.name if name is None else name, seed, policy.source)
-        _reset_policy(policy, env, seed)
+        reset_policy(policy, env.task, seed, _world(env) if policy.privileged else None)
         while not env.episode_over:
             watch = Stopwatch()
-            action, info = _decide(policy, observation, env.record.index + 1, env.task)
+            action, info = decide(policy, observation, env.record.index + 1, env.task)
             observation = env.step(action, info, watch.elapsed_s())
     except KeyboardInterrupt:
         env.interrupt(EndReason.INTERRUPTED, "interrupted from the keyboard")
@@ -87,29 +87,38 @@ def run_episodes(env: Env, policy: Policy, episodes: Iterable[Episode], seed: in
         yield EpisodeRun(index, env.episode, end, env.get_metrics())
 
 
-def _reset_policy(policy: Policy, env: Env, seed: int) -> None:
-    world = None
-    if policy.privileged:
-        # The robot stands still whenever a policy decides, so the last step's pose is the present one.
-        world = World(
-            env.scene,
-            env.episode,
-            pose=lambda: env.record.referee.pose,
-            tilt_rad=lambda: env.record.head.tilt_rad,
-            objects=lambda: env.record.objects,
-            held=lambda: env.record.held,
-            phase=lambda: env.record.phase,
-        )
+def _world(env: Env) -> World:
+    # The robot stands still whenever a policy decides, so the last step's pose is the present one.
+    return World(
+        env.scene,
+        env.episode,
+        pose=lambda: env.record.referee.pose,
+        tilt_rad=lambda: env.record.head.tilt_rad,
+        objects=lambda: env.record.objects,
+        held=lambda: env.record.held,
+        phase=lambda: env.record.phase,
+    )
+
+
+def reset_policy(policy: Policy, task: Task, seed: int, world: World | None = None) -> None:
+    """Start an episode of a policy. Raises ``RuntimeFault``; whatever else it raises becomes ``PolicyError``."""
     try:
-        policy.reset(env.task, seed, world)
+        policy.reset(task, seed, world)
     except RuntimeFault:
         raise
     except Exception as error:
         raise _policy_error(policy, "reset", error) from error
 
 
-def _decide(policy: Policy, observation: Observation, step: int, task: Task) -> tuple[Decision, dict[str, Any]]:
-    """The action, and what to log with it; of a question's last step also the answer (Das et al. 2018, section 4.2)."""
+def decide(policy: Policy, observation: Observation, step: int, task: Task) -> tuple[Decision, dict[str, Any]]:
+    """The action, and what to log with it; of a question's last step also the answer (Das et al. 2018, section 4.2).
+
+    Args:
+        step: index of the step that the action leads to.
+
+    Raises:
+        RuntimeFault: whatever else the policy raises becomes ``PolicyError``.
+    """
     try:
         action, info = policy.act(observation), policy.info()
         if task.kind == "eqa" and (action is Action.STOP or step >= task.max_steps):

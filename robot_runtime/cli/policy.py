@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from robot_runtime.policies.formats.network import Execution
     from robot_runtime.policies.package.manifest import Manifest, Recurrent
     from robot_runtime.policies.policy import Policy
+    from robot_runtime.policy_diff import OpenLoop
 
 _Package = Annotated[Path, typer.Argument(help="Policy package: a folder or a zip.", metavar="PACKAGE")]
 _Threads = Annotated[int, typer.Option(min=1, help="CPU threads of the network.")]
@@ -130,8 +132,10 @@ def diff(
         list[Path], typer.Argument(help="Logs or folders of them to decide again; or one other package.")
     ],
     agent_arg: options.AgentArg = None,
+    agent_python: options.AgentPython = None,
+    agent_timeout: options.AgentTimeout = None,
 ) -> None:
-    """Decide again what a log saw and compare the actions; or say in what two packages differ.
+    """Decide again what a log saw and compare actions and logits; or say in what two packages differ.
 
     Exits with 1 if anything differs.
 
@@ -144,13 +148,15 @@ def diff(
         robot-runtime policy diff my_policy.zip retrained.zip
     """
     from robot_runtime.cli.run import agent_arguments
-    from robot_runtime.policies import load_policy
+    from robot_runtime.policies import load_source
     from robot_runtime.policies.package.files import is_package
+    from robot_runtime.policies.source import PolicySource
 
     if len(others) == 1 and is_package(others[0]):
         same = _diff_packages(Path(policy), others[0])
     else:
-        loaded = load_policy(policy, **agent_arguments(agent_arg or []))
+        python = None if agent_python is None else str(agent_python)
+        loaded = load_source(PolicySource(policy, agent_arguments(agent_arg or []), python, agent_timeout))
         try:
             same = _diff_logs(loaded, others)
         finally:
@@ -161,23 +167,21 @@ def diff(
 
 def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
     from robot_runtime.cli.console import console, progress_bar
-    from robot_runtime.policy_diff import replay_log
+    from robot_runtime.policy_diff import open_loop
     from robot_runtime.recording.reader import LogReader
     from robot_runtime.scoring.summary import find_logs
 
     logs = find_logs(paths)
     steps = same = 0
-    lines = []
+    lines: list[str] = []
     with progress_bar() as progress:
         bar = progress.add_task("deciding", total=len(logs), note="")
         for path in logs:
             with LogReader(path) as log:
-                replay = replay_log(log, policy)
-            steps += replay.steps
-            same += replay.steps - len(replay.differences)
-            lines += [f"{path.name}: step {d.step}: {d.logged} then, {d.now} now" for d in replay.differences]
-            if replay.logit_difference:
-                lines.append(f"{path.name}: logits differ by up to {replay.logit_difference:.3g}")
+                again = open_loop(log, policy)
+            steps += len(again.steps)
+            same += len(again.steps) - len(again.differences)
+            lines += _said_otherwise(path.name, again)
             progress.advance(bar)
     for line in lines[:_MOST_DIFFERENCES]:
         console.print(line, soft_wrap=True, markup=False)
@@ -186,6 +190,25 @@ def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
     share = f"{100 * same / steps:.4g} %" if steps else "nothing to compare"
     console.print(f"{policy.name}: the same action at {same} of {steps} steps: {share}", soft_wrap=True, markup=False)
     return not lines
+
+
+def _said_otherwise(name: str, again: OpenLoop) -> Iterator[str]:
+    """In what a log's policy decided otherwise, a line each; nothing where it repeated the log."""
+    if not again.differences and not again.logit_difference and again.answer_same is not False:
+        return
+    if again.same_source is False:
+        yield f"{name}: decided by {again.source_logged}, now by {again.source_now}"
+    for step in again.differences:
+        distance = "" if step.logits is None else f", {step.logits.kl_nats:.2g} nats apart"
+        yield f"{name}: step {step.index}: {step.logged} then, {step.now} now{distance}"
+    if again.logit_difference:
+        yield f"{name}: logits differ by up to {again.logit_difference:.3g}"
+    if again.answer_same is False:
+        yield f"{name}: it answers the question otherwise"
+    if again.differences and not again.follows:
+        yield f"{name}: it cannot be told of actions that it did not choose: later differences may come of the first"
+    if again.deterministic is False:
+        yield f"{name}: asked a second time with the same seed, it decides otherwise again: it is not deterministic"
 
 
 def _diff_packages(first: Path, second: Path) -> bool:

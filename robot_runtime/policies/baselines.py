@@ -30,6 +30,7 @@ class GoalSeeker(Policy):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("pointgoal", "gps")
+    follows: ClassVar[bool] = True  # none of them remembers its actions
 
     def __init__(self, stop_distance_m: float = STOP_DISTANCE_M) -> None:
         if not (math.isfinite(stop_distance_m) and stop_distance_m > 0):
@@ -117,6 +118,7 @@ class RandomActions(Policy):
     """
 
     name = "random-actions"
+    follows = True
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._random = random_generator(seed)

@@ -53,6 +53,7 @@ class Policy(ABC):
         name: for logs and tables.
         needs: sensors without which it cannot decide; checked before the robot moves.
         privileged: whether it needs the :class:`World`.
+        follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
         task: the one that it was trained for, which it runs in unless told otherwise; None for any.
         source: what it was loaded from, for logs; None where nobody said it in words.
     """
@@ -60,6 +61,7 @@ class Policy(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     privileged: ClassVar[bool] = False
+    follows: ClassVar[bool] = False
     task: Task | None = None
     source: PolicySource | None = None
 
@@ -73,6 +75,16 @@ class Policy(ABC):
     @abstractmethod
     def act(self, observation: Observation) -> Decision:
         """Decide. Called once per step, first with the observation at the start."""
+
+    def overruled(self, decision: Decision) -> None:
+        """Be told, after :meth:`act`, that the robot carries out this decision instead of the one returned.
+
+        So it is when recorded observations are shown again. What follows from its own actions (a previous-action input,
+        an expected motion) follows from ``decision``; where ``follows`` is false, something may not.
+
+        Raises:
+            PolicyError: it cannot go on from there.
+        """
 
     def answer(self, observation: Observation) -> Answer | None:
         """Answer the episode's question; None counts as a wrong answer.

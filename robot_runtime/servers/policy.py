@@ -32,6 +32,7 @@ from robot_runtime.policies.remote.protocol import (
     OURS,
     PROTOCOL,
     ProtocolError,
+    decision_from_message,
     decision_to_message,
     observation_from_message,
     pack,
@@ -100,6 +101,7 @@ class PolicyServer:
                     "protocol": PROTOCOL,
                     "policy": policy.name,
                     "needs": list(policy.needs),
+                    "follows": policy.follows,
                     "task": None if policy.task is None else config.unparse(policy.task),
                 }
             }
@@ -201,7 +203,7 @@ class PolicyServer:
         if not isinstance(request, dict):
             raise ProtocolError("a request is no dictionary", "use robot-runtime's own client")
         kind, session, sequence = (request.get(name) for name in ("type", "session", "sequence"))
-        if not isinstance(session, str) or type(sequence) is not int or kind not in ("reset", "act"):
+        if not isinstance(session, str) or type(sequence) is not int or kind not in ("reset", "act", "overruled"):
             raise ProtocolError("a request has no type, session or sequence", "use robot-runtime's own client")
         with self._lock:
             episode = self._episode
@@ -213,7 +215,10 @@ class PolicyServer:
                 if kind == "reset":
                     content = self._reset(request, session, sequence, own)
                 else:
-                    content = self._act(message, session, sequence, own)
+                    episode = self._next(session, sequence, own)
+                    content = (
+                        self._decided(message, episode.task) if kind == "act" else self._overruled(message, episode)
+                    )
                 ours: dict[str, Any] = {"sequence": sequence}
             except RuntimeFault as error:
                 self._on_error(error.message)
@@ -232,7 +237,8 @@ class PolicyServer:
         self._begin(session, task, seed, sequence, own)
         return {}
 
-    def _act(self, message: dict[Any, Any], session: str, sequence: int, own: set[str]) -> dict[str, Any]:
+    def _next(self, session: str, sequence: int, own: set[str]) -> _Episode:
+        """The episode that a request belongs to. Raises ``PolicyError``."""
         episode = self._episode
         if episode is None or episode.session != session:
             raise PolicyError(
@@ -243,7 +249,7 @@ class PolicyServer:
             raise PolicyError(f"request {sequence} follows {episode.last[0]}", "count up by one per request")
         own.add(session)
         episode.gone = None
-        return self._decided(message, episode.task)
+        return episode
 
     def _begin(self, session: str, task: Task, seed: int, sequence: int, own: set[str]) -> None:
         if not self._lock.wait_for(lambda: self._is_free_for(own), _LEAVING_S):
@@ -293,6 +299,11 @@ class PolicyServer:
         content = decision_to_message(decision, task)
         timing = {"infer_ms": watch.elapsed_s() * 1000}
         return {**content, "info": self._policy.info(), "server_timing": timing}
+
+    def _overruled(self, message: dict[Any, Any], episode: _Episode) -> dict[str, Any]:
+        decision = decision_from_message(message, episode.task, self._policy.name)
+        self._guarded(lambda: self._policy.overruled(decision), "overruled")
+        return {}
 
     def _guarded(self, work: Callable[[], Any], what: str) -> Any:
         try:

@@ -16,7 +16,7 @@ from robot_runtime.actions import Action
 from robot_runtime.commands import VelocityCommand, WaypointCommand
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.geometry import SE2
-from robot_runtime.policy_diff import LogReplay
+from robot_runtime.policy_diff import OpenLoop
 from robot_runtime.recording import serial
 from robot_runtime.records import EndReason, Outcome
 from sim_bridge.replay.camera_offset import CameraOffset
@@ -268,7 +268,7 @@ class Replay:
     notes: tuple[Note, ...] = ()
     pose: PoseReplay | None = None
     action: ActionReplay | None = None
-    open_loop: LogReplay | None = None
+    open_loop: OpenLoop | None = None
     closed_loop: ClosedLoop | None = None
     schema: int = field(default=SCHEMA, kw_only=True)
 

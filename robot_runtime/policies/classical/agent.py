@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from robot_runtime.actions import Action
+from robot_runtime.commands import Decision
 from robot_runtime.errors import PolicyError
 from robot_runtime.geometry import SE2, gps_to_start_frame
 from robot_runtime.policies.classical.grid import Grid
@@ -31,6 +32,7 @@ class Classical(Policy):
 
     name = "classical"
     needs: ClassVar[tuple[str, ...]] = ("depth", "gps", "compass")
+    follows = True
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Forget everything.
@@ -72,15 +74,18 @@ class Classical(Policy):
         self._take_note(action)
         return action
 
-    def overruled(self, action: Action) -> None:
-        """The robot carries out this action instead of the one decided on last, as when it only advises."""
+    def overruled(self, decision: Decision) -> None:
         self._tilt_rad = self._tilt_before_rad
-        self._take_note(action)
+        self._take_note(decision)
 
-    def _take_note(self, action: Action) -> None:
+    def _take_note(self, decision: Decision) -> None:
+        if isinstance(decision, Action):
+            action, moves = decision, self._task.magnitudes.displacement(decision)
+        else:
+            action, moves = decision.action, decision.displacement
         self._contacts.acted(action)
         self._tilt_before_rad = self._tilt_rad
-        self._tilt_rad += self._task.magnitudes.displacement(action).tilt_rad
+        self._tilt_rad += moves.tilt_rad
 
     def info(self) -> dict[str, Any]:
         return self._mission.info()

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from robot_runtime.actions import Action
-from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.commands import Decision
+from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
 from robot_runtime.policies.formats.network import Execution, Network, open_network
 from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.compatibility import check_task
@@ -64,6 +65,8 @@ class PackagePolicy(Policy):
         manifest: of the package, with the selection in force.
     """
 
+    follows = True
+
     def __init__(self, package: Package, selection: Selection | None = None) -> None:
         self.manifest = replace(package.manifest, selection=selection or package.manifest.selection)
         self.name = self.manifest.name  # type: ignore[misc]  # one class stands for every package
@@ -105,6 +108,17 @@ class PackagePolicy(Policy):
         self._info = {**self._about, "logits": [float(logit) for logit in logits], "value": value}
         self._about = {}
         return self.manifest.task.actions[chosen]
+
+    def overruled(self, decision: Decision) -> None:
+        """Its previous action is ``decision``. Raises ``PolicyMismatch`` if its network has no number for that."""
+        actions = self.manifest.task.actions
+        if decision in actions:
+            self._rollout.acted(actions.index(decision))
+        elif self.manifest.previous_action is not None:
+            raise PolicyMismatch(
+                f"policy {self.name!r} wants to know the previous action, and has no number for {decision}",
+                "show it logs of a policy with its own actions",
+            )
 
     def info(self) -> dict[str, Any]:
         """Logits in the order of ``manifest.task.actions``, the value; at an episode's first step package and seeds."""

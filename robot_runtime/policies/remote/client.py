@@ -32,6 +32,7 @@ from robot_runtime.policies.remote.protocol import (
     TOKEN_VARIABLE,
     ProtocolError,
     decision_from_message,
+    decision_to_message,
     observation_to_message,
     pack,
     unpack,
@@ -123,6 +124,12 @@ class RemotePolicy(Policy):
         info = answer.get("info")
         self._info = info if isinstance(info, dict) else {}
         return decision_from_message(answer, self._task, self.name)
+
+    def overruled(self, decision: Decision) -> None:
+        """Tell the policy, where the server is ours. Raises ``PolicyError``."""
+        if self.follows and self._task is not None:
+            content = decision_to_message(decision, self._task)
+            self._ask({"type": "overruled"}, content, self._limit_s)
 
     def info(self) -> dict[str, Any]:
         """What the policy said about its decision."""
@@ -282,6 +289,7 @@ class RemotePolicy(Policy):
         needs = about.get("needs")
         known = [name for name in needs if name in SENSOR_NAMES] if isinstance(needs, list) else []
         self.needs = tuple(known)  # type: ignore[misc]
+        self.follows = about.get("follows") is True  # type: ignore[misc]  # servers of earlier versions do not say
         if about.get("task") is not None:
             self.task = config.parse(about["task"], Task, f"{self._url}: task")
 

@@ -19,7 +19,7 @@ from robot_runtime.env import Env
 from robot_runtime.errors import PolicyMismatch, PolicyOutputError
 from robot_runtime.policies.formats.network import Network
 from robot_runtime.policies.package.policy import Package, PackagePolicy, load_package, load_package_policy
-from robot_runtime.policy_diff import replay_log
+from robot_runtime.policy_diff import open_loop
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import PHASES, EndReason
 from robot_runtime.runtime import run_episode
@@ -64,10 +64,11 @@ def test_a_log_decided_again_gives_every_action_again(logs: list[Path], package:
     steps = 0
     for path in sorted(logs[0].glob("*.mcap")):
         with LogReader(path) as log:
-            replay = replay_log(log, policy)
-        assert replay.differences == ()
-        assert replay.logit_difference == 0.0
-        steps += replay.steps
+            again = open_loop(log, policy)
+        assert again.differences == ()
+        assert again.logit_difference == 0.0
+        assert again.deterministic
+        steps += len(again.steps)
     assert steps > 1
 
 
