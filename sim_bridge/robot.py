@@ -194,6 +194,11 @@ class Teleport(Placer):
         self._restart()
         self._simulation.placed()
 
+    def reseed(self, seed: int) -> None:
+        """Errors are from the next placement on those of a robot that was just made with this seed."""
+        self._seed, self._placements = seed, 0
+        self._simulation.reseed(seed)
+
     def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
         world, scene = self._world, self._world.scene_model.scene
         if self._manipulator is None:

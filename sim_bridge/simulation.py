@@ -151,6 +151,10 @@ class SimSimulation(Simulation):
     def random(self, name: str) -> np.random.Generator:
         return np.random.default_rng((self._seed, self._placements, zlib.crc32(name.encode())))
 
+    def reseed(self, seed: int) -> None:
+        """Devices' errors are from the next placement on those of a simulation that was just made with this seed."""
+        self._seed, self._placements = seed, 0
+
     def placed(self) -> None:
         """The robot was put somewhere else."""
         self._placements += 1

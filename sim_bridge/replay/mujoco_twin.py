@@ -7,7 +7,7 @@ the same whole second; that is why a log of an exact simulated robot repeats bit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -157,7 +157,7 @@ class MujocoTwin(Twin):
         stands = self._simulation.pose()
         return TwinStep(stands, tilted_rad, result.collided, result.outcome, None, result.duration_s)
 
-    def show_objects(self, poses: Mapping[str, ObjectPose], held: Sequence[str]) -> None:
+    def put_objects(self, poses: Mapping[str, ObjectPose], held: Collection[str]) -> None:
         self.robot.placer.place_objects(poses)
         self._take(held)
 
@@ -173,7 +173,7 @@ class MujocoTwin(Twin):
     def close(self) -> None:
         self._stack.close()
 
-    def _take(self, held: Sequence[str]) -> None:
+    def _take(self, held: Collection[str]) -> None:
         """Out of the world what the recorded robot carries."""
         if held and isinstance(self.robot.base, SimBase):
             for object_id in held:
@@ -218,27 +218,28 @@ class NearestFree(Placer):
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
         wanted = self.elsewhere or pose
-        refused: InvalidStart | None = None
-        for candidate in nearest(wanted):
-            try:
-                self.inner.place(candidate, tilt_rad)
-            except InvalidStart as error:
-                refused = refused or error
-            else:
-                return
-        assert refused is not None
+        refused = self._refuses(wanted, tilt_rad)
+        if refused is None or any(self._refuses(near, tilt_rad) is None for near in around(wanted)):
+            return
         raise InvalidStart(
             f"{refused.message}; nor is any pose free within {START_REACH_M:g} m of it",
             "compare the log's referee and the scene: they must be in one frame (`robot-runtime scene align`)",
         ) from refused
 
+    def _refuses(self, pose: SE2, tilt_rad: float) -> InvalidStart | None:
+        """Why the robot cannot stand there; None if it stands there now."""
+        try:
+            self.inner.place(pose, tilt_rad)
+        except InvalidStart as error:
+            return error
+        return None
+
     def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
         self.inner.place_objects(poses)
 
 
-def nearest(pose: SE2) -> Iterator[SE2]:
-    """The pose itself, then others of the same heading around it, farther and farther away."""
-    yield pose
+def around(pose: SE2) -> Iterator[SE2]:
+    """Poses of the same heading around one, farther and farther away, up to :data:`START_REACH_M`."""
     for radius_m in _RINGS_M:
         for number in range(_BEARINGS):
             bearing_rad = 2 * math.pi * number / _BEARINGS

@@ -18,7 +18,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.objects import ObjectPose
-from robot_runtime.records import EpisodeHeader, Outcome
+from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3
 
@@ -92,6 +92,19 @@ class Twin(ABC):
         Raises:
             TwinUnable: the simulator has no such action, or the episode is over: something holds the robot.
         """
+
+    def act_from(self, before: StepRecord, decision: Decision) -> TwinStep | None:
+        """Carry out one action from where the recorded robot stood, apart from the episode that :meth:`begin` began.
+
+        It is called after the last :meth:`act`.
+
+        Args:
+            before: the recorded step that the action followed.
+
+        Returns:
+            None if that cannot be done: here, where the robot does not fit there, or for an action that moves objects.
+        """
+        return None
 
     @abstractmethod
     def view(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
