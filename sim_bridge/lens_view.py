@@ -1,4 +1,4 @@
-"""What a lens sees: drawn by one ideal pinhole or several, and resampled.
+"""What a lens sees: drawn by one ideal pinhole or several, and resampled; one that is such a pinhole is just drawn.
 
 Depth is taken from the nearest drawn pixel and moved along the surface that it lies on: 1 / depth is linear in a
 pinhole's image of a plane, and of the differences to either neighbour the smaller one is the surface's own. So planes
@@ -67,6 +67,12 @@ def render(
 
     Both are 0 where the lens images nothing; depth is 0 where there is no surface.
     """
+    pinhole = drawn_as_it_is(lens)
+    if pinhole is not None:
+        renderer.see_through(pinhole)
+        drawn_rgb, drawn_m = renderer.render(map_from_camera[:3, 3].copy(), map_from_camera[:3, :3] * (1, -1, -1))
+        drawn_m[drawn_m > SKY_M] = 0
+        return drawn_rgb if color else None, drawn_m if depth else None
     shape = lens.height, lens.width
     rgb = np.zeros((*shape, 3), np.uint8) if color else None
     depth_m = np.zeros(shape, np.float32) if depth else None
@@ -81,6 +87,17 @@ def render(
         if depth_m is not None:
             resample_depth(buffer, scale, offset, np.float32(SKY_M), part.map_x, part.map_y, part.depth_scale, depth_m)
     return rgb, depth_m
+
+
+def drawn_as_it_is(lens: Lens) -> Intrinsics | None:
+    """The pinhole of a lens that OpenGL itself draws: ideal, with square pixels, looking through its middle.
+
+    So such a lens sees what the simulated camera with that pinhole sees, to the last bit.
+    """
+    pinhole = Intrinsics(lens.width, lens.height, lens.fx, lens.fy, lens.cx, lens.cy)
+    in_middle = (lens.cx, lens.cy) == ((lens.width - 1) / 2, (lens.height - 1) / 2)
+    ideal = lens.model == "pinhole" and lens.max_radius is None
+    return pinhole if ideal and in_middle and lens.fx == lens.fy else None
 
 
 @lru_cache(maxsize=8)
