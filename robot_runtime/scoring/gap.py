@@ -1,7 +1,7 @@
 """What simulation foretells of the robot: the same policies on the same episodes, run in both worlds.
 
 Per policy, paired differences with intervals. Over policies, the sim-vs-real correlation coefficient (Kadian et al.
-2020, "Sim2Real Predictivity", IV-E) with a bootstrap interval, and the pairs of policies that the two worlds order
+2020, "Sim2Real Predictivity", IV-E) with its interval, and the pairs of policies that the two worlds order
 differently. And why episodes failed, in each world.
 """
 
@@ -19,15 +19,16 @@ import numpy as np
 from robot_runtime.errors import RecordingError
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.compare import Comparison, MetricComparison, Unpaired, compare
+from robot_runtime.scoring.correlation import correlation_interval
 from robot_runtime.scoring.groups import CONFIDENCE, SEED
 from robot_runtime.scoring.intervals import Interval
 from robot_runtime.scoring.panels import outcome
 from robot_runtime.scoring.scorer import SCORER_VERSION
-from robot_runtime.scoring.statistics import rank_reversals, srcc
+from robot_runtime.scoring.statistics import rank_reversals
 from robot_runtime.scoring.summary import EpisodeScore
 
 METRICS = ("success", "spl")
-RESAMPLES = 2_000
+DRAWS = 4_000
 LEAST_POLICIES = 3
 
 
@@ -174,10 +175,10 @@ def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
         reason = f"{len(values)} policies ran in both worlds; a correlation needs {LEAST_POLICIES}"
         return Correlation(name, agents, None, reason, reversals, count)
     try:
-        mean = srcc(simulated, real)
+        interval = _interval([(a, b) for _, a, b in values])
     except ValueError as error:
         return Correlation(name, agents, None, str(error), reversals, count)
-    return Correlation(name, agents, _interval(mean, [(a, b) for _, a, b in values]), "", reversals, count)
+    return Correlation(name, agents, interval, "", reversals, count)
 
 
 def _by_episode(name: str, scores: Sequence[EpisodeScore]) -> dict[str, float]:
@@ -190,25 +191,10 @@ def _by_episode(name: str, scores: Sequence[EpisodeScore]) -> dict[str, float]:
     return {key: math.fsum(runs) / len(runs) for key, runs in found.items()}
 
 
-def _interval(mean: float, values: Sequence[tuple[dict[str, float], dict[str, float]]]) -> Interval:
-    """Percentile bootstrap over episodes: an episode is drawn with all policies and both worlds, as it was run.
-
-    Draws in which all policies score the same in one world have no coefficient and are left out.
-    """
+def _interval(values: Sequence[tuple[dict[str, float], dict[str, float]]]) -> Interval:
     episodes = sorted({key for simulated, _ in values for key in simulated})
-    table = np.array(
-        [[[side.get(key, math.nan) for key in episodes] for side in pair] for pair in values]
-    )  # policy, world, episode
-    random = np.random.default_rng(SEED)
-    drawn = []
-    for _ in range(RESAMPLES):
-        means = np.nanmean(table[:, :, random.integers(0, len(episodes), len(episodes))], axis=2)
-        if np.isfinite(means).all() and np.ptp(means[:, 0]) > 0 and np.ptp(means[:, 1]) > 0:
-            drawn.append(srcc(means[:, 0], means[:, 1]))
-    if not drawn:
-        return Interval(mean, -1.0, 1.0)
-    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Interval(mean, min(float(low), mean), max(float(high), mean))
+    simulated, real = ([[pair[world].get(key, math.nan) for key in episodes] for pair in values] for world in (0, 1))
+    return correlation_interval(simulated, real, CONFIDENCE, DRAWS, SEED)
 
 
 def _reasons(runs: Sequence[_Runs]) -> tuple[Reason, ...]:
@@ -231,8 +217,8 @@ def write_gap(path: Path, gap: Gap) -> None:
     document = {
         "scorer": SCORER_VERSION,
         "difference": "real - simulated, mean over episodes; several runs of an episode are averaged first",
-        "srcc": "Pearson, over policies' means; percentile bootstrap over episodes",
-        "bootstrap": {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": SEED},
+        "srcc": "Pearson, over policies' means; interval by test inversion: robot_runtime/scoring/correlation.py",
+        "interval": {"confidence": CONFIDENCE, "draws": DRAWS, "seed": SEED},
         **asdict(gap),
     }
     try:
