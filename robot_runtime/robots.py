@@ -50,7 +50,7 @@ class RobotContext:
         real_time: whether simulated time must keep pace with the wall clock.
         objects_move: whether the task moves objects, so that a simulator must let them be moved.
         brought: objects that episodes bring along and the scene does not have.
-        images: whether anybody looks at them. Without, a simulator may deliver frames of no pixels, which cost nothing.
+        images: whether anybody looks at them. Without, a simulator may deliver dark frames, which cost nothing.
     """
 
     scene: Scene | None

@@ -6,7 +6,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ class SimCamera(SimDevice, Camera):
 
     Args:
         height_m: of the optical centre.
-        images: whether anybody looks at them; without, frames have no pixels, and no OpenGL context is needed.
+        images: whether anybody looks at them; without, frames are dark, and no OpenGL context is needed.
     """
 
     def __init__(
@@ -178,6 +178,15 @@ class SimCamera(SimDevice, Camera):
     def _rays(self) -> NDArray[np.float64]:
         return self._lens.pixel_rays()
 
+    @functools.cached_property
+    def _dark(self) -> RgbdFrame:
+        """Neither colour nor depth nor objects."""
+        shape = self._info.intrinsics.height, self._info.intrinsics.width
+        images = np.zeros((*shape, 3), np.uint8), np.zeros(shape, np.float32), np.full(shape, -1, np.int32)
+        for image in images:
+            image.flags.writeable = False
+        return RgbdFrame(0, *images)
+
     def viewpoint(self) -> tuple[Vector, Rotation]:
         """Where the optical centre is now, in ``map``, and how the camera is turned."""
         sensor = self._mount.sensor(self._world.pose, *self._head.pointing(self._clock.now_ns()))
@@ -194,7 +203,7 @@ class SimCamera(SimDevice, Camera):
     def _expose(self, semantic: bool) -> RgbdFrame:
         stamp_ns, renderer = self._clock.now_ns(), self._renderer
         if renderer is None:
-            return RgbdFrame(stamp_ns, np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32))
+            return replace(self._dark, stamp_ns=stamp_ns)
         position, rotation = self.viewpoint()
         renderer.look_at(self._world.data)
         rgb, depth = renderer.render(position, rotation)

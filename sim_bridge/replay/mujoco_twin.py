@@ -46,7 +46,7 @@ ENDLESS = {"idle_w": 0.0, "drive_w": 0.0}
 START_REACH_M = 0.15
 """How far from the recorded start a free one is looked for: what a referee may be off, and a placed object."""
 
-_RINGS_M = (0.01, 0.02, 0.03, 0.045, 0.06, 0.08, 0.10, 0.125, START_REACH_M)
+_RINGS_M = (0.003, 0.006, 0.01, 0.02, 0.03, 0.045, 0.06, 0.08, 0.10, 0.125, START_REACH_M)
 _BEARINGS = 16
 
 
@@ -134,17 +134,19 @@ class MujocoTwin(Twin):
             raise TwinUnable(f"{self.name}: {error.message}", error.remedy) from error
         return self._step(env.record)
 
-    def act_from(self, before: StepRecord, decision: Decision) -> TwinStep | None:
+    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, TwinStep] | None:
         robot, task = self.robot, self._running().task
         if decision is Action.GRAB_RELEASE:
             return None
         try:
             if task.rearrangement is not None:
                 robot.placer.place_objects(before.objects)
-            self._placer.inner.place(before.referee.pose, before.head.tilt_rad)
+            self._placer.elsewhere = None
+            self._placer.place(before.referee.pose, before.head.tilt_rad)
         except InvalidStart:
             return None
         self._take(before.held)
+        began = self._simulation.pose()
         motion = MotionController(robot.clock, robot.base, robot.head)
         motion.rest()
         if isinstance(decision, VelocityCommand | WaypointCommand):
@@ -154,8 +156,8 @@ class MujocoTwin(Twin):
         else:
             result = motion.execute(task.magnitudes.displacement(decision))
         _, tilted_rad = self._simulation.head_angles()
-        stands = self._simulation.pose()
-        return TwinStep(stands, tilted_rad, result.collided, result.outcome, None, result.duration_s)
+        ended = self._simulation.pose()
+        return began, TwinStep(ended, tilted_rad, result.collided, result.outcome, None, result.duration_s)
 
     def put_objects(self, poses: Mapping[str, ObjectPose], held: Collection[str]) -> None:
         self.robot.placer.place_objects(poses)

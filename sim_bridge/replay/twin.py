@@ -93,7 +93,7 @@ class Twin(ABC):
             TwinUnable: the simulator has no such action, or the episode is over: something holds the robot.
         """
 
-    def act_from(self, before: StepRecord, decision: Decision) -> TwinStep | None:
+    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, TwinStep] | None:
         """Carry out one action from where the recorded robot stood, apart from the episode that :meth:`begin` began.
 
         It is called after the last :meth:`act`.
@@ -102,7 +102,8 @@ class Twin(ABC):
             before: the recorded step that the action followed.
 
         Returns:
-            None if that cannot be done: here, where the robot does not fit there, or for an action that moves objects.
+            Where the twin began, near there or there itself, and where it ended. None if that cannot be done: by this
+            twin, where the robot does not fit, or for an action that moves objects.
         """
         return None
 
