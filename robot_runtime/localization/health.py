@@ -120,10 +120,7 @@ class Health:
 
         If they did not (a mirrored frame drifts away from odometry without any jump), the way stays in one piece.
         """
-        points = [(known, seen) for _, known, seen in self._way] + ([self._newest] if self._newest else [])
-        strides = [(abs(b[0] - a[0]), abs(b[1] - a[1])) for a, b in pairwise(points)]
-        usual = median([seen / known for known, seen in strides if known >= PAIR_M] or [1.0])
-        jumps = [i for i, (known, seen) in enumerate(strides, 1) if seen > 2 * usual * known + JUMP_M]
+        jumps = self._jumps()
         if jumps:
             self._piece += 1
             later = [(self._piece if i >= jumps[-1] else pair[0], *pair[1:]) for i, pair in enumerate(self._way)]
@@ -223,18 +220,19 @@ class Health:
             return
         pieces = np.array([piece - self._way[0][0] for piece, _, _ in self._way])
         known, seen = np.array([pair[1:] for pair in self._way]).T
-        if float(np.sqrt(np.mean(abs(_centred(known, pieces)) ** 2))) < MIN_SPREAD_M:
-            return
-        scale, fit, way = _similarity(known, seen, pieces)
-        mirrored_scale, mirrored_fit, _ = _similarity(known.conj(), seen, pieces)
-        best = max(scale, mirrored_scale) if max(fit, mirrored_fit) >= MIN_FIT else None
-        if way < HARDLY or (best is not None and not SCALES[0] <= best <= SCALES[1]):
-            factor = way if best is None else best
-            unit = {3: ": millimetres are taken for metres", -3: ": metres are taken for millimetres"}
-            hint = unit.get(round(math.log10(factor))) if factor > 0 else None
-            self._break(stamp_ns, "scale", f"its positions move {factor:.3g} m per metre of odometry{hint or ''}")
-        elif mirrored_fit >= MIN_FIT and 1 - fit > 4 * (1 - mirrored_fit) + 0.05:
-            self._break(stamp_ns, "mirrored", "its positions turn the wrong way against odometry: an axis is flipped")
+        found = _wrong_frame(known, seen, pieces)
+        if found is not None and (jumps := self._jumps()):
+            # A single jump looks like a scale until the filter knows of it: it must be wrong without that, too.
+            found = _wrong_frame(known, seen, pieces + np.searchsorted(jumps, np.arange(len(known)), "right"))
+        if found is not None:
+            self._break(stamp_ns, *found)
+
+    def _jumps(self) -> list[int]:
+        """Numbers of the positions on the way that lie too far from the one before; the newest is one beyond it."""
+        points = [(known, seen) for _, known, seen in self._way] + ([self._newest] if self._newest else [])
+        strides = [(abs(b[0] - a[0]), abs(b[1] - a[1])) for a, b in pairwise(points)]
+        usual = median([seen / known for known, seen in strides if known >= PAIR_M] or [1.0])
+        return [i for i, (known, seen) in enumerate(strides, 1) if seen > 2 * usual * known + JUMP_M]
 
     def _judge_turns(self, stamp_ns: int) -> None:
         known, seen = np.array(self._turns).T
@@ -247,6 +245,29 @@ class Health:
     def _break(self, stamp_ns: int, kind: str, detail: str) -> None:
         self.broken = detail
         self._events.append(Event(stamp_ns, self._name, kind, detail))
+
+
+def _wrong_frame(
+    known: NDArray[np.complex128], seen: NDArray[np.complex128], pieces: NDArray[np.int_]
+) -> tuple[str, str] | None:
+    """What is wrong with the frame of the measured way, as an event's kind and detail; None where nothing is.
+
+    Args:
+        pieces: as :func:`_similarity`'s.
+    """
+    if float(np.sqrt(np.mean(abs(_centred(known, pieces)) ** 2))) < MIN_SPREAD_M:
+        return None
+    scale, fit, way = _similarity(known, seen, pieces)
+    mirrored_scale, mirrored_fit, _ = _similarity(known.conj(), seen, pieces)
+    best = max(scale, mirrored_scale) if max(fit, mirrored_fit) >= MIN_FIT else None
+    if way < HARDLY or (best is not None and not SCALES[0] <= best <= SCALES[1]):
+        factor = way if best is None else best
+        unit = {3: ": millimetres are taken for metres", -3: ": metres are taken for millimetres"}
+        hint = unit.get(round(math.log10(factor))) if factor > 0 else None
+        return "scale", f"its positions move {factor:.3g} m per metre of odometry{hint or ''}"
+    if mirrored_fit >= MIN_FIT and 1 - fit > 4 * (1 - mirrored_fit) + 0.05:
+        return "mirrored", "its positions turn the wrong way against odometry: an axis is flipped"
+    return None
 
 
 def _similarity(

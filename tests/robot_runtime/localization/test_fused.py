@@ -306,6 +306,13 @@ def test_metres_and_millimetres_are_told_apart(factor: float, hint: str, placed:
     assert not story.poses or story.poses[-1].status is PoseStatus.LOST
 
 
+@pytest.mark.parametrize("after_s", range(3, 12))
+def test_a_jump_is_no_scale(after_s: int) -> None:
+    drive = make_drive(20, 11)
+    moved = bend(measure(drive, POSES, 11), lambda p: SE2(p.x_m + 0.5, p.y_m, p.yaw_rad), after_s * NS_PER_S)
+    assert "scale" not in tell(drive, moved).kinds()
+
+
 def test_positions_outside_the_map_are_refused_at_once() -> None:
     drive = make_drive(10, 9)
     arrivals = bend(measure(drive, POSES, 9), lambda p: SE2(p.x_m * 1000, p.y_m * 1000, p.yaw_rad))
