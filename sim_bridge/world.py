@@ -29,6 +29,9 @@ SIDE_END_RAD = math.radians(90)
 BUMPER_S = 0.05
 """The bumper's spring evens out forces over about so long: a light thing that is hit does not press it."""
 
+STAND_REACH_M, STAND_MOVES = 0.1, 20
+"""How far :meth:`World.stand` moves a robot out of what it is inside of, and in how many moves."""
+
 SUPPORT_CELL_M = 0.01
 """Whether there is floor is found once per cell of this size."""
 
@@ -134,6 +137,40 @@ class World:
         self.touching = 0
         self._push_n = 0.0
 
+    def stand(self, pose: SE2) -> SE2:
+        """Put the robot there, at rest, even where its bumper is pressed; out of what its rigid body would be inside of.
+
+        For poses that were measured: they end actions at walls, and no measurement is exact.
+
+        Returns:
+            Where it stands.
+
+        Raises:
+            InvalidStart: it would have to be moved by more than :data:`STAND_REACH_M`; it stays somewhere near.
+        """
+        robot, contact = self.scene_model.robot_geom, self._data.contact
+        x_m, y_m = pose.x_m, pose.y_m
+        for _ in range(STAND_MOVES):
+            self._touched_at((x_m, y_m, pose.yaw_rad))
+            found = zip(contact.geom.tolist(), contact.dist.tolist(), contact.frame.tolist(), strict=True)
+            inside = [(gap_m, pair, frame) for pair, gap_m, frame in found if robot in pair and gap_m < 0]
+            if not inside or math.hypot(x_m - pose.x_m, y_m - pose.y_m) > STAND_REACH_M:
+                break
+            gap_m, pair, frame = min(inside, key=lambda item: item[0])
+            # The normal leads from the pair's first geom to its second.
+            away = 1.0 if pair[1] == robot else -1.0
+            x_m -= away * gap_m * 1.01 * frame[0]
+            y_m -= away * gap_m * 1.01 * frame[1]
+        moved_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m)
+        if inside or moved_m > STAND_REACH_M:
+            raise InvalidStart(
+                f"pose ({pose.x_m:.3f}, {pose.y_m:.3f}) in scene {self.scene_model.scene.name!r} is inside of something",
+                "compare the log's referee and the scene: they must be in one frame (`robot-runtime scene align`)",
+            )
+        self._push_n = 0.0
+        self.touching = self._zones() if self._data.ncon else 0
+        return SE2(x_m, y_m, pose.yaw_rad)
+
     def has_floor(self, x_m: float, y_m: float) -> bool:
         """Whether something at floor height carries what stands there."""
         cell = (math.floor(x_m / SUPPORT_CELL_M), math.floor(y_m / SUPPORT_CELL_M))
@@ -159,12 +196,14 @@ class World:
 
     def _zones(self) -> int:
         x_m, y_m, yaw_rad = self._position.tolist()
-        pushes = self._push_n > self.scene_model.body.bumper_force_n
-        bits = 0
         contact = self._data.contact
-        for pair, (contact_x_m, contact_y_m, _) in zip(contact.geom.tolist(), contact.pos.tolist(), strict=True):
-            if self.objects.by_id and not self._is_pressed_by(pair, pushes):
-                continue
+        points = contact.pos.tolist()
+        if self.objects.by_id:
+            pushes = self._push_n > self.scene_model.body.bumper_force_n
+            pairs = zip(contact.geom.tolist(), points, strict=True)
+            points = [point for pair, point in pairs if self._is_pressed_by(pair, pushes)]
+        bits = 0
+        for contact_x_m, contact_y_m, _ in points:
             bearing_rad = wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad)
             bits |= bumper_bits(bearing_rad)
         return bits
