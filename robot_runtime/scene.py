@@ -102,11 +102,16 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class Material:
-    """Surface look: a texture (PNG, relative to the folder) tinted by rgba, or rgba alone."""
+    """Surface look: a texture (PNG, relative to the folder) tinted by rgba, or rgba alone.
+
+    Attributes:
+        emission: how much of its colour is there without light: photographed surfaces have been lit already.
+    """
 
     texture: str | None = None
     rgba: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
     specular: float = 0.1
+    emission: float = 0.0
 
     __pydantic_config__ = config.STRICT
 

@@ -28,6 +28,9 @@ SCAN_TRIANGLES = 20_000
 SCAN_EXTENT_M = 4.0
 """A contact mesh with more triangles than the one and wider than the other is a scan of a place, not a thing."""
 
+PHOTOGRAPHED_SHARE, PHOTOGRAPHED_EMISSION = 0.5, 1.25
+"""Half of the colour lit by 0.5 to 1.0, as the simulator's lights do, and 1.25 times that half without light."""
+
 _COLUMN_M = 0.025
 _MIN_PART_M = 1e-3  # a thinner hull has no inside for a physics engine
 
@@ -118,15 +121,15 @@ class AssetWriter:
 
     def _material(self, look: Look) -> str:
         # Parts of one mesh file share the image object, so most are shrunk once; equal content is written once anyway.
-        image = None if look.image is None else self._shrunk(look.image)
-        key = (None if image is None else image.tobytes(), look.rgba)
+        image = look.image if look.image is None or look.exact else self._shrunk(look.image)
+        key = (None if image is None else image.tobytes(), look.rgba, look.photographed)
         if key not in self._material_of:
             texture = None
             name = identifier(look.image_name or "colour", set(self._materials))
             if image is not None:
                 texture = f"assets/{identifier(look.image_name or 'texture', self._names)}.png"
                 image.save(self._folder / texture)
-            self._materials[name] = Material(texture, look.rgba)
+            self._materials[name] = _photographed(texture) if look.photographed else Material(texture, look.rgba)
             self._material_of[key] = name
         return self._material_of[key]
 
@@ -169,6 +172,11 @@ class AssetWriter:
             return box
         hull = ConvexHull(part)
         return Collision("mesh", mesh=self._mesh(f"{name}_hull", part[hull.simplices]))
+
+
+def _photographed(texture: str | None) -> Material:
+    """A surface that comes out about as bright as its texture, whichever way it faces the simulator's lights."""
+    return Material(texture, (*(PHOTOGRAPHED_SHARE,) * 3, 1.0), specular=0.0, emission=PHOTOGRAPHED_EMISSION)
 
 
 def as_box(points: Array, slack: float = 0.005) -> Collision | None:

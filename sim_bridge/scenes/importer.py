@@ -77,7 +77,7 @@ def import_scene(
     if floor_z_m:
         notes.append(f"{source.name}: the floor is at z = {floor_z_m:.3f} m; everything is shifted so that it is at 0")
     report("reading meshes", 1, 1)
-    with _fresh(folder) as draft:
+    with fresh_folder(folder) as draft:
         writer = AssetWriter(draft, options.quality, options.texture_px, options.min_z_m, options.max_z_m)
         file = writer.write(pieces, report)
         file = replace(file, name=folder.name, source=_provenance(source, floor_z_m))
@@ -90,15 +90,19 @@ def import_scene(
 def _write_map(folder: Path, file: SceneFile, options: ImportOptions) -> None:
     """Write the map, and ``scene.yaml`` with the rooms that the map shows."""
     occupancy = occupancy_from_assets(folder, file, options.resolution_m, options.min_z_m, options.max_z_m)
-    rooms = find_rooms(occupancy, _walls(folder, file, occupancy))
+    rooms = find_rooms(occupancy, wall_cells(folder, file, occupancy))
     objects = tuple(replace(item, room=room_of(item.center[0], item.center[1], rooms)) for item in file.objects)
     occupancy.save(folder / file.map)
     save_scene_file(folder / "scene.yaml", replace(file, rooms=rooms, objects=objects))
 
 
 @contextmanager
-def _fresh(folder: Path) -> Iterator[Path]:
-    """A draft beside ``folder`` that takes its place when the block ends well, and vanishes otherwise."""
+def fresh_folder(folder: Path) -> Iterator[Path]:
+    """A draft beside ``folder`` that takes its place when the block ends well, and vanishes otherwise.
+
+    Raises:
+        SceneError: ``folder`` exists and is no scene.
+    """
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "scene.yaml").is_file())):
         raise SceneError(f"{folder}: exists and is not a scene", "give a folder that is new or holds a scene")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +165,7 @@ def floor_height(triangles: Array) -> float:
     return float(z[near][order][np.searchsorted(cumulated, cumulated[-1] / 2)])
 
 
-def _walls(folder: Path, file: SceneFile, occupancy: OccupancyMap) -> NDArray[np.bool_]:
+def wall_cells(folder: Path, file: SceneFile, occupancy: OccupancyMap) -> NDArray[np.bool_]:
     """Cells covered above furniture and below lintels."""
     rows, columns = occupancy.cells.shape
     grid = Grid(occupancy.origin_x_m, occupancy.origin_y_m, rows, columns, occupancy.resolution_m)

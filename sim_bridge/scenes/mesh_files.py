@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from robot_runtime.errors import SceneError
+from sim_bridge.scenes.palette import palette, palette_uv
 
 Array = NDArray[np.float64]
 
@@ -31,11 +32,18 @@ _TEXTURE_FOLDERS = (".", "textures", "materials/textures", "../materials/texture
 
 @dataclass(frozen=True)
 class Look:
-    """How a surface looks: an image (any mode) tinted by rgba in [0, 1], or rgba alone."""
+    """How a surface looks: an image (any mode) tinted by rgba in [0, 1], or rgba alone.
+
+    Attributes:
+        exact: whether the image must keep its size.
+        photographed: whether the colours have their light in them, and need no other.
+    """
 
     image: Image.Image | None = None
     image_name: str = ""
     rgba: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)
+    exact: bool = False
+    photographed: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,8 +253,18 @@ def _trimesh_part(mesh: Any, name: str) -> MeshPart:
         elif image is not None:
             look = Look(rgba=rgba)
     elif mesh.visual.kind in ("vertex", "face"):
-        look = Look(rgba=_unit_rgba(mesh.visual.main_color))
+        look, uv = _painted(mesh, faces)
     return MeshPart(name, np.asarray(mesh.vertices, np.float64)[faces], normals, uv, look)
+
+
+def _painted(mesh: Any, faces: Array) -> tuple[Look, Array | None]:
+    """The look of a mesh whose corners or faces have colours of their own, as most scans have."""
+    by_face = mesh.visual.kind == "face"
+    colors = mesh.visual.face_colors if by_face else np.asarray(mesh.visual.vertex_colors)[faces].mean(axis=1)
+    colors = np.rint(np.asarray(colors)[:, :3]).astype(np.uint8)
+    if (colors == colors[:1]).all():
+        return Look(rgba=_unit_rgba(mesh.visual.main_color)), None
+    return Look(palette(), "palette", exact=True), palette_uv(colors)
 
 
 def _unit_rgba(colour: Any) -> tuple[float, float, float, float]:
