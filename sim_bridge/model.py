@@ -296,7 +296,12 @@ class _Builder:
     def _add_materials(self) -> None:
         for name, material in self._scene.file.materials.items():
             made = self._spec.add_material(
-                name=name, rgba=material.rgba, specular=material.specular, shininess=0.3, reflectance=0.0
+                name=name,
+                rgba=material.rgba,
+                specular=material.specular,
+                emission=material.emission,
+                shininess=0.3,
+                reflectance=0.0,
             )
             if material.texture is not None:
                 if self._spec.texture(material.texture) is None:
