@@ -55,7 +55,9 @@ def time_plot(
     parts += [frame.line(curve, steps) for curve in curves]
     if len(curves) > 1:
         parts.append(_legend(curves))
-    parts.append(Markup('<line class="cursor" x1="{x}" x2="{x}" y1="{}" y2="{}"/>').format(TOP, HEIGHT - BOTTOM, x=LEFT))
+    parts.append(
+        Markup('<line class="cursor" x1="{x}" x2="{x}" y1="{}" y2="{}"/>').format(TOP, HEIGHT - BOTTOM, x=LEFT)
+    )
     return Markup(
         '<svg class="plot timed" viewBox="0 0 {} {}" data-first="{}" data-last="{}" role="img" aria-label="{}">{}</svg>'
     ).format(WIDTH, HEIGHT, frame.first, frame.last, title, Markup("").join(parts))
@@ -95,7 +97,9 @@ class _Frame:
 
     def mark(self, step: int) -> Markup:
         foot = HEIGHT - BOTTOM
-        return Markup('<line class="mark" x1="{x}" x2="{x}" y1="{}" y2="{}"/>').format(foot, foot - 9, x=n(self.x(step)))
+        return Markup('<line class="mark" x1="{x}" x2="{x}" y1="{}" y2="{}"/>').format(
+            foot, foot - 9, x=n(self.x(step))
+        )
 
     def line(self, curve: Curve, steps: Sequence[int]) -> Markup:
         """The known values as lines between the gaps; one that stands alone as a dot."""
@@ -106,7 +110,9 @@ class _Frame:
             else:
                 runs[-1].append(f"{n(self.x(step))},{n(self.y(value))}")
         shape = Markup('<polyline class="{}" points="{}"/>')
-        return Markup("").join(shape.format(curve.css, " ".join(run * 2 if len(run) == 1 else run)) for run in runs if run)
+        return Markup("").join(
+            shape.format(curve.css, " ".join(run * 2 if len(run) == 1 else run)) for run in runs if run
+        )
 
 
 def _legend(curves: Sequence[Curve]) -> Markup:

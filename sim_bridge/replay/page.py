@@ -1,0 +1,144 @@
+"""A replay as one web page: images, map, plots and actions, all at the step that the reader is at.
+
+The page needs no network and no other file. Its script is the only one that may run there: the page's policy names it
+by its hash, so that nothing that a log says can become one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from robot_runtime.clock import utc_now_iso
+from robot_runtime.errors import RecordingError
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scoring import drawing
+from robot_runtime.scoring.scorer import SCORER_VERSION
+from sim_bridge.replay import curves, page_parts, page_plots, words
+from sim_bridge.replay.gallery import Gallery
+from sim_bridge.replay.results import Replay
+from sim_bridge.replay.tracks import Tracks, tracks_of
+
+MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions in the twin", "closed": "policy in the twin"}
+
+
+def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) -> None:
+    """Write the page of one replay.
+
+    Args:
+        gallery: the images of its pose replay; None if it has none.
+        many: whether there is an index beside it.
+
+    Raises:
+        RecordingError: the log cannot be read any more, or the page cannot be written.
+    """
+    with LogReader(Path(replay.log)) as log:
+        header, records = log.header, list(log.steps(images=False))
+    text = render("replay.html", **_context(replay, header, records, gallery), many=many)
+    write_text(path, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a page. Raises ``RecordingError``."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another place with --out") from error
+
+
+def render(template: str, **context: object) -> str:
+    """A template of this package, which may extend those of reports."""
+    return _environment().get_template(template).render(created=utc_now_iso(), scorer=SCORER_VERSION, **context)
+
+
+def _context(
+    replay: Replay, header: EpisodeHeader, records: Sequence[StepRecord], gallery: Gallery | None
+) -> dict[str, Any]:
+    tracks = tracks_of(replay, records)
+    box = drawing.map_box(header.scene.map)
+    unit = drawing.unit_of(box)
+    shapes = drawing.map_paths(header.scene.map) + drawing.object_shapes(header.scene)
+    shapes += drawing.room_labels(header.scene, box)
+    shown = gallery.shown() if gallery is not None else []
+    divergence = replay.action.divergence if replay.action is not None else None
+    script = _script()
+    return {
+        "replay": replay,
+        "scene_text": words.scene_sentence(replay),
+        "part_names": words.PARTS,
+        "tiles": page_parts.tiles(replay),
+        "offset_text": words.offset_sentence(replay.pose.offset) if replay.pose is not None else "",
+        "first": records[0].index if records else None,
+        "last": records[-1].index if records else None,
+        "divergence": divergence,
+        "images": shown,
+        "scale": gallery.scale_mm() if gallery is not None else 0,
+        "every": gallery.every if gallery is not None else 1,
+        "map": {"id": "map", "box": box},
+        "maps": {"map": shapes},
+        "unit": unit,
+        "overlay": page_plots.overlay(tracks, divergence, unit),
+        "markers": list(tracks.by_name),
+        "marker_names": MARKER_NAMES,
+        "bands": page_plots.bands_plot(replay),
+        "plots": page_plots.plots(replay, records),
+        "closed": page_parts.closed_rows(replay),
+        "headings": page_parts.headings(replay),
+        "rows": page_parts.rows(replay, records),
+        "data": _json(_data(replay, records, tracks, shown)),
+        "script": Markup(script),
+        "script_hash": Markup(_hash(script)),
+    }
+
+
+def _data(replay: Replay, records: Sequence[StepRecord], tracks: Tracks, shown: Sequence[Any]) -> dict[str, Any]:
+    """What the script moves: everything by step, the first one first."""
+    frames = {frame.index: frame for frame in replay.pose.frames} if replay.pose is not None else {}
+    divergence = replay.action.divergence if replay.action is not None else None
+    return {
+        "first": records[0].index if records else 0,
+        "last": records[-1].index if records else 0,
+        "labels": [words.action(record.command or record.action) for record in records],
+        "divergence": divergence.index if divergence is not None else None,
+        "left": curves.LEFT,
+        "right": curves.WIDTH - curves.RIGHT,
+        "width": curves.WIDTH,
+        "tracks": tracks.by_name,
+        "shown": [one.index for one in shown],
+        "images": {
+            name: [getattr(one, name) for one in shown] for name in ("recorded", "twin", "error")
+        },
+        "texts": [words.frame_sentence(frames[r.index]) if r.index in frames else "" for r in records],
+        "bands": page_plots.band_points(replay, [record.index for record in records]),
+    }  # fmt: skip
+
+
+def _json(data: Mapping[str, Any]) -> Markup:
+    """Inside a script element only ``<`` could end it."""
+    return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
+
+
+def _script() -> str:
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, "replay.js")[0]
+
+
+def _hash(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@cache
+def _environment() -> Environment:
+    loader = ChoiceLoader([PackageLoader("sim_bridge.replay"), PackageLoader("robot_runtime.scoring")])
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
