@@ -69,6 +69,9 @@ class MujocoTwin(Twin):
         options: over those in the robot's file; mappings reach into its mappings.
         images: whether steps have frames; without them an action costs a fourth.
 
+    Attributes:
+        robot: that drives. robot_file: what it was made of. scene: in which.
+
     Raises:
         SceneError: no scene. ConfigError: no such robot, or a bad option. TwinUnable: the robot is not simulated here.
     """
@@ -88,7 +91,7 @@ class MujocoTwin(Twin):
         file = replace(file, options=_merged(file.options, options))
         if file.driver == OWN_DRIVER:
             file = replace(file, options=_merged({"battery": ENDLESS}, file.options))
-        self._into, self._scene, self._images = into, scene, images
+        self._into, self.scene, self._images = into, scene, images
         self.robot_file = file
         context = RobotContext.of(header.task, scene, [header.episode], header.seed)
         robot = build_robot(file, path, replace(context, images=images))
@@ -185,7 +188,7 @@ class MujocoTwin(Twin):
         """Where the task's actions are driven but not judged, and nobody looks at observations."""
         task = replace(task, sensors=())
         if self._env is None or self._env.task != task:
-            self._env = Env(self.robot, task, self._scene, judged=False)
+            self._env = Env(self.robot, task, self.scene, judged=False)
         return self._env
 
     def _running(self) -> Env:

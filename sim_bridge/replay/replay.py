@@ -1,163 +1,136 @@
-"""One log, or many: open it, find its scene, make its twin, do the parts that are wanted, and say what could not be."""
+"""One log: open it, find its scene, make its twin, do the parts that are wanted, and say what could not be done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from robot_runtime import config
-from robot_runtime.errors import RuntimeFault, SceneError
+from robot_runtime.errors import RecordingError, RuntimeFault
+from robot_runtime.policies.policy import Policy
+from robot_runtime.policy_diff import open_loop
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import EpisodeHeader
-from robot_runtime.scene import Scene, find_scene, load_scene
-from sim_bridge.replay.results import PARTS, Note, Part, Replay, SceneCheck, Thresholds
-from sim_bridge.replay.twin import Twin, TwinFactory
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scene import Scene
+from sim_bridge.replay.action_replay import replay_actions
+from sim_bridge.replay.closed_loop import run_closed_loop
+from sim_bridge.replay.kept import Kept
+from sim_bridge.replay.options import ADAPTERS, ReplayOptions
+from sim_bridge.replay.pose_replay import Watch, pose_replay
+from sim_bridge.replay.results import ActionReplay, ClosedLoop, Note, Part, Replay, SceneCheck
+from sim_bridge.replay.twin import Twin
+
+T = TypeVar("T")
+
+PLACED: tuple[Part, ...] = ("pose", "action", "closed")
+"""Parts that need the scene."""
+
+DECIDING: tuple[Part, ...] = ("open", "closed")
+"""Parts that need the policy."""
+
+Watcher = Callable[[Sequence[StepRecord]], Watch]
+"""Given a log's steps, who is shown the images of its pose replay."""
 
 
-@dataclass(frozen=True)
-class ReplayOptions:
-    """How logs are replayed; the same for all of them, and sent to other processes.
-
-    Attributes:
-        into: a simulated robot's preset or YAML file, or a simulator of :data:`ADAPTERS`.
-        twin_options: of the twin, by name.
-        parts: those that are wanted.
-        scene: folder or bundled scene; None for the one that the log names.
-        any_scene_version: whether another version of that scene will do.
-        images: whether actions are replayed with images.
-        forced: whether every action is also replayed from the pose that was recorded before it.
-        policy: for open and closed loop, what ``--policy`` or ``--agent`` named; None for the one that the log names.
-        policy_arguments: of that policy. policy_python: the interpreter of one that has a process of its own.
-        out: folder for the logs of closed loops.
-    """
-
-    into: str = "sim"
-    twin_options: Mapping[str, Any] = field(default_factory=dict)
-    parts: tuple[Part, ...] = PARTS
-    scene: str | None = None
-    any_scene_version: bool = False
-    images: bool = False
-    forced: bool = False
-    policy: str | None = None
-    policy_arguments: Mapping[str, str] = field(default_factory=dict)
-    policy_python: str | None = None
-    out: Path = Path("replay")
-    thresholds: Thresholds = field(default_factory=Thresholds)
-
-
-ADAPTERS = {
-    "habitat": "sim_bridge.replay.habitat_twin.make_twin",
-    "ai2thor": "sim_bridge.replay.thor_twin.make_twin",
-}
-"""Twins of other simulators, by the name that ``--into`` takes."""
-
-
-def twin_factory(into: str) -> TwinFactory:
-    """What makes the twins that ``--into`` names. Raises ``ConfigError``."""
-    factory: TwinFactory = config.resolve(
-        ADAPTERS.get(into, "sim_bridge.replay.mujoco_twin.make_twin"), f"--into {into}"
-    )
-    return factory
-
-
-class Twins:
-    """Scenes and twins that are kept from one log to the next: a twin is built once per place, camera and objects."""
-
-    def __init__(self, options: ReplayOptions) -> None:
-        self._options = options
-        self._factory = twin_factory(options.into)
-        self._scenes: dict[Path, Scene] = {}
-        self._kept: tuple[object, Twin] | None = None
-
-    def __enter__(self) -> Twins:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Release the twin that is kept."""
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            kept[1].close()
-
-    def scene_for(self, header: EpisodeHeader) -> Scene:
-        """The scene to replay a log in, with its meshes.
-
-        Raises:
-            SceneError: it is not where the log says and not bundled, or it is another version than was recorded in.
-        """
-        scene = self._scene_at(self._folder_for(header))
-        if scene.digest != header.scene.digest and not self._options.any_scene_version:
-            raise SceneError(
-                f"{scene.folder}: is another version of scene {header.scene.name!r} than the log's: digest "
-                f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
-                "name the recorded version with --scene, or replay in this one with --any-scene-version",
-            )
-        return scene
-
-    def twin_for(self, header: EpisodeHeader, scene: Scene | None) -> Twin:
-        """The twin for a log: the last one, if it stands for this log, too. Raises what ``TwinFactory`` does."""
-        task, objects = header.task, tuple(item.id for item in header.episode.objects)
-        key = (scene and scene.folder, task.camera, objects, header.robot, str(header.robot_config))
-        if self._kept is None or self._kept[0] != key:
-            self.close()
-            options = self._options
-            twin = self._factory(header, scene, options.images, options.twin_options, f"--into {options.into}")
-            self._kept = key, twin
-        return self._kept[1]
-
-    def _folder_for(self, header: EpisodeHeader) -> Path:
-        if self._options.scene is not None:
-            return find_scene(self._options.scene)
-        if (header.scene.folder / "scene.yaml").is_file():
-            return header.scene.folder
-        try:
-            return find_scene(header.scene.name)
-        except SceneError:
-            raise SceneError(
-                f"scene {header.scene.name!r} is not at {header.scene.folder}, where it was when the log was written",
-                "name its folder with --scene",
-            ) from None
-
-    def _scene_at(self, folder: Path) -> Scene:
-        if folder not in self._scenes:
-            self._scenes[folder] = load_scene(folder)
-        return self._scenes[folder]
-
-
-def replay_log(path: Path, options: ReplayOptions, twins: Twins) -> Replay:
+def replay_log(path: Path, options: ReplayOptions, kept: Kept, name: str, watcher: Watcher | None = None) -> Replay:
     """Replay one log.
 
     What cannot be done, for want of a scene, of poses, of a policy or of what the twin can do, is left out and noted.
 
     Args:
-        twins: of the same options; the caller closes it.
+        kept: of the same options; the caller closes it.
+        name: of the log among those that are replayed together, for files in ``options.out``.
 
     Raises:
         RecordingError: the file is no log, or was torn before its header was written.
     """
     with LogReader(path) as log:
-        header, notes = log.header, list(_torn(log))
-        scene = twin = None
-        try:
-            scene = twins.scene_for(header)
-        except RuntimeFault as error:
-            notes.append(_note("scene", error))
+        return _Replaying(log, options, kept).all(name, watcher)
+
+
+class _Replaying:
+    """One log's replay under way: what is found goes into the result, what stands in the way into the notes."""
+
+    def __init__(self, log: LogReader, options: ReplayOptions, kept: Kept) -> None:
+        self._log, self._header, self._options, self._kept = log, log.header, options, kept
+        self._notes: list[Note] = []
+        self._twin_name = options.into
+        self._records = self._whole_steps()
+        self._scene = self._try("scene", lambda: (kept.scene(log.header), ())) if self._wants(*PLACED) else None
+        self._policy = self._try("policy", lambda: (kept.policy(log.header), ())) if self._wants(*DECIDING) else None
+
+    def all(self, name: str, watcher: Watcher | None) -> Replay:
+        """Every part that is wanted and can be done."""
+        log, header = self._log, self._header
+        watch = watcher(self._records) if watcher is not None else None
+        pose = self._part("pose", lambda: pose_replay(log, self._records, self._twin(), watch))
+        action = self._part("action", self._act)
+        decided = self._part("open", lambda: (open_loop(log, self._known_policy()), ()))
+        closed = self._part("closed", lambda: self._run(name))
         return Replay(
-            log=str(path),
+            log=str(log.path),
             episode=header.episode.key,
             task=header.task.name,
             robot=header.robot,
             agent=header.agent,
             seed=header.seed,
-            twin=options.into if twin is None else twin.name,
-            scene=_check(header, scene),
+            twin=self._twin_name,
+            scene=_check(header, self._scene),
             complete=log.complete,
-            notes=tuple(notes),
+            notes=tuple(self._notes),
+            pose=pose,
+            action=action,
+            open_loop=decided,
+            closed_loop=closed,
         )
+
+    def _wants(self, *parts: Part) -> bool:
+        return bool({*parts} & {*self._options.parts})
+
+    def _part(self, part: Part, do: Callable[[], tuple[T, Sequence[Note]]]) -> T | None:
+        """A part's result; None where it is not wanted, or lacks a scene or a policy, which is noted already."""
+        placeless = part in PLACED and self._scene is None and self._options.into not in ADAPTERS
+        undecided = part in DECIDING and self._policy is None
+        return None if placeless or undecided or not self._wants(part) else self._try(part, do)
+
+    def _try(self, part: str, do: Callable[[], tuple[T, Sequence[Note]]]) -> T | None:
+        """What is done, with its notes; or None, and why not."""
+        try:
+            found, notes = do()
+        except RuntimeFault as error:
+            self._notes.append(Note(part, error.message, error.remedy))
+            return None
+        self._notes += notes
+        return found
+
+    def _whole_steps(self) -> list[StepRecord]:
+        log, records = self._log, []
+        if not log.complete:
+            what = "its end was not recorded" if log.end is None else "it is torn"
+            self._notes.append(Note("", f"{log.path}: {what}; what is whole is replayed"))
+        try:
+            for record in log.steps(images=False):
+                records.append(record)  # noqa: PERF402 (those before an error are wanted)
+        except RecordingError as error:
+            self._notes.append(Note("", f"{error.message}; the {len(records)} steps before are replayed", error.remedy))
+        return records
+
+    def _twin(self, images: bool | None = None) -> Twin:
+        twin = self._kept.twin(self._header, self._scene, self._options.images if images is None else images)
+        self._twin_name = twin.name
+        return twin
+
+    def _known_policy(self) -> Policy:
+        assert self._policy is not None
+        return self._policy
+
+    def _act(self) -> tuple[ActionReplay, Sequence[Note]]:
+        options, twin = self._options, self._twin()
+        return replay_actions(self._log, self._records, twin, options.images, options.forced, options.thresholds)
+
+    def _run(self, name: str) -> tuple[ClosedLoop, Sequence[Note]]:
+        folder = self._options.out / "closed_loop" / name
+        return run_closed_loop(self._log, self._records, self._twin(images=True), self._known_policy(), folder)
 
 
 def _check(header: EpisodeHeader, scene: Scene | None) -> SceneCheck:
@@ -165,13 +138,3 @@ def _check(header: EpisodeHeader, scene: Scene | None) -> SceneCheck:
     if scene is None:
         return SceneCheck(recorded.name, None, recorded.digest, None)
     return SceneCheck(recorded.name, str(scene.folder), recorded.digest, scene.digest)
-
-
-def _torn(log: LogReader) -> Iterator[Note]:
-    if not log.complete:
-        what = "its end was not recorded" if log.end is None else "it is torn"
-        yield Note("", f"{log.path}: {what}; what is whole was replayed", "mend it with `robot-runtime recover`")
-
-
-def _note(part: str, error: RuntimeFault) -> Note:
-    return Note(part, error.message, error.remedy)

@@ -1,0 +1,131 @@
+"""Closed loop: the policy drives the twin from the recorded start, in an ordinary episode with a log of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import takewhile
+from pathlib import Path
+
+from robot_runtime.env import Env
+from robot_runtime.episodes.episode import Episode
+from robot_runtime.errors import DeviceFault, PolicyError, RecordingError
+from robot_runtime.geodesic import GeodesicMap
+from robot_runtime.geometry import SE2
+from robot_runtime.policies.policy import Policy
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.writer import Recorder
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.runtime import run_episode
+from robot_runtime.scene import Scene
+from robot_runtime.scoring.summary import score_log
+from robot_runtime.tasks.rules import check_episode
+from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start
+from sim_bridge.replay.mujoco_twin import MujocoTwin, around
+from sim_bridge.replay.results import ClosedLoop, Metrics, Note
+from sim_bridge.replay.twin import Twin, TwinUnable
+
+PART = "closed"
+
+
+def run_closed_loop(
+    log: LogReader, records: Sequence[StepRecord], twin: Twin, policy: Policy, folder: Path
+) -> tuple[ClosedLoop, tuple[Note, ...]]:
+    """Let the policy run the log's episode in the twin, with the log's seed.
+
+    Args:
+        records: of the log, read without images. twin: made with images.
+        folder: for the log of the new episode; an older one in it is replaced.
+
+    Raises:
+        ReplayError: the log has no pose to begin from. TwinUnable: the twin is no simulated robot.
+        InvalidStart, UnreachableGoal: the episode cannot be run from there in this scene.
+        PolicyError: the policy cannot run in this task. RecordingError: the new log cannot be written.
+    """
+    header = log.header
+    if not isinstance(twin, MujocoTwin):
+        raise TwinUnable(f"{twin.name}: a policy drives simulated robots only", "run the closed loop in sim")
+    start = recorded_start(log, records)
+    episode = _runnable(header, twin.scene, start, records[0].head.tilt_rad)
+    notes: list[Note] = []
+    made = _run(twin, header, episode, policy, _emptied(folder), notes)
+    with LogReader(made) as own:
+        theirs = list(own.steps(images=False))
+        end = own.end
+    if end is None or not theirs:
+        raise RecordingError(f"{made}: the episode in the twin left no steps", "see the notes")
+    moved_m = theirs[0].referee.pose.distance_to(start)
+    if moved_m > MOVED_M:
+        notes.append(
+            Note(PART, f"begins {100 * moved_m:.1f} cm from the recorded start, which is not free in the twin")
+        )
+    pairs = zip(records[1:], theirs[1:], strict=False)
+    closed = ClosedLoop(
+        agent=policy.name,
+        seed=header.seed,
+        log=str(made),
+        metrics_recorded=_metrics(log.path, notes),
+        metrics_replayed=_metrics(made, notes),
+        end_recorded=None if log.end is None else log.end.reason,
+        end_replayed=end.reason,
+        steps_recorded=records[-1].index,
+        steps_replayed=theirs[-1].index,
+        same_actions=sum(1 for _ in takewhile(lambda pair: decision_of(pair[0]) == decision_of(pair[1]), pairs)),
+    )
+    return closed, tuple(notes)
+
+
+def _run(
+    twin: MujocoTwin, header: EpisodeHeader, episode: Episode, policy: Policy, folder: Path, notes: list[Note]
+) -> Path:
+    """The log of an episode in the twin."""
+    recorder = Recorder(folder)
+    twin.restart(header.seed)
+    config, dataset = asdict(twin.robot_file), header.dataset
+    with Env(twin.robot, header.task, twin.scene, (recorder,), robot_config=config, dataset=dataset) as env:
+        try:
+            run_episode(env, policy, episode, header.seed)
+        except (DeviceFault, PolicyError) as error:
+            if recorder.path is None:
+                raise
+            notes.append(Note(PART, f"the episode in the twin was ended: {error.message}", error.remedy))
+        finally:
+            recorder.close()
+    if recorder.path is None:
+        raise RecordingError(f"{folder}: the episode in the twin was not recorded", "free the disk, and try again")
+    return recorder.path
+
+
+def _runnable(header: EpisodeHeader, scene: Scene, start: SE2, tilt_rad: float) -> Episode:
+    """The log's episode from the recorded start or, where that is too near an obstacle, from the nearest that is not.
+
+    Raises:
+        InvalidStart, UnreachableGoal, EpisodeError: it cannot be run in this scene.
+    """
+    geodesic = GeodesicMap(scene.map, header.task.robot_radius_m)
+    # A scene that was made of the place may have another name.
+    episode = replace(header.episode, start=start, start_tilt_rad=tilt_rad, scene=scene.name)
+    free = next((near for near in (start, *around(start)) if geodesic.is_navigable(near.x_m, near.y_m)), start)
+    return check_episode(header.task, scene, replace(episode, start=free), geodesic)
+
+
+def _emptied(folder: Path) -> Path:
+    """The folder without the logs of an earlier replay. Raises ``RecordingError``."""
+    try:
+        for log in folder.glob("*.mcap"):
+            log.unlink()
+    except OSError as error:
+        raise RecordingError(f"{folder}: cannot be emptied: {error.strerror or error}", "use another --out") from error
+    return folder
+
+
+def _metrics(path: Path, notes: list[Note]) -> Metrics:
+    """The score of a log by name; what is not finite is None."""
+    score = score_log(path)
+    if not score.scorable:
+        notes.append(Note(PART, f"{path.name} cannot be scored: {score.reason}"))
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in score.metrics.items()
+    }

@@ -1,0 +1,120 @@
+"""What is costly to make and serves several logs: scenes, twins, policies."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from typing_extensions import Self
+
+from robot_runtime import config
+from robot_runtime.errors import PolicyError, SceneError
+from robot_runtime.policies import load_source
+from robot_runtime.policies.policy import Policy
+from robot_runtime.policies.source import PolicySource
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.scene import Scene, find_scene, load_scene
+from sim_bridge.replay import mujoco_twin
+from sim_bridge.replay.options import ADAPTERS, ReplayOptions
+from sim_bridge.replay.twin import Twin, TwinFactory
+
+
+class Kept:
+    """Makes what a log needs, or has it still from the log before: one twin per place, camera and set of objects.
+
+    What a twin or a policy does never depends on the logs before: both begin anew with every episode.
+    """
+
+    def __init__(self, options: ReplayOptions) -> None:
+        self._options = options
+        self._factory = twin_factory(options.into)
+        self._scenes: dict[Path, Scene] = {}
+        self._twins: dict[bool, tuple[object, Twin]] = {}
+        self._policy: tuple[PolicySource, Policy] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release all of it."""
+        with ExitStack() as stack:
+            for _, twin in self._twins.values():
+                stack.callback(twin.close)
+            if self._policy is not None:
+                stack.callback(self._policy[1].close)
+        self._twins, self._policy = {}, None
+
+    def scene(self, header: EpisodeHeader) -> Scene:
+        """The scene to replay a log in, with its meshes.
+
+        Raises:
+            SceneError: it is not where the log says and not bundled, or it is another version than was recorded in.
+        """
+        folder = self._folder(header)
+        if folder not in self._scenes:
+            self._scenes[folder] = load_scene(folder)
+        scene = self._scenes[folder]
+        if scene.digest != header.scene.digest and not self._options.any_scene_version:
+            raise SceneError(
+                f"{folder}: is another version of scene {header.scene.name!r} than the log's: digest "
+                f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
+                "name the recorded version with --scene, or replay in this one with --any-scene-version",
+            )
+        return scene
+
+    def twin(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> Twin:
+        """The twin for a log. Raises what :class:`TwinFactory` does."""
+        task, objects = header.task, tuple(sorted(item.id for item in header.episode.objects))
+        key = (scene and scene.folder, task.camera, objects, str(header.robot_config))
+        kept = self._twins.get(images)
+        if kept is None or kept[0] != key:
+            if kept is not None:
+                del self._twins[images]
+                kept[1].close()
+            options = self._options
+            twin = self._factory(header, scene, images, options.twin_options, f"--into {options.into}")
+            self._twins[images] = kept = key, twin
+        return kept[1]
+
+    def policy(self, header: EpisodeHeader) -> Policy:
+        """The policy that is asked for, else the one that the log names.
+
+        Raises:
+            PolicyError: the log names none. RuntimeFault: what ``load_source`` raises.
+        """
+        source = self._options.policy or header.policy
+        if source is None:
+            raise PolicyError(
+                f"the log does not say where its policy {header.agent!r} came from", "name it with --policy or --agent"
+            )
+        if self._policy is None or self._policy[0] != source:
+            if self._policy is not None:
+                self._policy[1].close()
+                self._policy = None
+            self._policy = source, load_source(source)
+        return self._policy[1]
+
+    def _folder(self, header: EpisodeHeader) -> Path:
+        if self._options.scene is not None:
+            return find_scene(self._options.scene)
+        recorded = header.scene
+        if (recorded.folder / "scene.yaml").is_file():
+            return recorded.folder
+        try:
+            return find_scene(recorded.name)
+        except SceneError:
+            raise SceneError(
+                f"scene {recorded.name!r} is not at {recorded.folder}, where it was when the log was written",
+                "name its folder with --scene",
+            ) from None
+
+
+def twin_factory(into: str) -> TwinFactory:
+    """What makes the twins that ``--into`` names. Raises ``ConfigError``."""
+    if into not in ADAPTERS:
+        return mujoco_twin.factory(into)
+    factory: TwinFactory = config.resolve(ADAPTERS[into], f"--into {into}")
+    return factory
