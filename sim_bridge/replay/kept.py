@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,9 +19,12 @@ from sim_bridge.replay import mujoco_twin
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
 from sim_bridge.replay.twin import Twin, TwinFactory
 
+TWINS = 4
+"""So many are kept at once: with and without images, of two places. Each takes a hundred megabytes or two."""
+
 
 class Kept:
-    """Makes what a log needs, or has it still from the log before: one twin per place, camera and set of objects.
+    """Makes what a log needs, or has it still from a log before: one twin per place, task, camera and set of objects.
 
     What a twin or a policy does never depends on the logs before: both begin anew with every episode.
     """
@@ -29,7 +33,7 @@ class Kept:
         self._options = options
         self._factory = twin_factory(options.into)
         self._scenes: dict[Path, Scene] = {}
-        self._twins: dict[bool, tuple[object, Twin]] = {}
+        self._twins: OrderedDict[str, Twin] = OrderedDict()
         self._policy: tuple[PolicySource, Policy] | None = None
 
     def __enter__(self) -> Self:
@@ -41,11 +45,12 @@ class Kept:
     def close(self) -> None:
         """Release all of it."""
         with ExitStack() as stack:
-            for _, twin in self._twins.values():
+            for twin in self._twins.values():
                 stack.callback(twin.close)
             if self._policy is not None:
                 stack.callback(self._policy[1].close)
-        self._twins, self._policy = {}, None
+        self._twins.clear()
+        self._policy = None
 
     def scene(self, header: EpisodeHeader) -> Scene:
         """The scene to replay a log in, with its meshes.
@@ -67,17 +72,18 @@ class Kept:
 
     def twin(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> Twin:
         """The twin for a log. Raises what :class:`TwinFactory` does."""
-        task, objects = header.task, tuple(sorted(item.id for item in header.episode.objects))
-        key = (scene and scene.folder, task.camera, objects, str(header.robot_config))
-        kept = self._twins.get(images)
-        if kept is None or kept[0] != key:
-            if kept is not None:
-                del self._twins[images]
-                kept[1].close()
+        objects = sorted(item.id for item in header.episode.objects)
+        camera = header.intrinsics, header.mount, header.depth_unit_m
+        # As text: some of it is dictionaries.
+        key = repr((images, scene and scene.folder, header.task, objects, camera, header.robot_config))
+        if key not in self._twins:
+            while len(self._twins) >= TWINS:
+                self._twins.popitem(last=False)[1].close()
             options = self._options
-            twin = self._factory(header, scene, images, options.twin_options, f"--into {options.into}")
-            self._twins[images] = kept = key, twin
-        return kept[1]
+            where = f"--into {options.into}"
+            self._twins[key] = self._factory(header, scene, images, options.twin_options, where)
+        self._twins.move_to_end(key)
+        return self._twins[key]
 
     def policy(self, header: EpisodeHeader) -> Policy:
         """The policy that is asked for, else the one that the log names.
