@@ -40,9 +40,16 @@ def provenance() -> dict[str, Any]:
         "host": platform.node(),
         "user": _user(),
         "platform": platform.platform(),
+        **software(),
+        "commit": git_commit(),
+    }
+
+
+def software() -> dict[str, Any]:
+    """The versions that figures may depend on: equal ones, equal figures."""
+    return {
         "python": platform.python_version(),
         "robot_runtime": __version__,
-        "commit": git_commit(),
         "libraries": {name: _installed(name) for name in _DISTRIBUTIONS},
     }
 

@@ -106,14 +106,16 @@ def write_report(
         )
     page = out if single else out / "index.html"
     jobs = [_Job(index, path, len(paths)) for index, path in enumerate(paths)]
-    draw = partial(_draw, folder=None if single else out / PAGES, rules=rules)
+    folder = None if single else out / PAGES
+    draw, reads = partial(_draw, folder=folder, rules=rules), partial(_needed, folder=folder)
     try:
-        if not single:
-            (out / PAGES).mkdir(parents=True, exist_ok=True)
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:
             drawn: list[_Drawn] = []
             maps: dict[str, Markup] = {}
-            for job, result in zip(jobs, map_in_order(draw, jobs, workers, _lost, limit_s=limit_s), strict=True):
+            results = map_in_order(draw, jobs, workers, _lost, limit_s=limit_s, reads=reads)
+            for job, result in zip(jobs, results, strict=True):
                 fragments.write(result.fragment)
                 if result.map_id:
                     maps.setdefault(result.map_id, Markup(result.map))
@@ -136,6 +138,10 @@ def write_report(
 def _append(file: TextIO, fragments: TextIO) -> None:
     fragments.seek(0)
     shutil.copyfileobj(fragments, file)
+
+
+def _needed(job: _Job, folder: Path | None) -> list[Path]:
+    return [job.path] if folder is None else [job.path, folder]
 
 
 def _lost(job: _Job, how: Lost) -> _Drawn:

@@ -135,7 +135,10 @@ def iter_scores(
     def share(facts: dict[str, Any]) -> dict[str, Any]:
         return shared.setdefault(json.dumps(plain(facts), sort_keys=True), facts)
 
-    for score in map_in_order(partial(_score_each, rules=rules), paths, workers, lost_score, limit_s=limit_s):
+    scores = map_in_order(
+        partial(_score_each, rules=rules), paths, workers, lost_score, limit_s=limit_s, reads=_only_itself
+    )
+    for score in scores:
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))
 
 
@@ -183,6 +186,10 @@ def _score_each(paths: Iterable[Path], rules: Rules | None) -> Iterator[EpisodeS
     maps = Maps()
     for path in paths:
         yield _score_log(path, rules, maps)
+
+
+def _only_itself(path: Path) -> list[Path]:
+    return [path]
 
 
 def lost_score(path: Path, how: Lost) -> EpisodeScore:

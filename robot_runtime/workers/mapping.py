@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from robot_runtime.errors import ConfigError
 from robot_runtime.workers.processes import Processes
 from robot_runtime.workers.shift import Shift
-from robot_runtime.workers.worker import Function, Lost, R, T, cores
+from robot_runtime.workers.worker import Engine, Function, Lost, R, T, cores
 
 CHUNK = 16
 """Items that a worker gets at once: neighbours, which share what is costly to make; few enough to keep all busy."""
@@ -27,8 +28,8 @@ class Workers:
     Attributes:
         count: how many at once; None for one per core of this machine, or of the cluster. One without Ray is this very
             process.
-        ray: a cluster's address (``HOST:PORT``, ``ray://HOST:PORT``, ``auto``), or ``local`` for a Ray of our own on
-            this machine; None for processes of our own.
+        ray: ``HOST:PORT`` of a cluster that this machine is a node of, ``auto`` for the one that runs here, or
+            ``local`` for one of our own that ends with the work; None for processes of our own.
 
     Raises:
         ConfigError: count is not positive.
@@ -55,6 +56,7 @@ def map_in_order(
     limit_s: float = LIMIT_S,
     retries: int = RETRIES,
     on_retry: Callable[[T, Lost], None] | None = None,
+    reads: Callable[[T], Iterable[Path]] | None = None,
 ) -> Iterator[R]:
     """One result per item, in the order of the items; the same for any workers.
 
@@ -70,18 +72,26 @@ def map_in_order(
         limit_s: without effect in this process, which nobody ends.
         retries: how often an item that cost its worker is given to another.
         on_retry: told of each time.
+        reads: files and folders that an item needs, which each node of a cluster must see.
 
     Raises:
         RuntimeFault: workers cannot be started.
+        ConfigError: Ray is missing, or there is no such cluster; or one of its nodes has other software or another
+            file system.
+        RecordingError: a node does not see what an item needs; names both.
     """
     if not items:
         return
-    count = workers.count or cores()
-    if count == 1 or len(items) <= chunk:
+    if workers.ray is None and (workers.count == 1 or len(items) <= chunk):
         yield from function(iter(items))
         return
-    engine: Processes[T, R] = Processes(function, count)
-    try:
+    with _engine(function, workers, reads) as engine:
         yield from Shift(engine, items, lost, chunk, limit_s, retries, on_retry).results()
-    finally:
-        engine.close()
+
+
+def _engine(function: Function[T, R], workers: Workers, reads: Callable[[T], Iterable[Path]] | None) -> Engine[T, R]:
+    if workers.ray is None:
+        return Processes(function, workers.count or cores())
+    from robot_runtime.workers.ray_cluster import RayCluster
+
+    return RayCluster(function, workers.ray, workers.count, reads)

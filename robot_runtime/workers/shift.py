@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
 from typing import Generic
 
 from robot_runtime.clock import Stopwatch
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.workers.worker import Engine, Failed, Lost, R, Ready, T, Worker, WorkerDied, WorkerTraceback
+from robot_runtime.workers.worker import Done, Engine, Failed, Lost, R, Ready, T, Worker, WorkerDied, WorkerTraceback
 
 START_LIMIT_S = 120.0
 """Seconds that may pass while nobody works because all are starting: importing the program on a busy machine."""
@@ -38,11 +40,12 @@ class Shift(Generic[T, R]):
     ) -> None:
         self._engine, self._items, self._lost, self._limit_s = engine, items, lost, limit_s
         self._retries, self._on_retry = retries, on_retry
-        self._todo = deque(range(i, min(i + chunk, len(items))) for i in range(0, len(items), chunk))
+        self._todo = [range(i, min(i + chunk, len(items))) for i in range(0, len(items), chunk)]  # sorted
         self._size = min(engine.size, len(self._todo))
         self._ahead = _AHEAD * chunk * self._size
         self._hands: list[_Hand[T, R]] = []
-        self._done: dict[int, R] = {}
+        self._done: dict[int, Done[R] | Failed] = {}
+        self._first_failed = len(items)  # what comes after it is not needed any more
         self._losses: Counter[int] = Counter()
         self._false_starts = 0
         self._nobody_works = Stopwatch()
@@ -52,20 +55,25 @@ class Shift(Generic[T, R]):
         try:
             for index in range(len(self._items)):
                 while index not in self._done:
-                    self._employ(index + self._ahead)
+                    self._employ(min(index + self._ahead, self._first_failed))
                     self._listen()
-                yield self._done.pop(index)
+                done = self._done.pop(index)
+                if isinstance(done, Failed):  # in its turn, so that the same item is blamed whoever was first
+                    raise done.error from WorkerTraceback(done.trace)
+                yield done.result
         finally:
             for hand in self._hands:
                 hand.worker.end()
 
     def _employ(self, until: int) -> None:
-        """Give every idle worker a share, if one is due."""
-        while len(self._hands) < self._size and self._todo:
+        """Give every idle worker a share of what is due; hire as many as that takes."""
+        due = list(takewhile(lambda share: share.start < until, islice(self._todo, self._size)))
+        free = [hand for hand in self._hands if not hand.share]
+        for _ in range(min(len(due) - len(free), self._size - len(self._hands))):
             self._hands.append(_Hand(self._engine.hire()))
-        for hand in self._hands:
-            if hand.idle and self._todo and self._todo[0].start < until:
-                hand.give(self._todo.popleft(), self._items)
+        for hand, share in zip([hand for hand in free if hand.started], due, strict=False):
+            self._todo.remove(share)
+            hand.give(share, self._items)
 
     def _listen(self) -> None:
         """Take in what workers say; end those that say nothing for too long."""
@@ -95,14 +103,18 @@ class Shift(Generic[T, R]):
             else:
                 self._start_again(hand)
             return
-        if isinstance(said, Failed):
-            raise said.error from WorkerTraceback(said.trace)
         hand.silence.restart()
         if isinstance(said, Ready):
             hand.started = True
             self._false_starts = 0
-        else:
-            self._done[hand.share.popleft()] = said.result
+        elif hand.started:
+            index = hand.share.popleft()
+            self._done[index] = said
+            if isinstance(said, Failed):
+                self._first_failed = min(self._first_failed, index)
+                self._dismiss(hand)
+        elif isinstance(said, Failed):
+            raise said.error from WorkerTraceback(said.trace)
 
     def _start_again(self, hand: _Hand[T, R]) -> None:
         self._dismiss(hand)
@@ -111,22 +123,26 @@ class Shift(Generic[T, R]):
             raise _no_workers(f"{_FALSE_STARTS} workers, one after another, died while they started")
 
     def _lose(self, hand: _Hand[T, R], how: Lost) -> None:
-        """What a worker had been given beside the item that it was at is to be done by others, and so is that."""
-        self._dismiss(hand)
+        """The item that the worker was at is to be done again, if it has not been too often."""
         index = hand.share.popleft()
-        if hand.share:
-            self._todo.appendleft(range(hand.share[0], hand.share[-1] + 1))
+        self._dismiss(hand)
         self._losses[index] += 1
         if self._losses[index] > self._retries:
-            self._done[index] = self._lost(self._items[index], how)
+            self._done[index] = Done(self._lost(self._items[index], how))
             return
-        self._todo.appendleft(range(index, index + 1))
+        self._put_back(range(index, index + 1))
         if self._on_retry is not None:
             self._on_retry(self._items[index], how)
 
     def _dismiss(self, hand: _Hand[T, R]) -> None:
+        """What is left of its share is to be done by others."""
+        if hand.share:
+            self._put_back(range(hand.share[0], hand.share[-1] + 1))
         hand.worker.end()
         self._hands.remove(hand)
+
+    def _put_back(self, share: range) -> None:
+        insort(self._todo, share, key=lambda one: one.start)
 
 
 def _no_workers(what: str) -> RuntimeFault:
@@ -145,10 +161,6 @@ class _Hand(Generic[T, R]):
         self.share: deque[int] = deque()
         self.started = False
         self.silence = Stopwatch()
-
-    @property
-    def idle(self) -> bool:
-        return self.started and not self.share
 
     def give(self, share: range, items: Sequence[T]) -> None:
         self.share = deque(share)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
+from typing_extensions import Self
+
 from robot_runtime.errors import RuntimeFault
 
 T = TypeVar("T")
@@ -74,9 +76,15 @@ class Worker(ABC, Generic[T, R]):
 
 
 class Engine(ABC, Generic[T, R]):
-    """Where workers come from. size: how many are wanted at once."""
+    """Where workers come from; a context that gives back what it holds. size: how many workers are wanted at once."""
 
     size: int
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @abstractmethod
     def hire(self) -> Worker[T, R]:
