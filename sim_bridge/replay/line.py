@@ -61,7 +61,11 @@ def line_of(replay: Replay, name: str) -> Line:
         agent=replay.agent,
         scene=replay.scene.name,
         twin=replay.twin,
-        steps=action.recorded_steps if action is not None else len(replay.pose.frames) if replay.pose is not None else 0,
+        steps=action.recorded_steps
+        if action is not None
+        else len(replay.pose.frames)
+        if replay.pose is not None
+        else 0,
         notes=tuple(note.message for note in replay.notes),
         depth_median_mm=pose and pose.depth_median_mm,
         depth_bias_mm=pose and pose.depth_bias_mm,

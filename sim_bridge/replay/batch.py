@@ -1,0 +1,129 @@
+"""Many logs: their pages, their JSON files and an index, whoever does the work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from robot_runtime.errors import RuntimeFault
+from robot_runtime.recording import serial
+from robot_runtime.records import StepRecord
+from robot_runtime.workers.mapping import Workers, map_in_order
+from robot_runtime.workers.worker import Lost
+from sim_bridge.replay import summary_table
+from sim_bridge.replay.gallery import Gallery
+from sim_bridge.replay.kept import Kept
+from sim_bridge.replay.line import Line, line_of
+from sim_bridge.replay.options import ReplayOptions
+from sim_bridge.replay.page import render, write_page, write_text
+from sim_bridge.replay.replay import replay_log
+from sim_bridge.replay.results import SCHEMA, write_replay
+
+CHUNK = 4
+"""Logs that a worker gets at once: a replay takes seconds, so few keep all workers busy."""
+
+LIMIT_S = 600.0
+"""For one log, in a process of its own."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One log, and the name that it has in the folder of results."""
+
+    path: Path
+    name: str
+
+
+def named(paths: Sequence[Path]) -> list[Job]:
+    """Logs with names that tell them apart: the file's, with as many of its folders as that takes."""
+    jobs = []
+    resolved = [path.resolve() for path in paths]
+    for path, whole in zip(paths, resolved, strict=True):
+        parts = [*whole.parts[1:-1], whole.stem]
+        depth = 1
+        while depth < len(parts) and sum(_tail(other, depth) == _tail(whole, depth) for other in resolved) > 1:
+            depth += 1
+        jobs.append(Job(path, "-".join(parts[-depth:])))
+    return jobs
+
+
+def _tail(path: Path, depth: int) -> tuple[str, ...]:
+    return (*path.parts[1:-1], path.stem)[-depth:]
+
+
+def replay_logs(
+    jobs: Sequence[Job],
+    options: ReplayOptions,
+    workers: Workers,
+    pages: bool = True,
+    on_done: Callable[[Line], None] | None = None,
+) -> list[Line]:
+    """Replay logs into ``options.out``: NAME.json, and NAME.html where pages are wanted; of several an index.html.
+
+    Args:
+        on_done: called after each log, in their order.
+
+    Raises:
+        ConfigError: workers cannot be started, or no twin is of that name. RecordingError: nothing can be written.
+    """
+    many = len(jobs) > 1
+    work = partial(_replay_each, options=options, pages=pages, many=many)
+    lines = []
+    for line in map_in_order(work, jobs, workers, _lost, chunk=CHUNK, limit_s=LIMIT_S):
+        lines.append(line)
+        if on_done is not None:
+            on_done(line)
+    if many and pages:
+        write_text(options.out / "index.html", _index(lines, options))
+    return lines
+
+
+def write_lines(path: Path, lines: Sequence[Line], options: ReplayOptions) -> None:
+    """A JSON file with a row per log. Raises ``RecordingError``."""
+    document = {"schema": SCHEMA, "into": options.into, "replays": [serial.plain(line) for line in lines]}
+    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def _replay_each(jobs: Iterator[Job], options: ReplayOptions, pages: bool, many: bool) -> Iterator[Line]:
+    """A worker's share: twins and policies are kept from log to log."""
+    with Kept(options) as kept:
+        for job in jobs:
+            yield _replay(job, options, kept, pages, many)
+
+
+def _replay(job: Job, options: ReplayOptions, kept: Kept, pages: bool, many: bool) -> Line:
+    galleries: list[Gallery] = []
+
+    def watch(records: Sequence[StepRecord]) -> Gallery:
+        galleries.append(Gallery([record.index for record in records]))
+        return galleries[-1]
+
+    try:
+        replay = replay_log(job.path, options, kept, job.name, watch if pages else None)
+    except RuntimeFault as error:
+        return Line(str(job.path), job.name, error.message)
+    write_replay(options.out / f"{job.name}.json", replay)
+    if pages:
+        write_page(options.out / f"{job.name}.html", replay, galleries[0] if galleries else None, many)
+    return line_of(replay, job.name)
+
+
+def _lost(job: Job, how: Lost) -> Line:
+    what = f"took more than {LIMIT_S:g} s" if how == "hung" else "ended the process that replayed it"
+    return Line(str(job.path), job.name, f"it {what}")
+
+
+def _index(lines: Sequence[Line], options: ReplayOptions) -> str:
+    replayed = [line for line in lines if not line.reason]
+    return render(
+        "replays.html",
+        maps={},
+        into=options.into,
+        headings=summary_table.HEADINGS,
+        medians=summary_table.medians(replayed),
+        replayed=[(line, summary_table.cells(line)) for line in replayed],
+        lost=[line for line in lines if line.reason],
+    )

@@ -1,0 +1,182 @@
+"""``robot-runtime replay``: logged episodes back in simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robot_runtime.cli import completion, options
+from robot_runtime.errors import ConfigError
+
+if TYPE_CHECKING:
+    from robot_runtime.policies.source import PolicySource
+    from sim_bridge.replay.line import Line
+    from sim_bridge.replay.results import Part
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("replay")(replay)
+
+
+def _twins(incomplete: str) -> list[str]:
+    others = ("ai2thor", "habitat", "recorded")
+    return [*completion.robots(incomplete), *(name for name in others if name.startswith(incomplete))]
+
+
+def replay(
+    logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
+    into: Annotated[
+        str,
+        typer.Option(
+            help="Twin: a simulated robot's preset or YAML file, recorded (the log's own), habitat or ai2thor.",
+            autocompletion=_twins,
+        ),
+    ] = "sim",
+    scene: Annotated[
+        str | None,
+        typer.Option(help="Scene folder or bundled scene. Default: the log's.", autocompletion=completion.scenes),
+    ] = None,
+    any_scene_version: Annotated[
+        bool, typer.Option("--any-scene-version", help="Take the scene though it is another version than recorded in.")
+    ] = False,
+    poses: Annotated[
+        bool | None, typer.Option("--poses/--no-poses", help="Render the recorded poses: sensor against sensor.")
+    ] = None,
+    actions: Annotated[
+        bool | None, typer.Option("--actions/--no-actions", help="Carry out the recorded actions: path against path.")
+    ] = None,
+    open_loop: Annotated[
+        bool | None, typer.Option("--open-loop/--no-open-loop", help="Ask the policy about the recorded images.")
+    ] = None,
+    closed_loop: Annotated[
+        bool | None, typer.Option("--closed-loop/--no-closed-loop", help="Run the policy from the recorded start.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Policy package or address, in place of the one that the log names.")
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(help="Agent, in place of the policy that the log names.", autocompletion=completion.agents),
+    ] = None,
+    agent_arg: options.AgentArg = None,
+    agent_python: options.AgentPython = None,
+    action_images: Annotated[
+        bool, typer.Option("--action-images", help="Compare images where replayed actions lead, too.")
+    ] = False,
+    forced: Annotated[
+        bool, typer.Option("--forced", help="Also replay every action from the pose recorded before it.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for pages, JSON files and closed loops' logs.")] = Path("replay"),
+    pages: Annotated[bool, typer.Option("--pages/--no-pages", help="Write a page per log.")] = True,
+    twin_arg: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the twin, over its file's; repeatable.")
+    ] = None,
+    within_m: Annotated[float, typer.Option(help="Farther apart than this, the paths have diverged.")] = 0.1,
+    within_deg: Annotated[float, typer.Option(help="Likewise, the headings.")] = 10.0,
+    json: Annotated[Path | None, typer.Option(help="Write a row of numbers per log to this file.")] = None,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
+) -> None:
+    """Replay logs in simulation: images, actions and decisions, beside what was recorded, on a page with a time slider.
+
+    Everything that a log allows is done unless you choose: --poses, --actions, --open-loop or --closed-loop alone do
+    only that, --no-poses and so on leave that out. What cannot be done is said, with the reason.
+
+    Examples:
+
+        robot-runtime replay logs/run/0000_lab_a.mcap --into sim
+
+        robot-runtime replay logs/real --into fitted/robot.yaml --out replays --workers 8
+
+        robot-runtime replay logs/real --into sim --scene scenes/lab --actions --forced
+
+        robot-runtime replay logs/real --into sim --open-loop --policy my_new_policy.zip
+
+        robot-runtime replay logs/real --into sim --twin-arg contact.behaviour=slide --closed-loop
+
+        robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
+    """
+    from robot_runtime.cli.console import console, error_console, progress_bar
+    from robot_runtime.robots import changed_options
+    from robot_runtime.scoring.summary import find_logs
+    from sim_bridge.replay import summary_table
+    from sim_bridge.replay.batch import named, replay_logs, write_lines
+    from sim_bridge.replay.options import ReplayOptions
+    from sim_bridge.replay.results import Thresholds, read_replay
+
+    _check(into, scene)
+    chosen = ReplayOptions(
+        into=into,
+        twin_options=changed_options({}, twin_arg or ()),
+        parts=_parts({"pose": poses, "action": actions, "open": open_loop, "closed": closed_loop}),
+        scene=scene,
+        any_scene_version=any_scene_version,
+        images=action_images,
+        forced=forced,
+        policy=_source(policy, agent, agent_arg or [], agent_python),
+        out=out,
+        thresholds=Thresholds(within_m, within_deg),
+    )
+    jobs = named(find_logs(logs))
+    with progress_bar() as progress:
+        bar = progress.add_task("replaying", total=len(jobs), note="")
+
+        def show(line: Line) -> None:
+            progress.advance(bar)
+            if line.reason:
+                error_console.print(f"{line.log}: {line.reason}", style="yellow", soft_wrap=True, markup=False)
+
+        lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, show)
+    done = [line for line in lines if not line.empty]
+    if len(lines) > 1:
+        console.print(summary_table.many(lines))
+    elif not lines[0].reason:
+        console.print(summary_table.one(read_replay(out / f"{lines[0].name}.json")))
+    if json is not None:
+        write_lines(json, lines, chosen)
+    if pages and not all(line.reason for line in lines):
+        page = out / ("index.html" if len(lines) > 1 else f"{lines[0].name}.html")
+        console.print(f"page: {page}", soft_wrap=True, markup=False)
+    if not done:
+        raise typer.Exit(1)
+
+
+def _check(into: str, scene: str | None) -> None:
+    """What is wrong for every log is said once, before the first. Raises ``ConfigError``, ``SceneError``."""
+    from robot_runtime.robots import read_robot_file
+    from robot_runtime.scene import find_scene
+    from sim_bridge.replay.mujoco_twin import RECORDED
+    from sim_bridge.replay.options import ADAPTERS
+
+    if into != RECORDED and into not in ADAPTERS:
+        read_robot_file(into)
+    if scene is not None:
+        find_scene(scene)
+
+
+def _parts(chosen: Mapping[Part, bool | None]) -> tuple[Part, ...]:
+    """Those that were asked for; if none was, all that were not excluded. Raises ``ConfigError``."""
+    wanted = tuple(part for part, want in chosen.items() if want)
+    wanted = wanted or tuple(part for part, want in chosen.items() if want is not False)
+    if not wanted:
+        raise ConfigError("every part of the replay is excluded", "leave out one of the --no options")
+    return wanted
+
+
+def _source(policy: str | None, agent: str | None, pairs: list[str], python: Path | None) -> PolicySource | None:
+    """The policy to be asked in place of the one that a log names. Raises ``ConfigError``."""
+    from robot_runtime.cli.run import agent_arguments
+    from robot_runtime.policies.source import PolicySource
+
+    if policy is not None and agent is not None:
+        raise ConfigError("--policy and --agent exclude each other", "name one of them")
+    spec = policy or agent
+    if spec is None:
+        if pairs or python is not None:
+            raise ConfigError("--agent-arg and --agent-python are of a policy", "name it with --policy or --agent")
+        return None
+    return PolicySource(spec, agent_arguments(pairs), None if python is None else str(python))

@@ -1,0 +1,149 @@
+"""Replays as people read them in a terminal: one log in full, many in a line each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sim_bridge.replay import words
+from sim_bridge.replay.line import Line, median_of
+from sim_bridge.replay.page_parts import closed_rows, summarize
+from sim_bridge.replay.results import ActionReplay, Note, PoseReplay, Replay
+
+_GAP = (0, 2, 0, 0)
+
+
+def one(replay: Replay) -> Group:
+    """All parts of one replay."""
+    parts: list[RenderableType] = [
+        Text(f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}", style="bold")
+    ]
+    parts.append(Text(words.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
+    rows = Table(box=None, pad_edge=False, padding=_GAP, show_header=False)
+    rows.add_column(no_wrap=True, style="bold")
+    rows.add_column(no_wrap=True)
+    rows.add_column(justify="right", no_wrap=True)
+    rows.add_column(style="dim")
+    if replay.pose is not None:
+        _pose(rows, replay.pose)
+    if replay.action is not None:
+        _action(rows, replay.action)
+    if replay.open_loop is not None:
+        decided = replay.open_loop
+        first = decided.first_difference
+        detail = "" if first is None else f"first other decision: step {first}"
+        rows.add_row("open loop", "agreement", words.share(decided.agreement), detail)
+        rows.add_row("", "logits", words.number(decided.logit_difference, 3), "largest difference")
+        certain = {True: "yes", False: "no", None: "–"}[decided.deterministic]
+        rows.add_row("", "deterministic", certain, "asked again with the same seed")
+    for number, (label, recorded, replayed) in enumerate(closed_rows(replay)):
+        rows.add_row("" if number else "closed loop", label, replayed, f"recorded: {recorded}")
+    parts.append(rows)
+    if replay.pose is not None and (said := words.offset_sentence(replay.pose.offset)):
+        parts.append(Text(said, style="yellow"))
+    return Group(*parts, *notes(replay.notes))
+
+
+def _pose(rows: Table, pose: PoseReplay) -> None:
+    found = summarize(pose)
+    off = f"95 % within {words.number(found.depth_p95_mm, 1, ' mm')}, {words.share(found.far_off)} beyond 5 cm"
+    rows.add_row("pose", "depth error", words.number(found.depth_median_mm, 1, " mm"), off)
+    rows.add_row("", "depth bias", words.number(found.depth_bias_mm, 1, " mm"), "recorded - twin")
+    rows.add_row("", "colour SSIM", words.number(found.ssim, 3), f"over {len(pose.frames)} frames")
+
+
+def _action(rows: Table, action: ActionReplay) -> None:
+    steps = f"{max(0, len(action.steps) - 1)} of {max(0, action.recorded_steps - 1)} actions"
+    rows.add_row("action", "nDTW", words.number(action.ndtw, 3), steps)
+    end_deg = None if action.end_error_rad is None else math.degrees(action.end_error_rad)
+    largest_m = None if action.largest_error_m is None else 100 * action.largest_error_m
+    end_m = None if action.end_error_m is None else 100 * action.end_error_m
+    detail = f"{words.number(end_deg, 2, '°')}; at any step up to {words.number(largest_m, 2, ' cm')}"
+    rows.add_row("", "end error", words.number(end_m, 2, " cm"), detail)
+    rows.add_row("", "diverges at", words.divergence_sentence(action.divergence), "")
+
+
+def notes(found: Sequence[Note]) -> list[Text]:
+    """What could not be done, and what the reader can do about it."""
+    lines = []
+    for note in found:
+        part = f"{words.PARTS.get(note.part, note.part)}: " if note.part else ""
+        remedy = f" → {note.remedy}" if note.remedy else ""
+        lines.append(Text(f"{part}{note.message}{remedy}", style="yellow"))
+    return lines
+
+
+HEADINGS = ("depth mm", "bias mm", "SSIM", "tilt °", "nDTW", "end cm", "diverges", "agrees", "closed loop")
+
+
+def cells(line: Line) -> list[str]:
+    """The values of a line, for :data:`HEADINGS`."""
+    success = {True: "won", False: "lost", None: "–"}
+    closed = "–"
+    if line.success_replayed is not None or line.success_recorded is not None:
+        closed = f"{success[line.success_recorded]} → {success[line.success_replayed]}"
+    where = "–" if line.diverged is None else "no" if line.diverged_at is None else f"step {line.diverged_at}"
+    return [
+        words.number(line.depth_median_mm),
+        words.number(line.depth_bias_mm),
+        words.number(line.ssim, 3),
+        words.number(line.tilt_deg, 2),
+        words.number(line.ndtw, 3),
+        words.number(None if line.end_error_m is None else 100 * line.end_error_m),
+        where,
+        words.share(line.agreement, 0),
+        closed,
+    ]
+
+
+def medians(lines: Sequence[Line]) -> list[str]:
+    """The medians of many lines, and the shares of what either happened or not."""
+    end_m = median_of(lines, lambda line: line.end_error_m)
+    known = [line.diverged for line in lines if line.diverged is not None]
+    same = [
+        line.success_recorded == line.success_replayed
+        for line in lines
+        if line.success_recorded is not None and line.success_replayed is not None
+    ]
+    return [
+        words.number(median_of(lines, lambda line: line.depth_median_mm)),
+        words.number(median_of(lines, lambda line: line.depth_bias_mm)),
+        words.number(median_of(lines, lambda line: line.ssim), 3),
+        words.number(median_of(lines, lambda line: line.tilt_deg), 2),
+        words.number(median_of(lines, lambda line: line.ndtw), 3),
+        words.number(None if end_m is None else 100 * end_m),
+        f"{sum(known)} of {len(known)}" if known else "–",
+        words.share(median_of(lines, lambda line: line.agreement), 0),
+        f"{sum(same)} of {len(same)} same" if same else "–",
+    ]
+
+
+def many(lines: Sequence[Line]) -> Group:
+    """A line per log, their medians, and what could not be done, each reason once."""
+    rows = Table(box=None, pad_edge=False, padding=_GAP)
+    rows.add_column("log", overflow="fold")
+    for heading in HEADINGS:
+        rows.add_column(heading, justify="right", no_wrap=True)
+    replayed = [line for line in lines if not line.reason]
+    for line in replayed:
+        rows.add_row(line.name, *cells(line))
+    rows.add_section()
+    rows.add_row(f"median of {len(replayed)}", *medians(replayed), style="bold")
+    lost = [Text(f"{line.log}: {line.reason}", style="yellow") for line in lines if line.reason]
+    return Group(rows, *lost, *_reasons(replayed))
+
+
+def _reasons(lines: Sequence[Line]) -> list[Text]:
+    counts: dict[str, int] = {}
+    for line in lines:
+        for note in line.notes:
+            said = note.removeprefix(f"{line.log}: ")
+            counts[said] = counts.get(said, 0) + 1
+    return [
+        Text(f"{count} log{'' if count == 1 else 's'}: {said}", style="yellow")
+        for said, count in sorted(counts.items(), key=lambda item: -item[1])
+    ]
