@@ -188,13 +188,16 @@ def _told(rotation: Floats, shift_m: Floats, normal: Floats, gradients: list[Flo
     spread = np.sqrt(np.diag(inverse @ sum(np.outer(g, g) for g in gradients) @ inverse))
     believed = np.sqrt(np.diag(inverse)) * CLOSEST
     errors = np.maximum(spread, believed)
-    told: list[Estimate | None] = []
     # About the optical axes x (right), y (down) and z (forward) turn tilt, pan and roll.
-    for value, error, sure in zip(angles_deg, errors[:3], (SURE_RAD,) * 3, strict=True):
-        told.append(Estimate(value, math.degrees(error)) if error < sure else None)
-    for value, error in zip(shift_m, errors[3:], strict=True):
-        told.append(Estimate(1000 * float(value), 1000 * float(error)) if error < SURE_M else None)
-    return CameraOffset(*told, images=images)
+    tilt, pan, roll = (
+        Estimate(value, math.degrees(error)) if error < SURE_RAD else None
+        for value, error in zip(angles_deg, errors.tolist()[:3], strict=True)
+    )
+    ahead, aside, above = (
+        Estimate(1000 * value, 1000 * error) if error < SURE_M else None
+        for value, error in zip(shift_m.tolist(), errors.tolist()[3:], strict=True)
+    )
+    return CameraOffset(tilt, pan, roll, ahead, aside, above, images)
 
 
 def _rotation(vector: Floats) -> Floats:

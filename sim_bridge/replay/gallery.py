@@ -97,7 +97,7 @@ def palette() -> NDArray[np.uint8]:
         for i in range(SHADES)
         for amount in [math.sqrt(abs(i - middle) / middle)]
     ]
-    return np.rint([*ramp, _NOT_RECORDED, _NOT_IN_TWIN, _NEITHER]).astype(np.uint8)
+    return np.rint(np.array([*ramp, _NOT_RECORDED, _NOT_IN_TWIN, _NEITHER], np.float64)).astype(np.uint8)
 
 
 def _png_uri(levels: NDArray[np.uint8]) -> str:

@@ -29,7 +29,6 @@ class Line:
     agent: str = ""
     scene: str = ""
     twin: str = ""
-    steps: int = 0
     notes: tuple[str, ...] = ()
     depth_median_mm: float | None = None
     depth_bias_mm: float | None = None
@@ -61,18 +60,13 @@ def line_of(replay: Replay, name: str) -> Line:
         agent=replay.agent,
         scene=replay.scene.name,
         twin=replay.twin,
-        steps=action.recorded_steps
-        if action is not None
-        else len(replay.pose.frames)
-        if replay.pose is not None
-        else 0,
         notes=tuple(note.message for note in replay.notes),
-        depth_median_mm=pose and pose.depth_median_mm,
-        depth_bias_mm=pose and pose.depth_bias_mm,
-        ssim=pose and pose.ssim,
+        depth_median_mm=None if pose is None else pose.depth_median_mm,
+        depth_bias_mm=None if pose is None else pose.depth_bias_mm,
+        ssim=None if pose is None else pose.ssim,
         tilt_deg=offset.tilt_deg.value if offset is not None and offset.tilt_deg is not None else None,
-        ndtw=action and action.ndtw,
-        end_error_m=action and action.end_error_m,
+        ndtw=None if action is None else action.ndtw,
+        end_error_m=None if action is None else action.end_error_m,
         diverged=None if action is None else action.divergence is not None,
         diverged_at=action.divergence.index if action is not None and action.divergence is not None else None,
         agreement=replay.open_loop.agreement if replay.open_loop is not None else None,

@@ -11,7 +11,7 @@ import numpy as np
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.table import COLUMNS, episode_cell
 from sim_bridge.replay import words
-from sim_bridge.replay.results import ActionReplay, ActionStep, Moved, PoseReplay, Replay
+from sim_bridge.replay.results import ActionReplay, ActionStep, Metrics, Moved, PoseReplay, Replay
 
 POOR_NDTW = 0.9
 """Below it a replayed trajectory is shown as a bad one."""
@@ -154,11 +154,15 @@ def closed_rows(replay: Replay) -> list[tuple[str, str, str]]:
         ("steps", str(closed.steps_recorded), str(closed.steps_replayed)),
     ]
     for name, (label, unit, _, _) in COLUMNS.items():
-        one, other = closed.metrics_recorded.get(name), closed.metrics_replayed.get(name)
+        one, other = (_metric(metrics, name) for metrics in (closed.metrics_recorded, closed.metrics_replayed))
         if (one is not None or other is not None) and name != "steps":
-            shown = label if unit == "%" else f"{label} {unit}".strip()
-            rows.append((shown, *("–" if value is None else episode_cell(name, value) for value in (one, other))))
+            rows.append((label if unit == "%" else f"{label} {unit}".strip(), one or "–", other or "–"))
     return rows
+
+
+def _metric(metrics: Metrics, name: str) -> str | None:
+    value = metrics.get(name)
+    return None if value is None or isinstance(value, str) else episode_cell(name, value)
 
 
 def headings(replay: Replay) -> list[str]:

@@ -19,9 +19,8 @@ _GAP = (0, 2, 0, 0)
 
 def one(replay: Replay) -> Group:
     """All parts of one replay."""
-    parts: list[RenderableType] = [
-        Text(f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}", style="bold")
-    ]
+    title = f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}"
+    parts: list[RenderableType] = [Text(title, style="bold")]
     parts.append(Text(words.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
     rows = Table(box=None, pad_edge=False, padding=_GAP, show_header=False)
     rows.add_column(no_wrap=True, style="bold")
@@ -77,7 +76,7 @@ def notes(found: Sequence[Note]) -> list[Text]:
     return lines
 
 
-HEADINGS = ("depth mm", "bias mm", "SSIM", "tilt °", "nDTW", "end cm", "diverges", "agrees", "closed loop")
+HEADINGS = ("depth mm", "tilt °", "SSIM", "nDTW", "end cm", "diverges", "agrees", "closed")
 
 
 def cells(line: Line) -> list[str]:
@@ -85,13 +84,12 @@ def cells(line: Line) -> list[str]:
     success = {True: "won", False: "lost", None: "–"}
     closed = "–"
     if line.success_replayed is not None or line.success_recorded is not None:
-        closed = f"{success[line.success_recorded]} → {success[line.success_replayed]}"
+        closed = f"{success[line.success_recorded]}→{success[line.success_replayed]}"
     where = "–" if line.diverged is None else "no" if line.diverged_at is None else f"step {line.diverged_at}"
     return [
         words.number(line.depth_median_mm),
-        words.number(line.depth_bias_mm),
-        words.number(line.ssim, 3),
         words.number(line.tilt_deg, 2),
+        words.number(line.ssim, 3),
         words.number(line.ndtw, 3),
         words.number(None if line.end_error_m is None else 100 * line.end_error_m),
         where,
@@ -111,21 +109,20 @@ def medians(lines: Sequence[Line]) -> list[str]:
     ]
     return [
         words.number(median_of(lines, lambda line: line.depth_median_mm)),
-        words.number(median_of(lines, lambda line: line.depth_bias_mm)),
-        words.number(median_of(lines, lambda line: line.ssim), 3),
         words.number(median_of(lines, lambda line: line.tilt_deg), 2),
+        words.number(median_of(lines, lambda line: line.ssim), 3),
         words.number(median_of(lines, lambda line: line.ndtw), 3),
         words.number(None if end_m is None else 100 * end_m),
-        f"{sum(known)} of {len(known)}" if known else "–",
+        f"{sum(known)}/{len(known)}" if known else "–",
         words.share(median_of(lines, lambda line: line.agreement), 0),
-        f"{sum(same)} of {len(same)} same" if same else "–",
+        f"{sum(same)}/{len(same)} same" if same else "–",
     ]
 
 
 def many(lines: Sequence[Line]) -> Group:
     """A line per log, their medians, and what could not be done, each reason once."""
-    rows = Table(box=None, pad_edge=False, padding=_GAP)
-    rows.add_column("log", overflow="fold")
+    rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    rows.add_column("log", overflow="fold", min_width=14)
     for heading in HEADINGS:
         rows.add_column(heading, justify="right", no_wrap=True)
     replayed = [line for line in lines if not line.reason]
