@@ -39,10 +39,10 @@ def generate(
     from robot_runtime.cli.console import console
     from sim_bridge.scenes.generate import generate_scene
 
-    with _shown() as progress:
+    with shown_progress() as progress:
         generate_scene(folder, seed, size, progress)
     console.print(f"{folder}: apartment of seed {seed}", soft_wrap=True)
-    _next_steps(folder)
+    next_steps(folder)
 
 
 def import_(
@@ -50,7 +50,9 @@ def import_(
     folder: Annotated[Path, typer.Argument(help="Scene folder to write.")],
     models: Annotated[list[Path] | None, typer.Option(help="Folder with Gazebo models; repeatable.")] = None,
     skip_missing: Annotated[bool, typer.Option(help="Leave out models that are not there.")] = False,
-    up: Annotated[str | None, typer.Option(help="Upward axis of a mesh: y or z [default: y for glTF, else z].")] = None,
+    up: Annotated[
+        str | None, typer.Option(help="Upward axis of a mesh: x, y, z, -x, ... [default: y for glTF, else z].")
+    ] = None,
     scale: Annotated[float, typer.Option(help="Metres per unit of a mesh.")] = 1.0,
     tolerance_m: Annotated[float, typer.Option(help="Hollows shallower than this may be filled for contact.")] = 0.02,
     texture_px: Annotated[int, typer.Option(min=16, help="Longest edge of a texture.")] = 512,
@@ -70,26 +72,27 @@ def import_(
     from robot_runtime.errors import ConfigError
     from sim_bridge.scenes.decompose import Quality
     from sim_bridge.scenes.importer import ImportOptions, import_scene
+    from sim_bridge.scenes.pieces import UPRIGHT
 
-    if up not in (None, "y", "z"):
-        raise ConfigError(f"--up {up!r} is not an axis", "use y or z")
+    if up is not None and up not in UPRIGHT:
+        raise ConfigError(f"--up {up!r} is not an axis", f"use one of {', '.join(UPRIGHT)}")
     if not tolerance_m > 0:
         raise ConfigError(f"--tolerance-m {tolerance_m} is not positive", "give metres, such as 0.02")
     options = ImportOptions(
         models=tuple(models or ()),
         skip_missing=skip_missing,
-        up=up,  # type: ignore[arg-type]
+        up=up,
         scale=scale,
         texture_px=texture_px,
         quality=Quality(tolerance_m=tolerance_m),
         view_points=view_points,
     )
-    with _shown() as progress:
+    with shown_progress() as progress:
         notes = import_scene(source, folder, options, progress)
     for note in notes:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
     console.print(f"{folder}: imported from {source}", soft_wrap=True)
-    _next_steps(folder)
+    next_steps(folder)
 
 
 def view_points(
@@ -104,13 +107,13 @@ def view_points(
     from robot_runtime.cli.console import console
     from sim_bridge.scenes.view_points import write_view_points
 
-    with _shown() as progress:
+    with shown_progress() as progress:
         found = write_view_points(folder, progress)
     points = sum(map(len, found.values()))
     console.print(f"{folder / 'view_points.json'}: {points} view points of {len(found)} objects", soft_wrap=True)
 
 
-def _next_steps(folder: Path) -> None:
+def next_steps(folder: Path) -> None:
     from robot_runtime.cli.console import console
 
     console.print(f"look at it:  robot-runtime scene info {folder}", soft_wrap=True)
@@ -154,7 +157,7 @@ def action_noise(
 
 
 @contextmanager
-def _shown() -> Iterator[Progress]:
+def shown_progress() -> Iterator[Progress]:
     """A progress bar per stage, with the time that is left."""
     from robot_runtime.cli.console import progress_bar
 

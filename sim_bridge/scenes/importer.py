@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from robot_runtime.scene import SceneFile
 from sim_bridge.scenes.assets import AssetWriter
 from sim_bridge.scenes.decompose import Quality
 from sim_bridge.scenes.occupancy import occupancy_from_assets
-from sim_bridge.scenes.pieces import Piece, all_triangles, read_pieces
+from sim_bridge.scenes.pieces import Piece, Up, all_triangles, read_pieces
 from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.raster import Grid, mark_triangles
 from sim_bridge.scenes.rooms import find_rooms, room_of
@@ -36,7 +35,7 @@ class ImportOptions:
     """How to read and how closely to follow the source.
 
     Attributes:
-        models, skip_missing, up, scale: see :func:`sim_bridge.scenes.pieces.read_pieces`.
+        models, skip_missing, up, scale, placement: see :func:`sim_bridge.scenes.pieces.read_pieces`.
         min_z_m: lower obstacles are rolled over. max_z_m: what begins higher is drawn but never touched.
         texture_px: longest edge of a texture.
         quality: of the contact shapes.
@@ -45,8 +44,9 @@ class ImportOptions:
 
     models: tuple[Path, ...] = ()
     skip_missing: bool = False
-    up: Literal["y", "z"] | None = None
+    up: Up | None = None
     scale: float = 1.0
+    placement: Array | None = None
     resolution_m: float = 0.025
     min_z_m: float = 0.03
     max_z_m: float = 0.9
@@ -72,7 +72,9 @@ def import_scene(
     options = options or ImportOptions()
     notes: list[str] = []
     report("reading meshes", 0, 1)
-    pieces = read_pieces(source, options.models, options.skip_missing, options.up, options.scale, notes)
+    pieces = read_pieces(
+        source, options.models, options.skip_missing, options.up, options.scale, notes, options.placement
+    )
     pieces, floor_z_m = _on_the_floor(source, pieces)
     if floor_z_m:
         notes.append(f"{source.name}: the floor is at z = {floor_z_m:.3f} m; everything is shifted so that it is at 0")

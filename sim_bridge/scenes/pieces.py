@@ -24,7 +24,17 @@ Array = NDArray[np.float64]
 WORLD_FORMATS = (".world", ".sdf", ".xml")
 
 _GREY = (0.7, 0.7, 0.7, 1.0)
-_Y_UP = np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+Up = Literal["x", "y", "z", "-x", "-y", "-z"]
+
+UPRIGHT: dict[Up, Array] = {
+    "x": np.array([[0.0, 0, -1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]]),
+    "y": np.array([[1.0, 0, 0, 0], [0, 0, -1, 0], [0, 1, 0, 0], [0, 0, 0, 1]]),
+    "z": np.eye(4),
+    "-x": np.array([[0.0, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1]]),
+    "-y": np.array([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1]]),
+    "-z": np.diag([1.0, -1, -1, 1]),
+}
+"""Rotations, float64 (4, 4), that turn the axis which points up in a file onto z."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +76,10 @@ def read_pieces(
     source: Path,
     models: Sequence[Path] = (),
     skip_missing: bool = False,
-    up: Literal["y", "z"] | None = None,
+    up: Up | None = None,
     scale: float = 1.0,
     notes: list[str] | None = None,
+    placement: Array | None = None,
 ) -> list[Piece]:
     """The pieces of a Gazebo world or a mesh file, z up, metres.
 
@@ -77,6 +88,7 @@ def read_pieces(
         skip_missing: leave absent models out with a note instead of refusing the world.
         up: the mesh file's upward axis; None is the format's own: y for glTF, z for the others. COLLADA says itself.
         scale: metres per unit of the mesh file.
+        placement: float64 (4, 4), the rigid motion from the upright source in metres to where the pieces shall be.
         notes: receives a line for everything that was left out.
 
     Raises:
@@ -87,20 +99,26 @@ def read_pieces(
         raise SceneError(f"{source}: no such file", "give a Gazebo world or a mesh file")
     suffix = source.suffix.lower()
     if suffix in FORMATS:
-        return _mesh_pieces(source, up or ("y" if suffix in (".glb", ".gltf") else "z"), scale, notes)
+        return _mesh_pieces(source, up or own_up(source), scale, notes, np.eye(4) if placement is None else placement)
     if suffix in WORLD_FORMATS:
-        return _world_pieces(source, models, skip_missing, notes)
+        found = _world_pieces(source, models, skip_missing, notes)
+        return found if placement is None else [replace(piece, matrix=placement @ piece.matrix) for piece in found]
     known = ", ".join((*WORLD_FORMATS, *FORMATS))
     raise SceneError(f"{source}: unknown kind of scene {suffix!r}", f"give one of {known}")
+
+
+def own_up(source: Path) -> Up:
+    """The axis that points up by the rules of a mesh file's format."""
+    return "y" if source.suffix.lower() in (".glb", ".gltf") else "z"
 
 
 # --- mesh files -----------------------------------------------------------------------------------------------------
 
 
-def _mesh_pieces(source: Path, up: Literal["y", "z"], scale: float, notes: list[str]) -> list[Piece]:
+def _mesh_pieces(source: Path, up: Up, scale: float, notes: list[str], placement: Array) -> list[Piece]:
     if not scale > 0:
         raise SceneError(f"{source}: scale {scale} is not positive", "give metres per unit, such as 0.01")
-    matrix = np.diag([scale, scale, scale, 1.0]) @ (_Y_UP if up == "y" else np.eye(4))
+    matrix = placement @ np.diag([scale, scale, scale, 1.0]) @ UPRIGHT[up]
     parts = [part.moved(matrix) for part in load_mesh(source, notes)]
     by_name: dict[str, list[MeshPart]] = {}
     for part in parts:
