@@ -30,10 +30,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from robot_runtime import config
+from robot_runtime.imaging.edges import jumps
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.simulation import DepthNoise
 from sim_bridge.noise.bounce import one_bounce
-from sim_bridge.noise.surface import Floats, jumps, normals, range_factor, rays_of
+from sim_bridge.noise.surface import Floats, normals, range_factor, rays_of
 from sim_bridge.options import NonNegative, Positive
 
 WIGGLE_M = 299_792_458 / 320e6 / 2 / 4

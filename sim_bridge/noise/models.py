@@ -14,6 +14,7 @@ from robot_runtime.imaging.lens import Lens
 from robot_runtime.simulation import CameraMotion, ColorNoise, DepthNoise
 from sim_bridge.noise.azure_kinect import AzureKinectNoise, AzureKinectOptions
 from sim_bridge.noise.color import GaussianNoise, GaussianOptions, SensorNoise, SensorOptions
+from sim_bridge.noise.fitted import FittedDepthNoise, FittedDepthOptions
 from sim_bridge.noise.redwood import RedwoodNoise, RedwoodOptions
 from sim_bridge.noise.stereo import D435Noise, D435Options
 from sim_bridge.noise.surface import Floats
@@ -25,6 +26,7 @@ Model = tuple[type[Any], Callable[[Any], M]]
 DEPTH: dict[str, Model[DepthNoise]] = {
     "azure_kinect": (AzureKinectOptions, AzureKinectNoise),
     "d435": (D435Options, D435Noise),
+    "fitted": (FittedDepthOptions, FittedDepthNoise),
     "redwood": (RedwoodOptions, RedwoodNoise),
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,18 +47,3 @@ def _differences(points: Floats, axis: int) -> Floats:
     back = np.concatenate([np.take(steps, [0], axis), steps], axis)
     nearer = np.einsum("hwc,hwc->hw", back, back) < np.einsum("hwc,hwc->hw", forth, forth)
     return np.where(nearer[..., None], back, forth)
-
-
-def jumps(depth_m: Floats, share: float) -> tuple[Floats, Floats]:
-    """The nearest and the farthest depth around each pixel, in 3x3, where they are a ``share`` of its depth apart.
-
-    Returns:
-        float32 (H, W) each, both 0 where the surface goes on.
-    """
-    kernel = np.ones((3, 3), np.uint8)
-    near, far = cv2.erode(depth_m, kernel), cv2.dilate(depth_m, kernel)
-    apart = (far - near > share * depth_m) & (near > 0)
-    # A slanted surface changes evenly: its middle lies half way.
-    even = np.abs(near + far - 2 * depth_m) < 0.2 * (far - near)
-    apart &= ~even
-    return np.where(apart, near, 0).astype(np.float32), np.where(apart, far, 0).astype(np.float32)

@@ -1,0 +1,1 @@
+"""A simulator fitted to a robot from its logs alone: ``robot-runtime fit``."""

@@ -1,0 +1,247 @@
+"""Which logged actions tell how free motions err, and how: bias, covariance, and how sure both are.
+
+Left out, and counted by reason: what contact, a time limit, a person or a fault ended; what happened while something
+was touched, or so near to it on the map that a bumper may have missed it; actions of another size than most; what
+lies farther from the others than their spread allows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from calibration.action_errors import Trial, by_action, error_of
+from calibration.fitting.logged import LoggedAction, LoggedEpisode
+from calibration.fitting.walls import Walls
+from robot_runtime.actions import Action, Displacement
+from robot_runtime.actuation import ARRIVAL, MOVES, ActionError, ActuationModel
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.records import Outcome
+from robot_runtime.scoring.intervals import Interval, bootstrap_mean
+
+Array = NDArray[np.float64]
+
+FEWEST = 20
+"""Actions of a kind: their standard deviation is known to 16 %."""
+
+FEWEST_EPISODES = 2
+
+OUTLIER = float(chi2.ppf(0.9999, 3))
+"""Squared distance, in standard deviations, beyond which an action is not one of the others' kind."""
+
+PASSES = 4
+
+NEAR_M = 0.06
+"""A wall so much farther than the robot's radius may be touched all the same: maps have cells, and robots corners."""
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A trial and the number of the episode that it comes from, with the step."""
+
+    episode: int
+    step: int
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Size:
+    """What most actions of the logs asked for, positive."""
+
+    forward_m: float
+    turn_deg: float
+
+    def matches(self, action: Action, commanded: Displacement) -> bool:
+        """Whether an action is of this size."""
+        if action is Action.MOVE_FORWARD:
+            return math.isclose(commanded.forward_m, self.forward_m, abs_tol=1e-6)
+        return math.isclose(abs(math.degrees(commanded.turn_rad)), self.turn_deg, abs_tol=1e-6)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What can be fitted.
+
+    Attributes:
+        samples: of free motions. left_out: how many actions of each kind were not taken, by reason.
+    """
+
+    size: Size
+    samples: tuple[Sample, ...]
+    left_out: Mapping[str, Mapping[str, int]]
+
+    def of(self, action: Action) -> list[Sample]:
+        """The samples of one action, in order."""
+        return [sample for sample in self.samples if sample.trial.action is action]
+
+
+@dataclass(frozen=True)
+class ActionFit:
+    """How one action errs.
+
+    Attributes:
+        bias: of x m, y m, yaw rad, with 95 % intervals over episodes.
+        correlation: of the errors of consecutive actions of any kind, by x, y, yaw; 0 for errors that are new each
+            time, below 0 where the referee errs.
+        noise: float, standard deviations (x m, y m, yaw rad) of the referee that were taken off.
+    """
+
+    error: ActionError
+    bias: tuple[Interval, Interval, Interval]
+    noise: tuple[float, float, float]
+
+
+def size_of(episodes: Sequence[LoggedEpisode]) -> Size:
+    """The commonest sizes. Raises ``CalibrationFailed``: no forward motion, or no turn, in any log."""
+    forward: Counter[float] = Counter()
+    turn: Counter[float] = Counter()
+    for episode in episodes:
+        for logged in episode.actions:
+            commanded = logged.result.commanded
+            if logged.action is Action.MOVE_FORWARD:
+                forward[round(commanded.forward_m, 9)] += 1
+            else:
+                turn[round(abs(math.degrees(commanded.turn_rad)), 6)] += 1
+    for what, found in (("forward motions", forward), ("turns", turn)):
+        if not found:
+            raise CalibrationFailed(
+                f"the logs hold no {what}, without which there is no model of a robot's actions",
+                "add logs of an agent that drives and turns",
+            )
+    return Size(forward.most_common(1)[0][0], turn.most_common(1)[0][0])
+
+
+def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Selection:
+    """The actions that tell of free motion.
+
+    Args:
+        walls: by the digest of the scene.
+
+    Raises:
+        CalibrationFailed: there are no motions of a kind in the logs.
+    """
+    size = size_of(episodes)
+    kept: list[Sample] = []
+    left_out: dict[str, Counter[str]] = {action.name.lower(): Counter() for action in MOVES}
+    for number, episode in enumerate(episodes):
+        near = walls[episode.header.scene.digest]
+        for logged in episode.actions:
+            reason = _why_not(logged, size, near)
+            if reason:
+                left_out[logged.action.name.lower()][reason] += 1
+            else:
+                kept.append(Sample(number, logged.step, trial_of(logged)))
+    inliers: list[Sample] = []
+    for action in MOVES:
+        samples = [sample for sample in kept if sample.trial.action is action]
+        good = inlying(np.array([sample.trial.error for sample in samples]).reshape(-1, 3))
+        inliers += [sample for sample, fits in zip(samples, good, strict=True) if fits]
+        if not all(good):
+            left_out[action.name.lower()]["far from all others"] += int((~good).sum())
+    inliers.sort(key=lambda sample: (sample.episode, sample.step))
+    return Selection(size, tuple(inliers), {name: dict(reasons) for name, reasons in left_out.items()})
+
+
+def trial_of(logged: LoggedAction) -> Trial:
+    """An action that was seen, as what the solver takes."""
+    return Trial.of(logged.action, logged.result.commanded, logged.move, logged.carried_rad)
+
+
+def _why_not(logged: LoggedAction, size: Size, walls: Walls) -> str:
+    if logged.result.outcome is not Outcome.REACHED:
+        return str(logged.result.outcome.value).replace("_", " ")
+    if not logged.seen:
+        return "referee lost"
+    if not size.matches(logged.action, logged.result.commanded):
+        return "another size"
+    if logged.action is Action.MOVE_FORWARD:
+        if logged.felt:
+            return "touching"
+        stand = logged.before.stand
+        assert stand is not None
+        if walls.nearest_on_way_m(stand.truth, size.forward_m) < walls.radius_m + NEAR_M:
+            return "near a wall"
+    return ""
+
+
+def inlying(errors: Array) -> NDArray[np.bool_]:
+    """Which of errors (N, 3) belong together, bool (N,): robust start, then what lies within reach of the rest."""
+    if len(errors) < 4:
+        return np.ones(len(errors), bool)
+    centre = np.median(errors, axis=0)
+    covariance = np.diag((1.4826 * np.median(np.abs(errors - centre), axis=0)) ** 2) + ARRIVAL
+    good = np.ones(len(errors), bool)
+    for _ in range(PASSES):
+        off = errors - centre
+        good = np.einsum("ni,ni->n", off, np.linalg.solve(covariance, off.T).T) <= OUTLIER
+        if good.sum() < 4:
+            break
+        centre, covariance = errors[good].mean(axis=0), np.cov(errors[good], rowvar=False) + ARRIVAL
+    return np.asarray(good)
+
+
+def fit_actions(selection: Selection) -> dict[str, ActionFit]:
+    """How each action errs, by its name.
+
+    Raises:
+        CalibrationFailed: too few actions of a kind, or all of one episode.
+    """
+    found = {}
+    for action in MOVES:
+        samples, name = selection.of(action), action.name.lower()
+        episodes = [sample.episode for sample in samples]
+        if len(samples) < FEWEST or len(set(episodes)) < FEWEST_EPISODES:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in selection.left_out[name].items())
+            raise CalibrationFailed(
+                f"{name}: {len(samples)} usable actions in {len(set(episodes))} episodes, {FEWEST} in "
+                f"{FEWEST_EPISODES} are needed" + (f" (left out: {reasons})" if reasons else ""),
+                "add logs of an agent that drives through free space and turns both ways",
+            )
+        errors = np.array([sample.trial.error for sample in samples])
+        noise = np.mean([sample.trial.noise for sample in samples], axis=0)
+        x, y, yaw = (
+            bootstrap_mean(errors[:, axis].tolist(), resamples=RESAMPLES, clusters=episodes) for axis in range(3)
+        )
+        deviations = np.sqrt(np.maximum(np.diag(noise), 0)).tolist()
+        found[name] = ActionFit(error_of([s.trial for s in samples]), (x, y, yaw), tuple(deviations))
+    return found
+
+
+def model_of(selection: Selection, fits: Mapping[str, ActionFit]) -> ActuationModel:
+    """The fits as a model."""
+    size = selection.size
+    return ActuationModel(size.forward_m, size.turn_deg, {name: fit.error for name, fit in fits.items()})
+
+
+def fit_model(selection: Selection, samples: Sequence[Sample]) -> ActuationModel | None:
+    """A model of some of the samples; None where one action has too few of them to have a covariance."""
+    trials = by_action([sample.trial for sample in samples])
+    if any(len(trials.get(action, ())) < 4 for action in MOVES):
+        return None
+    errors = {action.name.lower(): error_of(trials[action]) for action in MOVES}
+    return ActuationModel(selection.size.forward_m, selection.size.turn_deg, errors)
+
+
+def consecutive_correlation(samples: Sequence[Sample]) -> tuple[tuple[float, float, float], int]:
+    """Correlations of the errors (x, y, yaw) of actions that follow each other, less their kinds' means; how many."""
+    means = {action: np.mean([t.error for t in trials], axis=0) for action, trials in _trials(samples).items()}
+    off = {(s.episode, s.step): s.trial.error - means[s.trial.action] for s in samples}
+    pairs = [(off[key], off[key[0], key[1] + 1]) for key in off if (key[0], key[1] + 1) in off]
+    if len(pairs) < FEWEST:
+        return (math.nan, math.nan, math.nan), len(pairs)
+    first, second = (np.array(side) for side in zip(*pairs, strict=True))
+    scale = np.sqrt((first**2).mean(axis=0) * (second**2).mean(axis=0))
+    x, y, yaw = np.divide((first * second).mean(axis=0), scale, out=np.zeros(3), where=scale > 0).tolist()
+    return (x, y, yaw), len(pairs)
+
+
+def _trials(samples: Sequence[Sample]) -> Mapping[Action, list[Trial]]:
+    return by_action([sample.trial for sample in samples])

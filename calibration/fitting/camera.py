@@ -1,0 +1,197 @@
+"""Where the camera truly is, from the floor in the logged depth, beside where its description and the head say it is.
+
+What the floor cannot tell: whether a tilt is the mount's, the camera's in it, or the head's zero (they look alike),
+and anything about the heading.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.fitting.actions import RESAMPLES
+from calibration.fitting.logged import whole
+from robot_runtime import config
+from robot_runtime.camera_mount import CameraMount, load_mount
+from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import HeadState
+from robot_runtime.imaging.floor import find_floor
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scoring.intervals import Interval
+
+MOST_FRAMES = 120
+"""Of all logs together: the floor in a frame takes some 30 ms to find."""
+
+FEWEST_FRAMES = 5
+
+LEAST_SHARE = 0.15
+"""Of a frame that must be floor."""
+
+OUTLYING = 4.0
+"""Median absolute deviations, beyond which a frame saw another plane than the floor."""
+
+LEAST_DEVIATION_DEG = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class FloorFrame:
+    """What one frame's floor says: true less described.
+
+    Attributes:
+        head_tilt_rad: as the head said. share: of the frame that is floor.
+    """
+
+    episode: int
+    step: int
+    head_tilt_rad: float
+    tilt_rad: float
+    roll_rad: float
+    height_m: float
+    share: float
+
+
+@dataclass(frozen=True)
+class CameraFit:
+    """How far the camera is from its description.
+
+    Attributes:
+        tilt_deg, roll_deg, height_m: medians with 95 % intervals over episodes; None where too few frames show floor,
+            and ``reason`` says so. Tilt up positive, roll to the right positive, as ``CameraOptions.mount_error``.
+        frames: that count. looked_at: how many were tried.
+        described: what the description is: a mount's name or path, or the logs' height alone.
+    """
+
+    tilt_deg: Interval | None
+    roll_deg: Interval | None
+    height_m: Interval | None
+    frames: tuple[FloorFrame, ...]
+    looked_at: int
+    described: str
+    reason: str = ""
+
+
+def fit_camera(paths: Sequence[Path], most_frames: int = MOST_FRAMES) -> CameraFit:
+    """What frames taken evenly from all logs say.
+
+    Raises:
+        RecordingError: a log cannot be read.
+    """
+    found: list[FloorFrame] = []
+    looked_at, described = 0, ""
+    each = max(1, most_frames // len(paths))
+    # Of more logs than frames, evenly some.
+    chosen = [paths[i] for i in np.unique(np.linspace(0, len(paths) - 1, min(len(paths), most_frames)).astype(int))]
+    for path in chosen:
+        with LogReader(path) as log:
+            mount, described = described_mount(log.header)
+            steps = whole(log.steps(images=False))[0]
+            for record in _evenly(steps, each):
+                try:
+                    frame = log.frame(record)
+                except RecordingError:
+                    continue  # its images are torn off, or were never kept
+                looked_at += 1
+                seen = _floor(paths.index(path), log.header, mount, record, frame.depth_m)
+                if seen is not None:
+                    found.append(seen)
+    return camera_of(found, looked_at, described)
+
+
+def camera_of(frames: Sequence[FloorFrame], looked_at: int, described: str) -> CameraFit:
+    """What frames agree on."""
+    good = _agreeing(frames)
+    if len(good) < FEWEST_FRAMES:
+        why = f"{len(good)} of {looked_at} frames show enough floor, {FEWEST_FRAMES} are needed"
+        return CameraFit(None, None, None, tuple(good), looked_at, described, why)
+    tilt, roll, height = (
+        _median([getattr(frame, name) for frame in good], [frame.episode for frame in good])
+        for name in ("tilt_rad", "roll_rad", "height_m")
+    )
+    return CameraFit(_degrees(tilt), _degrees(roll), height, tuple(good), looked_at, described)
+
+
+def described_mount(header: EpisodeHeader) -> tuple[CameraMount, str]:
+    """The mount that the robot's configuration names, if it is still there, else the height that the log has.
+
+    Returns:
+        The mount, and what it is called.
+    """
+    name = _named_mount(header.robot_config)
+    if name is not None:
+        try:
+            mount = load_mount(config.find_preset("mounts", name))
+        except ConfigError:
+            pass  # the file was on another computer: the log knows the place, but no angles
+        else:
+            return mount, name
+    x_m, y_m, z_m = header.mount
+    return CameraMount((x_m, y_m, z_m)), f"{z_m:.3f} m above the floor, looking where the head points"
+
+
+def _named_mount(configuration: Any) -> str | None:
+    """The value of the first key ``mount`` that is a text."""
+    if isinstance(configuration, Mapping):
+        if isinstance(configuration.get("mount"), str):
+            return str(configuration["mount"])
+        return next((found for value in configuration.values() if (found := _named_mount(value)) is not None), None)
+    return None
+
+
+def _evenly(records: Sequence[StepRecord], count: int) -> list[StepRecord]:
+    still = [record for record in records if not record.head.moving]
+    if not still:
+        return []
+    return [still[i] for i in np.unique(np.linspace(0, len(still) - 1, min(count, len(still))).astype(int))]
+
+
+def _floor(
+    episode: int, header: EpisodeHeader, mount: CameraMount, record: StepRecord, depth_m: Any
+) -> FloorFrame | None:
+    height_m, tilt_rad, roll_rad = pointing(mount, record.head)
+    seen = find_floor(depth_m, header.intrinsics, height_m, tilt_rad)
+    if seen is None or seen.share < LEAST_SHARE:
+        return None
+    tilt_off, roll_off = seen.tilt_rad - tilt_rad, seen.roll_rad - roll_rad
+    height_off = seen.height_m - height_m
+    return FloorFrame(episode, record.index, record.head.tilt_rad, tilt_off, roll_off, height_off, seen.share)
+
+
+def pointing(mount: CameraMount, head: HeadState) -> tuple[float, float, float]:
+    """Height m, tilt (up) and roll (right) rad of the described camera over level floor."""
+    sensor = mount.sensor(SE2(), head.pan_rad, head.tilt_rad)
+    roll_rad = math.atan2(sensor[2, 1], sensor[2, 2])
+    return float(sensor[2, 3]), math.asin(max(-1.0, min(1.0, float(sensor[2, 0])))), roll_rad
+
+
+def _agreeing(frames: Sequence[FloorFrame]) -> list[FloorFrame]:
+    """Without those that took a table or a threshold for the floor."""
+    if not frames:
+        return []
+    values = np.array([(frame.tilt_rad, frame.roll_rad, frame.height_m) for frame in frames])
+    off = np.abs(values - np.median(values, axis=0))
+    least = np.array([math.radians(LEAST_DEVIATION_DEG)] * 2 + [0.001])
+    reach = OUTLYING * np.maximum(np.median(off, axis=0), least)
+    return [frame for frame, good in zip(frames, (off <= reach).all(axis=1), strict=True) if good]
+
+
+def _median(values: Sequence[float], episodes: Sequence[int]) -> Interval:
+    """The median, and its bootstrap interval over episodes."""
+    groups = [np.array([v for v, e in zip(values, episodes, strict=True) if e == one]) for one in sorted(set(episodes))]
+    random = np.random.default_rng(0)
+    drawn = [
+        float(np.median(np.concatenate([groups[i] for i in random.integers(0, len(groups), len(groups))])))
+        for _ in range(RESAMPLES // 4)
+    ]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(float(np.median(values)), float(low), float(high))
+
+
+def _degrees(interval: Interval) -> Interval:
+    return Interval(*(math.degrees(value) for value in (interval.mean, interval.low, interval.high)))

@@ -1,0 +1,60 @@
+"""``robot-runtime fit``: a simulated robot fitted to the logs of a robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibration import options
+from robot_runtime.errors import ConfigError
+
+
+def fit(
+    logs: Annotated[list[Path], typer.Argument(help="Logs of one robot, or folders of them.")],
+    out: Annotated[Path, typer.Option(help="Folder for robot.yaml, actuation.yaml, fit.json, fit.html, pictures.")],
+    robot: Annotated[str | None, typer.Option(help="Of logs of several robots or controllers: which.")] = None,
+    frames: Annotated[int, typer.Option(min=1, help="Whose floor is looked for, of all logs together.")] = 120,
+    replay: Annotated[
+        list[Path] | None, typer.Option(help="replay.json of a pose replay, for the bias of depth; repeatable.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+    valid_days: options.ValidDays = options.VALID_DAYS,
+) -> None:
+    """Fit a simulated robot to logs: errors of actions, contact, camera, depth, latency; and say how good it is.
+
+    Needs logs whose referee is not odometry. What cannot be found is left as it is, with the reason.
+
+    Examples:
+
+        robot-runtime fit logs/real --out fitted
+
+        robot-runtime run --robot fitted/robot.yaml
+    """
+    from calibration.fitting.bias import depth_bias
+    from calibration.fitting.files import write_fit
+    from calibration.fitting.fit import fit_robot, of_one_robot, read_all
+    from calibration.fitting.page import write_page
+    from calibration.fitting.settings import settings
+    from calibration.fitting.table import table
+    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.scoring.summary import find_logs
+
+    if (out / "robot.yaml").exists() and not overwrite:
+        raise ConfigError(f"{out / 'robot.yaml'}: is there already", "choose another --out, or add --overwrite")
+    if not valid_days > 0:
+        raise ConfigError(f"--valid-days {valid_days} is not positive", "give days, such as 180")
+    paths = find_logs(logs)
+    bias = depth_bias(replay or [])
+    with progress_bar() as progress:
+        bar = progress.add_task("reading", total=len(paths), note="")
+        episodes, unused = read_all(paths, lambda _: progress.advance(bar))
+        name, chosen = of_one_robot(episodes, robot)
+        found = fit_robot(name, chosen, unused, lambda stage: progress.update(bar, note=stage), frames, bias)
+    listed = settings(found)
+    write_fit(out, found, listed, valid_days)
+    write_page(out, found, listed)
+    console.print(table(found, listed))
+    console.print(f"robot:  {out / 'robot.yaml'}", soft_wrap=True, markup=False)
+    console.print(f"page:   {out / 'fit.html'}", soft_wrap=True, markup=False)

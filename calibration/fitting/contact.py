@@ -1,0 +1,270 @@
+"""Whether the robot stops or slides where something is in its way, and how wide it is where it touches.
+
+A forward action that the map says must touch ends differently under the two hypotheses. If the robot stops, it stands
+on its own line, where it touched. If it slides (Habitat's ``allow_sliding``), what was left of its way goes on along
+the wall, shortened to its part in that direction. Where along the way the wall is, and which way it faces, the map
+says within its cells, so both are integrated out; each hypothesis allows for a few ends that neither explains. The
+sum of the logarithms of both densities' ratio decides. Head-on contacts tell nothing: both hypotheses foretell the
+same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.fitting.actions import RESAMPLES, Size
+from calibration.fitting.logged import LoggedAction, LoggedEpisode
+from calibration.fitting.walls import Walls
+from robot_runtime.actions import Action
+from robot_runtime.actuation import ActuationModel, ContactBehaviour
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.hal import BaseState, Zone
+from robot_runtime.records import Outcome
+from robot_runtime.scoring.intervals import Interval
+
+Array = NDArray[np.float64]
+
+FEWEST = 8
+"""Contacts in all, and deviations of the radius."""
+
+DECISIVE = math.log(1000.0)
+"""Nats, below which neither hypothesis is taken."""
+
+OUTLYING = 0.05
+"""Share of contacts that neither hypothesis explains: something stood there that the map does not have."""
+
+WALL_M, WALL_RAD = 0.03, math.radians(12)
+"""Standard deviations of a wall's place and direction on a map of 2.5 cm cells."""
+
+BLUR_M = 0.008
+"""Of an end, beyond the action's own error: walls are not straight, robots not round."""
+
+TOUCHES_M = 0.02
+"""So far into a wall an action must lead by the map to count as one that touches."""
+
+LEAST_SLOPE = 0.15
+"""By how much a wall must come nearer per metre to be driven into: 0 is along it."""
+
+SHORT = 4.0
+"""Standard deviations, by which an action that ended at something fell short of its way."""
+
+MOST_RADII = 2.0
+"""Of the robot as its task has it: what stopped it farther from any wall is not on the map."""
+
+STILL_M_S = 0.005
+
+SAME_M, SAME_RAD = 0.01, math.radians(3)
+
+PLACES, DIRECTIONS = 25, 9
+
+
+@dataclass(frozen=True, eq=False)
+class Contact:
+    """One forward action into something.
+
+    Attributes:
+        end: float64 (2,), where it ended, m forward and left of its start, along the intended heading.
+        touch_m: how far ahead the map has the wall. wall_rad: the direction in which the robot would slide, from its
+            heading, left positive; within a quarter turn.
+        noise: float64 (2, 2), the referee's. felt: whether the bumper told.
+        log_ratio: of slide to stop, nats.
+    """
+
+    episode: int
+    step: int
+    end: Array
+    touch_m: float
+    wall_rad: float
+    noise: Array
+    felt: bool
+    log_ratio: float
+
+
+@dataclass(frozen=True)
+class ContactFit:
+    """What the contacts say.
+
+    Attributes:
+        behaviour: None where it is not known, and ``reason`` says why.
+        log_ratio: of slide to stop, nats, of all contacts; interval: over episodes.
+        felt: how many contacts a bumper told of. shortfall_m: median of what they lack of their way.
+        travel_m: from the bumper's first report to rest, by odometry, with its interval; None where none was felt.
+        radius_m: distance from the robot's centre to the map's wall where it touched: median and interval; None where
+            too few contacts ended at a wall.
+    """
+
+    behaviour: Literal["stop", "slide"] | None
+    reason: str
+    contacts: tuple[Contact, ...]
+    log_ratio: float
+    felt: int
+    shortfall_m: float | None
+    travel_m: Interval | None
+    radius_m: Interval | None
+
+    @property
+    def model(self) -> ContactBehaviour | None:
+        """As a robot's file has it; None where the behaviour is not known."""
+        if self.behaviour is None:
+            return None
+        travel_m = None if self.travel_m is None else self.travel_m.mean
+        radius_m = None if self.radius_m is None else self.radius_m.mean
+        return ContactBehaviour(self.behaviour, len(self.contacts), self.log_ratio, travel_m, radius_m)
+
+
+def fit_contact(
+    episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls], size: Size, model: ActuationModel
+) -> ContactFit:
+    """What the logs' contacts say.
+
+    Args:
+        walls: by the digest of the scene. model: of free motion, which says how far an action goes undisturbed.
+    """
+    touching = [
+        (number, logged, walls[episode.header.scene.digest])
+        for number, episode in enumerate(episodes)
+        for logged in episode.actions
+        if logged.action is Action.MOVE_FORWARD and logged.seen and size.matches(logged.action, logged.result.commanded)
+    ]
+    radius_m = _radius(touching, size, model)
+    contacts: list[Contact] = []
+    last: tuple[int, SE2] | None = None
+    for number, logged, near in touching:
+        assert logged.before.stand is not None
+        start = logged.before.stand.truth
+        if last is not None and last[0] == number and _is_same_try(last[1], start):
+            continue
+        last = (number, start)
+        found = _contact(number, logged, near, near.radius_m if radius_m is None else radius_m.mean, size, model)
+        if found is not None:
+            contacts.append(found)
+    felt = sum(contact.felt for contact in contacts)
+    travel_m = _travel([episode.base for episode in episodes])
+    log_ratio = sum(contact.log_ratio for contact in contacts)
+    shortfall_m = float(np.median([size.forward_m - contact.end[0] for contact in contacts])) if contacts else None
+    telling = sum(abs(contact.log_ratio) > 1 for contact in contacts)
+    behaviour: Literal["stop", "slide"] | None = None
+    if len(contacts) < FEWEST:
+        reason = f"not enough contacts: {len(contacts)}, {FEWEST} are needed"
+    elif abs(log_ratio) < DECISIVE:
+        reason = f"{len(contacts)} contacts, of which {telling} tell stopping from sliding, and they do not agree"
+        if not telling:
+            reason = f"{len(contacts)} contacts, all head-on: stopping and sliding look alike"
+    else:
+        behaviour, reason = ("slide" if log_ratio > 0 else "stop"), ""
+    return ContactFit(behaviour, reason, tuple(contacts), log_ratio, felt, shortfall_m, travel_m, radius_m)
+
+
+def log_ratio(end: Array, touch_m: float, wall_rad: float, way_m: float, covariance: Array) -> float:
+    """Logarithm of how much more probable an end is if the robot slides than if it stops, nats.
+
+    Args:
+        end: float64 (2,), m forward and left. way_m: how far it would have gone.
+        covariance: float64 (2, 2), of an end.
+    """
+    places_m = np.clip(touch_m + WALL_M * np.linspace(-2.5, 2.5, PLACES), 0.0, way_m)
+    place_weights = _weights(PLACES)
+    stops = np.stack([places_m, np.zeros(PLACES)], axis=-1)
+    angles = wall_rad + WALL_RAD * np.linspace(-2.5, 2.5, DIRECTIONS)
+    # What is left of the way, projected on the wall; of a wall that leans away it is the other side's direction.
+    slid_m = (way_m - places_m)[:, None] * np.cos(angles)
+    slides = np.stack([places_m[:, None] + slid_m * np.cos(angles), slid_m * np.sin(angles)], axis=-1)
+    stopped = _density(end - stops, covariance) @ place_weights
+    slid = _weights(PLACES) @ _density(end - slides, covariance) @ _weights(DIRECTIONS)
+    anywhere = 1 / (math.pi * way_m**2 / 2)
+    outlying = OUTLYING * anywhere
+    return float(np.log((1 - OUTLYING) * slid + outlying) - np.log((1 - OUTLYING) * stopped + outlying))
+
+
+def _contact(
+    number: int, logged: LoggedAction, walls: Walls, radius_m: float, size: Size, model: ActuationModel
+) -> Contact | None:
+    """None for an action in whose way, by the map, nothing is."""
+    assert logged.before.stand is not None
+    heading = logged.before.stand.truth @ SE2(0.0, 0.0, logged.carried_rad)
+    error = model.actions["move_forward"]
+    way_m = size.forward_m + error.mean[0]
+    touch_m = touched_at(walls, heading, way_m, radius_m)
+    if touch_m is None or way_m - touch_m < TOUCHES_M:
+        return None
+    away_x, away_y = walls.away(*heading.apply(touch_m + radius_m / 2, 0.0))
+    if (away_x, away_y) == (0.0, 0.0):
+        return None
+    # Along the wall, to the side that lies ahead.
+    wall_rad = math.remainder(math.atan2(away_y, away_x) + math.pi / 2 - heading.yaw_rad, math.pi)
+    move = logged.move
+    end = np.array(SE2(0.0, 0.0, -logged.carried_rad).apply(move.truth.x_m, move.truth.y_m))
+    noise = move.noise[:2, :2]
+    covariance = error.matrix[:2, :2] + noise + BLUR_M**2 * np.eye(2)
+    ratio = log_ratio(end, touch_m, wall_rad, way_m, covariance)
+    return Contact(number, logged.step, end, touch_m, wall_rad, noise, logged.result.contact is not Zone.NONE, ratio)
+
+
+def touched_at(walls: Walls, start: SE2, way_m: float, radius_m: float) -> float | None:
+    """How far ahead a robot touches, by the map, at most ``way_m``; 0 where it touches already; None if nowhere.
+
+    A robot that drives away from what it touches does not touch it.
+    """
+    ways_m, distances_m = walls.along(start, way_m)
+    touching = (distances_m <= radius_m) & (np.gradient(distances_m, ways_m) < -LEAST_SLOPE)
+    return float(ways_m[int(np.argmax(touching))]) if touching.any() else None
+
+
+def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, model: ActuationModel) -> Interval | None:
+    """Distance from the centre to the map's nearest wall where actions ended that fell short of their way."""
+    error = model.actions["move_forward"]
+    short_m = size.forward_m + error.mean[0] - SHORT * math.sqrt(error.matrix[0, 0] + BLUR_M**2)
+    found = []
+    for _, logged, walls in touching:
+        move = logged.move
+        if logged.result.outcome is Outcome.CONTACT or move.truth.x_m < short_m - SHORT * math.sqrt(move.noise[0, 0]):
+            assert logged.after.stand is not None
+            end = logged.after.stand.truth
+            distance_m = float(walls.distance_m(np.array([end.x_m]), np.array([end.y_m]))[0])
+            if distance_m < MOST_RADII * walls.radius_m:
+                found.append(distance_m)
+    return median(found) if len(found) >= FEWEST else None
+
+
+def median(values: Sequence[float]) -> Interval:
+    """The median with its 95 % bootstrap interval."""
+    drawn = np.random.default_rng(0).choice(np.asarray(values), (RESAMPLES, len(values)))
+    low, high = np.quantile(np.median(drawn, axis=1), [0.025, 0.975])
+    return Interval(float(np.median(values)), float(low), float(high))
+
+
+def _is_same_try(a: SE2, b: SE2) -> bool:
+    """Whether a robot that pushes from here has pushed from there: it tells the same once more."""
+    return a.distance_to(b) < SAME_M and abs(wrap_angle(a.yaw_rad - b.yaw_rad)) < SAME_RAD
+
+
+def _travel(base: Sequence[Sequence[BaseState]]) -> Interval | None:
+    """By odometry, from the first report of a pressed bumper to rest."""
+    found = []
+    for states in base:
+        pressed_at: SE2 | None = None
+        for before, after in pairwise(states):
+            if after.bumper is not Zone.NONE and before.bumper is Zone.NONE and after.velocity.linear_m_s > 0:
+                pressed_at = after.odom
+            elif pressed_at is not None and after.velocity.linear_m_s <= STILL_M_S:
+                found.append(after.odom.distance_to(pressed_at))
+                pressed_at = None
+    return median(found) if len(found) >= FEWEST else None
+
+
+def _weights(count: int) -> Array:
+    weights = np.exp(-0.5 * np.linspace(-2.5, 2.5, count) ** 2)
+    return np.asarray(weights / weights.sum())
+
+
+def _density(off: Array, covariance: Array) -> Array:
+    """Of a plane normal distribution at (..., 2)."""
+    squared = np.einsum("...i,ij,...j->...", off, np.linalg.inv(covariance), off)
+    return np.asarray(np.exp(-0.5 * squared) / (2 * math.pi * math.sqrt(np.linalg.det(covariance))))

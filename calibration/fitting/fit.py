@@ -1,0 +1,170 @@
+"""From a folder of logs to everything that they say of the robot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from calibration.fitting.actions import (
+    ActionFit,
+    Selection,
+    consecutive_correlation,
+    fit_actions,
+    model_of,
+    select,
+)
+from calibration.fitting.camera import MOST_FRAMES, CameraFit, fit_camera
+from calibration.fitting.contact import ContactFit, fit_contact
+from calibration.fitting.depth import DepthFit, fit_depth
+from calibration.fitting.latency import LatencyFit, fit_latency
+from calibration.fitting.logged import LoggedEpisode, read_episode
+from calibration.fitting.validation import Validation, validate
+from calibration.fitting.walls import Walls
+from robot_runtime.actuation import ActuationModel
+from robot_runtime.errors import CalibrationFailed, ConfigError, RecordingError
+from robot_runtime.recording.serial import plain
+from robot_runtime.records import EpisodeHeader
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RobotFit:
+    """What the logs of one robot say.
+
+    Attributes:
+        robot: its name in the logs. model: actions and contact, as a simulator takes them.
+        correlation: of the errors of consecutive actions (x, y, yaw), and correlated: of how many pairs.
+        unused: logs that say nothing, and why. torn: logs of which only a part is whole, and what is missing.
+        continuous: continuous commands, which no model of discrete actions speaks of.
+    """
+
+    robot: str
+    header: EpisodeHeader
+    episodes: tuple[LoggedEpisode, ...]
+    selection: Selection
+    actions: Mapping[str, ActionFit]
+    model: ActuationModel
+    correlation: Triple
+    correlated: int
+    contact: ContactFit
+    camera: CameraFit
+    depth: DepthFit
+    latency: LatencyFit
+    validation: Validation
+    unused: Sequence[tuple[Path, str]]
+    torn: Sequence[str]
+    continuous: int
+
+
+def read_all(
+    paths: Sequence[Path], on_read: Callable[[Path], None] | None = None
+) -> tuple[list[LoggedEpisode], list[tuple[Path, str]]]:
+    """The logs that can be used, and the others with the reason.
+
+    Raises:
+        CalibrationFailed, RecordingError: none can be used; what is wrong with the first.
+    """
+    episodes: list[LoggedEpisode] = []
+    unused: list[tuple[Path, str]] = []
+    first: CalibrationFailed | RecordingError | None = None
+    for path in paths:
+        try:
+            episodes.append(read_episode(path))
+        except (CalibrationFailed, RecordingError) as error:
+            first = first or error
+            unused.append((path, error.message))
+        if on_read is not None:
+            on_read(path)
+    if not episodes and first is not None:
+        raise first
+    return episodes, unused
+
+
+def by_robot(episodes: Sequence[LoggedEpisode]) -> dict[str, list[LoggedEpisode]]:
+    """Episodes of each robot: by its name, and where one name has several configurations by ``NAME@`` and its hash."""
+    found: dict[str, dict[str, list[LoggedEpisode]]] = {}
+    for episode in episodes:
+        configuration = json.dumps(plain(episode.header.robot_config), sort_keys=True)
+        digest = hashlib.sha256(configuration.encode()).hexdigest()[:6]
+        found.setdefault(episode.header.robot, {}).setdefault(digest, []).append(episode)
+    return {
+        name if len(configurations) == 1 else f"{name}@{digest}": members
+        for name, configurations in found.items()
+        for digest, members in configurations.items()
+    }
+
+
+def of_one_robot(episodes: Sequence[LoggedEpisode], robot: str | None) -> tuple[str, list[LoggedEpisode]]:
+    """The episodes of the robot that is asked for, or of the only one there is. Raises ``ConfigError``."""
+    robots = by_robot(episodes)
+    listed = ", ".join(f"{name} ({len(members)} logs)" for name, members in robots.items())
+    if robot is None:
+        if len(robots) > 1:
+            raise ConfigError(
+                f"the logs are of {len(robots)} robots or controllers: {listed}", "fit one at a time: --robot NAME"
+            )
+        return next(iter(robots.items()))
+    if robot not in robots:
+        raise ConfigError(f"no log is of robot {robot!r}; there are {listed}", "name one of these by --robot")
+    return robot, robots[robot]
+
+
+def fit_robot(
+    robot: str,
+    episodes: Sequence[LoggedEpisode],
+    unused: Sequence[tuple[Path, str]] = (),
+    on_stage: Callable[[str], None] | None = None,
+    most_frames: int = MOST_FRAMES,
+    depth_bias_m: float = 0.0,
+) -> RobotFit:
+    """Everything, of one robot's episodes.
+
+    Args:
+        on_stage: told what comes next, for progress. most_frames: whose floor is looked for.
+        depth_bias_m: of measured depth, where a replay has told.
+
+    Raises:
+        CalibrationFailed: too few usable actions of a kind. RecordingError: a log has become unreadable.
+    """
+    tell = on_stage or (lambda _: None)
+    tell("actions")
+    walls = {
+        episode.header.scene.digest: Walls(episode.header.scene.map, episode.header.task.robot_radius_m)
+        for episode in episodes
+    }
+    selection = select(episodes, walls)
+    actions = fit_actions(selection)
+    model = model_of(selection, actions)
+    correlation, correlated = consecutive_correlation(selection.samples)
+    tell("contacts")
+    contact = fit_contact(episodes, walls, selection.size, model)
+    tell("held-out likelihood")
+    validation = validate(selection)
+    tell("stamps")
+    latency = fit_latency(episodes)
+    tell("floor in frames")
+    camera = fit_camera([episode.path for episode in episodes], most_frames)
+    tell("frames of the same view")
+    depth = fit_depth(episodes)
+    return RobotFit(
+        robot=robot,
+        header=episodes[0].header,
+        episodes=tuple(episodes),
+        selection=selection,
+        actions=actions,
+        model=replace(model, contact=contact.model),
+        correlation=correlation,
+        correlated=correlated,
+        contact=contact,
+        camera=camera,
+        depth=replace(depth, bias=(depth_bias_m, 0.0, 0.0)),
+        latency=latency,
+        validation=validation,
+        unused=tuple(unused),
+        torn=tuple(episode.torn for episode in episodes if episode.torn),
+        continuous=sum(episode.continuous for episode in episodes),
+    )

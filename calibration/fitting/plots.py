@@ -1,0 +1,228 @@
+"""Pictures of a fit: where actions ended beside what each model foretells, contacts, camera, depth, likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from numpy.typing import NDArray
+
+from calibration.fitting.fit import RobotFit
+from calibration.fitting.table import NAMES
+from robot_runtime.actuation import MOVES, ActionError
+from robot_runtime.actuation_tables import published_models
+from robot_runtime.scoring.pose_tracks import CONFIDENCE_SIGMAS
+
+Array = NDArray[np.float64]
+
+SHOWN = {
+    "PyRobot LoCoBot ILQR": "tab:orange",
+    "Habitat challenge": "tab:green",
+    "RoboTHOR": "tab:purple",
+}
+"""Published models beside the fitted one; the others' figures are in the table."""
+
+MEASURED, FITTED = "tab:blue", "black"
+DPI = 110
+
+
+def write_plots(folder: Path, fit: RobotFit) -> list[tuple[str, str]]:
+    """Write what there is to see as PNG.
+
+    Returns:
+        File name and caption of each, in the order of reading.
+    """
+    drawn: list[tuple[str, str, Callable[[RobotFit], Figure], bool]] = [
+        (
+            "actions.png",
+            "Where actions ended beside where they should: each dot one action, ellipses hold 95 % of what a model "
+            "foretells. Left as near as the dots lie, in the middle as far as the published models reach.",
+            clouds,
+            True,
+        ),
+        (
+            "likelihood.png",
+            "How much better the fitted model foretells held-out actions, with 95 % intervals over episodes.",
+            likelihood,
+            fit.validation.nats is not None,
+        ),
+        (
+            "contacts.png",
+            "Left: where forward actions into something ended. Right: what each says of sliding against stopping.",
+            contacts,
+            bool(fit.contact.contacts),
+        ),
+        (
+            "camera.png",
+            "The floor in the logged depth: how far the camera is from where its description has it, frame by frame.",
+            camera,
+            bool(fit.camera.frames),
+        ),
+        (
+            "depth.png",
+            "Temporal noise of depth over distance, from frames of the same view, and holes that come and go.",
+            depth,
+            bool(fit.depth.bins),
+        ),
+    ]
+    written = []
+    for name, caption, draw, there in drawn:
+        if there:
+            figure = draw(fit)
+            FigureCanvasAgg(figure)
+            figure.savefig(folder / name, dpi=DPI)
+            written.append((name, caption))
+    return written
+
+
+def clouds(fit: RobotFit) -> Figure:
+    """Measured ends and headings of each action, with every model's ellipse and density."""
+    size = fit.selection.size
+    published = published_models(size.forward_m, size.turn_deg)
+    models = {"fitted": fit.model, **{name: published[name] for name in SHOWN}}
+    colours = {"fitted": FITTED, **SHOWN}
+    figure = Figure(figsize=(11, 9.5), layout="constrained")
+    axes = figure.subplots(3, 3, width_ratios=(1, 1, 1.2))
+    for row, action in zip(axes, MOVES, strict=True):
+        name = action.name.lower()
+        errors = np.array([sample.trial.error for sample in fit.selection.of(action)])
+        shown = {title: model.actions[name] for title, model in models.items()}
+        _ends(row[0], errors, shown, colours, near=True)
+        _ends(row[1], errors, shown, colours, near=False)
+        _headings(row[2], errors[:, 2], shown, colours)
+        row[0].set_ylabel(f"{NAMES[name]}\nerror ahead, mm")
+    handles, labels = axes[0, 2].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    return figure
+
+
+def _ends(axis: Any, errors: Array, models: dict[str, ActionError], colours: dict[str, str], near: bool) -> None:
+    ahead_mm, right_mm = 1e3 * errors[:, 0], -1e3 * errors[:, 1]
+    axis.plot(right_mm, ahead_mm, "o", color=MEASURED, markersize=3 if near else 1.5, alpha=0.35, markeredgewidth=0)
+    reach_mm = 1.15 * max(float(np.abs(ahead_mm).max()), float(np.abs(right_mm).max()), 1.0)
+    for title, error in models.items():
+        axis.add_patch(_ellipse(error, colours[title]))
+        if not near:
+            deviation_mm = 1e3 * np.sqrt(np.diag(error.matrix)[:2]) * CONFIDENCE_SIGMAS
+            reach_mm = max(reach_mm, float((np.abs(1e3 * np.array(error.mean[:2])) + deviation_mm).max()))
+    axis.plot(0, 0, "+", color="tab:red", markersize=9)
+    axis.set(xlim=(-reach_mm, reach_mm), ylim=(-reach_mm, reach_mm), aspect="equal", xlabel="to the right, mm")
+    axis.grid(alpha=0.25)
+
+
+def _ellipse(error: ActionError, colour: str) -> Ellipse:
+    turned = np.array([[0.0, -1.0], [1.0, 0.0]])  # drawn to the right and ahead
+    values, vectors = np.linalg.eigh(turned @ error.matrix[:2, :2] @ turned.T)
+    width, height = (2e3 * CONFIDENCE_SIGMAS * math.sqrt(max(0.0, float(value))) for value in values)
+    angle = math.degrees(math.atan2(vectors[1, 0], vectors[0, 0]))
+    centre = (-1e3 * error.mean[1], 1e3 * error.mean[0])
+    return Ellipse(centre, width, height, angle=angle, fill=False, color=colour, linewidth=1.6)
+
+
+def _headings(axis: Any, errors_rad: Array, models: dict[str, ActionError], colours: dict[str, str]) -> None:
+    errors_deg = np.degrees(errors_rad)
+    fitted = models["fitted"]
+    middle, wide = math.degrees(fitted.mean[2]), max(0.1, math.degrees(math.sqrt(fitted.covariance[2][2])))
+    low, high = min(0.0, middle - 5 * wide), max(0.0, middle + 5 * wide)
+    axis.hist(errors_deg, np.linspace(low, high, 41), density=True, color=MEASURED, alpha=0.35, label="measured")
+    grid = np.linspace(low, high, 400)
+    for title, error in models.items():
+        std = max(0.1, math.degrees(math.sqrt(error.covariance[2][2])))
+        density = np.exp(-0.5 * ((grid - math.degrees(error.mean[2])) / std) ** 2) / (std * math.sqrt(2 * math.pi))
+        axis.plot(grid, density, color=colours[title], label=title, linewidth=1.6)
+    axis.axvline(0, color="tab:red", linewidth=0.8)
+    axis.set(xlabel="error of heading, °, left positive", yticks=[], xlim=(low, high))
+
+
+def likelihood(fit: RobotFit) -> Figure:
+    """Gains over the published models."""
+    rivals = fit.validation.rivals[::-1]
+    figure = Figure(figsize=(8, 0.5 + 0.38 * len(rivals)), layout="constrained")
+    axis = figure.subplots()
+    for place, rival in enumerate(rivals):
+        gain = rival.gain
+        colour = "tab:blue" if gain.low > 0 else "tab:red" if gain.high < 0 else "tab:grey"
+        axis.plot([gain.low, gain.high], [place, place], color=colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
+        axis.plot(gain.mean, place, "o", color=colour)
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.set_xscale("symlog", linthresh=1)
+    axis.set_yticks(range(len(rivals)), [rival.name for rival in rivals])
+    axis.set_xlabel("gain of the fitted model, nats per held-out action (linear up to 1)")
+    axis.grid(alpha=0.25, axis="x")
+    return figure
+
+
+def contacts(fit: RobotFit) -> Figure:
+    """Ends of actions into something, and their ratios."""
+    found = fit.contact.contacts
+    ratios = np.array([contact.log_ratio for contact in found])
+    ends_mm = 1e3 * np.array([contact.end for contact in found])
+    figure = Figure(figsize=(9, 3.8), layout="constrained")
+    plane, bars = figure.subplots(1, 2)
+    # Sides are mirrored so that a robot that slides ends to the right.
+    side = np.array([-math.copysign(1.0, contact.wall_rad) for contact in found])
+    far = float(np.abs(ratios).max()) or 1.0
+    dots = plane.scatter(
+        -side * ends_mm[:, 1], ends_mm[:, 0], c=ratios, cmap="coolwarm", vmin=-far, vmax=far, s=16, edgecolor="none"
+    )
+    figure.colorbar(dots, ax=plane, label="slides over stops, nats")
+    plane.axhline(1e3 * fit.selection.size.forward_m, color="tab:grey", linewidth=0.8, linestyle="--")
+    plane.plot(0, 0, "k^", markersize=8)
+    plane.set(xlabel="along the wall, to its open side, mm", ylabel="ahead, mm", aspect="equal")
+    plane.grid(alpha=0.25)
+    bars.hist(ratios, 30, color=MEASURED, alpha=0.6)
+    bars.axvline(0, color="black", linewidth=0.8)
+    verdict = fit.contact.behaviour or "not known"
+    bars.set(
+        xlabel="slides over stops, nats", ylabel="contacts", title=f"sum {fit.contact.log_ratio:+.0f} nats: {verdict}"
+    )
+    return figure
+
+
+def camera(fit: RobotFit) -> Figure:
+    """Offsets of tilt, roll and height of each frame."""
+    frames = fit.camera.frames
+    figure = Figure(figsize=(11, 3.2), layout="constrained")
+    axes = figure.subplots(1, 4)
+    panels: list[tuple[str, list[float], Any, float]] = [
+        ("tilt, °", [math.degrees(frame.tilt_rad) for frame in frames], fit.camera.tilt_deg, 1.0),
+        ("roll, °", [math.degrees(frame.roll_rad) for frame in frames], fit.camera.roll_deg, 1.0),
+        ("height, mm", [1e3 * frame.height_m for frame in frames], fit.camera.height_m, 1e3),
+    ]
+    for axis, (title, values, interval, scale) in zip(axes, panels, strict=False):
+        axis.hist(values, 24, color=MEASURED, alpha=0.5)
+        axis.axvline(0, color="tab:red", linewidth=0.8)
+        if interval is not None:
+            axis.axvspan(scale * interval.low, scale * interval.high, color="black", alpha=0.15)
+            axis.axvline(scale * interval.mean, color="black")
+        axis.set(xlabel=f"{title}, true less described", yticks=[])
+    head_deg = [math.degrees(frame.head_tilt_rad) for frame in frames]
+    axes[3].plot(head_deg, panels[0][1], "o", color=MEASURED, markersize=3, alpha=0.5)
+    axes[3].set(xlabel="head's tilt, °", ylabel="camera's tilt beside it, °")
+    axes[3].grid(alpha=0.25)
+    return figure
+
+
+def depth(fit: RobotFit) -> Figure:
+    """Noise and holes over distance."""
+    bins = fit.depth.bins
+    depth_m = np.array([one.depth_m for one in bins])
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    noise, holes = figure.subplots(1, 2)
+    noise.plot(depth_m, [1e3 * one.sigma_m for one in bins], "o", color=MEASURED, label="measured")
+    if fit.depth.sigma is not None:
+        grid = np.linspace(0, float(depth_m.max()), 100)
+        noise.plot(grid, 1e3 * np.polynomial.polynomial.polyval(grid, fit.depth.sigma), color=FITTED, label="fitted")
+    noise.set(xlabel="depth, m", ylabel="standard deviation, mm", xlim=(0, None), ylim=(0, None))
+    noise.legend()
+    holes.plot(depth_m, [100 * one.holes for one in bins], "o-", color=MEASURED)
+    holes.set(xlabel="depth, m", ylabel="lost from one frame to the next, %", xlim=(0, None), ylim=(0, None))
+    for axis in (noise, holes):
+        axis.grid(alpha=0.25)
+    return figure

@@ -1,0 +1,103 @@
+"""A fit in the terminal."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from calibration.fitting.fit import RobotFit
+from calibration.fitting.settings import Setting
+from robot_runtime.scoring.intervals import Interval
+
+AXES = ("ahead, mm", "left, mm", "heading, °")
+NAMES = {"move_forward": "forward", "turn_left": "turn left", "turn_right": "turn right"}
+
+
+def table(fit: RobotFit, found: list[Setting]) -> RenderableType:
+    """What was found, what it sets, and whether it is better than what others published."""
+    parts: list[RenderableType] = [_actions(fit), *(Text(line, style="dim") for line in notes(fit)), Text("")]
+    parts += [_settings(found), Text(""), _rivals(fit)]
+    return Group(*parts)
+
+
+def notes(fit: RobotFit) -> list[str]:
+    """What was left out and why, line by line."""
+    lines = []
+    for name, reasons in fit.selection.left_out.items():
+        if reasons:
+            listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+            lines.append(f"{NAMES[name]}: left out {listed}")
+    if fit.continuous:
+        lines.append(f"{fit.continuous} continuous commands: no discrete actions")
+    lines += [f"not used: {path}: {reason}" for path, reason in fit.unused]
+    return lines + [f"in part: {torn}" for torn in fit.torn]
+
+
+def _actions(fit: RobotFit) -> Table:
+    shown = Table(title=f"{fit.robot}: errors of actions", title_justify="left", box=None)
+    for heading, justify in (("", "left"), ("actions", "right"), ("", "left"), ("mean [95 %]", "right")):
+        shown.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    shown.add_column("deviation", justify="right", no_wrap=True)
+    for name, count, *cells in rows(fit):
+        for axis, cell in zip(AXES, cells, strict=True):
+            first = axis == AXES[0]
+            mean, _, deviation = cell.partition(" ± ")
+            shown.add_row(name if first else "", count if first else "", axis, mean, deviation)
+    return shown
+
+
+def rows(fit: RobotFit) -> list[list[str]]:
+    """Per action its name, count, and errors ahead, to the left and of the heading."""
+    found = []
+    for name, action in fit.actions.items():
+        deviation = [math.sqrt(action.error.covariance[axis][axis]) for axis in range(3)]
+        cells = [
+            _cell(bias, std, scale, digits)
+            for bias, std, scale, digits in zip(
+                action.bias, deviation, (1e3, 1e3, 180 / math.pi), (1, 1, 2), strict=True
+            )
+        ]
+        found.append([NAMES[name], str(action.error.count), *cells])
+    return found
+
+
+def _cell(bias: Interval, std: float, scale: float, digits: int) -> str:
+    mean, low, high, wide = (f"{scale * value:.{digits}f}" for value in (bias.mean, bias.low, bias.high, std))
+    return f"{mean} [{low}, {high}] ± {wide}"
+
+
+def _settings(found: list[Setting]) -> Table:
+    shown = Table(title="what else was found, and what it sets", title_justify="left", box=None)
+    shown.add_column("", no_wrap=True)
+    for heading in ("found", "option"):
+        shown.add_column(heading, overflow="fold")
+    for setting in found[1:]:
+        shown.add_row(setting.name, setting.found, says(setting))
+    return shown
+
+
+def says(setting: Setting) -> str:
+    """What becomes of a setting, in words."""
+    if setting.value is None:
+        return setting.note
+    value = setting.value.get("model", "") if isinstance(setting.value, dict) else f"{setting.value}"
+    return f"{setting.option} {value}".rstrip()
+
+
+def _rivals(fit: RobotFit) -> RenderableType:
+    validation = fit.validation
+    if validation.nats is None:
+        return Text(f"fitted beside published models: {validation.reason}")
+    title = f"held-out actions: {validation.nats:.2f} nats each by the fitted model, of {validation.actions}"
+    shown = Table(title=title, title_justify="left", box=None)
+    shown.add_column("published", no_wrap=True)
+    for heading in ("nats", "fitted gains"):
+        shown.add_column(heading, justify="right")
+    shown.add_column("")
+    for rival in validation.rivals:
+        gain = f"{rival.gain.mean:.2f} [{rival.gain.low:.2f}, {rival.gain.high:.2f}]"
+        shown.add_row(rival.name, f"{rival.nats:.2f}", gain, rival.verdict)
+    return shown

@@ -1,0 +1,123 @@
+"""Whether the fitted model foretells actions that it was not fitted from better than what others have published.
+
+Cross-validated over episodes: each action is judged by a model of other episodes. A model's figure is the mean
+logarithm of the density that it gives to where actions ended, in nats per action; differences between two models are
+paired, action by action, with a bootstrap interval over episodes. All models, the ideal one too, are given the
+tolerance with which a motion controller ends an action at all (``robot_runtime.actuation.ARRIVAL``) and the referee's
+noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.fitting.actions import RESAMPLES, Sample, Selection, fit_model
+from robot_runtime.actuation import ARRIVAL, MOVES, ActuationModel
+from robot_runtime.actuation_tables import published_models
+from robot_runtime.scoring.intervals import Interval, bootstrap_mean
+
+Array = NDArray[np.float64]
+
+FOLDS = 5
+FEWEST_EPISODES = 5
+"""Fewer folds' models are of too few episodes."""
+
+FEWEST_ACTIONS = 100
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One published model beside the fitted one.
+
+    Attributes:
+        nats: mean log density per held-out action. gain: fitted less this one, nats per action, 95 % interval.
+        by_action: the same gains of each action alone.
+    """
+
+    name: str
+    nats: float
+    gain: Interval
+    by_action: dict[str, Interval]
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.gain.low > 0:
+            return "fitted is better"
+        return "fitted is worse" if self.gain.high < 0 else "no telling"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out likelihood.
+
+    Attributes:
+        nats: of the fitted model; None where there are too few actions or episodes, and ``reason`` says so.
+        rivals: the strongest first.
+    """
+
+    nats: float | None
+    rivals: tuple[Rival, ...]
+    actions: int
+    episodes: int
+    reason: str = ""
+
+
+def validate(selection: Selection) -> Validation:
+    """Cross-validate the fit of a selection."""
+    samples = selection.samples
+    episodes = sorted({sample.episode for sample in samples})
+    if len(episodes) < FEWEST_EPISODES or len(samples) < FEWEST_ACTIONS:
+        why = (
+            f"too few to hold some out: {len(samples)} actions in {len(episodes)} episodes, {FEWEST_ACTIONS} in "
+            f"{FEWEST_EPISODES} are needed"
+        )
+        return Validation(None, (), len(samples), len(episodes), why)
+    fold = {episode: place % FOLDS for place, episode in enumerate(episodes)}
+    fitted = np.full(len(samples), np.nan)
+    for number in range(FOLDS):
+        held_out = np.array([fold[sample.episode] == number for sample in samples])
+        model = fit_model(selection, [s for s, out in zip(samples, held_out, strict=True) if not out])
+        if model is None:
+            why = "too few actions of a kind are left where some episodes are held out"
+            return Validation(None, (), len(samples), len(episodes), why)
+        fitted[held_out] = log_densities(model, [s for s, out in zip(samples, held_out, strict=True) if out])
+    size = selection.size
+    rivals = [
+        _rival(name, samples, fitted, log_densities(model, samples))
+        for name, model in published_models(size.forward_m, size.turn_deg).items()
+    ]
+    rivals.sort(key=lambda rival: -rival.nats)
+    return Validation(float(fitted.mean()), tuple(rivals), len(samples), len(episodes))
+
+
+def log_densities(model: ActuationModel, samples: Sequence[Sample]) -> Array:
+    """Of each sample under a model, float64 (N,), nats."""
+    found = np.empty(len(samples))
+    for action in MOVES:
+        places = [place for place, sample in enumerate(samples) if sample.trial.action is action]
+        if places:
+            errors = np.array([samples[place].trial.error for place in places])
+            noise = np.array([samples[place].trial.noise for place in places])
+            found[places] = model.actions[action.name.lower()].log_densities(errors, noise + ARRIVAL)
+    return found
+
+
+def _rival(name: str, samples: Sequence[Sample], fitted: Array, published: Array) -> Rival:
+    gain = fitted - published
+    episodes = np.array([sample.episode for sample in samples])
+    kinds = np.array([sample.trial.action.name.lower() for sample in samples])
+    by_action = {}
+    for kind in dict.fromkeys(kinds.tolist()):
+        of_kind = kinds == kind
+        if len(set(episodes[of_kind].tolist())) >= 2:
+            by_action[kind] = _interval(gain[of_kind], episodes[of_kind])
+    return Rival(name, float(published.mean()), _interval(gain, episodes), by_action)
+
+
+def _interval(values: Array, episodes: NDArray[np.int64]) -> Interval:
+    return bootstrap_mean(values.tolist(), resamples=RESAMPLES, clusters=episodes.tolist())

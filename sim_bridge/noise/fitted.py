@@ -1,0 +1,83 @@
+"""Depth as ``robot-runtime fit`` found it in a robot's own logs: a polynomial of the distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from robot_runtime import config
+from robot_runtime.imaging.edges import jumps
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.simulation import DepthNoise
+from sim_bridge.noise.surface import Floats
+from sim_bridge.options import NonNegative
+
+EDGE = 0.04
+"""Share of the depth by which neighbours on different surfaces are apart."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Coefficients = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class FittedDepthOptions:
+    """Its options.
+
+    Attributes:
+        sigma: standard deviation of the depth z, metres: c[0] + c[1] z + c[2] z², nowhere below 0.
+        bias: measured less true depth, likewise.
+        window_px: over which errors are alike, an odd number.
+        holes: [depth m, share of pixels there without a measurement], linear in between; at random.
+        edge_gain: how many times as large errors are at edges. edge_holes: share of pixels lost there.
+    """
+
+    model: Literal["fitted"] = "fitted"
+    sigma: Coefficients = (0.0, 0.0, 0.0)
+    bias: Coefficients = (0.0, 0.0, 0.0)
+    window_px: Annotated[int, Field(ge=1, le=31)] = 1
+    holes: tuple[tuple[NonNegative, Share], ...] = ()
+    edge_gain: NonNegative = 1.0
+    edge_holes: Share = 0.0
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        depths_m = [depth_m for depth_m, _ in self.holes]
+        if sorted(set(depths_m)) != depths_m:
+            raise ValueError(f"holes must go from near to far, got {depths_m}")
+
+
+class FittedDepthNoise(DepthNoise):
+    """See the module's docstring."""
+
+    def __init__(self, options: FittedDepthOptions) -> None:
+        self._options = options
+
+    def measure(self, depth_m: Floats, lens: Lens, random: np.random.Generator) -> Floats:
+        options = self._options
+        noise = random.standard_normal(depth_m.shape, np.float32)
+        if options.window_px > 1:
+            window = (options.window_px, options.window_px)
+            noise = np.asarray(cv2.blur(noise, window), np.float32) * np.float32(options.window_px)
+        sigma_m = np.maximum(_polynomial(depth_m, options.sigma), 0)
+        near, far = jumps(depth_m, EDGE)
+        edge = far > near
+        sigma_m[edge] *= np.float32(options.edge_gain)
+        bias_m = _polynomial(depth_m, options.bias)
+        measured = np.maximum(depth_m + bias_m + sigma_m * noise, 0).astype(np.float32)
+        lost = np.full(depth_m.shape, np.float32(0))
+        if options.holes:
+            known_m, shares = zip(*options.holes, strict=True)
+            lost = np.interp(depth_m, known_m, shares).astype(np.float32)
+        lost[edge] = np.maximum(lost[edge], np.float32(options.edge_holes))
+        measured[(depth_m <= 0) | (random.random(depth_m.shape, np.float32) < lost)] = 0
+        return measured
+
+
+def _polynomial(depth_m: Floats, coefficients: Coefficients) -> Floats:
+    c0, c1, c2 = (np.float32(value) for value in coefficients)
+    return np.asarray(c0 + depth_m * (c1 + depth_m * c2), np.float32)
