@@ -42,12 +42,15 @@ class LoggedCamera:
 
     def map_from_camera(self, record: StepRecord) -> Pose3:
         """Of the frame of a step: float64 (4, 4), from the optical frame to ``map``."""
-        base, head = record.referee.pose, record.head
-        sensor = self.mount.sensor(base, head.pan_rad, head.tilt_rad)
+        return self.seen_from(record.referee.pose, record.head.pan_rad, record.head.tilt_rad)
+
+    def seen_from(self, base: SE2, pan_rad: float, tilt_rad: float) -> Pose3:
+        """Of a robot that stands at ``base`` (``map``) and holds its head like that: likewise."""
+        sensor = self.mount.sensor(base, pan_rad, tilt_rad)
         pose = np.eye(4)
         pose[:3, 3] = sensor[:3, 3]
         if self.straightened:
-            pose[:3, :3] = optical_axes(base.yaw_rad + head.pan_rad, head.tilt_rad)
+            pose[:3, :3] = optical_axes(base.yaw_rad + pan_rad, tilt_rad)
         else:
             pose[:3, :3] = opengl_rotation(sensor) * (1, -1, -1)
         return pose

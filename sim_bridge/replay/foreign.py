@@ -1,0 +1,137 @@
+"""What twins of other simulators have in common: their own agent is the body, and a free camera is the eye.
+
+The simulator moves its agent and says what it touched. What is seen is drawn from where the *log's* camera would be on
+a robot that stands there: at the recorded mount, not at the height of the simulator's own agent.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions import Action
+from robot_runtime.commands import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.errors import InvalidStart
+from robot_runtime.geometry import SE2
+from robot_runtime.hal import RgbdFrame
+from robot_runtime.imaging.lens import Lens
+from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
+from robot_runtime.simulation import Pose3
+from robot_runtime.tasks.task import Task
+from sim_bridge.camera import as_measured
+from sim_bridge.replay.camera_pose import logged_camera
+from sim_bridge.replay.pinholes import PlainCamera, plain_camera
+from sim_bridge.replay.pose_replay import measured_by
+from sim_bridge.replay.twin import Twin, TwinStep, TwinUnable
+
+PLACED_M = 0.15
+"""How far from where it is wanted the simulator may put the robot."""
+
+
+class ForeignTwin(Twin):
+    """A twin in a simulator that is not ours.
+
+    Args:
+        header: of the log. images: whether steps have frames.
+    """
+
+    def __init__(self, header: EpisodeHeader, images: bool) -> None:
+        self._task = header.task
+        self._images = images
+        self._camera = logged_camera(header)
+        self._lens = Lens.of(header.intrinsics)
+        self._measured = measured_by(header)
+        self._stands = False
+
+    # --- what a simulator must do -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def place(self, pose: SE2, tilt_rad: float) -> None:
+        """Body to ``pose`` (``map``), or as near as it fits; head to ``tilt_rad``. Raises ``InvalidStart``."""
+
+    @abstractmethod
+    def stands_at(self) -> tuple[SE2, float]:
+        """Where the body is, in ``map``, and the head's tilt, up positive."""
+
+    @abstractmethod
+    def move(self, action: Action) -> bool:
+        """Carry out a discrete action that moves body or head; whether something stopped it. Raises ``TwinUnable``."""
+
+    def drive(self, command: VelocityCommand) -> bool:
+        """Carry out a velocity command; likewise."""
+        raise TwinUnable(f"{self.name}: has no velocity control", "replay it into sim")
+
+    @abstractmethod
+    def draw(self, camera: PlainCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """The whole image of ``camera``, colour and depth as in :meth:`Twin.view`. Raises ``TwinUnable``."""
+
+    # --- Twin -------------------------------------------------------------------------------------------------------
+
+    def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> TwinStep:
+        self._task = header.task
+        if header.task.kind == "rearrangement":
+            raise TwinUnable(f"{self.name}: moves no objects, which the task does", "replay it into sim")
+        self.place(start, tilt_rad)
+        self._stands = True
+        return self._step(None)
+
+    def act(self, decision: Decision) -> TwinStep:
+        if not self._stands:
+            raise TwinUnable(f"{self.name}: stands nowhere yet", "call begin() first")
+        return self._step(self._carry_out(decision))
+
+    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, TwinStep] | None:
+        try:
+            self.place(before.referee.pose, before.head.tilt_rad)
+        except InvalidStart:
+            return None
+        began, _ = self.stands_at()
+        contact = self._carry_out(decision)
+        ended, tilt_rad = self.stands_at()
+        return began, TwinStep(ended, tilt_rad, contact, _outcome(contact), None, None)
+
+    def view(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        camera = plain_camera(lens, self.name)
+        rgb, depth_m = self.draw(camera, map_from_camera)
+        return camera.cut(rgb), camera.cut(depth_m)
+
+    @property
+    def task(self) -> Task:
+        """Of the present episode."""
+        return self._task
+
+    def check_place(self, wanted: SE2, found: SE2) -> None:
+        """Whether the simulator put the robot near enough to where it was wanted. Raises ``InvalidStart``."""
+        apart_m = wanted.distance_to(found)
+        if not apart_m <= PLACED_M:
+            where = f"({wanted.x_m:.2f}, {wanted.y_m:.2f})"
+            raise InvalidStart(
+                f"{self.name}: the robot does not fit at {where}: the next place where it does is "
+                + (f"{apart_m:.2f} m away" if math.isfinite(apart_m) else "nowhere"),
+                "check that the simulator's scene is the log's, and how it lies in the map (--twin-arg)",
+            )
+
+    def _carry_out(self, decision: Decision) -> bool:
+        if isinstance(decision, VelocityCommand):
+            return self.drive(decision)
+        if isinstance(decision, WaypointCommand) or decision is Action.GRAB_RELEASE:
+            what = decision.action if isinstance(decision, WaypointCommand) else decision
+            raise TwinUnable(f"{self.name}: has no {what.value}", "replay it into sim")
+        return False if decision is Action.STOP else self.move(decision)
+
+    def _step(self, contact: bool | None) -> TwinStep:
+        """Where the twin is now; ``contact`` is None at the start."""
+        pose, tilt_rad = self.stands_at()
+        frame = None
+        if self._images:
+            rgb, depth_m = self.view(self._lens, self._camera.seen_from(pose, 0.0, tilt_rad))
+            frame = RgbdFrame(0, rgb, as_measured(depth_m, self._measured))
+        outcome = None if contact is None else _outcome(contact)
+        return TwinStep(pose, tilt_rad, bool(contact), outcome, frame, None)
+
+
+def _outcome(contact: bool) -> Outcome:
+    return Outcome.CONTACT if contact else Outcome.REACHED
