@@ -48,5 +48,5 @@ def test_a_training_camera_is_drawn_as_it_is():
 
 def test_pixels_that_are_not_square_are_refused_where_it_shows():
     plain_camera(Lens(640, 480, 615.0, 615.5, 319.5, 239.5), "it")
-    with pytest.raises(TwinUnable, match="fx 600.00 and fy 615.00"):
+    with pytest.raises(TwinUnable, match=r"fx 600\.00 and fy 615\.00"):
         plain_camera(Lens(640, 480, 600.0, 615.0, 319.5, 239.5), "it")

@@ -5,6 +5,8 @@ Arguments, metadata and units are those of ``ai2thor/controller.py`` and ``serve
 axes are THOR's: left-handed, y up, angles in degrees clockwise, horizon down positive.
 """
 
+# ruff: noqa: N802, N803 - the names are AI2-THOR's
+
 from __future__ import annotations
 
 import inspect
