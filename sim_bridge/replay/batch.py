@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from robot_runtime import config
 from robot_runtime.errors import RuntimeFault
 from robot_runtime.recording import serial
 from robot_runtime.records import StepRecord
+from robot_runtime.robots import read_robot_file
+from robot_runtime.workers.ledger import Ledger, file_key
 from robot_runtime.workers.mapping import Workers, map_in_order
 from robot_runtime.workers.worker import Lost
 from sim_bridge.replay import summary_table
 from sim_bridge.replay.gallery import Gallery
 from sim_bridge.replay.kept import Kept
 from sim_bridge.replay.line import Line, line_of
-from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.page import render, write_page, write_text
+from sim_bridge.replay.mujoco_twin import RECORDED
+from sim_bridge.replay.options import ADAPTERS, ReplayOptions
+from sim_bridge.replay.page import make_folder, render, write_page, write_text
 from sim_bridge.replay.replay import replay_log
 from sim_bridge.replay.results import SCHEMA, write_replay
 
 CHUNK = 4
 """Logs that a worker gets at once: a replay takes seconds, so few keep all workers busy."""
+
+LEDGER = "replays.jsonl"
 
 LIMIT_S = 600.0
 """For one log, in a process of its own."""
@@ -59,26 +67,62 @@ def replay_logs(
     options: ReplayOptions,
     workers: Workers,
     pages: bool = True,
+    overwrite: bool = False,
     on_done: Callable[[Line], None] | None = None,
 ) -> list[Line]:
     """Replay logs into ``options.out``: NAME.json, and NAME.html where pages are wanted; of several an index.html.
 
+    Of several, a ledger in that folder knows which are finished: the same command goes on where it was ended.
+
     Args:
+        overwrite: begin anew, whatever is finished.
         on_done: called after each log, in their order.
 
     Raises:
-        ConfigError: workers cannot be started, or no twin is of that name. RecordingError: nothing can be written.
+        ConfigError: workers cannot be started, no twin is of that name, or the folder is of other settings.
+        RecordingError: nothing can be written.
     """
     many = len(jobs) > 1
     work = partial(_replay_each, options=options, pages=pages, many=many)
     lines = []
-    for line in map_in_order(work, jobs, workers, _lost, chunk=CHUNK, limit_s=LIMIT_S):
-        lines.append(line)
-        if on_done is not None:
-            on_done(line)
+    with ExitStack() as stack:
+        ledger = stack.enter_context(_ledger(options, pages, overwrite)) if many else None
+        reads = partial(_needed, out=options.out)
+        results = map_in_order(work, jobs, workers, _lost, CHUNK, LIMIT_S, reads=reads, ledger=ledger)
+        for line in results:
+            lines.append(line)
+            if on_done is not None:
+                on_done(line)
     if many and pages:
         write_text(options.out / "index.html", _index(lines, options))
     return lines
+
+
+def _ledger(options: ReplayOptions, pages: bool, overwrite: bool) -> Ledger[Job, Line]:
+    make_folder(options.out)
+    settings = {**serial.plain(options), "pages": pages, "schema": SCHEMA}
+    del settings["out"]
+    if options.into not in (RECORDED, *ADAPTERS):
+        # What the name stands for: the file of a fitted robot is written anew with every fit.
+        robot = json.dumps(serial.plain(read_robot_file(options.into)[1]), sort_keys=True)
+        settings["robot"] = hashlib.sha256(robot.encode()).hexdigest()[:12]
+    return Ledger(options.out / LEDGER, settings, _key, _encode, _decode, overwrite)
+
+
+def _key(job: Job) -> str:
+    return f"{job.name} {file_key(job.path)}"
+
+
+def _encode(line: Line) -> object:
+    return serial.plain(line) if not line.reason else None
+
+
+def _decode(document: object) -> Line:
+    return config.parse(document, Line, LEDGER)
+
+
+def _needed(job: Job, out: Path) -> list[Path]:
+    return [job.path, out]
 
 
 def write_lines(path: Path, lines: Sequence[Line], options: ReplayOptions) -> None:

@@ -77,6 +77,9 @@ def replay(
     ] = None,
     within_m: Annotated[float, typer.Option(help="Farther apart than this, the paths have diverged.")] = 0.1,
     within_deg: Annotated[float, typer.Option(help="Likewise, the headings.")] = 10.0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin anew: else logs that are finished are not replayed again.")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Write a row of numbers per log to this file.")] = None,
     workers: options.Workers = None,
     ray: options.Ray = None,
@@ -130,7 +133,7 @@ def replay(
             if line.reason:
                 error_console.print(f"{line.log}: {line.reason}", style="yellow", soft_wrap=True, markup=False)
 
-        lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, show)
+        lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show)
     done = [line for line in lines if not line.empty]
     if len(lines) > 1:
         console.print(summary_table.many(lines))

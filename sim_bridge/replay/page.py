@@ -49,11 +49,19 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
 
 def write_text(path: Path, text: str) -> None:
     """Write a page. Raises ``RecordingError``."""
+    make_folder(path.parent)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another place with --out") from error
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for pages. Raises ``RecordingError``."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordingError(f"{folder}: cannot be made: {error.strerror}", "give another place with --out") from error
 
 
 def render(template: str, **context: object) -> str:
