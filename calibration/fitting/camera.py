@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibration.fitting.actions import RESAMPLES
-from calibration.fitting.logged import whole
+from calibration.fitting.logged import LoggedEpisode, LoggedStep, whole
+from calibration.fitting.walls import Walls
 from robot_runtime import config
 from robot_runtime.camera_mount import CameraMount, load_mount
-from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.errors import ConfigError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import HeadState
 from robot_runtime.imaging.floor import find_floor
@@ -26,13 +26,21 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring.intervals import Interval
 
-MOST_FRAMES = 120
+MOST_FRAMES = 200
 """Of all logs together: the floor in a frame takes some 30 ms to find."""
 
 FEWEST_FRAMES = 5
 
-LEAST_SHARE = 0.15
+LEAST_SHARE = 0.1
 """Of a frame that must be floor."""
+
+OPEN_M = 1.5
+"""A robot with so much free way ahead sees floor, if it looks level at all."""
+
+LOOKING_DOWN_RAD = math.radians(-15)
+
+MOST_OFF_M, MOST_OFF_RAD = 0.15, math.radians(15)
+"""How wrong a description may be: what is farther off is a table, or a wall."""
 
 OUTLYING = 4.0
 """Median absolute deviations, beyond which a frame saw another plane than the floor."""
@@ -77,28 +85,31 @@ class CameraFit:
     reason: str = ""
 
 
-def fit_camera(paths: Sequence[Path], most_frames: int = MOST_FRAMES) -> CameraFit:
+def fit_camera(
+    episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls], most_frames: int = MOST_FRAMES
+) -> CameraFit:
     """What frames taken evenly from all logs say.
+
+    Args:
+        walls: by the digest of the scene.
 
     Raises:
         RecordingError: a log cannot be read.
     """
     found: list[FloorFrame] = []
     looked_at, described = 0, ""
-    each = max(1, most_frames // len(paths))
     # Of more logs than frames, evenly some.
-    chosen = [paths[i] for i in np.unique(np.linspace(0, len(paths) - 1, min(len(paths), most_frames)).astype(int))]
-    for path in chosen:
-        with LogReader(path) as log:
-            mount, described = described_mount(log.header)
-            steps = whole(log.steps(images=False))[0]
-            for record in _evenly(steps, each):
-                try:
-                    frame = log.frame(record)
-                except RecordingError:
-                    continue  # its images are torn off, or were never kept
+    numbers = np.unique(np.linspace(0, len(episodes) - 1, min(len(episodes), most_frames)).astype(int)).tolist()
+    each = max(1, most_frames // len(numbers))
+    for number in numbers:
+        episode = episodes[number]
+        mount, described = described_mount(episode.header)
+        wanted = {step.index for step in _promising(episode, walls[episode.header.scene.digest], each)}
+        with LogReader(episode.path) as log:
+            frames, _ = whole((r, log.frame(r)) for r in log.steps(images=False) if r.index in wanted)
+            for record, frame in frames:
                 looked_at += 1
-                seen = _floor(paths.index(path), log.header, mount, record, frame.depth_m)
+                seen = _floor(number, log.header, mount, record, frame.depth_m)
                 if seen is not None:
                     found.append(seen)
     return camera_of(found, looked_at, described)
@@ -144,11 +155,24 @@ def _named_mount(configuration: Any) -> str | None:
     return None
 
 
-def _evenly(records: Sequence[StepRecord], count: int) -> list[StepRecord]:
-    still = [record for record in records if not record.head.moving]
-    if not still:
+def _promising(episode: LoggedEpisode, walls: Walls, count: int) -> list[LoggedStep]:
+    """Evenly, steps at whose end the camera must have seen floor; if those are too few, any."""
+    still = [step for step in episode.steps if not step.head.moving]
+    good = [step for step in still if _sees_floor(step, walls)]
+    others = [step for step in still if step not in good]
+    return _evenly(good, count) + _evenly(others, count - min(count, len(good)))
+
+
+def _sees_floor(step: LoggedStep, walls: Walls) -> bool:
+    if step.head.tilt_rad <= LOOKING_DOWN_RAD:
+        return True
+    return step.stand is not None and walls.nearest_on_way_m(step.stand.truth, OPEN_M) > 0
+
+
+def _evenly(steps: Sequence[LoggedStep], count: int) -> list[LoggedStep]:
+    if not steps or not count:
         return []
-    return [still[i] for i in np.unique(np.linspace(0, len(still) - 1, min(count, len(still))).astype(int))]
+    return [steps[i] for i in np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).astype(int)).tolist()]
 
 
 def _floor(
@@ -160,6 +184,8 @@ def _floor(
         return None
     tilt_off, roll_off = seen.tilt_rad - tilt_rad, seen.roll_rad - roll_rad
     height_off = seen.height_m - height_m
+    if abs(height_off) > MOST_OFF_M or max(abs(tilt_off), abs(roll_off)) > MOST_OFF_RAD:
+        return None
     return FloorFrame(episode, record.index, record.head.tilt_rad, tilt_off, roll_off, height_off, seen.share)
 
 

@@ -15,7 +15,7 @@ def fit(
     logs: Annotated[list[Path], typer.Argument(help="Logs of one robot, or folders of them.")],
     out: Annotated[Path, typer.Option(help="Folder for robot.yaml, actuation.yaml, fit.json, fit.html, pictures.")],
     robot: Annotated[str | None, typer.Option(help="Of logs of several robots or controllers: which.")] = None,
-    frames: Annotated[int, typer.Option(min=1, help="Whose floor is looked for, of all logs together.")] = 120,
+    frames: Annotated[int, typer.Option(min=1, help="Whose floor is looked for, of all logs together.")] = 200,
     replay: Annotated[
         list[Path] | None, typer.Option(help="replay.json of a pose replay, for the bias of depth; repeatable.")
     ] = None,

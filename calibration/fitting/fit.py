@@ -147,7 +147,7 @@ def fit_robot(
     tell("stamps")
     latency = fit_latency(episodes)
     tell("floor in frames")
-    camera = fit_camera([episode.path for episode in episodes], most_frames)
+    camera = fit_camera(episodes, walls, most_frames)
     tell("frames of the same view")
     depth = fit_depth(episodes)
     return RobotFit(

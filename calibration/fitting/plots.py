@@ -130,7 +130,9 @@ def _headings(axis: Any, errors_rad: Array, models: dict[str, ActionError], colo
     fitted = models["fitted"]
     middle, wide = math.degrees(fitted.mean[2]), max(0.1, math.degrees(math.sqrt(fitted.covariance[2][2])))
     low, high = min(0.0, middle - 5 * wide), max(0.0, middle + 5 * wide)
-    axis.hist(errors_deg, np.linspace(low, high, 41), density=True, color=MEASURED, alpha=0.35, label="measured")
+    tops, _, _ = axis.hist(
+        errors_deg, np.linspace(low, high, 41), density=True, color=MEASURED, alpha=0.35, label="measured"
+    )
     grid = np.linspace(low, high, 400)
     for title, error in models.items():
         std = max(0.1, math.degrees(math.sqrt(error.covariance[2][2])))
@@ -138,6 +140,7 @@ def _headings(axis: Any, errors_rad: Array, models: dict[str, ActionError], colo
         axis.plot(grid, density, color=colours[title], label=title, linewidth=1.6)
     axis.axvline(0, color="tab:red", linewidth=0.8)
     axis.set(xlabel="error of heading, °, left positive", yticks=[], xlim=(low, high))
+    axis.set_ylim(0, 1.25 * float(tops.max()))
 
 
 def likelihood(fit: RobotFit) -> Figure:
@@ -174,7 +177,9 @@ def contacts(fit: RobotFit) -> Figure:
     figure.colorbar(dots, ax=plane, label="slides over stops, nats")
     plane.axhline(1e3 * fit.selection.size.forward_m, color="tab:grey", linewidth=0.8, linestyle="--")
     plane.plot(0, 0, "k^", markersize=8)
-    plane.set(xlabel="along the wall, to its open side, mm", ylabel="ahead, mm", aspect="equal")
+    way_mm = 1e3 * fit.selection.size.forward_m
+    plane.set(xlim=(-0.5 * way_mm, 0.9 * way_mm), ylim=(-0.15 * way_mm, 1.2 * way_mm), aspect="equal")
+    plane.set(xlabel="to the side on which the wall is open, mm", ylabel="ahead, mm")
     plane.grid(alpha=0.25)
     bars.hist(ratios, 30, color=MEASURED, alpha=0.6)
     bars.axvline(0, color="black", linewidth=0.8)
