@@ -7,15 +7,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from robot_runtime.cli import completion
 
 if TYPE_CHECKING:
+    from robot_runtime.workers import ledger as ledgers
     from robot_runtime.workers import mapping
+
+T = TypeVar("T")
 
 Robot = Annotated[
     str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
@@ -98,6 +102,18 @@ Ray = Annotated[
         help="Work on this Ray cluster: HOST:PORT, ray://HOST:PORT, auto; or local. Needs [cluster].",
     ),
 ]
+
+Ledger = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Keep each result here as it is made; the same command goes on from it."),
+]
+
+NewLedger = Annotated[bool, typer.Option("--overwrite", help="Begin --ledger anew.")]
+
+
+def resumed(ledger: ledgers.Ledger[T, Any], items: Sequence[T]) -> str:
+    """What a command says of the ledger that it goes on from."""
+    return f"{ledger.path}: {sum(map(ledger.has, items))} of {len(items)} are done already"
 
 
 def workers_from(count: int | None, ray: str | None, default: int | None = 1) -> mapping.Workers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,6 +53,8 @@ def score(
     parquet: Annotated[Path | None, typer.Option(help="Write a row per log to this file; needs [parquet].")] = None,
     workers: options.Workers = None,
     ray: options.Ray = None,
+    ledger: options.Ledger = None,
+    overwrite: options.NewLedger = False,
     submission: Annotated[
         Challenge | None, typer.Option(help="Write what this challenge takes to --out: metrics.json.gz, or means.")
     ] = None,
@@ -84,6 +87,8 @@ def score(
 
         robot-runtime score logs/ --cluster scene
 
+        robot-runtime score /mnt/logs --ledger scores.jsonl --ray 10.0.0.5:6379
+
         robot-runtime score logs/ --referee smoothed
 
         robot-runtime score logs/ --submission robothor --out metrics.json.gz
@@ -103,7 +108,9 @@ def score(
     from robot_runtime.scoring.table import table
 
     rules = Rules(referee=referee.value, evidence="ignore" if ignore_evidence else "use")
-    (scores,) = score_with_progress([logs or []], options.workers_from(workers, ray, None), rules, limit_s)
+    (scores,) = score_with_progress(
+        [logs or []], options.workers_from(workers, ray, None), rules, limit_s, ledger, overwrite
+    )
     console.print(table(scores, cluster.value))
     if json is not None:
         write_json(json, scores, cluster.value)
@@ -141,18 +148,31 @@ def print_scores(logs: Sequence[Path], console: Console) -> list[EpisodeScore]:
 
 
 def score_with_progress(
-    groups: Sequence[Sequence[Path]], workers: Workers, rules: Rules | None = None, limit_s: float | None = None
+    groups: Sequence[Sequence[Path]],
+    workers: Workers,
+    rules: Rules | None = None,
+    limit_s: float | None = None,
+    ledger: Path | None = None,
+    overwrite: bool = False,
 ) -> list[list[EpisodeScore]]:
-    """The scores of several groups of logs, under one progress bar."""
-    from robot_runtime.cli.console import progress_bar
+    """The scores of several groups of logs, under one progress bar. ledger, overwrite: the options of that name."""
+    from robot_runtime.cli.console import error_console, progress_bar
+    from robot_runtime.scoring.rules import Rules
+    from robot_runtime.scoring.score_ledger import score_ledger
     from robot_runtime.scoring.summary import find_logs, score_logs
     from robot_runtime.workers.mapping import LIMIT_S
 
     paths = [find_logs(logs) for logs in groups]
-    with progress_bar() as progress:
-        bar = progress.add_task("scoring", total=sum(map(len, paths)), note="")
-        everything = [path for group in paths for path in group]
-        scores = iter(score_logs(everything, rules, lambda _: progress.advance(bar), workers, limit_s or LIMIT_S))
+    everything = [path for group in paths for path in group]
+    with ExitStack() as stack:
+        kept = None
+        if ledger is not None:
+            kept = stack.enter_context(score_ledger(ledger, rules or Rules(), overwrite))
+            error_console.print(options.resumed(kept, everything), soft_wrap=True, markup=False)
+        progress = stack.enter_context(progress_bar())
+        bar = progress.add_task("scoring", total=len(everything), note="")
+        scored = score_logs(everything, rules, lambda _: progress.advance(bar), workers, limit_s or LIMIT_S, kept)
+    scores = iter(scored)
     return [[next(scores) for _ in group] for group in paths]
 
 

@@ -22,6 +22,7 @@ from robot_runtime.scoring.latency import Latency
 from robot_runtime.scoring.referee import scored_steps
 from robot_runtime.scoring.rules import Metrics, Rules
 from robot_runtime.scoring.scorer import EpisodeScorer
+from robot_runtime.workers.ledger import Ledger
 from robot_runtime.workers.mapping import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.workers.worker import Lost
 
@@ -110,6 +111,7 @@ def score_logs(
     on_scored: Callable[[EpisodeScore], None] | None = None,
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
+    ledger: Ledger[Path, EpisodeScore] | None = None,
 ) -> list[EpisodeScore]:
     """Score each log; one that cannot be scored says why and does not stop the others.
 
@@ -117,9 +119,10 @@ def score_logs(
         on_scored: called after each, in order, for progress.
         workers: the scores do not depend on them. See :func:`robot_runtime.workers.mapping.map_in_order`.
         limit_s: for one log, where others than this process work.
+        ledger: see :func:`robot_runtime.scoring.score_ledger.score_ledger`.
     """
     scores = []
-    for score in iter_scores(paths, rules, workers, limit_s):
+    for score in iter_scores(paths, rules, workers, limit_s, ledger):
         scores.append(score)
         if on_scored is not None:
             on_scored(score)
@@ -127,7 +130,11 @@ def score_logs(
 
 
 def iter_scores(
-    paths: Sequence[Path], rules: Rules | None = None, workers: Workers = ONE, limit_s: float = LIMIT_S
+    paths: Sequence[Path],
+    rules: Rules | None = None,
+    workers: Workers = ONE,
+    limit_s: float = LIMIT_S,
+    ledger: Ledger[Path, EpisodeScore] | None = None,
 ) -> Iterator[EpisodeScore]:
     """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
     shared: dict[str, dict[str, Any]] = {}
@@ -136,7 +143,13 @@ def iter_scores(
         return shared.setdefault(json.dumps(plain(facts), sort_keys=True), facts)
 
     scores = map_in_order(
-        partial(_score_each, rules=rules), paths, workers, lost_score, limit_s=limit_s, reads=_only_itself
+        partial(_score_each, rules=rules),
+        paths,
+        workers,
+        lost_score,
+        limit_s=limit_s,
+        reads=_only_itself,
+        ledger=ledger,
     )
     for score in scores:
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robot_runtime.errors import ConfigError
+from robot_runtime.workers.ledger import Ledger
 from robot_runtime.workers.processes import Processes
 from robot_runtime.workers.shift import Shift
 from robot_runtime.workers.worker import Engine, Function, Lost, R, T, cores
@@ -57,6 +58,7 @@ def map_in_order(
     retries: int = RETRIES,
     on_retry: Callable[[T, Lost], None] | None = None,
     reads: Callable[[T], Iterable[Path]] | None = None,
+    ledger: Ledger[T, R] | None = None,
 ) -> Iterator[R]:
     """One result per item, in the order of the items; the same for any workers.
 
@@ -73,13 +75,21 @@ def map_in_order(
         retries: how often an item that cost its worker is given to another.
         on_retry: told of each time.
         reads: files and folders that an item needs, which each node of a cluster must see.
+        ledger: holds results of an earlier command, which are not made again, and takes in the others as they come.
 
     Raises:
         RuntimeFault: workers cannot be started.
         ConfigError: Ray is missing, or there is no such cluster; or one of its nodes has other software or another
             file system.
-        RecordingError: a node does not see what an item needs; names both.
+        RecordingError: a node does not see what an item needs, and names both; or the ledger cannot be written.
     """
+    if ledger is not None:
+
+        def others(todo: Sequence[T], told: Callable[[T, Lost], R]) -> Iterator[R]:
+            return map_in_order(function, todo, workers, told, chunk, limit_s, retries, on_retry, reads)
+
+        yield from ledger.results(items, lost, others)
+        return
     if not items:
         return
     if workers.ray is None and (workers.count == 1 or len(items) <= chunk):

@@ -1,0 +1,45 @@
+"""Scores in a ledger: a command that scores thousands of logs goes on where it was ended."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from robot_runtime import __version__
+from robot_runtime.recording.evidence import evidence_path
+from robot_runtime.recording.serial import plain
+from robot_runtime.scoring.rules import Rules
+from robot_runtime.scoring.scorer import SCORER_VERSION
+from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.workers.ledger import Ledger, file_key
+
+
+def score_ledger(path: Path, rules: Rules, overwrite: bool = False) -> Ledger[Path, EpisodeScore]:
+    """The ledger of scores by these rules, of logs as they are now; logs without a score are tried again.
+
+    Raises:
+        ConfigError, RecordingError: see :class:`robot_runtime.workers.ledger.Ledger`.
+    """
+    settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": __version__, **plain(rules)}
+    return Ledger(path, settings, _key, _encode, _decode, overwrite)
+
+
+def _key(log: Path) -> str:
+    beside = evidence_path(log)
+    return " ".join(file_key(path) for path in (log, beside) if path.exists())
+
+
+def _encode(score: EpisodeScore) -> Any:
+    return plain(score) if score.scorable else None
+
+
+def _decode(data: Any) -> EpisodeScore:
+    return _adapter().validate_python(data)
+
+
+@cache
+def _adapter() -> TypeAdapter[EpisodeScore]:
+    return TypeAdapter(EpisodeScore)
