@@ -147,6 +147,14 @@ def open_loop(log: LogReader, policy: Policy) -> OpenLoop:
     )
 
 
+def logit_distance(logged: Floats, now: Floats) -> LogitDistance:
+    """Between the logits of one decision and those of another, float64 (actions,) each, finite."""
+    difference = now - logged
+    log_p, log_q = (logits - np.logaddexp.reduce(logits) for logits in (logged, now))
+    divergence = float(np.sum(np.exp(log_p) * (log_p - log_q)))
+    return LogitDistance(float(np.abs(difference).max()), float(np.linalg.norm(difference)), max(divergence, 0.0))
+
+
 class _Asked:
     """One pass over a log.
 
@@ -169,7 +177,10 @@ class _Asked:
                 if now != then:
                     policy.overruled(then)
                 logged, own = _logits(record.policy_info), _logits(info)
-                self.steps.append(DecidedStep(record.index, then, now, _distance(logged, own)))
+                distance = None
+                if logged is not None and own is not None and len(logged) == len(own):
+                    distance = logit_distance(logged, own)
+                self.steps.append(DecidedStep(record.index, then, now, distance))
                 answers = [serial.plain(said.get(ANSWER)) for said in (record.policy_info, info)]
                 if ANSWER in record.policy_info or ANSWER in info:
                     self.answer_same = answers[0] == answers[1]
@@ -185,15 +196,6 @@ def _logits(info: dict[str, Any]) -> Floats | None:
         return None
     found = np.array(logits, np.float64)
     return found if found.size and np.isfinite(found).all() else None
-
-
-def _distance(logged: Floats | None, now: Floats | None) -> LogitDistance | None:
-    if logged is None or now is None or len(logged) != len(now):
-        return None
-    difference = now - logged
-    log_p, log_q = (logits - np.logaddexp.reduce(logits) for logits in (logged, now))
-    divergence = float(np.sum(np.exp(log_p) * (log_p - log_q)))
-    return LogitDistance(float(np.abs(difference).max()), float(np.linalg.norm(difference)), max(divergence, 0.0))
 
 
 def _same_source(header: EpisodeHeader, policy: Policy) -> bool | None:
