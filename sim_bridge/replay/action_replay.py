@@ -14,22 +14,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
-
 from robot_runtime.commands import Decision
 from robot_runtime.errors import RecordingError
 from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scoring.metrics.dtw import ndtw
 from robot_runtime.scoring.referee import MAP_FRAME
+from sim_bridge.replay.action_images import ImagePairs
 from sim_bridge.replay.results import (
     ActionReplay,
     ActionStep,
     DivergedBy,
     Divergence,
-    ImageDifference,
     Moved,
     Note,
     Thresholds,
@@ -72,7 +69,7 @@ def replay_actions(
     start = recorded_start(log, records)
     second = _second_start(header, records)
     notes: list[Note] = []
-    compare = _Images(log, notes) if images else None
+    compare = ImagePairs(log, notes) if images else None
     made = twin.begin(header, start, records[0].head.tilt_rad)
     if second is not None:
         twin.next_phase_at(second)
@@ -92,7 +89,8 @@ def replay_actions(
     if forced:
         steps, left_out = _forced(twin, records, steps)
         if left_out:
-            notes.append(Note(PART, f"{left_out} actions could not be replayed from the recorded pose before them"))
+            why = "they move objects, end a phase, or the robot does not fit there"
+            notes.append(Note(PART, f"{left_out} actions are not replayed from the recorded pose before them: {why}"))
     notes += _poseless(steps) + _end_notes(log.end)
     return _summary(header, steps, len(records), moved_m, thresholds), tuple(notes)
 
@@ -145,7 +143,7 @@ def _second_start(header: EpisodeHeader, records: Sequence[StepRecord]) -> SE2 |
 
 
 def _step(
-    before: StepRecord | None, record: StepRecord, previous: TwinStep | None, made: TwinStep, images: _Images | None
+    before: StepRecord | None, record: StepRecord, previous: TwinStep | None, made: TwinStep, images: ImagePairs | None
 ) -> ActionStep:
     """A recorded step beside the twin's.
 
@@ -174,6 +172,16 @@ def _step(
         tilt_recorded_rad=record.head.tilt_rad,
         tilt_replayed_rad=made.tilt_rad,
         image=None if images is None else images.compare(record, made.frame),
+        grab_recorded=None if record.grab is None else record.grab.outcome,
+        grab_replayed=made.grab,
+        objects_m=max(
+            (
+                math.dist(pose.position, made.objects[name].position)
+                for name, pose in record.objects.items()
+                if name in made.objects
+            ),
+            default=None,
+        ),
     )
 
 
@@ -183,41 +191,6 @@ def _difference(recorded_from: SE2 | None, recorded_to: SE2 | None, made_from: S
         return None
     recorded, made = recorded_to.relative_to(recorded_from), made_to.relative_to(made_from)
     return Moved(made.x_m - recorded.x_m, made.y_m - recorded.y_m, wrap_angle(made.yaw_rad - recorded.yaw_rad))
-
-
-class _Images:
-    """Compares what the camera saw with what the twin's sees where the replayed actions led."""
-
-    def __init__(self, log: LogReader, notes: list[Note]) -> None:
-        self._log, self._notes = log, notes
-        self._said = False
-
-    def compare(self, record: StepRecord, made: RgbdFrame | None) -> ImageDifference | None:
-        """None if the log or the twin has no image of that step, or theirs are of another size; noted once."""
-        try:
-            recorded = self._log.frame(record)
-        except RecordingError as error:
-            self._cannot(error.message)
-            return None
-        if made is None or recorded.depth_m.shape != made.depth_m.shape:
-            theirs = "none" if made is None else _size(made)
-            self._cannot(f"step {record.index}: {_size(recorded)} in the log, {theirs} in the twin")
-            return None
-        both = (recorded.depth_m > 0) & (made.depth_m > 0)
-        depth_same = np.array_equal(recorded.depth_m, made.depth_m)
-        color_same = np.array_equal(recorded.rgb, made.rgb)
-        error_m = 0.0 if depth_same else np.abs(recorded.depth_m - made.depth_m).mean(where=both, dtype=np.float64)
-        apart = 0.0 if color_same else np.abs(recorded.rgb.astype(np.int16) - made.rgb).mean()
-        return ImageDifference(depth_same, color_same, 1000 * float(error_m) if both.any() else None, float(apart))
-
-    def _cannot(self, why: str) -> None:
-        if not self._said:
-            self._notes.append(Note(PART, f"not all images are compared: {why}"))
-            self._said = True
-
-
-def _size(frame: RgbdFrame) -> str:
-    return "x".join(map(str, reversed(frame.depth_m.shape)))
 
 
 def _forced(twin: Twin, records: Sequence[StepRecord], steps: Sequence[ActionStep]) -> tuple[list[ActionStep], int]:
@@ -278,6 +251,8 @@ def _divergence(step: ActionStep, thresholds: Thresholds) -> Divergence | None:
     outcomes = (step.outcome_recorded, step.outcome_replayed)
     if None not in outcomes and outcomes[0] is not outcomes[1]:
         by.append("outcome")
+    if step.grab_recorded is not step.grab_replayed:
+        by.append("grab")
     return Divergence(step.index, tuple(by)) if by else None
 
 

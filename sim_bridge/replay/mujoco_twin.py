@@ -205,6 +205,8 @@ class MujocoTwin(Twin):
             None if result is None else result.outcome,
             record.frame if self._images else None,
             None if result is None else result.duration_s,
+            record.objects,
+            None if record.grab is None else record.grab.outcome,
         )
 
 

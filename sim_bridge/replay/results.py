@@ -16,6 +16,7 @@ from robot_runtime.actions import Action
 from robot_runtime.commands import VelocityCommand, WaypointCommand
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.geometry import SE2
+from robot_runtime.objects import GrabOutcome
 from robot_runtime.policy_diff import OpenLoop
 from robot_runtime.recording import serial
 from robot_runtime.records import EndReason, Outcome
@@ -92,8 +93,8 @@ class Thresholds:
             raise ValueError(f"thresholds must be positive, got {self.position_m} m and {self.heading_deg}°")
 
 
-DivergedBy = Literal["position", "heading", "contact", "outcome"]
-"""What a divergence is told by; contact and outcome diverge when they differ at all."""
+DivergedBy = Literal["position", "heading", "contact", "outcome", "grab"]
+"""What a divergence is told by; the last three diverge when they differ at all."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,9 @@ class ActionStep:
         outcome_*: how it ended; outcome_replayed is None of a simulator that does not say.
         tilt_*_rad: of the head, up positive.
         image: None where the replay had no images, or the log has none.
+        grab_*: what ``grab_release`` came to; None after any other action.
+        objects_m: how far apart recorded and replayed positions are of the object that is farthest off; None where no
+            object has both.
     """
 
     index: int
@@ -165,6 +169,9 @@ class ActionStep:
     tilt_recorded_rad: float
     tilt_replayed_rad: float
     image: ImageDifference | None = None
+    grab_recorded: GrabOutcome | None = None
+    grab_replayed: GrabOutcome | None = None
+    objects_m: float | None = None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from robot_runtime.errors import RuntimeFault
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.lens import Lens
-from robot_runtime.objects import ObjectPose
+from robot_runtime.objects import GrabOutcome, ObjectPose
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3
@@ -43,6 +43,8 @@ class TwinStep:
         outcome: how the action ended, in the runtime's words; None of a simulator that does not say, and at the start.
         frame: what the twin's camera sees there; None where no images were wanted.
         duration_s: that the action took in simulated time; None of a simulator whose actions take none.
+        objects: poses (``map``) of the objects that can be moved, without those that are held; empty where none can.
+        grab: what ``grab_release`` came to; None after any other action.
     """
 
     pose: SE2
@@ -51,6 +53,8 @@ class TwinStep:
     outcome: Outcome | None
     frame: RgbdFrame | None
     duration_s: float | None
+    objects: Mapping[str, ObjectPose] = field(default_factory=dict)
+    grab: GrabOutcome | None = None
 
 
 class Twin(ABC):
