@@ -24,11 +24,12 @@ Floats = NDArray[np.float64]
 POINTS = 3000
 """Of an image, evenly over it."""
 
-REACH_PX = 4
-"""To the neighbours that a surface's direction is taken from."""
+REACH = 1 / 32
+"""Of the image's width: to the neighbours that a surface's direction is taken from."""
 
-CURVED = 0.01
-"""Of the depth: a surface that bends by more between its neighbours is an edge."""
+CURVED = 0.003
+"""Of the depth: a surface that bends by more between its neighbours is an edge, or round. The twin's depth has no noise
+that would hide it, but whole millimetres."""
 
 FARTHEST_M = 6.0
 FIRST_GATE, NOISES, CLOSEST = 0.15, 3.0, 0.001
@@ -96,13 +97,9 @@ def surfaces(
     Args:
         recorded_m, twin_m: float32 (H, W), 0 where nothing is seen. pan_rad, tilt_rad: of the head.
     """
-    stride = max(1, round(math.sqrt(twin_m.size / POINTS)))
-    rows, columns = (
-        grid.ravel()
-        for grid in np.mgrid[
-            REACH_PX : pinhole.height - REACH_PX : stride, REACH_PX : pinhole.width - REACH_PX : stride
-        ]
-    )
+    stride, reach = max(1, round(math.sqrt(twin_m.size / POINTS))), max(1, round(REACH * pinhole.width))
+    grid = np.mgrid[reach : pinhole.height - reach : stride, reach : pinhole.width - reach : stride]
+    rows, columns = grid.reshape(2, -1)
     lens = Lens.of(pinhole)
 
     def seen(down: int, right: int) -> tuple[Floats, Floats]:
@@ -111,7 +108,7 @@ def surfaces(
         return depth_m, np.asarray(rays * depth_m[:, None])
 
     depth_m, middle = seen(0, 0)
-    left, right, above, below = (seen(*step) for step in ((0, -REACH_PX), (0, REACH_PX), (-REACH_PX, 0), (REACH_PX, 0)))
+    left, right, above, below = (seen(*step) for step in ((0, -reach), (0, reach), (-reach, 0), (reach, 0)))
     taken = recorded_m[rows, columns].astype(np.float64)
     smooth = (taken > 0) & (depth_m > 0) & (depth_m < FARTHEST_M)
     for before, after in ((left, right), (above, below)):
