@@ -38,9 +38,14 @@ def misplaced(mount: CameraMount, error: MountError) -> CameraMount:
     turn = rotation_rpy(*np.radians((error.roll_deg, -error.tilt_deg, error.pan_deg)).tolist())
     camera = transform((0.0, 0.0, 0.0), turn) @ mount.camera.matrix
     x_m, y_m, z_m = mount.pan_joint_m
+    offset_x_m, offset_y_m, offset_z_m = camera[:3, 3].tolist()
+    roll_rad, pitch_rad, yaw_rad = rpy_of(camera[:3, :3])
     return replace(
         mount,
         pan_joint_m=(x_m + error.forward_m, y_m, z_m + error.height_m),
-        camera=Offset(tuple(camera[:3, 3].tolist()), tuple(math.degrees(angle) for angle in rpy_of(camera[:3, :3]))),
+        camera=Offset(
+            (offset_x_m, offset_y_m, offset_z_m),
+            (math.degrees(roll_rad), math.degrees(pitch_rad), math.degrees(yaw_rad)),
+        ),
         calibration=None,
     )

@@ -32,6 +32,12 @@ BUMPER_S = 0.05
 STAND_REACH_M, STAND_MOVES = 0.1, 20
 """How far :meth:`World.stand` moves a robot out of what it is inside of, and in how many moves."""
 
+_NOTHING_M_S = 1e-4
+"""Slower than this nothing is pushed."""
+
+_SQUEEZED_M = 0.003
+"""Deeper than this nothing is touched: two steps at full speed."""
+
 SUPPORT_CELL_M = 0.01
 """Whether there is floor is found once per cell of this size."""
 
@@ -112,6 +118,47 @@ class World:
         mujoco.mj_step1(self._model, self._data)
         self.physics_s += self._stopwatch.elapsed_s()
         self.touching = self._zones() if self._data.ncon else 0
+
+    def advance_along_walls(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
+        """As :meth:`advance`, of a body without friction: what it touches takes the part that leads into it.
+
+        Told to go on, wheels would squeeze the body into walls. Nor does it go where it would be squeezed all the same,
+        between walls that leave no room for it.
+        """
+        yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
+        cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
+        x_m_s, y_m_s = linear_m_s * cos - lateral_m_s * sin, linear_m_s * sin + lateral_m_s * cos
+        walls = self._walls()
+        # A wall's part may lead into the next: once more for each of them, as their order goes round a corner.
+        for wall_x, wall_y in walls * len(walls):
+            into_m_s = x_m_s * wall_x + y_m_s * wall_y
+            if into_m_s > 0:
+                x_m_s, y_m_s = x_m_s - into_m_s * wall_x, y_m_s - into_m_s * wall_y
+        if any(x_m_s * wall_x + y_m_s * wall_y > _NOTHING_M_S for wall_x, wall_y in walls):
+            x_m_s = y_m_s = 0.0
+        before, depth_m = self._position[:2].copy(), self._depth_m()
+        self.advance(x_m_s * cos + y_m_s * sin, angular_rad_s, y_m_s * cos - x_m_s * sin)
+        if self._depth_m() > max(depth_m, _SQUEEZED_M):
+            self._touched_at((*before.tolist(), self._position.item(2)))
+            self.touching = self._zones() if self._data.ncon else 0
+
+    def _depth_m(self) -> float:
+        """How deep the rigid body is in what it touches."""
+        return -float(self._data.contact.dist.min(initial=0.0))
+
+    def _walls(self) -> list[tuple[float, float]]:
+        """Directions to what is touched and does not give way, of length 1, one for each that differs."""
+        robot, found = self.scene_model.robot_geom, []
+        contact = self._data.contact
+        for pair, gap_m, normal in zip(contact.geom.tolist(), contact.dist.tolist(), contact.frame, strict=True):
+            if robot not in pair or gap_m > 0 or self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]):
+                continue
+            sign = 1.0 if pair[0] == robot else -1.0  # MuJoCo's normal leads from the first geom to the second
+            x, y = sign * float(normal[0]), sign * float(normal[1])
+            length = math.hypot(x, y)
+            if length > 0.5 and all(x * other_x + y * other_y < 0.999 * length for other_x, other_y in found):
+                found.append((x / length, y / length))
+        return found
 
     def place(self, pose: SE2) -> None:
         """Put the robot there, standing still.

@@ -40,7 +40,7 @@ from robot_runtime.scoring import bench as score_bench
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
 
-_GROUPS = ("scene", "episodes", "policy", "serve", "calibrate", "bench")
+_GROUPS = ("scene", "episodes", "policy", "serve", "calibrate", "bench", "gap")
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -85,6 +85,7 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
             rich_markup_mode=None,
         ),
         "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
+        "gap": gap.group(),
     }
     app.callback()(_global_options)
     for module in (

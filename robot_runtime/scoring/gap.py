@@ -20,8 +20,8 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.compare import Comparison, MetricComparison, Unpaired, compare
 from robot_runtime.scoring.correlation import correlation_interval
-from robot_runtime.scoring.groups import CONFIDENCE, SEED
-from robot_runtime.scoring.intervals import Interval
+from robot_runtime.scoring.groups import CONFIDENCE, SEED, metric_interval
+from robot_runtime.scoring.intervals import Interval, bootstrap_mean
 from robot_runtime.scoring.panels import outcome
 from robot_runtime.scoring.scorer import SCORER_VERSION
 from robot_runtime.scoring.statistics import rank_reversals
@@ -44,6 +44,16 @@ class PolicyGap:
     def metric(self, name: str) -> MetricComparison | None:
         """None where no pair has it."""
         return next((metric for metric in self.metrics if metric.metric == name), None)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One metric of one policy in each world, over the episodes that it ran in both."""
+
+    agent: str
+    metric: str
+    simulated: Interval
+    real: Interval
 
 
 @dataclass(frozen=True)
@@ -72,17 +82,24 @@ class Reason:
     simulated: int
     real: int
 
+    @property
+    def alone(self) -> str:
+        """In which world only; empty if it happened in both."""
+        return "only in reality" if not self.simulated else "only in simulation" if not self.real else ""
+
 
 @dataclass(frozen=True)
 class Gap:
     """Everything that two folders of logs say about each other.
 
     Attributes:
+        levels: of the policies that are correlated.
         reasons: of failures, the most frequent first. only_simulated, only_real: policies of one world.
         unpaired: logs that took no part, and why; side A is simulated, B is real.
     """
 
     policies: tuple[PolicyGap, ...]
+    levels: tuple[Level, ...]
     correlations: tuple[Correlation, ...]
     reasons: tuple[Reason, ...]
     only_simulated: tuple[str, ...]
@@ -120,6 +137,7 @@ def find_gap(simulated: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) ->
         )
     return Gap(
         policies=tuple(policies),
+        levels=tuple(level for name in METRICS for run in runs if (level := _level(name, run)) is not None),
         correlations=tuple(_correlation(name, runs) for name in METRICS),
         reasons=_reasons(runs),
         only_simulated=tuple(agent for agent in ours if agent not in theirs),
@@ -179,6 +197,20 @@ def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
     except ValueError as error:
         return Correlation(name, agents, None, str(error), reversals, count)
     return Correlation(name, agents, interval, "", reversals, count)
+
+
+def _level(name: str, run: _Runs) -> Level | None:
+    """None where the policy is not correlated, either."""
+    simulated, real = _by_episode(name, run.simulated), _by_episode(name, run.real)
+    if not simulated or simulated.keys() != real.keys():
+        return None
+    return Level(run.agent, name, *(_mean_interval(name, list(side.values())) for side in (simulated, real)))
+
+
+def _mean_interval(name: str, values: list[float]) -> Interval:
+    # Episodes that were run several times have shares of successes, of which Wilson's interval is none.
+    whole = all(value in (0.0, 1.0) for value in values)
+    return metric_interval(name, values) if whole or name != "success" else bootstrap_mean(values, CONFIDENCE)
 
 
 def _by_episode(name: str, scores: Sequence[EpisodeScore]) -> dict[str, float]:

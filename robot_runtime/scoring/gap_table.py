@@ -76,6 +76,8 @@ def _reasons(gap: Gap) -> Padding:
     rows.add_column("real", justify="right")
     rows.add_column("")
     for reason in gap.reasons:
-        alone = "only in reality" if not reason.simulated else "only in simulation" if not reason.real else ""
-        rows.add_row(reason.text.removeprefix("failed: "), str(reason.simulated), str(reason.real), alone)
+        style = "bold" if reason.alone else ""
+        rows.add_row(
+            reason.text.removeprefix("failed: "), str(reason.simulated), str(reason.real), Text(reason.alone, style)
+        )
     return Padding(rows, (0, 0, 0, 0), expand=False)

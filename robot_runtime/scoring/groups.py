@@ -79,7 +79,7 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore],
         if having:
             values = present(score.metrics[name] for score in having)
             drawn = None if by == "none" else [score.cluster(by) for score in having]
-            intervals[name], counts[name] = _interval(name, values, resamples, drawn), len(having)
+            intervals[name], counts[name] = metric_interval(name, values, resamples, drawn), len(having)
     unscored = len(members) - len(scored)
     times = tuple(together(score.latency for score in scored).times())
     return GroupSummary(
@@ -92,7 +92,10 @@ def present(values: Iterable[float | bool | int | None]) -> list[float]:
     return [float(value) for value in values if value is not None and not math.isnan(value)]
 
 
-def _interval(name: str, values: Sequence[float], resamples: int, clusters: Sequence[str] | None) -> Interval:
+def metric_interval(
+    name: str, values: Sequence[float], resamples: int = RESAMPLES, clusters: Sequence[str] | None = None
+) -> Interval:
+    """Mean and interval of one metric's values, at least one: as :class:`GroupSummary` has it."""
     if clusters is not None and len(set(clusters)) < 2:
         return Interval(math.fsum(values) / len(values), math.nan, math.nan)
     if clusters is not None:

@@ -1,9 +1,8 @@
 """Where an action ends beside where it should: errors that the robot's own odometry does not see.
 
 Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR (``robot_runtime.actuation_tables``
-names where they are from), and what was measured on one robot, in a
-file (``fitted``) or written out (``gaussian``). Each has a ``multiplier`` of its errors, means included: the knob that
-Kadian et al. 2020 turned from 0 to 1.
+names where they are from), and what was measured on one robot, in a file (``fitted``) or written out (``gaussian``).
+Each has a ``multiplier`` of its errors, means included: the knob that Kadian et al. 2020 turned from 0 to 1.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from robot_runtime import config
@@ -22,6 +22,8 @@ from robot_runtime.actions import Action
 from robot_runtime.actuation import MOVES, ActuationModel, Triple, load_actuation
 from robot_runtime.actuation_tables import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_parts
 from sim_bridge.options import NonNegative, Positive
+
+Floats = NDArray[np.float64]
 
 
 class ActionErrors(ABC):
@@ -34,6 +36,10 @@ class ActionErrors(ABC):
         Args:
             action: ``MOVE_FORWARD``, ``TURN_LEFT`` or ``TURN_RIGHT``.
         """
+
+    @abstractmethod
+    def moments(self, action: Action) -> tuple[Floats, Floats]:
+        """Mean float64 (3,) and covariance (3, 3) of what is drawn."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,10 @@ class PyRobotErrors(ActionErrors):
         x, y, yaw = self._parts[action]
         return x.draw(random), y.draw(random), yaw.draw(random)
 
+    def moments(self, action: Action) -> tuple[Floats, Floats]:
+        moments = np.array([part.moments() for part in self._parts[action]])
+        return moments[:, 0], np.diag(moments[:, 1])
+
 
 class RobothorErrors(ActionErrors):
     """See the module."""
@@ -118,6 +128,10 @@ class RobothorErrors(ActionErrors):
         if action is Action.MOVE_FORWARD:
             return self._move_m * deviation, 0.0, 0.0
         return 0.0, 0.0, self._turn_rad * deviation
+
+    def moments(self, action: Action) -> tuple[Floats, Floats]:
+        sigmas = (self._move_m, 0.0, 0.0) if action is Action.MOVE_FORWARD else (0.0, 0.0, self._turn_rad)
+        return np.zeros(3), np.diag(sigmas) ** 2
 
 
 class FittedErrors(ActionErrors):
@@ -135,6 +149,10 @@ class FittedErrors(ActionErrors):
         x_m, y_m, yaw_rad = (mean + root @ random.standard_normal(3)).tolist()
         return x_m, y_m, yaw_rad
 
+    def moments(self, action: Action) -> tuple[Floats, Floats]:
+        mean, root = self._errors[action]
+        return mean, root @ root.T
+
 
 @dataclass(frozen=True)
 class ActionNoise:
@@ -149,6 +167,12 @@ class ActionNoise:
         """As :meth:`ActionErrors.draw`, multiplied."""
         x_m, y_m, yaw_rad = self.errors.draw(action, random)
         return self.multiplier * x_m, self.multiplier * y_m, self.multiplier * yaw_rad
+
+
+    def moments(self, action: Action) -> tuple[Floats, Floats]:
+        """As :meth:`ActionErrors.moments`, multiplied."""
+        mean, covariance = self.errors.moments(action)
+        return self.multiplier * mean, self.multiplier**2 * covariance
 
 
 def action_noise(options: ActionNoiseOptions) -> ActionNoise:

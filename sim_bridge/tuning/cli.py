@@ -1,0 +1,122 @@
+"""``robot-runtime gap tune``: which settings of the simulator are the robot's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from robot_runtime.cli import options
+from robot_runtime.errors import ConfigError
+
+if TYPE_CHECKING:
+    from robot_runtime.policies.source import PolicySource
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command to the groups of ``robot-runtime``."""
+    groups["gap"].command("tune")(tune)
+
+
+def tune(
+    real: Annotated[list[Path], typer.Argument(help="Logs of episodes on the robot, of any number of policies.")],
+    robot: options.Robot = "sim",
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=V1,V2",
+            help="Option of the simulated robot and values to try; repeatable, all combinations are tried. Default: "
+            "sliding on and off, with 0, 0.5 and 1 times PyRobot's errors of actions.",
+        ),
+    ] = None,
+    refine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=LOW:HIGH",
+            help="Look between these numbers for the most likely value, from the grid's most likely setting on; "
+            "repeatable.",
+        ),
+    ] = None,
+    fitted: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROBOT", help="Another simulated robot to try, as it is: a fit's robot.yaml; repeatable."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AGENT=POLICY", help="What decides instead of the agent of that name in the logs; repeatable."
+        ),
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Take the first so many different episodes.")] = None,
+    likelihood_only: Annotated[
+        bool, typer.Option("--likelihood-only", help="Run no policy: settings by likelihood, without correlations.")
+    ] = False,
+    scene: Annotated[
+        str | None, typer.Option(help="Scene folder or bundled scene. Default: the one that each log names.")
+    ] = None,
+    any_scene_version: Annotated[
+        bool, typer.Option("--any-scene-version", help="Take a scene that was changed since the logs were written.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for tuning.json, tuning.png, and what is done, from which it goes on.")
+    ] = Path("tuning"),
+    keep_logs: Annotated[bool, typer.Option("--keep-logs", help="Keep the logs of all runs in OUT/logs.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew what is in --out.")] = False,
+    workers: options.Workers = None,
+    ray: options.Ray = None,
+) -> None:
+    """Find the simulator's settings that explain the robot's logs, and foretell which policy is better on it.
+
+    Examples:
+
+        robot-runtime gap tune logs/real
+
+        robot-runtime gap tune logs/real --vary contact.behaviour=stop,slide --vary camera.latency_s=0,0.05,0.1
+
+        robot-runtime gap tune logs/real --fitted fit/robot.yaml --workers 8
+
+        robot-runtime gap tune logs/real --likelihood-only --refine camera.mount_error.tilt_deg=-5:5
+    """
+    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.scoring.summary import find_logs
+    from sim_bridge.tuning.episodes import Places
+    from sim_bridge.tuning.plot import write_plot
+    from sim_bridge.tuning.refine import Range
+    from sim_bridge.tuning.results import write_tuning
+    from sim_bridge.tuning.settings import make_grid
+    from sim_bridge.tuning.sweep import Wishes, sweep
+    from sim_bridge.tuning.table import table
+
+    ranges = [Range.parse(text) for text in refine or ()]
+    settings = make_grid(robot, vary or (), fitted or (), study=not ranges)
+    wishes = Wishes(
+        Places(scene, any_scene_version),
+        dict(map(_policy, policy or ())),
+        episodes,
+        not likelihood_only,
+        out / "logs" if keep_logs else None,
+        ranges,
+        out,
+        overwrite,
+    )
+    with progress_bar() as progress:
+        bar = progress.add_task("starting", total=None, note="")
+
+        def on_step(what: str, done: int, total: int) -> None:
+            progress.update(bar, description=what, completed=done, total=total)
+
+        tuning = sweep(find_logs(real), settings, wishes, options.workers_from(workers, ray), on_step)
+    console.print(table(tuning))
+    write_tuning(out / "tuning.json", tuning)
+    write_plot(out / "tuning.png", tuning)
+    console.print(f"{out / 'tuning.json'}, {out / 'tuning.png'}", style="dim", soft_wrap=True)
+
+
+def _policy(text: str) -> tuple[str, PolicySource]:
+    from robot_runtime.policies.source import PolicySource
+
+    agent, equals, spec = text.partition("=")
+    if not (agent and equals and spec):
+        raise ConfigError(f"--policy {text!r} is not AGENT=POLICY", "write it like --policy my-agent=my_policy.zip")
+    return agent, PolicySource(spec)

@@ -1,0 +1,176 @@
+"""How probable logs of real episodes are under a setting: natural logarithms, in four parts that add up.
+
+========  ============================================================================================================
+motions   per action, the density (1/(m² rad)) of where the referee saw it end: normal about where the simulator ends it
+          (:mod:`sim_bridge.tuning.motion`) plus the mean of the setting's errors of actions. Its covariance adds the
+          setting's errors, the referee's at both ends, :data:`robot_runtime.actuation.ARRIVAL`, and where something is
+          touched, :data:`WALL`: scenes are not exact. So that no single action decides, it is mixed with a wide one:
+          of :data:`STRAY` of all actions nobody knows why they end where they do (:data:`WIDE`).
+contacts  per action, the probability that it ends by contact, or does not: :data:`SURE` that the simulator knows.
+camera    per episode, the density (1/(m rad²)) of the height, tilt and roll at which its images show the floor,
+          normal about the setting's mount with :data:`MOUNT` and what the episodes differ by; mixed, as motions are,
+          with :data:`TABLE`: what was taken for the floor may have been something else.
+delays    per episode, the density (1/s) of the time from exposure to use, normal about the setting's with
+          :data:`DELAY_S` and what the episodes differ by; mixed with :data:`LATE_S`, for what hosts were busy with.
+========  ============================================================================================================
+
+The last two count once per episode, not per image: what is wrong with a mount is wrong in all of its images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions import Action
+from robot_runtime.actuation import ARRIVAL, ActionError
+from sim_bridge.mount_error import MountError, misplaced
+from sim_bridge.noise.actions import action_noise
+from sim_bridge.replay.camera_pose import LoggedCamera
+from sim_bridge.robot import SimOptions
+from sim_bridge.tuning.evidence import Evidence, FloorOff, Motion, described
+from sim_bridge.tuning.motion import Prediction
+
+Floats = NDArray[np.float64]
+
+WALL = np.diag([0.01, 0.01, math.radians(1.0)]) ** 2
+WIDE = np.diag([0.1, 0.1, math.radians(20.0)]) ** 2
+STRAY = 0.01
+SURE = 0.98
+MOUNT = (0.003, math.radians(0.1), math.radians(0.1))
+"""Standard deviations: m, rad, rad."""
+
+TABLE = (0.1, math.radians(5.0), math.radians(5.0))
+TABLES = 0.05
+"""Of all episodes."""
+
+DELAY_S, LATE_S = 0.002, 0.1
+LATE = 0.05
+"""Of all episodes."""
+
+_NONE = ActionError((0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+
+PARTS = ("motions", "contacts", "camera", "delays")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Of one log under one setting; 0 where the log does not tell."""
+
+    motions: float = 0.0
+    contacts: float = 0.0
+    camera: float = 0.0
+    delays: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        return math.fsum(astuple(self))
+
+
+class ActionErrorsOf:
+    """The distribution of a setting's errors of actions.
+
+    Args:
+        drift: by action, covariance (3, 3) of what wheels and odometry add.
+    """
+
+    def __init__(self, options: SimOptions, drift: Mapping[Action, Floats]) -> None:
+        self._noise = None if options.action_noise is None else action_noise(options.action_noise)
+        self._drift = drift
+        self._known: dict[Action, tuple[Floats, Floats]] = {}
+
+    def of(self, motion: Motion, prediction: Prediction) -> tuple[Floats, Floats]:
+        """Mean (3,) and covariance (3, 3) of what is added to a prediction, in the frame of the start."""
+        mean, covariance = np.zeros(3), self._drift.get(motion.action, np.zeros((3, 3)))
+        noise = self._noise
+        if noise is None:
+            return mean, covariance
+        if motion.action not in self._known:
+            self._known[motion.action] = noise.moments(motion.action)
+        moves = motion.action is Action.MOVE_FORWARD
+        whole = noise.forward_m if moves else noise.turn_rad
+        wish = abs(motion.commanded.forward_m if moves else motion.commanded.turn_rad)
+        # As it happens: in proportion to the wheels' way, and no more than once.
+        share = min(1.0, prediction.share * wish / whole)
+        mean, errors = self._known[motion.action]
+        return share * mean, covariance + share**2 * errors
+
+
+def motion_part(
+    motions: Sequence[Motion], predictions: Sequence[Prediction | None], errors: ActionErrorsOf
+) -> tuple[float, float]:
+    """Of motions and of contacts; actions without a prediction are left out."""
+    pairs = [(motion, said) for motion, said in zip(motions, predictions, strict=True) if said is not None]
+    if not pairs:
+        return 0.0, 0.0
+    off, covariance = np.empty((len(pairs), 3)), np.empty((len(pairs), 3, 3))
+    for i, (motion, said) in enumerate(pairs):
+        mean, spread = errors.of(motion, said)
+        off[i] = motion.moved - said.moved - mean
+        walls = WALL if said.touching or said.contact or motion.contact else 0.0
+        covariance[i] = spread + motion.noise + ARRIVAL + walls
+    off[:, 2] = np.mod(off[:, 2] + math.pi, 2 * math.pi) - math.pi
+    one = math.log1p(-STRAY) + _NONE.log_densities(off, covariance)
+    other = math.log(STRAY) + _NONE.log_densities(off, covariance + WIDE)
+    right = sum(motion.contact == said.contact for motion, said in pairs)
+    contacts = right * math.log(SURE) + (len(pairs) - right) * math.log1p(-SURE)
+    return float(np.logaddexp(one, other).sum()), contacts
+
+
+@dataclass(frozen=True)
+class Spread:
+    """By how much what an episode says once differs between episodes, standard deviations with their floors."""
+
+    mount: tuple[float, float, float]
+    delay_s: float
+
+    @classmethod
+    def of(cls, evidence: Sequence[Evidence]) -> Spread:
+        """Robust, of all logs together."""
+        floors = np.array(
+            [(seen.height_m, seen.tilt_rad, seen.roll_rad) for one in evidence if (seen := one.floor) is not None]
+        ).reshape(-1, 3)
+        height_m, tilt_rad, roll_rad = (math.hypot(least, _robust(floors[:, axis])) for axis, least in enumerate(MOUNT))
+        delays = np.array([one.delay_s for one in evidence if one.delay_s is not None])
+        return cls((height_m, tilt_rad, roll_rad), math.hypot(DELAY_S, _robust(delays)))
+
+
+def camera_part(seen: FloorOff, said: tuple[float, float, float], spread: Spread) -> float:
+    """Of one episode's floor. said: height m, tilt rad, roll rad by which the setting's camera is off."""
+    off = (seen.height_m - said[0], seen.tilt_rad - said[1], seen.roll_rad - said[2])
+    one, other = (
+        math.fsum(_log_normal_1(value, sigma) for value, sigma in zip(off, sigmas, strict=True))
+        for sigmas in (spread.mount, TABLE)
+    )
+    return float(np.logaddexp(math.log1p(-TABLES) + one, math.log(TABLES) + other))
+
+
+def delay_part(seen_s: float, said_s: float, spread: Spread) -> float:
+    """Of one episode's delay."""
+    one, other = (_log_normal_1(seen_s - said_s, sigma_s) for sigma_s in (spread.delay_s, LATE_S))
+    return float(np.logaddexp(math.log1p(-LATE) + one, math.log(LATE) + other))
+
+
+def mount_off(camera: LoggedCamera, error: MountError, pan_rad: float, tilt_rad: float) -> tuple[float, float, float]:
+    """Height m, tilt rad and roll rad by which an error puts a camera off its description, where the head looks."""
+    # Not straightened: images are turned by what the description says, so what they are off by is the error's own.
+    true = described(LoggedCamera(misplaced(camera.mount, error)), pan_rad, tilt_rad)
+    said = described(LoggedCamera(camera.mount), pan_rad, tilt_rad)
+    height_m, tilted_rad, rolled_rad = (a - b for a, b in zip(true, said, strict=True))
+    return height_m, tilted_rad, rolled_rad
+
+
+def _log_normal_1(off: float, sigma: float) -> float:
+    return -0.5 * ((off / sigma) ** 2 + math.log(2 * math.pi)) - math.log(sigma)
+
+
+def _robust(values: Floats) -> float:
+    """Standard deviation by the median of deviations; 0 of none."""
+    if not values.size:
+        return 0.0
+    return 1.4826 * float(np.median(np.abs(values - np.median(values))))

@@ -1,0 +1,128 @@
+"""A sweep as one picture: which settings explain the robot, which foretell it, and how the policies do under the best.
+
+After Kadian et al. 2020, whose figures show the correlation per setting of sliding and noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from robot_runtime.errors import RecordingError
+from robot_runtime.scoring.gap_plot import draw_correlation
+from robot_runtime.scoring.groups import CONFIDENCE
+from robot_runtime.scoring.picture import INK, MUTED
+from sim_bridge.tuning.likelihood import PARTS
+from sim_bridge.tuning.results import Tried, Tuning
+
+_COLORS = {"motions": "#2563eb", "contacts": "#c2410c", "camera": "#15803d", "delays": "#9333ea"}
+_METRICS = {"success": ("#c2410c", "success", -0.14), "spl": ("#2563eb", "SPL", 0.14)}
+_MOST = 24
+"""Settings that are drawn; a table holds more."""
+
+_ROW_IN, _SCATTER_IN, _WIDTH_IN, _DPI = 0.34, 3.9, 13.5, 110
+SHOWN = 3
+"""Settings whose policies are drawn one by one."""
+
+
+def write_plot(path: Path, tuning: Tuning) -> None:
+    """Write the PNG. Raises ``RecordingError``: it cannot be written."""
+    shown = tuning.ranked()[:_MOST]
+    scatters = _scatters(tuning)
+    rows_in = 1.3 + _ROW_IN * len(shown)
+    height_in = rows_in + (_SCATTER_IN if scatters else 0.0)
+    figure = Figure(figsize=(_WIDTH_IN, height_in), dpi=_DPI, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(2 if scatters else 1, 1, height_ratios=(rows_in, _SCATTER_IN)[: 2 if scatters else 1])
+    has_gap = any(one.gap is not None for one in shown)
+    upper = grid[0].subgridspec(1, 2 if has_gap else 1, wspace=0.04)
+    left = figure.add_subplot(upper[0])
+    _draw_likelihoods(left, shown)
+    if has_gap:
+        _draw_correlations(figure.add_subplot(upper[1], sharey=left), shown)
+    if scatters:
+        lower = grid[1].subgridspec(1, SHOWN)
+        for column, (title, one) in enumerate(scatters):
+            assert one.gap is not None
+            axes = figure.add_subplot(lower[column])
+            draw_correlation(axes, one.gap, "spl")
+            axes.set_title(f"{title}\n{one.name}", fontsize=9, color=INK, loc="left")
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error
+
+
+def _draw_likelihoods(axes: Axes, shown: Sequence[Tried]) -> None:
+    best = shown[0].parts
+    axes.set_title("how much less likely the robot's logs are than under the best, nats", fontsize=9, loc="left")
+    for row, one in enumerate(shown):
+        ends = {-1: 0.0, 1: 0.0}
+        for name in PARTS:
+            off = getattr(best, name) - getattr(one.parts, name)
+            side = 1 if off >= 0 else -1
+            axes.barh(row, off, left=ends[side], color=_COLORS[name], height=0.62, label=name if row == 0 else None)
+            ends[side] += off
+        if one.behind is not None and math.isfinite(one.behind.low + one.behind.high):
+            axes.plot((-one.behind.high, -one.behind.low), (row, row), color=INK, linewidth=1.4)
+            axes.plot(-one.behind.mean, row, "|", color=INK, markersize=9)
+    axes.set_xscale("symlog", linthresh=10.0)
+    axes.set_yticks(range(len(shown)), [_wrapped(one.name) for one in shown], fontsize=8)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.legend(fontsize=8, loc="lower right", frameon=True, ncols=2)
+    _calm(axes)
+
+
+def _draw_correlations(axes: Axes, shown: Sequence[Tried]) -> None:
+    axes.set_title(
+        f"correlation of simulation and robot over policies (SRCC), {CONFIDENCE:.0%}", fontsize=9, loc="left"
+    )
+    for metric, (color, name, offset) in _METRICS.items():
+        labelled = False
+        for row, one in enumerate(shown):
+            correlation = one.correlation(metric)
+            if correlation is None or correlation.interval is None:
+                continue
+            found = correlation.interval
+            axes.plot((found.low, found.high), (row + offset,) * 2, color=color, linewidth=2, alpha=0.5)
+            axes.plot(found.mean, row + offset, "o", color=color, markersize=5, label=None if labelled else name)
+            labelled = True
+    axes.axvline(0, color=MUTED, linewidth=0.8)
+    axes.set_xlim(-1.05, 1.05)
+    axes.tick_params(labelleft=False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8, loc="lower left", frameon=True)
+    _calm(axes)
+
+
+def _scatters(tuning: Tuning) -> list[tuple[str, Tried]]:
+    """The robot as it is, the most likely setting, and the one that foretells best; each setting once."""
+    wished = [("as it is", tuning.settings[0]), ("most likely", tuning.ranked()[0])]
+    if (best := tuning.foretelling("spl")) is not None:
+        wished.append(("foretells SPL best", best))
+    titles: dict[int, list[str]] = {}
+    for title, one in wished:
+        if one.gap is not None:
+            titles.setdefault(tuning.settings.index(one), []).append(title)
+    return [(", ".join(names), tuning.settings[number]) for number, names in titles.items()]
+
+
+def _wrapped(name: str, most: int = 44) -> str:
+    if len(name) <= most:
+        return name
+    cut = name.rfind(",", 0, most) + 1 or most
+    return f"{name[:cut]}\n{name[cut:].strip()}"
+
+
+def _calm(axes: Axes) -> None:
+    axes.grid(axis="x", color="#dfe3ea", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.tick_params(axis="y", length=0)

@@ -1,0 +1,96 @@
+"""What a sweep found, as data and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from robot_runtime.errors import RecordingError
+from robot_runtime.recording.serial import plain
+from robot_runtime.scoring.gap import Correlation, Gap
+from robot_runtime.scoring.groups import CONFIDENCE, SEED
+from robot_runtime.scoring.intervals import Interval
+from robot_runtime.scoring.scorer import SCORER_VERSION
+from sim_bridge.tuning.likelihood import Parts
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One setting.
+
+    Attributes:
+        changes: (key, value) over the robot's file. options: of the simulated robot, whole.
+        parts: logarithms of the likelihood, sums over all logs.
+        behind: the likelihood's logarithm less that of the best setting, 0 or below, with its bootstrap interval over
+            episodes; None of the best itself. Below 0 with its whole interval, the setting
+            explains the logs less well.
+        gap: the policies in both worlds; None where none ran, and ``reason`` says why.
+        failed: runs without a score, by reason.
+    """
+
+    name: str
+    changes: tuple[tuple[str, str], ...]
+    robot: str
+    options: dict[str, Any]
+    parts: Parts
+    behind: Interval | None
+    gap: Gap | None
+    reason: str
+    failed: dict[str, int]
+
+    def correlation(self, metric: str) -> Correlation | None:
+        """Of ``success`` or ``spl`` over the policies."""
+        return next((one for one in self.gap.correlations if one.metric == metric), None) if self.gap else None
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A sweep.
+
+    Attributes:
+        settings: in the order in which they were asked for; :meth:`ranked` is that of likelihood.
+        logs, episodes, motions: real ones that took part; images, delays: logs that tell of camera and delays.
+        notes: what could not be done, and why.
+    """
+
+    settings: tuple[Tried, ...]
+    logs: int
+    episodes: int
+    policies: tuple[str, ...]
+    motions: int
+    images: int
+    delays: int
+    notes: tuple[str, ...] = ()
+
+    def ranked(self) -> list[Tried]:
+        """Most likely first."""
+        return sorted(self.settings, key=lambda one: -one.parts.total)
+
+    def foretelling(self, metric: str = "spl") -> Tried | None:
+        """The setting with the highest correlation; None where there is none."""
+        found = [
+            (one.interval.mean, setting)
+            for setting in self.settings
+            if (one := setting.correlation(metric)) is not None and one.interval is not None
+        ]
+        return max(found, key=lambda item: item[0])[1] if found else None
+
+
+def write_tuning(path: Path, tuning: Tuning) -> None:
+    """All of it as JSON. Raises ``RecordingError``: the file cannot be written."""
+    document = {
+        "format": FORMAT,
+        "scorer": SCORER_VERSION,
+        "likelihood": "natural logarithm, sums over logs; sim_bridge/tuning/likelihood.py has the parts",
+        "behind": f"less the best setting's; {CONFIDENCE:.0%} percentile bootstrap over episodes, seed {SEED}",
+        **asdict(tuning),
+        "ranked": [one.name for one in tuning.ranked()],
+    }
+    try:
+        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error

@@ -1,0 +1,178 @@
+"""A setting: changes to the options of a simulated robot, by dotted keys; and the grid of them that a sweep tries."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any, get_args, get_type_hints
+
+from robot_runtime import config
+from robot_runtime.errors import ConfigError
+from robot_runtime.robots import RobotFile, changed_options, read_robot_file
+from sim_bridge.robot import SimOptions
+
+DRIVER = "sim_bridge.robot.make_robot"
+
+AS_IT_IS = "as it is"
+
+PYROBOT = "{model: pyrobot, controller: Proportional, multiplier: %s}"
+"""Of the Habitat challenges and of Kadian et al. 2020, whose grid is the default."""
+
+STUDY = (
+    ("contact.behaviour", ("slide", "stop")),
+    ("action_noise", tuple(PYROBOT % multiplier for multiplier in ("0.0", "0.5", "1.0"))),
+)
+STUDY_OF_OWN_NOISE = (STUDY[0], ("action_noise.multiplier", ("0.0", "0.5", "1.0")))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One candidate.
+
+    Attributes:
+        name: for tables. robot: the YAML's content, changes included. path: where that came from, for messages.
+        changes: (key, value) as they were asked for; none of a robot as it is.
+    """
+
+    name: str
+    robot: RobotFile
+    path: str
+    changes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def options(self) -> SimOptions:
+        """Parsed; :func:`make_setting` has seen that they are good."""
+        return config.parse(self.robot.options, SimOptions, f"{self.path}: options")
+
+    def described(self) -> dict[str, Any]:
+        """The robot's file as logs hold it."""
+        return asdict(self.robot)
+
+
+def make_setting(file: RobotFile, path: str, changes: Sequence[tuple[str, str]] = (), name: str = "") -> Setting:
+    """A robot with some of its options changed.
+
+    Raises:
+        ConfigError: not a robot of this simulator; there is no such option, with those whose names are similar; or a
+            value that it does not take.
+    """
+    if file.driver != DRIVER:
+        raise ConfigError(
+            f"{path}: robot {file.name!r} is none of this simulator: its driver is {file.driver!r}",
+            f"name a robot whose driver is {DRIVER}, as sim is",
+        )
+    for key, _ in changes:
+        _check_key(key)
+    options = changed_options(file.options, [f"{key}={value}" for key, value in changes])
+    made = Setting(name or label(changes), replace(file, options=options), path, tuple(changes))
+    config.parse(options, SimOptions, f"{path} with {label(changes)}" if changes else f"{path}: options")
+    return made
+
+
+def make_grid(robot: str, vary: Sequence[str], fitted: Sequence[str] = (), study: bool = True) -> list[Setting]:
+    """The robot as it is, then every combination of the values to vary, then robots fitted elsewhere.
+
+    Args:
+        robot: preset or YAML file. vary: ``KEY=V1,V2,...`` each.
+        fitted: presets or YAML files of further candidates, as they are.
+        study: whether sliding and noise vary where nothing is named.
+
+    Raises:
+        ConfigError: see :func:`make_setting`; or a text that is no KEY=VALUES.
+    """
+    path, file = read_robot_file(robot)
+    found = [make_setting(file, str(path), name=AS_IT_IS)]
+    axes = [_axis(text) for text in vary]
+    if study and not vary:
+        axes = list(STUDY_OF_OWN_NOISE if "action_noise" in file.options else STUDY)
+    for values in itertools.product(*(axis[1] for axis in axes)):
+        changes = [(key, value) for (key, _), value in zip(axes, values, strict=True)]
+        found.append(make_setting(file, str(path), changes))
+    for other in fitted:
+        other_path, other_file = read_robot_file(other)
+        found.append(make_setting(other_file, str(other_path), name=f"fitted: {other_file.name}"))
+    return _once(found)
+
+
+def label(changes: Sequence[tuple[str, str]]) -> str:
+    """Changes as a table shows them: without what all settings have in common, they are told by their last words."""
+    return ", ".join(f"{_short_key(key)} {_short_value(value)}" for key, value in changes) or AS_IT_IS
+
+
+def _short_key(key: str) -> str:
+    told = {"contact.behaviour": "contact", "action_noise": "noise", "action_noise.multiplier": "noise x"}
+    if key in told:
+        return told[key]
+    words, known = key.split("."), list(_keys(SimOptions))
+    suffixes = (".".join(words[start:]) for start in range(len(words) - 1, 0, -1))
+    return next((end for end in suffixes if sum(f".{other}".endswith(f".{end}") for other in known) == 1), key)
+
+
+def _short_value(value: str) -> str:
+    parsed = config.parse_yaml(value, "a value")
+    if not isinstance(parsed, dict):
+        return value
+    words = [str(parsed[word]) for word in ("model", "controller") if word in parsed]
+    return " ".join([*words, *([f"x {parsed['multiplier']:g}"] if "multiplier" in parsed else [])])
+
+
+def _axis(text: str) -> tuple[str, tuple[str, ...]]:
+    key, equals, values = text.partition("=")
+    parts = tuple(part.strip() for part in _split(values))
+    if not (key and equals and all(parts)):
+        raise ConfigError(f"--vary {text!r} is not KEY=V1,V2,...", "write it like --vary contact.behaviour=stop,slide")
+    return key.strip(), parts
+
+
+def _split(text: str) -> Iterator[str]:
+    """At commas that no bracket holds together."""
+    depth, begin = 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter in "{[") - (letter in "}]")
+        if letter == "," and depth == 0:
+            yield text[begin:i]
+            begin = i + 1
+    yield text[begin:]
+
+
+def _once(settings: Sequence[Setting]) -> list[Setting]:
+    """Without those whose options mean what an earlier one's do."""
+    kept: list[Setting] = []
+    for setting in settings:
+        if all(setting.options != other.options for other in kept):
+            kept.append(setting)
+    return kept
+
+
+def _check_key(key: str) -> None:
+    known = sorted(_keys(SimOptions))
+    if key in known or any(key.startswith(f"{open_key}.") for open_key in known if open_key in _OPEN):
+        return
+    close = difflib.get_close_matches(key, known, n=3)
+    close += [other for other in known if other.endswith(f".{key}") and other not in close]
+    raise ConfigError(
+        f"a simulated robot has no option {key!r}",
+        f"did you mean {', '.join(repr(other) for other in close)}?" if close else f"use one of {', '.join(known)}",
+    )
+
+
+_OPEN = ("action_noise", "camera.depth_noise", "camera.color_noise")
+"""Options whose own keys depend on their model, which says itself what it does not take."""
+
+
+def _keys(cls: type[Any], prefix: str = "") -> Iterator[str]:
+    hints = get_type_hints(cls)
+    for field in fields(cls):
+        key, hint = f"{prefix}{field.name}", hints[field.name]
+        yield key
+        if is_dataclass(hint) and isinstance(hint, type):
+            yield from _keys(hint, f"{key}.")
+        elif key == "action_noise":
+            for part in get_args(hint):
+                yield from (f"{key}.{name}" for model in get_args(part) or (part,) for name in _names(model))
+
+
+def _names(model: Any) -> list[str]:
+    return [field.name for field in fields(model)] if is_dataclass(model) else []

@@ -1,0 +1,101 @@
+"""A sweep as people read it in a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from robot_runtime.scoring.gap import Correlation
+from robot_runtime.scoring.groups import CONFIDENCE
+from sim_bridge.tuning.likelihood import PARTS, Parts
+from sim_bridge.tuning.results import Tried, Tuning
+
+
+def table(tuning: Tuning) -> Group:
+    """Settings by likelihood, what each foretells, and what was left out."""
+    ranked = tuning.ranked()
+    parts: list[RenderableType] = [_likelihoods(tuning, ranked), Text()]
+    if any(one.gap is not None for one in ranked):
+        parts += [_correlations(ranked), Text()]
+    parts += [Text(line) for line in verdict(tuning)]
+    interval = f"[ ] is a {CONFIDENCE:.0%} interval"
+    parts.append(Text(f"nats: natural logarithm of a ratio of likelihoods; {interval} over episodes", style="dim"))
+    reasons = Counter(one.reason for one in ranked if one.reason)
+    failed = sum((Counter(one.failed) for one in ranked), Counter[str]())
+    for reason, count in reasons.items():
+        parts.append(Text(f"no correlation of {count} settings: {reason}", style="yellow"))
+    for reason, count in failed.most_common(3):
+        parts.append(Text(f"{count} runs without a score: {reason}", style="yellow"))
+    parts += [Text(note, style="yellow") for note in tuning.notes]
+    return Group(*parts)
+
+
+def verdict(tuning: Tuning) -> list[str]:
+    """The sweep in a few sentences."""
+    ranked = tuning.ranked()
+    best, lines = ranked[0], [f"Most likely: {ranked[0].name}."]
+    rivals = [one.name for one in ranked if one is not best and one.behind is not None and one.behind.high >= 0]
+    if rivals:
+        lines.append(f"The logs do not tell it from: {'; '.join(rivals)}.")
+    for metric, name in (("success", "success"), ("spl", "SPL")):
+        found = tuning.foretelling(metric)
+        correlation = found.correlation(metric) if found is not None else None
+        if found is not None and correlation is not None and correlation.interval is not None:
+            lines.append(f"Foretells {name} best: {found.name}, SRCC {correlation.interval.mean:.3f}.")
+    return lines
+
+
+def _likelihoods(tuning: Tuning, ranked: list[Tried]) -> Table:
+    logs = f"{tuning.motions} actions of {tuning.logs} logs, {tuning.episodes} episodes"
+    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=f"How well settings explain {logs}")
+    rows.title_justify, rows.title_style = "left", "bold"
+    rows.add_column("setting", min_width=24)
+    rows.add_column("nats behind", justify="right", no_wrap=True)
+    best = ranked[0].parts
+    off = {one.name: _less(one.parts, best) for one in ranked}
+    telling = [name for name in PARTS if any(each[name] for each in off.values())]
+    for name in telling:
+        rows.add_column(name, justify="right", no_wrap=True, style="dim")
+    for one in ranked:
+        behind = "best"
+        if one.behind is not None:
+            behind = f"{_nats(one.behind.mean)} {_span(one.behind.low, one.behind.high, 0)}"
+        rows.add_row(one.name, behind, *(_nats(off[one.name][name]) for name in telling))
+    return rows
+
+
+def _less(parts: Parts, best: Parts) -> dict[str, float]:
+    return {name: getattr(parts, name) - getattr(best, name) for name in PARTS}
+
+
+def _nats(value: float) -> str:
+    return f"{value:.1f}" if abs(value) < 10 else f"{value:.0f}"
+
+
+def _correlations(ranked: list[Tried]) -> Table:
+    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="What settings foretell of the policies")
+    rows.title_justify, rows.title_style = "left", "bold"
+    rows.add_column("setting")
+    for name in ("SRCC success", "SRCC SPL"):
+        rows.add_column(name, justify="right", no_wrap=True)
+    rows.add_column("reversals", justify="right", no_wrap=True)
+    for one in ranked:
+        success, spl = one.correlation("success"), one.correlation("spl")
+        turned = f"{len(spl.reversals)} of {spl.pairs}" if spl is not None else ""
+        rows.add_row(one.name, _srcc(success), _srcc(spl), turned)
+    return rows
+
+
+def _srcc(correlation: Correlation | None) -> str:
+    if correlation is None:
+        return ""
+    found = correlation.interval
+    return "none" if found is None else f"{found.mean:.3f} {_span(found.low, found.high, 2)}"
+
+
+def _span(low: float, high: float, digits: int) -> str:
+    return f"[{low:.{digits}f}, {high:.{digits}f}]" if math.isfinite(low + high) else "[?]"

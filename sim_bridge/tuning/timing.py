@@ -1,0 +1,46 @@
+"""How old images are when a policy gets them, on a robot with some setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from robot_runtime.actions import Action
+from robot_runtime.env import Env
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.robots import RobotContext, build_robot
+from robot_runtime.scene import Scene
+from sim_bridge.chassis import ContactOptions
+from sim_bridge.mount_error import MountError
+from sim_bridge.robot import SimOptions
+from sim_bridge.tuning.settings import Setting
+
+STEPS = 5
+"""Of a recorded episode: what delays a simulated robot is the same in all of them, up to the phase of its streams."""
+
+
+def timing_options(options: SimOptions) -> SimOptions:
+    """What delays depend on: settings that share it share them, too."""
+    camera = replace(options.camera, mount_error=MountError(), depth_noise={}, color_noise={})
+    return replace(options, camera=camera, action_noise=None, contact=ContactOptions(), tags=None)
+
+
+def delay_s(setting: Setting, scene: Scene, header: EpisodeHeader, actions: Sequence[Action]) -> float:
+    """Median seconds from an image's exposure to its use, over the first actions of an episode, done again.
+
+    Raises:
+        RuntimeFault: the robot cannot be made, or cannot stand at the start.
+    """
+    context = replace(RobotContext.of(header.task, scene, [header.episode], header.seed), images=False)
+    task = replace(header.task, sensors=())
+    with build_robot(setting.robot, setting.path, context) as robot, Env(robot, task, scene, judged=False) as env:
+        env.reset(header.episode)
+        delays = [env.record.times.observed_ns - env.record.times.exposed_ns]
+        for action in actions[:STEPS]:
+            if env.episode_over:
+                break
+            env.step(action)
+            delays.append(env.record.times.observed_ns - env.record.times.exposed_ns)
+    return float(np.median(delays)) / 1e9
