@@ -136,7 +136,7 @@ class Chassis:
             world.advance(linear_m_s, angular_rad_s, lateral_m_s)
             return
         before = world.pose
-        world.advance(linear_m_s, angular_rad_s, lateral_m_s)
+        world.advance_along_walls(linear_m_s, angular_rad_s, lateral_m_s)
         moved = moved_between(before, world.pose)
         half_rad = moved.yaw_rad / 2
         along_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)

@@ -41,6 +41,9 @@ class Group(IntEnum):
 SOLID = (Group.VISUAL, Group.CULLED, Group.COLLISION)
 """What can carry a wheel: also what the camera happens not to see."""
 
+_UNTURNED = 1e6
+"""So many times harder the robot is to turn than its mass would have it."""
+
 NEAR_M = 0.04
 """Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
 
@@ -237,7 +240,9 @@ class _Builder:
 
     def add_robot(self, body: Body) -> None:
         robot = self._world.add_body(name="robot", sleep=mujoco.mjtSleepPolicy.mjSLEEP_NEVER)
-        inertia = 0.5 * body.mass_kg * body.radius_m**2
+        # Nothing turns an upright cylinder without friction. Contact points of meshes that lie beside the true ones
+        # would, between two walls; the response of the wheels does not depend on its inertia.
+        inertia = _UNTURNED * 0.5 * body.mass_kg * body.radius_m**2
         robot.mass, robot.inertia, robot.ipos, robot.explicitinertial = (
             body.mass_kg,
             (inertia, inertia, inertia),
