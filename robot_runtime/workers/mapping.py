@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +47,22 @@ class Workers:
 
 ONE = Workers()
 """This very process."""
+
+
+@contextmanager
+def employed(workers: Workers) -> Iterator[None]:
+    """Several calls of :func:`map_in_order` within share one connection to Ray, which takes seconds to make.
+
+    Raises:
+        ConfigError: as there.
+    """
+    if workers.ray is None:
+        yield
+        return
+    from robot_runtime.workers.ray_cluster import connected
+
+    with connected(workers.ray, workers.count):
+        yield
 
 
 def map_in_order(

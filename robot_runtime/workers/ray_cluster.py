@@ -59,7 +59,7 @@ class RayCluster(Engine[T, R]):
 
     Raises:
         DriverMissing: Ray is not installed.
-        ConfigError: no cluster answers there, it runs another Ray or Python, or this process has a Ray already.
+        ConfigError: no cluster answers there, it runs another Ray or Python, or this process has another already.
     """
 
     def __init__(
@@ -67,9 +67,7 @@ class RayCluster(Engine[T, R]):
     ) -> None:
         self._open = ExitStack()
         try:
-            self._open.enter_context(_quiet())
-            self._ray = _import_ray()
-            self._open.enter_context(_connected(self._ray, address, count or cores()))
+            self._ray = self._open.enter_context(connected(address, count))
             self.size = count or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
             hand = self._ray.remote(Hand)
             self._actors = hand.options(num_cpus=1, scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0)
@@ -230,17 +228,30 @@ def _import_ray() -> Any:
 
 
 @contextmanager
-def _connected(ray: Any, address: str, cpus: int) -> Iterator[None]:
-    """Ray, as long as it is needed; of one of our own, nothing is left."""
-    if ray.is_initialized():
-        raise ConfigError("this process is connected to Ray already", "call ray.shutdown() before, or leave out --ray")
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        own = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": _STORE_BYTES, "_temp_dir": folder}
-        try:
-            _connect(ray, address, own if address == LOCAL else {})
-            yield
-        finally:
-            ray.shutdown()
+def connected(address: str, count: int | None) -> Iterator[Any]:
+    """Ray, connected as long as this lasts; of one of our own, nothing is left. Who is connected already, stays so.
+
+    Args, Raises: see :class:`RayCluster`.
+    """
+    with _quiet():
+        ray = _import_ray()
+        if ray.is_initialized():
+            _check_same(ray, address)
+            yield ray
+            return
+        with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+            own = {"num_cpus": count or cores(), "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+            try:
+                _connect(ray, address, {**own, "_temp_dir": folder} if address == LOCAL else {})
+                yield ray
+            finally:
+                ray.shutdown()
+
+
+def _check_same(ray: Any, address: str) -> None:
+    now = ray.get_runtime_context().gcs_address
+    if address not in (LOCAL, "auto", now):
+        raise ConfigError(f"--ray {address}: this process is connected to {now} already", "call ray.shutdown() before")
 
 
 def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:

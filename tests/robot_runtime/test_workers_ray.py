@@ -1,12 +1,10 @@
 """The same results on Ray, whose workers are killed for real; and what a node must be to take part.
 
-Ray takes seconds to start, so one Ray serves all: it is started by the first test's work, and while that is unfinished
-a command joins it by its address.
+Ray takes seconds to start, so one test does everything that needs it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import platform
@@ -22,11 +20,12 @@ from typing import Any
 import pytest
 import synthetic
 from synthetic import FORWARD, STOP
-from work_functions import minus, square, square_or_die_once
+from work_functions import minus, refuse_from_3, square, square_or_die_once
 
 from robot_runtime.errors import ConfigError, DriverMissing, RecordingError
 from robot_runtime.provenance import software
-from robot_runtime.workers.mapping import Workers, map_in_order
+from robot_runtime.scoring.summary import score_logs
+from robot_runtime.workers.mapping import Workers, employed, map_in_order
 from robot_runtime.workers.ray_cluster import Hand, Task
 from robot_runtime.workers.worker import Done, Failed, Lost, Ready
 
@@ -35,39 +34,33 @@ def test_work_on_ray(tmp_path: Path, record, capfd: pytest.CaptureFixture[str]) 
     logs = [record(synthetic.header(seed=seed), [FORWARD] * seed + [STOP]) for seed in range(3)]
     before = dict(os.environ), signal.getsignal(signal.SIGTERM)
     again: list[tuple[int, Lost]] = []
-    results = map_in_order(
-        partial(square_or_die_once, folder=tmp_path, always=(8,)),
-        range(12),
-        Workers(3, "local"),
-        minus,
-        chunk=6,  # two shares, so that the third CPU is left for the command below
-        on_retry=lambda *said: again.append(said),
-    )
-    got = [next(results)]
-    import ray
+    local = Workers(2, "local")
+    with employed(local):
+        import ray
 
-    address = ray.get_runtime_context().gcs_address
-    session = Path(ray._private.worker.global_worker.node.get_session_dir_path())
-    scored = [
-        _score(logs[0].parent, tmp_path / "a.json"),
-        _score(logs[0].parent, tmp_path / "b.json", "--ray", address),
-    ]
-    got += list(results)
+        session = ray._private.worker.global_worker.node.get_session_dir_path()
+        address = ray.get_runtime_context().gcs_address
+        deadly = partial(square_or_die_once, folder=tmp_path, always=(8,))
+        results = map_in_order(deadly, range(12), local, minus, chunk=6, on_retry=lambda *said: again.append(said))
+        assert list(results) == [-8 if n == 8 else n * n for n in range(12)]
+        assert sorted(again) == [(5, "died"), (8, "died")], "each by the item that its worker was at"
+        with pytest.raises(ValueError, match="not 3") as raised:
+            list(map_in_order(refuse_from_3, range(12), local, minus, chunk=2))
+        assert "in refuse_from_3" in str(raised.value.__cause__)
+        assert score_logs(logs, workers=local) == score_logs(logs)
+        with pytest.raises(RecordingError, match=r"gone.mcap: node .* does not see it"):
+            score_logs([*logs, tmp_path / "gone.mcap"], workers=local)
+        with pytest.raises(ConfigError, match=f"connected to {address} already"):
+            list(map_in_order(square, range(3), Workers(2, "elsewhere:6379"), minus))
+        command = [sys.executable, "-m", "robot_runtime", "score", str(logs[0].parent), "--ray", address]
+        scored = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path)
+        assert (scored.returncode, scored.stderr) == (0, ""), "another process joins by the address"
+        assert "3 episodes" in scored.stdout
 
-    assert got == [-8 if n == 8 else n * n for n in range(12)]
-    assert sorted(again) == [(5, "died"), (8, "died")]
-    assert scored[0] == scored[1]
     assert capfd.readouterr() == ("", ""), "Ray is quiet"
-    assert not session.exists()
+    assert not Path(session).exists()
     assert (dict(os.environ), signal.getsignal(signal.SIGTERM)) == before
-    assert str(session) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
-
-
-def _score(logs: Path, out: Path, *more: str) -> object:
-    command = [sys.executable, "-m", "robot_runtime", "score", str(logs), "--json", str(out), *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=logs)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    return json.loads(out.read_text(encoding="utf-8"))
+    assert session not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
 
 
 def task(function: bytes = pickle.dumps((square, None)), folder: str = "", **other: Any) -> Task:
