@@ -36,9 +36,12 @@ class ImagePairs:
         both = (recorded.depth_m > 0) & (made.depth_m > 0)
         depth_same = np.array_equal(recorded.depth_m, made.depth_m)
         color_same = np.array_equal(recorded.rgb, made.rgb)
-        error_m = 0.0 if depth_same else np.abs(recorded.depth_m - made.depth_m).mean(where=both, dtype=np.float64)
+        error_mm = None
+        if both.any():
+            error_m = 0.0 if depth_same else np.abs(recorded.depth_m - made.depth_m).mean(where=both, dtype=np.float64)
+            error_mm = 1000 * float(error_m)
         apart = 0.0 if color_same else np.abs(recorded.rgb.astype(np.int16) - made.rgb).mean()
-        return ImageDifference(depth_same, color_same, 1000 * float(error_m) if both.any() else None, float(apart))
+        return ImageDifference(depth_same, color_same, error_mm, float(apart))
 
     def _cannot(self, why: str) -> None:
         if not self._said:
