@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -26,6 +27,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands."""
     groups["scene"].command("from-log")(from_log)
     groups["scene"].command("align")(align)
+    groups["scene"].command("diff")(diff)
 
 
 def from_log(
@@ -124,6 +126,65 @@ def align(
     if out is not None:
         console.print(f"{out}: imported in the frame of {map_}", soft_wrap=True)
         next_steps(out)
+
+
+def diff(
+    twin: Annotated[str, typer.Argument(help="Scene with meshes.", autocompletion=completion.scenes)],
+    logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, of the same place.")],
+    json_out: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report as one page.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Write the map of the changes as PNG.")] = None,
+    min_size_m: Annotated[float, typer.Option(min=0.05, help="Longest edge of the smallest change.")] = 0.15,
+    max_depth_m: MaxDepth = 4.0,
+    min_observations: MinObservations = 2,
+    poses: Poses = "logged",
+) -> None:
+    """Say what has changed in a place since its twin was made: gone, new, possibly moved and how far.
+
+    Examples:
+
+        robot-runtime scene diff scenes/lab logs/today
+
+        robot-runtime scene diff scenes/lab logs/today --html changes.html --json changes.json
+    """
+    from rich.table import Table
+
+    from robot_runtime.cli.console import console
+    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.scoring.summary import find_logs
+    from sim_bridge.twins.changes import find_changes
+    from sim_bridge.twins.pictures import COLUMNS, change_rows, draw_changes, write_changes_page
+    from sim_bridge.twins.sights import Sights
+
+    scene = load_scene(find_scene(twin))
+    sights = Sights(find_logs(logs), poses, max_depth_m)
+    with shown_progress() as progress:
+        found = find_changes(scene, sights, min_size_m, min_observations, progress)
+    for note in found.notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
+    console.print(
+        f"{scene.name}: {found.frames} frames of {len(found.logs)} logs agree in {found.equal_share:.1%} of the pixels "
+        f"and show {found.seen_share:.0%} of the free floor",
+        soft_wrap=True,
+    )
+    if found.changes:
+        table = Table(*COLUMNS, box=None)
+        for row in change_rows(found):
+            table.add_row(*row)
+        console.print(table)
+    else:
+        console.print("nothing has changed in what was seen")
+    if found.unseen:
+        console.print(f"not seen, so not known: {', '.join(found.unseen)}", soft_wrap=True)
+    if json_out is not None:
+        json_out.write_text(json.dumps(found.to_json(), indent=1), encoding="utf-8")
+        console.print(f"{json_out}: the report", soft_wrap=True)
+    if html is not None:
+        write_changes_page(html, scene, found)
+        console.print(f"{html}: the page", soft_wrap=True)
+    if picture is not None:
+        draw_changes(picture, scene, found)
+        console.print(f"{picture}: the map of the changes", soft_wrap=True)
 
 
 def _pose(text: str | None) -> SE2 | None:

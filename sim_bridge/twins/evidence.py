@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,7 @@ class Evidence:
     def occupancy(self) -> OccupancyMap:
         """The map, cut to what is known of it with a margin of 0.25 m."""
         enough, res = self.band.observations, self.band.resolution_m
-        standing = ((self._met >= enough) & (self._met > self._through)).any(axis=2)
+        standing = self.standing.any(axis=2)
         low = max(1, math.ceil((FREE_BELOW_M - self.band.min_z_m) / self.band.layer_m))
         looked_through = self._through[..., :low].max(axis=2) >= enough
         no_floor = (self._drop >= enough) & (self._drop > self._floor)
@@ -121,8 +122,41 @@ class Evidence:
         row, column = self._offset(occupancy)
         rows, columns = occupancy.cells.shape
         window = np.s_[row : row + rows, column : column + columns]
-        standing = ((self._met[window] >= self.band.observations) & (self._met[window] > self._through[window])).any(2)
-        return np.asarray((occupancy.cells == Cell.OCCUPIED) & ~standing)
+        return np.asarray((occupancy.cells == Cell.OCCUPIED) & ~np.asarray(self.standing.any(axis=2))[window])
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns and layers of the voxels."""
+        return self._grid.rows, self._grid.columns, self.band.layers
+
+    @property
+    def standing(self) -> NDArray[np.bool_]:
+        """Voxels in which there is a surface, (rows, columns, layers)."""
+        return np.asarray((self._met >= self.band.observations) & (self._met > self._through))
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """Voxels that were looked through, (rows, columns, layers)."""
+        return np.asarray((self._through >= self.band.observations) & (self._through > self._met))
+
+    def voxels(self, points: NDArray[Any]) -> NDArray[np.int64]:
+        """Flat index of each point's voxel (N,), of points (N, 3) in ``map``; -1 outside."""
+        grid, band = self._grid, self.band
+        column = np.floor((points[:, 0] - grid.origin_x_m) / band.resolution_m).astype(np.int64)
+        row = np.floor((points[:, 1] - grid.origin_y_m) / band.resolution_m).astype(np.int64)
+        layer = np.floor((points[:, 2] - band.min_z_m) / band.layer_m).astype(np.int64)
+        inside = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
+        inside &= (layer >= 0) & (points[:, 2] < band.max_z_m)
+        index = (row * grid.columns + column) * band.layers + np.minimum(layer, band.layers - 1)
+        return np.where(inside, index, -1)
+
+    def centers(self, voxels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The middles of voxels by flat index, (N, 3) in ``map``."""
+        cell, layer = np.divmod(voxels, self.band.layers)
+        row, column = np.divmod(cell, self._grid.columns)
+        x_m = self._grid.origin_x_m + (column + 0.5) * self.band.resolution_m
+        y_m = self._grid.origin_y_m + (row + 0.5) * self.band.resolution_m
+        return np.stack([x_m, y_m, self.band.min_z_m + (layer + 0.5) * self.band.layer_m], axis=1)
 
     def _offset(self, occupancy: OccupancyMap) -> tuple[int, int]:
         res = self.band.resolution_m
@@ -135,14 +169,12 @@ class Evidence:
         grid, band = self._grid, self.band
         column = np.floor((points[:, 0] - grid.origin_x_m) / band.resolution_m).astype(np.int64)
         row = np.floor((points[:, 1] - grid.origin_y_m) / band.resolution_m).astype(np.int64)
-        on_grid = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
-        z_m = points[:, 2]
-        cell = row * grid.columns + column
+        low = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
+        low &= np.abs(points[:, 2]) < band.min_z_m
         # Each cell or voxel once per frame, however many pixels fall into it.
-        self._floor.reshape(-1)[np.unique(cell[on_grid & (np.abs(z_m) < band.min_z_m)])] += 1
-        layer = np.floor((z_m - band.min_z_m) / band.layer_m).astype(np.int64)
-        inside = on_grid & (z_m >= band.min_z_m) & (z_m < band.max_z_m)
-        self._met.reshape(-1)[np.unique(cell[inside] * band.layers + np.minimum(layer[inside], band.layers - 1))] += 1
+        self._floor.reshape(-1)[np.unique(row[low] * grid.columns + column[low])] += 1
+        met = np.unique(self.voxels(points))
+        self._met.reshape(-1)[met[met >= 0]] += 1
 
     def _count_views(self, sight: Sight) -> None:
         """Voxels whose centre lies in front of what the pixel there measured."""

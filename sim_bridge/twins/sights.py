@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -61,6 +61,10 @@ class Sight:
             [turn[i, 0] * optical[0] + turn[i, 1] * optical[1] + (turn[i, 2] * depths + place[i]) for i in range(3)], 1
         )
         return points, self.rgb[::stride, ::stride][measured]
+
+    def with_depth(self, depth_m: NDArray[np.float32]) -> Sight:
+        """The same view with other depth."""
+        return replace(self, depth_m=depth_m)
 
 
 @lru_cache(maxsize=4)
