@@ -4,7 +4,7 @@ A forward action that the map says must touch ends differently under the two hyp
 on its own line, where it touched. If it slides (Habitat's ``allow_sliding``), what was left of its way goes on along
 the wall, shortened to its part in that direction. Where along the way the wall is, and which way it faces, the map
 says within its cells, so both are integrated out; each hypothesis allows for a few ends that neither explains. The
-sum of the logarithms of both densities' ratio decides. Head-on contacts tell nothing: both hypotheses foretell the
+sum of the logarithms of both densities' ratio decides. Head-on contacts count for nothing: both hypotheses foretell the
 same.
 """
 
@@ -52,6 +52,12 @@ TOUCHES_M = 0.02
 LEAST_SLOPE = 0.15
 """By how much a wall must come nearer per metre to be driven into: 0 is along it."""
 
+HEAD_ON_RAD = math.radians(70)
+"""A robot that meets a wall at a steeper angle hardly slides, and which way, the map does not know."""
+
+TELLING = 1.0
+"""Nats of a contact that tells stopping from sliding."""
+
 SHORT = 4.0
 """Standard deviations, by which an action that ended at something fell short of its way."""
 
@@ -74,7 +80,7 @@ class Contact:
         touch_m: how far ahead the map has the wall. wall_rad: the direction in which the robot would slide, from its
             heading, left positive; within a quarter turn.
         noise: float64 (2, 2), the referee's. felt: whether the bumper told.
-        log_ratio: of slide to stop, nats.
+        log_ratio: of slide to stop, nats; 0 where it met the wall head-on.
     """
 
     episode: int
@@ -93,7 +99,7 @@ class ContactFit:
 
     Attributes:
         behaviour: None where it is not known, and ``reason`` says why.
-        log_ratio: of slide to stop, nats, of all contacts; interval: over episodes.
+        log_ratio: of slide to stop, nats, of all contacts.
         felt: how many contacts a bumper told of. shortfall_m: median of what they lack of their way.
         travel_m: from the bumper's first report to rest, by odometry, with its interval; None where none was felt.
         radius_m: distance from the robot's centre to the map's wall where it touched: median and interval; None where
@@ -147,19 +153,20 @@ def fit_contact(
             contacts.append(found)
     felt = sum(contact.felt for contact in contacts)
     travel_m = _travel([episode.base for episode in episodes])
-    log_ratio = sum(contact.log_ratio for contact in contacts)
+    total = math.fsum(contact.log_ratio for contact in contacts)
     shortfall_m = float(np.median([size.forward_m - contact.end[0] for contact in contacts])) if contacts else None
-    telling = sum(abs(contact.log_ratio) > 1 for contact in contacts)
+    telling = sum(abs(contact.log_ratio) > TELLING for contact in contacts)
     behaviour: Literal["stop", "slide"] | None = None
+    reason = ""
     if len(contacts) < FEWEST:
         reason = f"not enough contacts: {len(contacts)}, {FEWEST} are needed"
-    elif abs(log_ratio) < DECISIVE:
-        reason = f"{len(contacts)} contacts, of which {telling} tell stopping from sliding, and they do not agree"
-        if not telling:
-            reason = f"{len(contacts)} contacts, all head-on: stopping and sliding look alike"
+    elif telling < FEWEST:
+        reason = f"not enough contacts: of {len(contacts)}, {telling} tell stopping from sliding, {FEWEST} are needed"
+    elif abs(total) < DECISIVE:
+        reason = f"{len(contacts)} contacts do not agree whether it stops or slides ({total:+.1f} nats)"
     else:
-        behaviour, reason = ("slide" if log_ratio > 0 else "stop"), ""
-    return ContactFit(behaviour, reason, tuple(contacts), log_ratio, felt, shortfall_m, travel_m, radius_m)
+        behaviour = "slide" if total > 0 else "stop"
+    return ContactFit(behaviour, reason, tuple(contacts), total, felt, shortfall_m, travel_m, radius_m)
 
 
 def log_ratio(end: Array, touch_m: float, wall_rad: float, way_m: float, covariance: Array) -> float:
@@ -203,7 +210,8 @@ def _contact(
     end = np.array(SE2(0.0, 0.0, -logged.carried_rad).apply(move.truth.x_m, move.truth.y_m))
     noise = move.noise[:2, :2]
     covariance = error.matrix[:2, :2] + noise + BLUR_M**2 * np.eye(2)
-    ratio = log_ratio(end, touch_m, wall_rad, way_m, covariance)
+    head_on = abs(wall_rad) > HEAD_ON_RAD
+    ratio = 0.0 if head_on else log_ratio(end, touch_m, wall_rad, way_m, covariance)
     return Contact(number, logged.step, end, touch_m, wall_rad, noise, logged.result.contact is not Zone.NONE, ratio)
 
 
