@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -36,6 +37,7 @@ from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3
 from sim_bridge.replay.foreign import ForeignTwin
 from sim_bridge.replay.pinholes import PlainCamera
+from sim_bridge.scenes.glb import write_glb
 
 INSTALL = (
     "conda install habitat-sim headless -c conda-forge -c aihabitat, or build it from source where there is no package "
@@ -57,11 +59,12 @@ class HabitatOptions:
     """``--twin-arg KEY=VALUE``.
 
     Attributes:
-        scene: file of the scene (``.glb``, ``.ply``) or its name in ``dataset``; None for the episode's own.
+        scene: file of the scene (``.glb``, ``.ply``) or its name in ``dataset``; None for the meshes of the log's scene
+            folder or, where it has none, for the file that the episode names.
         dataset: scene dataset configuration, ``*.scene_dataset_config.json``.
         navmesh: file; None for the one beside the scene or, without that, one that is computed for the task's robot.
         allow_sliding: whether the agent slides along what it touches. gpu: number of the device that draws.
-        floor_m: height of the floor in the scene; None for the episode's own.
+        floor_m: height of the floor in the scene; None for the episode's own, in a scene folder 0.
         x_m, y_m, yaw_deg: where the scene's origin lies in ``map``, and how far it is turned, left positive.
     """
 
@@ -83,31 +86,38 @@ def make_twin(
 ) -> HabitatTwin:
     """The ``TwinFactory`` of habitat-sim."""
     parsed = config.parse(dict(options), HabitatOptions, where)
-    return HabitatTwin(_library(where), header, images, parsed, where)
+    return HabitatTwin(_library(where), header, scene, images, parsed, where)
 
 
 class HabitatTwin(ForeignTwin):
     """habitat-sim in the scene of a log's episode.
 
     Args:
-        library: the module ``habitat_sim``.
+        library: the module ``habitat_sim``. scene: the log's, with meshes; None if there is none.
 
     Raises:
         SceneError: habitat-sim cannot load the scene, or there is nowhere to stand in it.
     """
 
     def __init__(
-        self, library: ModuleType, header: EpisodeHeader, images: bool, options: HabitatOptions, where: str
+        self,
+        library: ModuleType,
+        header: EpisodeHeader,
+        scene: Scene | None,
+        images: bool,
+        options: HabitatOptions,
+        where: str,
     ) -> None:
         super().__init__(header, images)
         self._library, self._options, self._where = library, options, where
         self._map_from_scene = SE2(options.x_m, options.y_m, math.radians(options.yaw_deg))
-        self._floor_m = header.episode.start_z_m if options.floor_m is None else options.floor_m
-        self._scene = _scene_file(header, options, where)
         self._tilt_rad = 0.0
         self._drawn: PlainCamera | None = None
         self._simulator: Any = None
+        self._made = TemporaryDirectory(prefix="robot-runtime-")
         try:
+            self._scene, floor_m = _scene_file(header, scene, options, Path(self._made.name), where)
+            self._floor_m = floor_m if options.floor_m is None else options.floor_m
             self._open(None)
         except BaseException:
             self.close()
@@ -169,9 +179,8 @@ class HabitatTwin(ForeignTwin):
         return rgb, np.asarray(seen[_DEPTH], np.float32).reshape(camera.height, camera.width)
 
     def close(self) -> None:
-        simulator, self._simulator = self._simulator, None
-        if simulator is not None:
-            simulator.close()
+        self._shut()
+        self._made.cleanup()
 
     @property
     def _agent(self) -> Any:
@@ -202,7 +211,7 @@ class HabitatTwin(ForeignTwin):
     def _open(self, camera: PlainCamera | None) -> None:
         """Start the simulator, with sensors for a camera; the body stays where it stood."""
         state = None if self._simulator is None else self._agent.get_state()
-        self.close()
+        self._shut()
         library, options = self._library, self._options
         backend = library.SimulatorConfiguration()
         backend.scene_id = self._scene
@@ -227,6 +236,11 @@ class HabitatTwin(ForeignTwin):
         self._find_ways()
         if state is not None:
             self._agent.set_state(library.AgentState(state.position, state.rotation))
+
+    def _shut(self) -> None:
+        simulator, self._simulator = self._simulator, None
+        if simulator is not None:
+            simulator.close()
 
     def _sensors(self, camera: PlainCamera) -> list[Any]:
         library, kinds = self._library, {_COLOR: "COLOR", _DEPTH: "DEPTH"}
@@ -280,15 +294,26 @@ def _library(where: str) -> ModuleType:
         raise DriverMissing(f"{where}: cannot import habitat_sim: {error}", INSTALL) from error
 
 
-def _scene_file(header: EpisodeHeader, options: HabitatOptions, where: str) -> str:
-    scene = options.scene or header.episode.scene
-    if options.dataset is None and not Path(scene).is_file():
-        raise ConfigError(
-            f"{where}: there is no file {scene!r}, which habitat-sim is to open",
-            "name the scene with --twin-arg scene=FILE.glb, or its dataset with --twin-arg dataset=FILE.json",
-        )
+def _scene_file(
+    header: EpisodeHeader, scene: Scene | None, options: HabitatOptions, folder: Path, where: str
+) -> tuple[str, float]:
+    """What habitat-sim is to open, and the height of the floor in it; a scene's meshes are written to ``folder``.
+
+    Raises:
+        ConfigError: there is no such file. SceneError: the meshes cannot be written.
+    """
     for name in ("dataset", "navmesh"):
         path = getattr(options, name)
         if path is not None and not Path(path).is_file():
             raise ConfigError(f"{where}: {name}: there is no file {path!r}", "correct the path")
-    return scene
+    if options.scene is None and scene is not None and any(asset.visual for asset in scene.file.assets):
+        file = folder / "scene.glb"
+        write_glb(scene, file)
+        return str(file), 0.0
+    named = options.scene or header.episode.scene
+    if options.dataset is None and not Path(named).is_file():
+        raise ConfigError(
+            f"{where}: there is no file {named!r}, which habitat-sim is to open",
+            "name the scene with --twin-arg scene=FILE.glb, or its dataset with --twin-arg dataset=FILE.json",
+        )
+    return named, header.episode.start_z_m

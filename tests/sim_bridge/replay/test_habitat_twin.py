@@ -20,13 +20,12 @@ from robot_runtime.errors import ConfigError, DriverMissing, InvalidStart, Scene
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.records import EpisodeHeader, Outcome
+from robot_runtime.scene import find_scene, load_scene
 from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.replay.habitat_twin import HabitatTwin, make_twin
 from sim_bridge.replay.twin import TwinUnable
 
 F, L, R, U, D = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.UP, synthetic.DOWN
-TWO_TURNS = synthetic.pointnav_task(sensors=("rgb", "depth", "gps", "compass", "pointgoal_with_gps_compass"))
-
 Make = Callable[..., HabitatTwin]
 
 
@@ -225,6 +224,18 @@ def test_bad_options_are_named(make: Make, tmp_path: Path, options: dict[str, An
     formatted = {k: v.format(folder=tmp_path) if isinstance(v, str) else v for k, v in options.items()}
     with pytest.raises(error, match=said):
         make(**formatted)
+
+
+def test_a_scene_folder_becomes_the_file_that_it_opens(make: Make, world: World):
+    apartment = load_scene(find_scene("apartment"))
+    header = synthetic.header(episode=synthetic.pointnav_episode(start_z_m=3.0))
+    twin = make_twin(header, apartment, False, {}, "--into habitat")
+    opened = Path(world.made[0].sim_cfg.scene_id)
+    assert opened.stat().st_size > 100_000
+    camera = logged_camera(header).seen_from(SE2(1.0, 1.9, 0.0), 0.0, 0.0)
+    assert_same_view(twin.view(Lens.of(header.intrinsics), camera), SE2(1.0, 1.9, 0.0), 0.0)  # its floor is at 0
+    twin.close()
+    assert not opened.exists()
 
 
 def test_an_episode_of_no_habitat_scene_asks_for_one(make: Make):
