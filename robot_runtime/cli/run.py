@@ -75,7 +75,7 @@ def run(
     agent: Annotated[
         str | None,
         typer.Option(
-            help="pointnav-depth, random, forward-only, goal-follower, oracle, classical, module:Class or "
+            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, module:Class or "
             "file.py:Class. Default: pointnav-depth, a learned policy, in the default task; classical in any other.",
             autocompletion=completion.agents,
         ),

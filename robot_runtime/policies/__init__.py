@@ -24,6 +24,7 @@ AGENTS: dict[str, str] = {
     "random-actions": "robot_runtime.policies.baselines:RandomActions",
     "forward-only": "robot_runtime.policies.baselines:ForwardOnly",
     "goal-follower": "robot_runtime.policies.baselines:GoalFollower",
+    "bug": "robot_runtime.policies.bug:Bug",
     "oracle": "robot_runtime.policies.oracle:Oracle",
     "classical": "robot_runtime.policies.classical.agent:Classical",
 }
