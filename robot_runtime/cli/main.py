@@ -36,6 +36,7 @@ from robot_runtime.errors import RuntimeFault
 from robot_runtime.imaging import bench as camera_bench
 from robot_runtime.localization import bench as localization_bench
 from robot_runtime.scoring import bench as score_bench
+from robot_runtime.workers import bench as workers_bench
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
@@ -109,6 +110,7 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
         score_bench,
         camera_bench,
         localization_bench,
+        workers_bench,
     ):
         module.register(groups)
     if not _is_registered(groups, arguments):
