@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.policies.policy import Observation, Policy, World
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.records import StepRecord
+from robot_runtime.records import EpisodeEnd, StepRecord
 from robot_runtime.robots import RobotContext, RobotFile, build_robot
 from robot_runtime.runtime import run_episode
 from robot_runtime.scene import Scene
@@ -104,3 +104,34 @@ def steps_of(log: Path, images: bool = False) -> list[StepRecord]:
     """What a log holds."""
     with LogReader(log) as reader:
         return list(reader.steps(images=images))
+
+
+def rewritten(
+    log: Path,
+    folder: Path,
+    step: Callable[[StepRecord], StepRecord] = lambda record: record,
+    header: Mapping[str, Any] | None = None,
+    end: EpisodeEnd | None = None,
+) -> Path:
+    """A log of which something is different.
+
+    Args:
+        step: makes another record of each. header: fields that are others. end: in place of the log's.
+    """
+    recorder = Recorder(folder)
+    with LogReader(log) as reader:
+        recorder.on_episode_start(replace(reader.header, **(header or {})))
+        for record in reader.steps():
+            recorder.on_step(step(record))
+        told = end or reader.end
+        assert told is not None
+        recorder.on_episode_end(told)
+    assert recorder.path is not None
+    return recorder.path
+
+
+def moved(record: StepRecord, x_m: float = 0.0, y_m: float = 0.0, frame: str = "map") -> StepRecord:
+    """As a referee would have it that is off by this much, or reports in another frame."""
+    pose = record.referee.pose
+    estimate = replace(record.referee, pose=SE2(pose.x_m + x_m, pose.y_m + y_m, pose.yaw_rad), frame=frame)
+    return replace(record, referee=estimate)
