@@ -80,6 +80,7 @@ def tune(
     """
     from robot_runtime.cli.console import console, progress_bar
     from robot_runtime.scoring.summary import find_logs
+    from robot_runtime.workers.mapping import employed
     from sim_bridge.tuning.episodes import Places
     from sim_bridge.tuning.plot import write_plot
     from sim_bridge.tuning.refine import Range
@@ -100,13 +101,14 @@ def tune(
         out,
         overwrite,
     )
-    with progress_bar() as progress:
+    chosen = options.workers_from(workers, ray)
+    with employed(chosen), progress_bar() as progress:
         bar = progress.add_task("starting", total=None, note="")
 
         def on_step(what: str, done: int, total: int) -> None:
             progress.update(bar, description=what, completed=done, total=total)
 
-        tuning = sweep(find_logs(real), settings, wishes, options.workers_from(workers, ray), on_step)
+        tuning = sweep(find_logs(real), settings, wishes, chosen, on_step)
     console.print(table(tuning))
     write_tuning(out / "tuning.json", tuning)
     write_plot(out / "tuning.png", tuning)
