@@ -148,13 +148,16 @@ class World:
 
     def _walls(self) -> list[tuple[float, float]]:
         """Directions to what is touched and does not give way, of length 1, one for each that differs."""
-        robot, found = self.scene_model.robot_geom, []
+        robot, found = self.scene_model.robot_geom, list[tuple[float, float]]()
         contact = self._data.contact
-        for pair, gap_m, normal in zip(contact.geom.tolist(), contact.dist.tolist(), contact.frame, strict=True):
+        normals = contact.frame[:, :2].tolist()
+        for pair, gap_m, (normal_x, normal_y) in zip(
+            contact.geom.tolist(), contact.dist.tolist(), normals, strict=True
+        ):
             if robot not in pair or gap_m > 0 or self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]):
                 continue
             sign = 1.0 if pair[0] == robot else -1.0  # MuJoCo's normal leads from the first geom to the second
-            x, y = sign * float(normal[0]), sign * float(normal[1])
+            x, y = sign * normal_x, sign * normal_y
             length = math.hypot(x, y)
             if length > 0.5 and all(x * other_x + y * other_y < 0.999 * length for other_x, other_y in found):
                 found.append((x / length, y / length))

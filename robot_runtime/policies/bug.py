@@ -11,7 +11,7 @@ it is followed by trying: away from it while moves are refused, towards it after
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,6 @@ class Bug(GoalFollower):
     """
 
     name = "bug"
-    needs: ClassVar[tuple[str, ...]] = ("pointgoal", "gps", "compass")
 
     def __init__(
         self, side: str = "left", stop_distance_m: float = STOP_DISTANCE_M, off_axis_deg: float = OFF_AXIS_DEG

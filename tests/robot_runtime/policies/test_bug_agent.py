@@ -87,16 +87,13 @@ def test_in_the_open_it_is_the_goal_follower(yaw: float, distance_m: float, dire
 
 
 def test_where_no_way_leads_it_tries_the_other_side_and_goes_on_to_the_last_step() -> None:
-    walled = BoxWorld(
-        (8.0, 6.0),
-        [(3.0, 2.0, 0, 5.0, 2.2, TALL), (3.0, 3.8, 0, 5.0, 4.0, TALL), (3.0, 2.0, 0, 3.2, 4.0, TALL)]
-        + [(4.8, 2.0, 0, 5.0, 4.0, TALL)],
-    )
+    walls = (3.0, 2.0, 5.0, 2.2), (3.0, 3.8, 5.0, 4.0), (3.0, 2.0, 3.2, 4.0), (4.8, 2.0, 5.0, 4.0)
+    walled = BoxWorld((8.0, 6.0), [(x0, y0, 0, x1, y1, TALL) for x0, y0, x1, y1 in walls])
     sides = set()
     agent = Bug(stop_distance_m=0.3)
     info = agent.info
     act = agent.act
-    agent.act = lambda observation: (act(observation), sides.add(info()["follows"]))[0]  # type: ignore
+    agent.act = lambda observation: (act(observation), sides.add(info()["follows"]))[0]  # type: ignore[method-assign, func-returns-value]
     result = go(walled, agent, goal=Goal(4.0, 3.0))
     assert not result.stopped
     assert result.steps == 500
