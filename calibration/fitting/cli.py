@@ -37,7 +37,7 @@ def fit(
     from calibration.fitting.fit import fit_robot, of_one_robot, read_all
     from calibration.fitting.page import write_page
     from calibration.fitting.settings import settings
-    from calibration.fitting.table import table
+    from calibration.fitting.table import show
     from robot_runtime.cli.console import console, progress_bar
     from robot_runtime.scoring.summary import find_logs
 
@@ -55,6 +55,6 @@ def fit(
     listed = settings(found)
     write_fit(out, found, listed, valid_days)
     write_page(out, found, listed)
-    console.print(table(found, listed))
+    show(found, listed, console)
     console.print(f"robot:  {out / 'robot.yaml'}", soft_wrap=True, markup=False)
     console.print(f"page:   {out / 'fit.html'}", soft_wrap=True, markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,11 +16,15 @@ AXES = ("ahead, mm", "left, mm", "heading, °")
 NAMES = {"move_forward": "forward", "turn_left": "turn left", "turn_right": "turn right"}
 
 
-def table(fit: RobotFit, found: list[Setting]) -> RenderableType:
-    """What was found, what it sets, and whether it is better than what others published."""
-    parts: list[RenderableType] = [_actions(fit), *(Text(line, style="dim") for line in notes(fit)), Text("")]
-    parts += [_settings(found), Text(""), _rivals(fit)]
-    return Group(*parts)
+def show(fit: RobotFit, found: list[Setting], console: Console) -> None:
+    """Print what was found, what it sets, and whether it is better than what others published."""
+    console.print(_actions(fit))
+    for line in notes(fit):
+        console.print(line, style="dim", soft_wrap=True, markup=False)
+    console.print()
+    console.print(_settings(found))
+    console.print()
+    console.print(_rivals(fit))
 
 
 def notes(fit: RobotFit) -> list[str]:
