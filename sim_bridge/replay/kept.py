@@ -74,8 +74,9 @@ class Kept:
         """The twin for a log. Raises what :class:`TwinFactory` does."""
         objects = sorted(item.id for item in header.episode.objects)
         camera = header.intrinsics, header.mount, header.depth_unit_m
+        place = scene and scene.folder, header.episode.scene, header.episode.start_z_m  # adapters go by the latter
         # As text: some of it is dictionaries.
-        key = repr((images, scene and scene.folder, header.task, objects, camera, header.robot_config))
+        key = repr((images, place, header.task, objects, camera, header.robot_config))
         if key not in self._twins:
             while len(self._twins) >= TWINS:
                 self._twins.popitem(last=False)[1].close()

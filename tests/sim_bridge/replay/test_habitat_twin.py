@@ -15,14 +15,18 @@ import synthetic
 from habitat_double import NAVMESH_Y_M, World, habitat_sim
 
 from robot_runtime.actions import Action
+from robot_runtime.cli.main import run_command
 from robot_runtime.commands import Control, VelocityCommand, VelocityControl, WaypointCommand
 from robot_runtime.errors import ConfigError, DriverMissing, InvalidStart, SceneError
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.imaging.lens import Lens
+from robot_runtime.policies.source import PolicySource
+from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeHeader, Outcome
 from robot_runtime.scene import find_scene, load_scene
 from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.replay.habitat_twin import HabitatTwin, make_twin
+from sim_bridge.replay.results import read_replay
 from sim_bridge.replay.twin import TwinUnable
 
 F, L, R, U, D = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.UP, synthetic.DOWN
@@ -249,3 +253,21 @@ def test_without_habitat_sim_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     with pytest.raises(DriverMissing, match="cannot import habitat_sim") as error:
         make_twin(synthetic.header(), None, False, {}, "--into habitat")
     assert "conda install habitat-sim" in error.value.remedy
+
+
+def test_a_log_is_replayed_into_it_from_the_command_line(make: Make, tmp_path: Path):
+    header = synthetic.header(policy=PolicySource("forward-only"))
+    recorder = Recorder(tmp_path / "logs")
+    synthetic.play(recorder, header, synthetic.drive(header, [F, L, F, R, U, F]))
+    recorder.close()
+    command = ["replay", str(tmp_path / "logs"), "--into", "habitat", "--twin-arg", f"scene={tmp_path / 'flat.glb'}"]
+    assert run_command([*command, "--out", str(tmp_path / "out"), "--no-pages", "--action-images"]) == 0
+    replay = read_replay(min((tmp_path / "out").glob("*.json")))
+    assert replay.twin == "habitat-sim 0.3.3"
+    assert replay.pose is not None
+    assert all(frame.depth.median_mm is not None and frame.depth.median_mm < 1 for frame in replay.pose.frames)
+    assert replay.action is not None
+    assert replay.action.largest_error_m == pytest.approx(0, abs=1e-3)
+    assert (replay.action.divergence, replay.action.contact_agreement) == (None, 1.0)
+    assert replay.closed_loop is None
+    assert any(note.part == "closed" for note in replay.notes)
