@@ -66,12 +66,12 @@ def pose_replay(
     seen: list[Surfaces] = []
     left_out: dict[str, list[int]] = {}
     for record in records:
-        reason = _placeless(record)
+        reason, recorded = _placeless(record), None
         try:
             recorded = log.frame(record) if not reason else None
         except RecordingError as error:
             reason = _reason(error, log, record)
-        if recorded is None or reason:
+        if recorded is None:
             left_out.setdefault(reason, []).append(record.index)
             continue
         if record.objects or record.held:

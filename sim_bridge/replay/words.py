@@ -19,7 +19,7 @@ PARTS = {
 SHOWN_ERRORS = 3.0
 """Of a standard error: an offset of fewer is none."""
 
-LEAST_DEG, LEAST_MM = 0.1, 3.0
+LEAST_DEG, LEAST_MM = 0.1, 5.0
 """Smaller offsets of a camera are not worth a word."""
 
 
