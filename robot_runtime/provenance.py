@@ -12,7 +12,17 @@ from typing import Any
 from robot_runtime import __version__
 from robot_runtime.clock import utc_now_iso
 
-_DISTRIBUTIONS = ("numpy", "scipy", "scikit-fmm", "opencv-python-headless", "mcap", "mujoco", "onnxruntime", "torch")
+_DISTRIBUTIONS = (
+    "numpy",
+    "scipy",
+    "scikit-fmm",
+    "opencv-python-headless",
+    "mcap",
+    "mujoco",
+    "onnxruntime",
+    "torch",
+    "gtsam",
+)
 
 
 def git_commit() -> str | None:

@@ -11,12 +11,18 @@ from dataclasses import replace
 
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import PoseEstimate
-from robot_runtime.localization.smoother import Trajectory, smooth
+from robot_runtime.localization.smoother import Trajectory, smooth, smoother_name
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.rules import RefereeRule
 
 MAP_FRAME = "map"
+
+
+def check_rule(rule: RefereeRule) -> None:
+    """Before the first log, for what would be wrong with each. Raises ``ConfigError``: smoothing needs GTSAM."""
+    if rule == "smoothed":
+        smoother_name()
 
 
 def scored_steps(log: LogReader, rule: RefereeRule) -> Iterator[StepRecord]:

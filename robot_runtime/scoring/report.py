@@ -30,6 +30,7 @@ from robot_runtime.scoring import drawing, panels, plots
 from robot_runtime.scoring.index import index_context
 from robot_runtime.scoring.objects_view import object_changes, objects_overlay
 from robot_runtime.scoring.pose_plot import pose_plot
+from robot_runtime.scoring.referee import check_rule
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.scorer import SCORER_VERSION
 from robot_runtime.scoring.summary import Cluster, EpisodeScore, Maps, lost_score
@@ -95,7 +96,7 @@ def write_report(
         The scores, a log each.
 
     Raises:
-        ConfigError: too many logs for one page.
+        ConfigError: too many logs for one page, or something that the rules need is not installed.
         RecordingError: a page cannot be written.
     """
     single = out.suffix == ".html"
@@ -104,6 +105,7 @@ def write_report(
             f"{out}: {len(paths)} episodes are too many for one page, which takes {MOST_ON_ONE_PAGE}",
             f"name a folder: --out {out.with_suffix('')}",
         )
+    check_rule((rules or Rules()).referee)
     page = out if single else out / "index.html"
     jobs = [_Job(index, path, len(paths)) for index, path in enumerate(paths)]
     folder = None if single else out / PAGES

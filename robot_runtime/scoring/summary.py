@@ -19,7 +19,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader, Placement
 from robot_runtime.scoring.latency import Latency
-from robot_runtime.scoring.referee import scored_steps
+from robot_runtime.scoring.referee import check_rule, scored_steps
 from robot_runtime.scoring.rules import Metrics, Rules
 from robot_runtime.scoring.scorer import EpisodeScorer
 from robot_runtime.workers.ledger import Ledger
@@ -120,6 +120,9 @@ def score_logs(
         workers: the scores do not depend on them. See :func:`robot_runtime.workers.mapping.map_in_order`.
         limit_s: for one log, where others than this process work.
         ledger: see :func:`robot_runtime.scoring.score_ledger.score_ledger`.
+
+    Raises:
+        ConfigError: something that the rules need is not installed; or see :func:`map_in_order`.
     """
     scores = []
     for score in iter_scores(paths, rules, workers, limit_s, ledger):
@@ -137,6 +140,7 @@ def iter_scores(
     ledger: Ledger[Path, EpisodeScore] | None = None,
 ) -> Iterator[EpisodeScore]:
     """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
+    check_rule((rules or Rules()).referee)
     shared: dict[str, dict[str, Any]] = {}
 
     def share(facts: dict[str, Any]) -> dict[str, Any]:

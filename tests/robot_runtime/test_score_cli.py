@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,3 +91,12 @@ def test_compare_without_overlap(runs: Path, capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().err
     assert "A and B have no episode in common" in shown
     assert "remedy: run both policies on the same episode file" in shown
+
+
+@pytest.mark.parametrize("command", [["score"], ["report", "--out", "page.html"]])
+def test_what_smoothing_lacks_is_told_once_with_the_remedy(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "gtsam", None)
+    assert run_command([*command, str(runs), "--referee", "smoothed"]) == 2
+    assert "pip install 'robot-runtime[smoother]'" in capsys.readouterr().err
