@@ -179,16 +179,18 @@ def find_preset(kind: str, name: str) -> Path:
     """The file of a preset, given its name or a path to a YAML file.
 
     Raises:
-        ConfigError: naming the nearest presets that exist.
+        ConfigError: naming the presets that exist, the nearest one first.
     """
     if name.endswith((".yaml", ".yml")):
         return Path(name)
     known = dict(presets(kind))
     if name in known:
         return known[name]
-    close = difflib.get_close_matches(name, known, n=3) or sorted(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
     raise ConfigError(
-        f"there is no {kind[:-1]} preset {name!r}", f"use one of: {', '.join(close)}; or give a path ending in .yaml"
+        f"there is no {kind[:-1]} preset {name!r}",
+        f"{meant}There are: {', '.join(sorted(known))}; or give a path ending in .yaml",
     )
 
 

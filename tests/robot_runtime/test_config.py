@@ -175,13 +175,14 @@ def test_a_path_is_taken_as_it_is() -> None:
     assert config.find_preset("robots", "x.yml") == Path("x.yml")
 
 
-def test_an_unknown_preset_suggests_the_nearest() -> None:
+def test_an_unknown_preset_suggests_the_nearest_and_names_all() -> None:
     with pytest.raises(ConfigError, match="there is no robot preset 'fakee'") as caught:
         config.find_preset("robots", "fakee")
-    assert "fake" in caught.value.remedy
+    assert caught.value.remedy.startswith("did you mean 'fake'? There are: ")
     with pytest.raises(ConfigError) as caught:
-        config.find_preset("robots", "qqqqqqqqqqqq")
-    assert "fake" in caught.value.remedy
+        config.find_preset("cameras", "qqqqqqqqqqqq")
+    assert caught.value.remedy.startswith("There are: ")
+    assert all(name in caught.value.remedy for name, _ in config.presets("cameras"))
 
 
 # --- drivers ----------------------------------------------------------------------------------------------------------
