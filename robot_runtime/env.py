@@ -60,10 +60,9 @@ from robot_runtime.records import (
 from robot_runtime.scene import Scene
 from robot_runtime.scoring.rules import Metrics
 from robot_runtime.scoring.scorer import EpisodeScorer
-from robot_runtime.sensors import Changes, ObservationBuilder, check_camera
+from robot_runtime.sensors import Changes, ObservationBuilder, check_camera, observations_of
 from robot_runtime.steering import Steering
 from robot_runtime.streams import STREAMS
-from robot_runtime.tasks import areagoal, objectnav, pointnav
 from robot_runtime.tasks.rules import check_episode
 from robot_runtime.tasks.task import Task
 
@@ -344,19 +343,10 @@ class Env:
         return self._origin.pose
 
     def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
-        goal = category_id = None
         # Odometry does not know the map: there, the robot is where it was put.
         in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
-        if self.task.kind == "pointnav":
-            goal = in_map.inverse().apply(*pointnav.goal_point(episode))
-        elif self.task.kind == "objectnav":
-            category_id = objectnav.goal_id(self.task, episode)
-        elif self.task.kind == "areagoal":
-            category_id = areagoal.goal_id(self.task, episode)
-        objects = objectnav.object_category_ids(self.task, self.scene)
-        words = (episode.instruction, episode.question)
         changes = None if self._objects is None else Changes(episode, in_map, self._goal_frame)
-        return ObservationBuilder(self.task, start, goal, category_id, objects, *words, changes)
+        return observations_of(self.task, self.scene, episode, start, in_map, changes)
 
     def _header(self, episode: Episode, agent_name: str, seed: int, policy: PolicySource | None) -> EpisodeHeader:
         camera = self.robot.camera.info

@@ -26,7 +26,8 @@ from robot_runtime.geometry import SE2, compass, gps, polar_goal
 from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
 from robot_runtime.policies.policy import Observation
-from robot_runtime.tasks import rearrangement
+from robot_runtime.scene import Scene
+from robot_runtime.tasks import areagoal, objectnav, pointnav, rearrangement
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, SensorName, Task
 
 MAX_TOKENS = 200
@@ -436,3 +437,27 @@ class ObservationBuilder:
         for array in observation.values():
             array.flags.writeable = False
         return observation
+
+
+def observations_of(
+    task: Task, scene: Scene, episode: Episode, start: SE2, in_map: SE2, changes: Changes | None = None
+) -> ObservationBuilder:
+    """What makes the observations of an episode that was checked.
+
+    Args:
+        start: where the robot begins, in the localizer's frame; in_map: the same place in ``map``.
+        changes: None where no objects are moved.
+
+    Raises:
+        ConfigError: a sensor of the task shows a goal that the episode does not have.
+    """
+    goal = category_id = None
+    if episode.goals and task.kind == "pointnav":
+        goal = in_map.inverse().apply(*pointnav.goal_point(episode))
+    elif episode.goals and task.kind == "objectnav":
+        category_id = objectnav.goal_id(task, episode)
+    elif episode.category is not None and task.kind == "areagoal":
+        category_id = areagoal.goal_id(task, episode)
+    objects = objectnav.object_category_ids(task, scene)
+    words = (episode.instruction, episode.question)
+    return ObservationBuilder(task, start, goal, category_id, objects, *words, changes)

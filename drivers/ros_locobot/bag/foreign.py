@@ -32,14 +32,13 @@ from drivers.ros_locobot.bag.setting import (
     chosen_scene,
     chosen_task,
     make_header,
-    observations_of,
 )
 from drivers.ros_locobot.families import base_frame
 from robot_runtime.clock import ns_to_seconds
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.records import EndReason, EpisodeEnd, StepRecord, StepTimes, Subscriber
-from robot_runtime.sensors import ObservationBuilder
+from robot_runtime.sensors import ObservationBuilder, observations_of
 
 
 def import_drive(bag: BagReader, said: Assumptions, into: Subscriber, on_step: Progress = lambda: None) -> EpisodeEnd:

@@ -1,4 +1,4 @@
-"""Whose drive it was, where and to what end: header and observations of an imported log."""
+"""Whose drive it was, where and to what end: the header of an imported log."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from robot_runtime.recording import serial
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.robots import RobotFile
 from robot_runtime.scene import Scene, SceneFile
-from robot_runtime.sensors import ObservationBuilder, check_camera
-from robot_runtime.tasks import areagoal, objectnav, pointnav
+from robot_runtime.sensors import check_camera
 from robot_runtime.tasks.rules import check_episode
 from robot_runtime.tasks.task import GOAL_SENSORS, Success, Task, TrainingCamera
 
@@ -228,20 +227,3 @@ def make_header(
         provenance=provenance(),
         dataset=said.dataset,
     )
-
-
-def observations_of(task: Task, scene: Scene, episode: Episode, start: SE2, in_map: SE2) -> ObservationBuilder:
-    """What makes the observations.
-
-    Args:
-        start: where the drive begins, in the localizer's frame; in_map: the same place in map.
-    """
-    goal = category_id = None
-    if episode.goals and task.kind == "pointnav":
-        goal = in_map.inverse().apply(*pointnav.goal_point(episode))
-    elif episode.goals and task.kind == "objectnav":
-        category_id = objectnav.goal_id(task, episode)
-    elif episode.category is not None and task.kind == "areagoal":
-        category_id = areagoal.goal_id(task, episode)
-    objects = objectnav.object_category_ids(task, scene)
-    return ObservationBuilder(task, start, goal, category_id, objects, episode.instruction, episode.question)
