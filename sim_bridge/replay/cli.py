@@ -131,7 +131,7 @@ def replay(
         def show(line: Line) -> None:
             progress.advance(bar)
             if line.reason:
-                error_console.print(f"{line.log}: {line.reason}", style="yellow", soft_wrap=True, markup=False)
+                error_console.print(line.failure, style="yellow", soft_wrap=True, markup=False)
 
         lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show)
     done = [line for line in lines if not line.empty]

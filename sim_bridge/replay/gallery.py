@@ -17,7 +17,10 @@ from sim_bridge.replay.frame_error import depth_error_m
 from sim_bridge.replay.pose_replay import FramePair
 
 MOST_SHOWN = 120
-"""Steps with images on one page, which then has about 8 MB; of longer episodes every second, third, ... is shown."""
+"""Steps with images on one page; of longer episodes every second, third, ... is shown."""
+
+MOST_BYTES = 10_000_000
+"""Of a page's images; where they are full of noise, again every second of them is left out."""
 
 WIDTH_PX = 320
 
@@ -38,12 +41,20 @@ class Shown:
     twin: str
     error: str
 
+    @property
+    def size(self) -> int:
+        """In bytes of a page."""
+        return len(self.recorded) + len(self.twin) + len(self.error)
+
 
 class Gallery:
     """Takes the pairs of one log as they are made.
 
     Args:
         indices: of all steps of the log.
+
+    Attributes:
+        every: of how many steps one is shown.
     """
 
     def __init__(self, indices: Sequence[int]) -> None:
@@ -76,10 +87,14 @@ class Gallery:
     def shown(self) -> list[Shown]:
         """The images, in the order of the steps."""
         scale = self.scale_mm()
-        return [
+        found = [
             Shown(index, recorded, twin, _png_uri(_levels(error_mm, missing, scale)))
             for index, recorded, twin, error_mm, missing in self._kept
         ]
+        while sum(one.size for one in found) > MOST_BYTES and len(found) > 1:
+            found = found[::2]
+            self.every *= 2
+        return found
 
 
 def _levels(error_mm: NDArray[np.float16], missing: NDArray[np.uint8], scale_mm: int) -> NDArray[np.uint8]:

@@ -43,6 +43,11 @@ class Line:
     success_replayed: bool | None = None
 
     @property
+    def failure(self) -> str:
+        """Which log could not be replayed, and why."""
+        return self.reason if self.reason.startswith(self.log) else f"{self.log}: {self.reason}"
+
+    @property
     def empty(self) -> bool:
         """Whether no part of the replay was done."""
         done = (self.depth_median_mm, self.ssim, self.diverged, self.agreement, self.success_replayed)

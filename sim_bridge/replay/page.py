@@ -83,7 +83,7 @@ def _context(
     return {
         "replay": replay,
         "scene_text": words.scene_sentence(replay),
-        "part_names": words.PARTS,
+        "notes": words.grouped(replay.notes),
         "tiles": page_parts.tiles(replay),
         "offset_text": words.offset_sentence(replay.pose.offset) if replay.pose is not None else "",
         "first": records[0].index if records else None,

@@ -69,10 +69,10 @@ def _action(rows: Table, action: ActionReplay) -> None:
 def notes(found: Sequence[Note]) -> list[Text]:
     """What could not be done, and what the reader can do about it."""
     lines = []
-    for note in found:
-        part = f"{words.PARTS.get(note.part, note.part)}: " if note.part else ""
-        remedy = f" → {note.remedy}" if note.remedy else ""
-        lines.append(Text(f"{part}{note.message}{remedy}", style="yellow"))
+    for said in words.grouped(found):
+        parts = f"{', '.join(said.parts)}: " if said.parts else ""
+        remedy = f" → {said.remedy}" if said.remedy else ""
+        lines.append(Text(f"{parts}{said.message}{remedy}", style="yellow"))
     return lines
 
 
@@ -130,7 +130,7 @@ def many(lines: Sequence[Line]) -> Group:
         rows.add_row(line.name, *cells(line))
     rows.add_section()
     rows.add_row(f"median of {len(replayed)}", *medians(replayed), style="bold")
-    lost = [Text(f"{line.log}: {line.reason}", style="yellow") for line in lines if line.reason]
+    lost = [Text(line.failure, style="yellow") for line in lines if line.reason]
     return Group(rows, *lost, *_reasons(replayed))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from robot_runtime.commands import Decision, VelocityCommand, WaypointCommand
 from sim_bridge.replay.camera_offset import CameraOffset, Estimate
-from sim_bridge.replay.results import Divergence, FrameDifference, Replay
+from sim_bridge.replay.results import Divergence, FrameDifference, Note, Replay
 
 PARTS = {
     "scene": "scene",
@@ -14,6 +16,7 @@ PARTS = {
     "action": "action replay",
     "open": "open loop",
     "closed": "closed loop",
+    "policy": "policy",
 }
 
 SHOWN_ERRORS = 3.0
@@ -21,6 +24,23 @@ SHOWN_ERRORS = 3.0
 
 LEAST_DEG, LEAST_MM = 0.1, 5.0
 """Smaller offsets of a camera are not worth a word."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """One reason, and all that it was a reason for."""
+
+    parts: tuple[str, ...]
+    message: str
+    remedy: str
+
+
+def grouped(notes: Sequence[Note]) -> list[Said]:
+    """Notes without repetition: a simulator that is not installed is missing for several parts."""
+    parts: dict[tuple[str, str], list[str]] = {}
+    for note in notes:
+        parts.setdefault((note.message, note.remedy), []).append(PARTS.get(note.part, note.part))
+    return [Said(tuple(filter(None, names)), *reason) for reason, names in parts.items()]
 
 
 def action(decision: Decision | None) -> str:
