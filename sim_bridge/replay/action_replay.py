@@ -237,6 +237,7 @@ def _summary(
         outcome_agreement=_share(step.outcome_recorded is step.outcome_replayed for step in told),
         divergence=next(filter(None, (_divergence(step, thresholds) for step in steps)), None),
         thresholds=thresholds,
+        departure=next(filter(None, (_departure(step, thresholds) for step in actions)), None),
     )
 
 
@@ -253,6 +254,21 @@ def _divergence(step: ActionStep, thresholds: Thresholds) -> Divergence | None:
         by.append("outcome")
     if step.grab_recorded is not step.grab_replayed:
         by.append("grab")
+    return Divergence(step.index, tuple(by)) if by else None
+
+
+def _departure(step: ActionStep, thresholds: Thresholds) -> Divergence | None:
+    """Whether an action by itself leads elsewhere than it did."""
+    by: list[DivergedBy] = []
+    own, contact = step.forced, step.contact_forced
+    if own is None:
+        own, contact = step.difference, step.contact_replayed
+    if own is not None and math.hypot(own.x_m, own.y_m) > thresholds.action_m:
+        by.append("position")
+    if own is not None and abs(own.yaw_rad) > math.radians(thresholds.action_deg):
+        by.append("heading")
+    if own is not None and contact != step.contact_recorded:
+        by.append("contact")
     return Divergence(step.index, tuple(by)) if by else None
 
 

@@ -81,16 +81,23 @@ class PoseReplay:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How far a replayed trajectory may be from the recorded one before it has diverged."""
+    """How far a replayed trajectory may be from the recorded one before it has diverged.
+
+    Attributes:
+        position_m, heading_deg: of a pose. action_m, action_deg: of the displacement of a single action.
+    """
 
     position_m: float = 0.10
     heading_deg: float = 10.0
+    action_m: float = 0.03
+    action_deg: float = 3.0
 
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        if self.position_m <= 0 or self.heading_deg <= 0:
-            raise ValueError(f"thresholds must be positive, got {self.position_m} m and {self.heading_deg}°")
+        for name in self.__dataclass_fields__:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
 
 
 DivergedBy = Literal["position", "heading", "contact", "outcome", "grab"]
@@ -99,7 +106,7 @@ DivergedBy = Literal["position", "heading", "contact", "outcome", "grab"]
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first step at which replay and recording have parted, and by what of :data:`DivergedBy`."""
+    """A step at which replay and recording have parted, and by what of :data:`DivergedBy`."""
 
     index: int
     by: tuple[DivergedBy, ...]
@@ -185,6 +192,8 @@ class ActionReplay:
         end_error_m, end_error_rad: at the last replayed step.
         largest_error_m, largest_error_rad: at any step. contact_agreement, outcome_agreement: shares of the actions.
         divergence: None if there was none. thresholds: that it was found with.
+        departure: the first action that leads elsewhere by itself, whatever came before it: told by ``forced`` where
+            that was done, else by ``difference``. None if there is none.
     """
 
     steps: tuple[ActionStep, ...]
@@ -200,6 +209,7 @@ class ActionReplay:
     outcome_agreement: float | None
     divergence: Divergence | None
     thresholds: Thresholds
+    departure: Divergence | None = None
 
 
 # --- closed loop ----------------------------------------------------------------------------------------------------

@@ -136,10 +136,13 @@ def test_a_wall_that_was_not_reached_yet_is_told_from_one_that_is_not_there(room
     assert not first.contact_replayed
     assert action.divergence == Divergence(first.index, ("contact", "outcome"))
     assert all(step.contact_forced == step.contact_recorded for step in action.steps[1:])
+    assert action.departure is None
     assert action.contact_agreement is not None
     assert 0.5 < action.contact_agreement < 1
     (sliding,) = replayed(logs, twin_options={"contact": {"behaviour": "slide"}}, forced=True)
     assert not any(step.contact_replayed or step.contact_forced for step in action_of(sliding).steps)
+    # It is the one action that was cut short by the wall which leads elsewhere where walls are slid along.
+    assert action_of(sliding).departure == Divergence(first.index, ("contact",))
 
 
 def test_results_survive_their_file(run: list[Path], tmp_path: Path) -> None:
