@@ -64,6 +64,8 @@ def _action(rows: Table, action: ActionReplay) -> None:
     detail = f"{words.number(end_deg, 2, '°')}; at any step up to {words.number(largest_m, 2, ' cm')}"
     rows.add_row("", "end error", words.number(end_m, 2, " cm"), detail)
     rows.add_row("", "diverges at", words.divergence_sentence(action.divergence), "")
+    departs = words.divergence_sentence(action.departure)
+    rows.add_row("", "first action to", departs, "lead elsewhere by itself, whatever came before it")
 
 
 def notes(found: Sequence[Note]) -> list[Text]:
