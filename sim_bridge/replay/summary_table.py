@@ -65,7 +65,7 @@ def _action(rows: Table, action: ActionReplay) -> None:
     rows.add_row("", "end error", words.number(end_m, 2, " cm"), detail)
     rows.add_row("", "diverges at", words.divergence_sentence(action.divergence), "")
     departs = words.divergence_sentence(action.departure)
-    rows.add_row("", "first action to", departs, "lead elsewhere by itself, whatever came before it")
+    rows.add_row("", "departs at", departs, "the first action that leads elsewhere by itself")
 
 
 def notes(found: Sequence[Note]) -> list[Text]:
