@@ -10,7 +10,7 @@ from pathlib import Path
 
 from robot_runtime.env import Env
 from robot_runtime.episodes.episode import Episode
-from robot_runtime.errors import DeviceFault, PolicyError, RecordingError
+from robot_runtime.errors import DeviceFault, PolicyError, RecordingError, SceneError
 from robot_runtime.geodesic import GeodesicMap
 from robot_runtime.geometry import SE2
 from robot_runtime.policies.policy import Policy
@@ -22,6 +22,8 @@ from robot_runtime.scene import Scene
 from robot_runtime.scoring.summary import score_log
 from robot_runtime.tasks.rules import check_episode
 from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start
+from sim_bridge.replay.foreign import ForeignTwin
+from sim_bridge.replay.foreign_loop import run_foreign
 from sim_bridge.replay.mujoco_twin import MujocoTwin, around
 from sim_bridge.replay.results import ClosedLoop, Metrics, Note
 from sim_bridge.replay.twin import Twin, TwinUnable
@@ -39,17 +41,20 @@ def run_closed_loop(
         folder: for the log of the new episode; an older one in it is replaced.
 
     Raises:
-        ReplayError: the log has no pose to begin from. TwinUnable: the twin is no simulated robot.
+        ReplayError: the log has no pose to begin from. TwinUnable: the twin cannot show or do what the task needs.
+        SceneError: there is no scene by which the episode could be judged.
         InvalidStart, UnreachableGoal: the episode cannot be run from there in this scene.
         PolicyError: the policy cannot run in this task. RecordingError: the new log cannot be written.
     """
     header = log.header
-    if not isinstance(twin, MujocoTwin):
-        raise TwinUnable(f"{twin.name}: a policy drives simulated robots only", "run the closed loop in sim")
+    if not isinstance(twin, MujocoTwin | ForeignTwin):
+        raise TwinUnable(f"{twin.name}: runs no policies", "run the closed loop in sim")
+    if twin.scene is None:
+        raise SceneError(f"{twin.name}: without a scene, nobody can judge an episode", "name its folder with --scene")
     start = recorded_start(log, records)
     episode = _runnable(header, twin.scene, start, records[0].head.tilt_rad)
     notes: list[Note] = []
-    made = _run(twin, header, episode, policy, _emptied(folder), notes)
+    made = _run(twin, twin.scene, header, episode, policy, _emptied(folder), notes)
     with LogReader(made) as own:
         theirs = list(own.steps(images=False))
         end = own.end
@@ -77,24 +82,37 @@ def run_closed_loop(
 
 
 def _run(
-    twin: MujocoTwin, header: EpisodeHeader, episode: Episode, policy: Policy, folder: Path, notes: list[Note]
+    twin: MujocoTwin | ForeignTwin,
+    scene: Scene,
+    header: EpisodeHeader,
+    episode: Episode,
+    policy: Policy,
+    folder: Path,
+    notes: list[Note],
 ) -> Path:
     """The log of an episode in the twin."""
     recorder = Recorder(folder)
-    twin.restart(header.seed)
-    config, dataset = asdict(twin.robot_file), header.dataset
-    with Env(twin.robot, header.task, twin.scene, (recorder,), robot_config=config, dataset=dataset) as env:
-        try:
-            run_episode(env, policy, episode, header.seed)
-        except (DeviceFault, PolicyError) as error:
-            if recorder.path is None:
-                raise
-            notes.append(Note(PART, f"the episode in the twin was ended: {error.message}", error.remedy))
-        finally:
-            recorder.close()
+    try:
+        if isinstance(twin, ForeignTwin):
+            run_foreign(twin, header, scene, episode, policy, (recorder,))
+        else:
+            _run_robot(twin, header, episode, policy, recorder)
+    except (DeviceFault, PolicyError, TwinUnable) as error:
+        if recorder.path is None:
+            raise
+        notes.append(Note(PART, f"the episode in the twin was ended: {error.message}", error.remedy))
+    finally:
+        recorder.close()
     if recorder.path is None:
         raise RecordingError(f"{folder}: the episode in the twin was not recorded", "free the disk, and try again")
     return recorder.path
+
+
+def _run_robot(twin: MujocoTwin, header: EpisodeHeader, episode: Episode, policy: Policy, recorder: Recorder) -> None:
+    twin.restart(header.seed)
+    config, dataset = asdict(twin.robot_file), header.dataset
+    with Env(twin.robot, header.task, twin.scene, (recorder,), robot_config=config, dataset=dataset) as env:
+        run_episode(env, policy, episode, header.seed)
 
 
 def _runnable(header: EpisodeHeader, scene: Scene, start: SE2, tilt_rad: float) -> Episode:

@@ -19,6 +19,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
+from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3
 from robot_runtime.tasks.task import Task
 from sim_bridge.camera import as_measured
@@ -36,9 +37,13 @@ class ForeignTwin(Twin):
 
     Args:
         header: of the log. images: whether steps have frames.
+
+    Attributes:
+        scene: of the log, by which episodes are judged; None if there is none.
     """
 
-    def __init__(self, header: EpisodeHeader, images: bool) -> None:
+    def __init__(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> None:
+        self.scene = scene
         self._task = header.task
         self._images = images
         self._camera = logged_camera(header)

@@ -108,7 +108,7 @@ class HabitatTwin(ForeignTwin):
         options: HabitatOptions,
         where: str,
     ) -> None:
-        super().__init__(header, images)
+        super().__init__(header, scene, images)
         self._library, self._options, self._where = library, options, where
         self._map_from_scene = SE2(options.x_m, options.y_m, math.radians(options.yaw_deg))
         self._tilt_rad = 0.0

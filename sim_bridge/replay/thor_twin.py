@@ -76,7 +76,7 @@ def make_twin(
 ) -> ThorTwin:
     """The ``TwinFactory`` of AI2-THOR."""
     parsed = config.parse(dict(options), ThorOptions, where)
-    return ThorTwin(_library(where), header, images, parsed, where)
+    return ThorTwin(_library(where), header, scene, images, parsed, where)
 
 
 class ThorTwin(ForeignTwin):
@@ -91,18 +91,24 @@ class ThorTwin(ForeignTwin):
     """
 
     def __init__(
-        self, library: ModuleType, header: EpisodeHeader, images: bool, options: ThorOptions, where: str
+        self,
+        library: ModuleType,
+        header: EpisodeHeader,
+        scene: Scene | None,
+        images: bool,
+        options: ThorOptions,
+        where: str,
     ) -> None:
-        super().__init__(header, images)
-        scene = options.scene or header.episode.scene
-        if not _SCENE.fullmatch(scene):
+        super().__init__(header, scene, images)
+        floor_plan = options.scene or header.episode.scene
+        if not _SCENE.fullmatch(floor_plan):
             raise ConfigError(
-                f"{where}: the log's scene {scene!r} is none of AI2-THOR's",
+                f"{where}: the log's scene {floor_plan!r} is none of AI2-THOR's",
                 "name one: --twin-arg scene=FloorPlan_Val1_1",
             )
         self._camera_id: int | None = None
         self._drawn = plain_camera(self._lens, "AI2-THOR")
-        self._controller = _started(library, scene, self._drawn, options, where)
+        self._controller = _started(library, floor_plan, self._drawn, options, where)
         self._event = self._controller.last_event
         self._height_m = float(self._event.metadata["agent"]["position"]["y"])
 
