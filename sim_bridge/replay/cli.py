@@ -75,8 +75,8 @@ def replay(
     twin_arg: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the twin, over its file's; repeatable.")
     ] = None,
-    within_m: Annotated[float, typer.Option(help="Farther apart than this, the paths have diverged.")] = 0.1,
-    within_deg: Annotated[float, typer.Option(help="Likewise, the headings.")] = 10.0,
+    within_m: Annotated[float, typer.Option(min=0.001, help="Farther apart than this, the paths have diverged.")] = 0.1,
+    within_deg: Annotated[float, typer.Option(min=0.01, help="Likewise, the headings.")] = 10.0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin anew: else logs that are finished are not replayed again.")
     ] = False,
