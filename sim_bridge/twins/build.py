@@ -31,6 +31,9 @@ LEAST_FREE_M2 = 0.5
 FLOOR_OFF_M = 0.02
 """Farther from z = 0 on average, the floor says that the camera's tilt or height is not what the log says."""
 
+FUSED = "fused"
+"""Key of ``source`` in scene.yaml: the logs that a scene was made of."""
+
 _STRIDE_PX = 2
 _TEXTURE_PX = 4096  # the floor's texture has a pixel for each cell
 
@@ -124,7 +127,7 @@ def build_scene(
         file, objects = _assets(draft, sights.scene, surface, occupancy, carried, floor, options.band, report)
         rooms = sights.scene.rooms or _found_rooms(draft, file, occupancy)
         source: dict[str, str | int | float] = {
-            "fused": stems(sights.paths),
+            FUSED: stems(sights.paths),
             "place": sights.scene.name,
             "tool": f"robot-runtime {__version__}",
             "frames": frames,

@@ -17,9 +17,21 @@ from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.maps import Cell
 from robot_runtime.scene import Point3, Scene, SceneObject
 from sim_bridge.scenes.progress import Progress, silent
+from sim_bridge.twins.build import FUSED
 from sim_bridge.twins.comparing import VOXEL_M, Differences, compare
 from sim_bridge.twins.moves import Move, fit_move
-from sim_bridge.twins.regions import Lost, Region, appeared, counts, lost_objects, regions, rounded, shape_of, unowned
+from sim_bridge.twins.regions import (
+    Lost,
+    Region,
+    appeared,
+    box_sides,
+    counts,
+    lost_objects,
+    regions,
+    rounded,
+    shape_of,
+    unowned,
+)
 from sim_bridge.twins.sights import Sights
 
 Array = NDArray[np.float64]
@@ -29,6 +41,9 @@ LEAST_EQUAL = 0.4
 
 LEAST_SEEN = 0.02
 """Of the twin's free floor: with less there is nothing to say."""
+
+LEAST_PART = 0.3
+"""Of the voxels that a thing has left, as many must have appeared elsewhere: a sliver is no chair."""
 
 NEAR_M = 1.5
 """Farther away is not near."""
@@ -121,7 +136,7 @@ def find_changes(
         )
     report("regions", 0, 1)
     lost, unseen = lost_objects(twin, found, min_size_m)
-    new = [region for region in regions(found, appeared(found)) if counts(region, min_size_m)]
+    new = [region for region in regions(found, appeared(found) & _known(twin, found)) if counts(region, min_size_m)]
     changes, new = _moves(twin, found, lost, new, report)
     changes += [_appeared_change(twin, region) for region in new]
     rest = [region for region in regions(found, unowned(twin, found)) if counts(region, min_size_m)]
@@ -156,11 +171,16 @@ def _moves(
         if shape is None:
             continue
         shapes[done] = shape
-        extent = sorted(np.ptp(shape, axis=0).tolist())
+        # A fused thing has the sides that were seen; where it stands now, the robot may see others.
+        maybe = box_sides(thing.item) if FUSED in twin.file.source else None
+        extent = sorted(np.ptp(shape if maybe is None else maybe, axis=0).tolist())
         for j, region in enumerate(new):
             size = sorted(region.box[1])
-            if all(mine <= _MOST_LARGER * its + 2 * VOXEL_M for mine, its in zip(size, extent, strict=True)):
-                move = fit_move(shape, region.points, found.evidence)
+            large_enough = len(region.voxels) >= LEAST_PART * len(thing.region.voxels)
+            if large_enough and all(
+                mine <= _MOST_LARGER * its + 2 * VOXEL_M for mine, its in zip(size, extent, strict=True)
+            ):
+                move = fit_move(shape, region.points, found.evidence, maybe)
                 if move.plausible:
                     pairs.append((move, done, j))
     report("regions", 1, 1)
@@ -243,6 +263,25 @@ def _near(twin: Scene, point: tuple[float, float], besides: str | None) -> str:
         words.append(f"{around[0][0]:.1f} m from {around[0][1]}" if around[0][0] > 0.05 else f"at {around[0][1]}")
     words += [f"in {room.id}" for room in twin.rooms if room.contains(*point)][:1]
     return ", ".join(words)
+
+
+def _known(twin: Scene, found: Differences) -> NDArray[np.bool_]:
+    """Voxels of which the twin says what was in them.
+
+    A twin that was fused from logs lacks what those logs did not show: only on floor that they saw free can things be
+    new. All others are complete.
+    """
+    if FUSED not in twin.file.source:
+        return np.ones(int(np.prod(found.evidence.shape)), bool)
+    rows, columns, layers = found.evidence.shape
+    x_m, y_m, _ = found.evidence.centers(np.arange(rows * columns) * layers).T
+    occupancy = twin.map
+    row = np.floor((y_m - occupancy.origin_y_m) / occupancy.resolution_m).astype(int)
+    column = np.floor((x_m - occupancy.origin_x_m) / occupancy.resolution_m).astype(int)
+    inside = (row >= 0) & (row < occupancy.cells.shape[0]) & (column >= 0) & (column < occupancy.cells.shape[1])
+    free = np.zeros(rows * columns, bool)
+    free[inside] = occupancy.cells[row[inside], column[inside]] == Cell.FREE
+    return np.repeat(free, layers)
 
 
 def _seen_share(twin: Scene, found: Differences) -> float:

@@ -49,9 +49,13 @@ class Move:
         return self.explained >= LEAST_EXPLAINED and self.open <= MOST_OPEN
 
 
-def fit_move(shape: Array, appeared: Array, evidence: Evidence) -> Move:
-    """The likeliest motion of the plane that brings ``shape`` (N, 3) to points (M, 3) that have appeared."""
-    judge = _Judge(shape, appeared, evidence)
+def fit_move(shape: Array, appeared: Array, evidence: Evidence, maybe: Array | None = None) -> Move:
+    """The likeliest motion of the plane that brings ``shape`` (N, 3) to points (M, 3) that have appeared.
+
+    Args:
+        maybe: points (K, 3) where the shape may have more surface, because nobody saw those sides of it.
+    """
+    judge = _Judge(shape, appeared, evidence, maybe)
     starts = [start for yaw in range(_YAWS) for start in _starts(shape, appeared, yaw * 2 * math.pi / _YAWS)]
     rough = sorted((judge.judged(judge.refined(start, 4)) for start in starts), key=lambda move: -move.score)
     # The means of voxels are good to a centimetre or two, so a few steps are enough.
@@ -73,9 +77,10 @@ def _starts(shape: Array, appeared: Array, yaw: float) -> list[SE2]:
 
 
 class _Judge:
-    def __init__(self, shape: Array, appeared: Array, evidence: Evidence) -> None:
+    def __init__(self, shape: Array, appeared: Array, evidence: Evidence, maybe: Array | None) -> None:
         self._shape, self._appeared = shape, appeared
-        self._tree = cKDTree(shape)
+        self._whole = shape if maybe is None else np.concatenate([shape, maybe])
+        self._tree = cKDTree(self._whole)
         self._middle = shape[:, :2].mean(axis=0)
         self._evidence = evidence
         self._standing, self._open = evidence.standing.reshape(-1), evidence.open.reshape(-1)
@@ -86,7 +91,7 @@ class _Judge:
             back = self._back(motion)
             distance, index = self._tree.query(back)
             near = distance <= max(NEAR_M, float(np.quantile(distance, 0.7)))
-            source, goal = self._shape[index[near], :2], self._appeared[near, :2]
+            source, goal = self._whole[index[near], :2], self._appeared[near, :2]
             a, b = source.mean(axis=0), goal.mean(axis=0)
             cross = (source - a).T @ (goal - b)
             yaw = math.atan2(cross[0, 1] - cross[1, 0], cross[0, 0] + cross[1, 1])

@@ -20,6 +20,9 @@ CHANGED_SHARE = 0.15
 """Of an object's surface that was looked at, gone: it has moved by less than its size, or is gone."""
 
 BOX_MARGIN_M = 0.04
+SLIVER_M = 0.18
+"""Thinner in two directions, a region is the edge of something that a coarse mesh has rounded."""
+
 _SHAPE_POINTS = 1500
 
 
@@ -72,7 +75,7 @@ def regions(found: Differences, mask: NDArray[np.bool_]) -> list[Region]:
 def counts(region: Region, min_size_m: float) -> bool:
     """Whether a region is large enough, and more than a sliver along an edge."""
     size = sorted(region.box[1], reverse=True)
-    return size[0] >= min_size_m and len(region.voxels) >= 1.5 * (min_size_m / VOXEL_M) ** 2
+    return size[0] >= min_size_m and size[1] >= SLIVER_M and len(region.voxels) >= 1.5 * (min_size_m / VOXEL_M) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +148,20 @@ def shape_of(twin: Scene, item: SceneObject) -> Array | None:
     points = np.einsum("nk,nkd->nd", weights, chosen)
     points = points[points[:, 2] > VOXEL_M]
     return points if len(points) > 20 else None
+
+
+def box_sides(item: SceneObject, spacing_m: float = VOXEL_M / 2) -> Array:
+    """Points (N, 3) in ``map`` on the four sides and the top of an object's box."""
+    (x, y, z), center = item.size, item.center
+    u, v, w = (np.linspace(-edge / 2, edge / 2, max(2, math.ceil(edge / spacing_m))) for edge in (x, y, z))
+    faces = [
+        np.stack(np.meshgrid(u, v, [z / 2]), -1),
+        *(np.stack(np.meshgrid(u, [side * y / 2], w), -1) for side in (-1, 1)),
+        *(np.stack(np.meshgrid([side * x / 2], v, w), -1) for side in (-1, 1)),
+    ]
+    points = np.concatenate([face.reshape(-1, 3) for face in faces])
+    c, s = math.cos(math.radians(item.yaw_deg)), math.sin(math.radians(item.yaw_deg))
+    return np.asarray(points @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + center)
 
 
 def rounded(values: Array) -> Point3:

@@ -15,7 +15,7 @@ from sim_bridge.scenes.decompose import split
 from sim_bridge.twins.open3d_library import open3d
 from sim_bridge.twins.sights import Sight
 
-TRUNCATION = 4.0
+TRUNCATION = 2.5
 """Voxels on either side of a surface that a measurement tells of; more rounds off edges, less lets noise through."""
 
 BLOCK = 8
