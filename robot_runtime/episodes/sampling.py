@@ -15,19 +15,23 @@ from robot_runtime.tasks.task import Task
 MIN_GEODESIC_M = 1.0
 MAX_GEODESIC_M = 30.0
 
+LEAST_RADIUS_M = 0.18
+"""A LoCoBot's. Simulators' agents are down to 0.1 m thin, and where only those fit, no robot can be put."""
+
 
 class Sampler:
-    """Random places and headings in a scene's navigable space."""
+    """Random places and headings where the task's robot fits, and so does a LoCoBot."""
 
     def __init__(self, scene: Scene, task: Task, seed: int) -> None:
         self.scene = scene
         self.rng = np.random.default_rng(seed)
         self.geodesic = GeodesicMap(scene.map, task.robot_radius_m)
+        radius_m = max(task.robot_radius_m, LEAST_RADIUS_M)
         # Half a cell's diagonal more than the radius, so that the robot fits anywhere in the cell.
-        self._cells = np.argwhere(scene.map.navigable(task.robot_radius_m + scene.map.resolution_m * math.sqrt(0.5)))
+        self._cells = np.argwhere(scene.map.navigable(radius_m + scene.map.resolution_m * math.sqrt(0.5)))
         if not len(self._cells):
             raise EpisodeError(
-                f"{scene.folder / scene.file.map}: nowhere fits a robot of radius {task.robot_radius_m} m",
+                f"{scene.folder / scene.file.map}: nowhere fits a robot of radius {radius_m} m",
                 "check the map, or choose a task with a smaller robot",
             )
 

@@ -26,6 +26,9 @@ MIN_ROOM_M2 = 1.5
 MIN_ROOM_WIDTH_M = 0.6
 """A smaller or narrower closed-in free area is the hollow of a cupboard or of a wall, not a place: it is unknown."""
 
+_LEVEL_M = 1e-6
+"""What ends at the height of the robot's bottom or top touches it in physics: rounding must not lift it off."""
+
 _MAX_CELLS = 64_000_000
 
 
@@ -56,11 +59,11 @@ def occupancy_from_assets(
         shapes = list(contact_shapes(folder, file))
     else:
         shapes = list(visual_triangles(folder, file))
-    standing = [shape for shape in shapes if shape[..., 2].max() >= min_z_m]
+    standing = [shape for shape in shapes if shape[..., 2].max() >= min_z_m - _LEVEL_M]
     rooms = [shapely.Polygon(room.polygon) for room in file.rooms]
     grid = _cover(folder, file, standing, rooms, resolution_m, margin_m)
     draw = _draw_hulls if source == "collision" else _draw_triangles
-    occupied = draw(grid, standing, min_z_m, max_z_m)
+    occupied = draw(grid, standing, min_z_m - _LEVEL_M, max_z_m + _LEVEL_M)
     if not occupied.any() and not rooms:
         raise SceneError(
             f"{folder / 'scene.yaml'}: no {source} shape between {min_z_m} and {max_z_m} m above the floor",

@@ -87,6 +87,14 @@ def test_the_robot_fits_at_every_start_and_pointnav_goal(
         assert 0.18 <= y_m <= 4 - 0.18
 
 
+def test_tasks_of_thin_agents_start_where_a_robot_can_stand() -> None:
+    thin = replace(pointnav_task(), robot_radius_m=0.1)
+    stands = flat().map.navigable(0.18)
+    for episode in generate_pointnav(flat(), thin, COUNT, seed=3):
+        for place in (episode.start, episode.goals[0]):
+            assert stands[flat().map.to_cell(place.x_m, place.y_m)]
+
+
 def test_straight_episodes_are_kept_as_rarely_as_habitat_lab_keeps_them() -> None:
     assert keep_probability(1.0) == pytest.approx(0.008)
     assert keep_probability(1.05) == pytest.approx(0.098)

@@ -210,3 +210,16 @@ def test_triangles_mark_what_hulls_mark(points: list[tuple[float, float, float]]
     outer = shapely.box(x - 0.0501, y - 0.0501, x + 0.0501, y + 0.0501)
     assert drawn[shapely.intersects(hull, inner)].all()
     assert shapely.intersects(hull, outer)[drawn].all()
+
+
+@given(yaw_rad=st.floats(-math.pi, math.pi))
+@settings(max_examples=25)
+def test_what_ends_at_the_robots_bottom_is_occupied_however_it_is_turned(
+    tmp_path_factory: pytest.TempPathFactory, yaw_rad: float
+) -> None:
+    """In physics it touches: the foot of a lamp is 3 cm high, and so is the space below the robot."""
+    turned = (math.cos(yaw_rad / 2), 0.0, 0.0, math.sin(yaw_rad / 2))
+    foot = Collision("cylinder", size=(0.28, 0.28, 0.03), center=(0.0, 0.0, 0.015))
+    lamp = Asset("lamp", position=(2.0, 1.5, 0.0), quaternion=turned, collision=(foot,))
+    folder = tmp_path_factory.getbasetemp()
+    assert state(occupancy_from_assets(folder, scene(*walls(4, 3), lamp)), 2.1, 1.5) is Cell.OCCUPIED
