@@ -199,7 +199,8 @@ def _said_otherwise(name: str, again: OpenLoop) -> Iterator[str]:
     if again.same_source is False:
         yield f"{name}: decided by {again.source_logged}, now by {again.source_now}"
     for step in again.differences:
-        distance = "" if step.logits is None else f", {step.logits.kl_nats:.2g} nats apart"
+        apart = step.logits is not None and step.logits.max_abs > 0
+        distance = f", {step.logits.kl_nats:.2g} nats apart" if apart and step.logits is not None else ""
         yield f"{name}: step {step.index}: {step.logged} then, {step.now} now{distance}"
     if again.logit_difference:
         yield f"{name}: logits differ by up to {again.logit_difference:.3g}"

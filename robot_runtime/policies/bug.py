@@ -1,8 +1,8 @@
 """Bug2: the classical agent of robots that only feel (Lumelsky and Stepanov, Algorithmica 2, 1987, pages 403-430).
 
 Straight to the goal; round whatever is in the way, by touch, until the straight line from the start to the goal is
-crossed nearer to the goal than where it was left. It proves a way where there is one, sees nothing and maps nothing, and
-so tells what a camera is worth.
+crossed nearer to the goal than where it was left. It proves a way where there is one, sees nothing and maps nothing,
+and so tells what a camera is worth.
 
 Here an obstacle is what a forward move does not get past (:class:`~robot_runtime.policies.contact.ContactMemory`), and
 it is followed by trying: away from it while moves are refused, towards it after each that was not.
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from robot_runtime.actions import Action
+from robot_runtime.commands import Decision
 from robot_runtime.errors import PolicyError
 from robot_runtime.geometry import SE2, gps_to_start_frame
 from robot_runtime.policies.baselines import OFF_AXIS_DEG, STOP_DISTANCE_M, GoalFollower, offset_to_goal
@@ -79,6 +80,9 @@ class Bug(GoalFollower):
         action = action or super()._seek(observation, goal_direction_rad)
         self._contacts.acted(action)
         return action
+
+    def overruled(self, decision: Decision) -> None:
+        self._contacts.acted(decision)
 
     def info(self) -> dict[str, Any]:
         return super().info() | {"follows": "" if self._hit is None else "left" if self._sign > 0 else "right"}

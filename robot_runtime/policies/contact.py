@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions import Action
+from robot_runtime.commands import Decision
 from robot_runtime.geometry import SE2
 
 Floats = NDArray[np.float64]
@@ -55,9 +56,9 @@ class ContactMemory:
             self._failed_rad.append(pose.yaw_rad)
         return blocked
 
-    def acted(self, action: Action) -> None:
+    def acted(self, decision: Decision) -> None:
         """Take note of the action that the robot carries out next."""
-        self._moving = action is Action.MOVE_FORWARD
+        self._moving = decision is Action.MOVE_FORWARD
 
     def allowed(self, angles_rad: Floats) -> NDArray[np.bool_] | None:
         """Which headings a forward move from here may take; None for all.

@@ -79,11 +79,8 @@ class Classical(Policy):
         self._take_note(decision)
 
     def _take_note(self, decision: Decision) -> None:
-        if isinstance(decision, Action):
-            action, moves = decision, self._task.magnitudes.displacement(decision)
-        else:
-            action, moves = decision.action, decision.displacement
-        self._contacts.acted(action)
+        moves = self._task.magnitudes.displacement(decision) if isinstance(decision, Action) else decision.displacement
+        self._contacts.acted(decision)
         self._tilt_before_rad = self._tilt_rad
         self._tilt_rad += moves.tilt_rad
 

@@ -311,3 +311,15 @@ def test_diff_prints_how_far_it_is_off(log: Path, packages: tuple[Path, Path], c
     said = " ".join(capsys.readouterr().out.split())
     for words in ("decided by", "second.zip (SHA-256 ", "nats apart", "logits differ by up to"):
         assert words in said
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_an_agent_that_was_overruled_does_not_take_standing_still_for_contact(told: bool):
+    bug = load_source(PolicySource("bug"))
+    bug.reset(synthetic.pointnav_task(sensors=("gps", "compass", "pointgoal")), 0)
+    here = {"gps": np.zeros(2), "compass": np.zeros(1), "pointgoal": np.array([3.0, 0.0])}
+    assert bug.act(here) is F
+    if told:
+        bug.overruled(L)
+    bug.act(here)
+    assert bug.info()["follows"] == ("" if told else "left")
