@@ -146,8 +146,9 @@ def depth_of(seen: _Seen, unit_m: float) -> DepthFit:
         inside = (depth_m >= low) & (depth_m < low + BIN_M) & ~edge
         held = (held_m >= low) & (held_m < low + BIN_M) & ~held_edge
         if inside.sum() >= FEWEST_PIXELS:
-            sigma_m = flicker_m(change_m[inside], unit_m)
-            bins.append(DepthBin(float(depth_m[inside].mean()), sigma_m, float(lost[held].mean()), int(inside.sum())))
+            holes = float(lost[held].mean()) if held.any() else 0.0
+            noise_m = flicker_m(change_m[inside], unit_m)
+            bins.append(DepthBin(float(depth_m[inside].mean()), noise_m, holes, int(inside.sum())))
     if not bins:
         return DepthFit(None, pairs=seen.pairs, reason="frames of the same view show no surfaces: is there any depth?")
     sigma = _polynomial(bins)
@@ -156,12 +157,12 @@ def depth_of(seen: _Seen, unit_m: float) -> DepthFit:
     if edge.sum() >= FEWEST_PIXELS and expected.min() > 0:
         # What flies between two surfaces is no noise of either: the middle of the changes tells.
         gain = max(1.0, 1.4826 * float(np.median(np.abs(change_m[edge] / expected))) / math.sqrt(2))
-    holes = float(lost[held_edge].mean()) if held_edge.sum() >= FEWEST_PIXELS else 0.0
+    at_edges = float(lost[held_edge].mean()) if held_edge.sum() >= FEWEST_PIXELS else 0.0
     together, power = np.sum(seen.beside, axis=0)
     alike = together / power if power > 0 else 0.0
     # The mean of so many white numbers is to its neighbour's as 1 - 1/n is to 1.
     window = int(np.clip(round(1 / max(1 - alike, 1 / WIDEST_PX)), 1, WIDEST_PX))
-    return DepthFit(sigma, tuple(bins), seen.pairs, window - (window % 2 == 0), gain, holes)
+    return DepthFit(sigma, tuple(bins), seen.pairs, window - (window % 2 == 0), gain, at_edges)
 
 
 def flicker_m(changes: Array, unit_m: float) -> float:

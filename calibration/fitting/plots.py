@@ -108,7 +108,7 @@ def _ends(axis: Any, errors: Array, models: dict[str, ActionError], colours: dic
     reach_mm = 1.15 * max(float(np.abs(ahead_mm).max()), float(np.abs(right_mm).max()), 1.0)
     for title, error in models.items():
         axis.add_patch(_ellipse(error, colours[title]))
-        if not near:
+        if title == "fitted" or not near:
             deviation_mm = 1e3 * np.sqrt(np.diag(error.matrix)[:2]) * CONFIDENCE_SIGMAS
             reach_mm = max(reach_mm, float((np.abs(1e3 * np.array(error.mean[:2])) + deviation_mm).max()))
     axis.plot(0, 0, "+", color="tab:red", markersize=9)
@@ -155,6 +155,8 @@ def likelihood(fit: RobotFit) -> Figure:
         axis.plot(gain.mean, place, "o", color=colour)
     axis.axvline(0, color="black", linewidth=0.8)
     axis.set_xscale("symlog", linthresh=1)
+    axis.set_xlim(min(-1.0, *(rival.gain.low for rival in rivals)), None)
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_yticks(range(len(rivals)), [rival.name for rival in rivals])
     axis.set_xlabel("gain of the fitted model, nats per held-out action (linear up to 1)")
     axis.grid(alpha=0.25, axis="x")

@@ -31,7 +31,8 @@ class Walls:
         self.radius_m = radius_m
         self._map = occupancy
         occupied = np.pad(occupancy.cells == Cell.OCCUPIED, 1, constant_values=False)
-        outside = ndimage.distance_transform_edt(~occupied)
+        # From nothing everything is farther than the map is wide.
+        outside = ndimage.distance_transform_edt(~occupied) if occupied.any() else np.full(occupied.shape, 1e6)
         inside = ndimage.distance_transform_edt(occupied)
         # From centre to centre; what occupies a cell begins half a cell earlier.
         signed = (outside - np.where(outside > 0, 0.5, 0) - inside + np.where(inside > 0, 0.5, 0))[1:-1, 1:-1]
