@@ -6,8 +6,9 @@ the PGM's row order is flipped on reading and writing, nowhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,11 +145,24 @@ class OccupancyMap:
         return bool(0 <= row < rows and 0 <= column < columns)
 
     def clearance_m(self) -> NDArray[np.float64]:
-        """Metres from each cell's centre to the nearest cell that is not free, or the grid's edge; (rows, columns)."""
+        """Metres from each cell's centre to the nearest cell that is not free, or the grid's edge; (rows, columns).
+
+        Computed once, so neither it nor the cells may be changed.
+        """
+        return self._clearance_m
+
+    @cached_property
+    def _clearance_m(self) -> NDArray[np.float64]:
         free = np.pad(self.cells == Cell.FREE, 1, constant_values=False)
         # The distance transform measures centre to centre; the obstacle begins half a cell earlier.
         distance = ndimage.distance_transform_edt(free)[1:-1, 1:-1]
-        return np.asarray(np.maximum(distance - 0.5, 0.0) * self.resolution_m)
+        clearance_m = np.asarray(np.maximum(distance - 0.5, 0.0) * self.resolution_m)
+        clearance_m.setflags(write=False)
+        return clearance_m
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to other processes: without the clearance, which is eight times as large as the map."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def roomiest(self) -> tuple[float, float]:
         """The middle of the cell that is farthest from everything."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 
 import cv2
@@ -98,6 +99,15 @@ def test_a_disc_fits_where_its_clearance_allows() -> None:
     assert clearance_m[0, 0] == pytest.approx(0.05), "the edge of the map is not free"
     assert m.navigable(0.25)[5, 8]
     assert not m.navigable(0.26)[5, 8]
+
+
+def test_clearance_is_computed_once_cannot_be_changed_and_does_not_travel() -> None:
+    m = OccupancyMap(np.zeros((50, 50), np.uint8), 0.1, 0.0, 0.0)
+    untouched = len(pickle.dumps(m))
+    assert m.clearance_m() is m.clearance_m()
+    assert not m.clearance_m().flags.writeable
+    assert len(pickle.dumps(m)) == untouched
+    assert np.array_equal(pickle.loads(pickle.dumps(m)).clearance_m(), m.clearance_m())
 
 
 @pytest.mark.parametrize("blocked", [O, U])
