@@ -152,7 +152,7 @@ def _step(
     """
     recorded, difference = known_pose(record), None
     if before is not None and previous is not None and before.phase == record.phase:
-        difference = _difference(known_pose(before), recorded, previous.pose, made.pose)
+        difference = displacement_difference(known_pose(before), recorded, previous.pose, made.pose)
     return ActionStep(
         index=record.index,
         action=record.action,
@@ -185,7 +185,9 @@ def _step(
     )
 
 
-def _difference(recorded_from: SE2 | None, recorded_to: SE2 | None, made_from: SE2, made_to: SE2) -> Moved | None:
+def displacement_difference(
+    recorded_from: SE2 | None, recorded_to: SE2 | None, made_from: SE2, made_to: SE2
+) -> Moved | None:
     """Replayed minus recorded displacement, each in the frame in which its action began."""
     if recorded_from is None or recorded_to is None:
         return None
@@ -205,7 +207,7 @@ def _forced(twin: Twin, records: Sequence[StepRecord], steps: Sequence[ActionSte
             found.append(step)
         else:
             began, ended = made
-            moved = _difference(recorded_from, recorded_to, began, ended.pose)
+            moved = displacement_difference(recorded_from, recorded_to, began, ended.pose)
             found.append(replace(step, forced=moved, contact_forced=ended.contact))
     return found, left_out
 

@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scripted import DOWN, INTO_A_WALL, TASK, UP, F, L, R, record, replayed, steps_of
 
 from robot_runtime.commands import VelocityCommand, WaypointCommand
 from robot_runtime.geometry import SE2
 from robot_runtime.scene import Scene
 from robot_runtime.tasks.task import load_task
+from sim_bridge.replay.action_replay import displacement_difference
 from sim_bridge.replay.results import ActionReplay, Divergence, Replay, Thresholds, read_replay, write_replay
 
 SAME_M, SAME_RAD = 1e-9, 1e-9
@@ -143,6 +146,17 @@ def test_a_wall_that_was_not_reached_yet_is_told_from_one_that_is_not_there(room
     assert not any(step.contact_replayed or step.contact_forced for step in action_of(sliding).steps)
     # It is the one action that was cut short by the wall which leads elsewhere where walls are slid along.
     assert action_of(sliding).departure == Divergence(first.index, ("contact",))
+
+
+@given(*[st.builds(SE2, *[st.floats(-9, 9)] * 3)] * 4)
+def test_an_actions_own_difference_knows_nothing_of_where_it_began(a: SE2, moved: SE2, b: SE2, error: SE2) -> None:
+    """The same displacement elsewhere is no difference; an error at its end is one, in the frame of its start."""
+    same = displacement_difference(a, a @ moved, b, b @ moved)
+    assert same is not None
+    assert (same.x_m, same.y_m, same.yaw_rad) == pytest.approx((0, 0, 0), abs=1e-9)
+    off = displacement_difference(a, a @ moved, b, b @ SE2(moved.x_m + error.x_m, moved.y_m + error.y_m, moved.yaw_rad))
+    assert off is not None
+    assert (off.x_m, off.y_m, off.yaw_rad) == pytest.approx((error.x_m, error.y_m, 0), abs=1e-9)
 
 
 def test_results_survive_their_file(run: list[Path], tmp_path: Path) -> None:
