@@ -66,15 +66,14 @@ def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: floa
     low = low[low @ up < 0]
     if len(low) < 3:
         return None
-    for corners in low[random.integers(0, len(low), (HYPOTHESES, 3))]:
-        normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
-        length = float(np.linalg.norm(normal))
-        if length < 1e-6:
-            continue
-        normal *= math.copysign(1 / length, float(normal @ up))
-        height = -float(normal @ corners[0])
-        if normal @ up < math.cos(MOST_TURNED_RAD) or abs(height - height_m) > MOST_OFF_M:
-            continue
+    corners = low[random.integers(0, len(low), (HYPOTHESES, 3))]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(normals, axis=1)
+    corners, normals, lengths = (part[lengths >= 1e-6] for part in (corners, normals, lengths))
+    normals *= np.copysign(1 / lengths, normals @ up)[:, None]
+    heights = -np.einsum("ni,ni->n", normals, corners[:, 0])
+    likely = (normals @ up >= math.cos(MOST_TURNED_RAD)) & (np.abs(heights - height_m) <= MOST_OFF_M)
+    for normal, height in zip(normals[likely], heights[likely].tolist(), strict=True):
         score = float((np.abs(points @ normal + height) < NEAR_M).sum())
         if score >= most:
             best, most = (normal, height), score

@@ -24,7 +24,7 @@ REVERSED = "#dc2626"
 _GRID = "#dfe3ea"
 _WIDTH_IN, _SCATTER_IN, _DPI = 12.8, 5.6, 115
 _ROW_IN = 0.42
-_MOST_REASONS = 12
+_MOST_REASONS, _FEWEST_ROWS = 12, 4
 
 
 def write_plot(path: Path, gap: Gap) -> None:
@@ -91,7 +91,7 @@ def draw_correlation(axes: Axes, gap: Gap, metric: str) -> None:
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     axes.set_xlabel(f"{_label(metric)} in simulation", fontsize=9)
     axes.set_ylabel(f"{_label(metric)} on the robot", fontsize=9)
-    axes.legend(fontsize=7.5, loc="upper left", framealpha=0.85)
+    axes.legend(fontsize=7.5, loc="best", framealpha=0.7)
     _calm(axes)
 
 
@@ -154,7 +154,7 @@ def _draw_reasons(axes: Axes, reasons: Sequence[Reason]) -> None:
             most = max(reason.simulated, reason.real)
             axes.text(most, row, f"  {reason.alone}", va="center", fontsize=8, color=REVERSED, weight="bold")
     axes.set_yticks(range(len(reasons)), [reason.text.removeprefix("failed: ") for reason in reasons], fontsize=9)
-    axes.set_ylim(len(reasons) - 0.4, -0.6)
+    axes.set_ylim(max(len(reasons), _FEWEST_ROWS) - 0.4, -0.6)
     axes.set_xlim(0, 1.35 * max(max(reason.simulated, reason.real) for reason in reasons))
     axes.set_xlabel("episodes", fontsize=9)
     axes.legend(fontsize=8, loc="lower right")

@@ -31,7 +31,7 @@ def table(gap: Gap) -> Group:
 
 
 def _policies(gap: Gap) -> Table:
-    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     rows.add_column("policy", no_wrap=True)
     for name in ("metric", "simulated", "real", "difference", "interval", "p", "pairs"):
         rows.add_column(name, justify="left" if name == "metric" else "right", no_wrap=True)

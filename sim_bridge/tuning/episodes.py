@@ -85,9 +85,8 @@ class Scenes:
         with LogReader(log) as reader:
             return reader.header
 
-    def of(self, log: Path, places: Places) -> Scene:
-        """Raises ``RecordingError``, and what :meth:`Places.of` does."""
-        header = self.header(log)
+    def of(self, header: EpisodeHeader, places: Places) -> Scene:
+        """Raises what :meth:`Places.of` does."""
         if header.scene.digest not in self._scenes:
             self._scenes[header.scene.digest] = places.of(header)
         return self._scenes[header.scene.digest]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from robot_runtime import __version__, config
 from robot_runtime.actions import Action
+from robot_runtime.errors import InvalidStart
 from robot_runtime.recording.serial import plain
 from robot_runtime.workers.ledger import Ledger, file_key
 from robot_runtime.workers.mapping import ONE, Workers, map_in_order
@@ -124,7 +125,7 @@ class Evaluation:
         """By log, over the motions that are known.
 
         Raises:
-            RuntimeFault: the setting's robot cannot be made, or cannot stand at the start of the first log.
+            RuntimeFault: the setting's robot cannot be made, or cannot stand at the start of any log.
         """
         self.prepare([setting])
         options = setting.options
@@ -150,13 +151,30 @@ class Evaluation:
         return found
 
     def _delay_s(self, setting: Setting) -> float:
-        way, first = timing_options(setting.options), self._evidence[0]
+        way = timing_options(setting.options)
         for known, delay in self._delays:
             if known == way:
                 return delay
-        found = delay_s(setting, self._scene, first.header, first.actions)
+        found = self._measured_delay_s(setting)
         self._delays.append((way, found))
         return found
+
+    def _measured_delay_s(self, setting: Setting) -> float:
+        """In the first episode in whose start the robot fits."""
+        found = (self._tried_delay_s(setting, one) for one in self._evidence)
+        refused: InvalidStart | None = None
+        for one in found:
+            if not isinstance(one, InvalidStart):
+                return one
+            refused = refused or one
+        assert refused is not None, "there is no sweep without logs"
+        raise InvalidStart(f"setting {setting.name!r}: {refused.message}", refused.remedy) from refused
+
+    def _tried_delay_s(self, setting: Setting, one: Evidence) -> float | InvalidStart:
+        try:
+            return delay_s(setting, self._places.of(one.header), one.header, one.actions)
+        except InvalidStart as error:
+            return error
 
     def _of(
         self,
@@ -208,7 +226,7 @@ def _predict_each(items: Iterable[Steps]) -> Iterator[Said]:
     scenes = Scenes()
     kept: tuple[object, SceneModel] | None = None
     for item in items:
-        scene = scenes.of(item.log, item.places)
+        scene = scenes.of(scenes.header(item.log), item.places)
         key = scene.folder, item.options
         if kept is None or kept[0] != key:
             kept = key, scene_model(scene, item.options)

@@ -74,7 +74,7 @@ def _draw_likelihoods(axes: Axes, shown: Sequence[Tried]) -> None:
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_yticks(range(len(shown)), [_wrapped(one.name) for one in shown], fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.legend(fontsize=8, loc="lower right", frameon=True, ncols=2)
+    axes.legend(fontsize=8, loc="upper right", frameon=True, ncols=4)
     _calm(axes)
 
 

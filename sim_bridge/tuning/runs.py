@@ -20,7 +20,7 @@ from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.gap import Gap, find_gap
 from robot_runtime.scoring.scorer import SCORER_VERSION
-from robot_runtime.scoring.summary import EpisodeScore, score_log
+from robot_runtime.scoring.summary import EpisodeScore, score_logs
 from robot_runtime.workers.ledger import Ledger, file_key
 from robot_runtime.workers.mapping import Workers, map_in_order
 from robot_runtime.workers.worker import Lost
@@ -83,7 +83,7 @@ class Replayer:
         taken = [one for one in evidence if one.header.agent in sources]
         if not taken:
             return [Foretold(None, "no policy can be loaded")] * len(settings)
-        real = [score_log(one.path) for one in taken]
+        real = score_logs([one.path for one in taken], workers=self._workers)
         items = [
             Run(setting, one.path, self._places, sources[one.header.agent], self._folder(setting))
             for setting in settings
@@ -166,7 +166,8 @@ def _run_each(items: Iterable[Run]) -> Iterator[EpisodeScore]:
     policies, scenes = Policies(), Scenes()
     try:
         for item in items:
-            header, scene = scenes.header(item.log), scenes.of(item.log, item.places)
+            header = scenes.header(item.log)
+            scene = scenes.of(header, item.places)
             yield rerun(item.setting, item.log, header, scene, policies.of(item.source), item.source, item.keep)
     finally:
         policies.close()

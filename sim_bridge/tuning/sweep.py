@@ -15,6 +15,8 @@ import numpy as np
 from robot_runtime import config
 from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.policies.source import PolicySource
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.groups import CONFIDENCE, RESAMPLES, SEED
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean
 from robot_runtime.workers.mapping import ONE, Workers, map_in_order
@@ -71,7 +73,7 @@ def sweep(
     """
     wishes, settings = wishes or Wishes(), list(settings)
     notes: list[str] = []
-    evidence = _chosen(_read(logs, workers, on_step, notes), wishes.episodes)
+    evidence = _read(_chosen(logs, wishes.episodes), workers, on_step, notes)
     evidence = _placed(evidence, wishes.places, notes)
     with ExitStack() as stack:
         actions = runs = None
@@ -109,7 +111,7 @@ def sweep(
     return Tuning(
         tuple(tried),
         logs=len(evidence),
-        episodes=len({_key(one) for one in evidence}),
+        episodes=len({_key(one.header) for one in evidence}),
         policies=tuple(dict.fromkeys(one.header.agent for one in evidence)),
         motions=sum(len(one.motions) for one in evidence) - evaluation.unknown,
         images=sum(one.floor is not None for one in evidence),
@@ -156,13 +158,25 @@ def _unread(log: Path, how: Lost) -> Evidence | str:
     return f"{log}: the process that read it {how}"
 
 
-def _key(one: Evidence) -> tuple[str, str]:
-    return one.header.scene.digest, one.header.episode.key
+def _key(header: EpisodeHeader) -> tuple[str, str]:
+    return header.scene.digest, header.episode.key
 
 
-def _chosen(evidence: list[Evidence], episodes: int | None) -> list[Evidence]:
-    keys = list(dict.fromkeys(_key(one) for one in evidence))[:episodes]
-    return [one for one in evidence if _key(one) in keys]
+def _chosen(logs: Sequence[Path], episodes: int | None) -> list[Path]:
+    """Those of the first so many episodes, and those that cannot be read, which reading says."""
+    if episodes is None:
+        return list(logs)
+    keys = [_key_in(log) for log in logs]
+    taken = list(dict.fromkeys(key for key in keys if key is not None))[:episodes]
+    return [log for log, key in zip(logs, keys, strict=True) if key is None or key in taken]
+
+
+def _key_in(log: Path) -> tuple[str, str] | None:
+    try:
+        with LogReader(log) as reader:
+            return _key(reader.header)
+    except RecordingError:
+        return None
 
 
 def _placed(evidence: Sequence[Evidence], places: Places, notes: list[str]) -> list[Evidence]:
@@ -202,7 +216,7 @@ def _behind(evidence: Sequence[Evidence], parts: Sequence[Sequence[Parts]]) -> l
     """Each setting's sum less the best one's, with its interval over episodes."""
     totals = np.array([[one.total for one in each] for each in parts])
     best = int(np.argmax(totals.sum(axis=1)))
-    keys, logs = [_key(one) for one in evidence], len(evidence)
+    keys, logs = [_key(one.header) for one in evidence], len(evidence)
     found: list[Interval | None] = []
     for number, each in enumerate(totals):
         off = (each - totals[best]).tolist()

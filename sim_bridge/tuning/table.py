@@ -51,9 +51,9 @@ def verdict(tuning: Tuning) -> list[str]:
 
 def _likelihoods(tuning: Tuning, ranked: list[Tried]) -> Table:
     logs = f"{tuning.motions} actions of {tuning.logs} logs, {tuning.episodes} episodes"
-    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=f"How well settings explain {logs}")
+    rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), title=f"How well settings explain {logs}")
     rows.title_justify, rows.title_style = "left", "bold"
-    rows.add_column("setting", min_width=24)
+    rows.add_column("setting", min_width=20)
     rows.add_column("nats behind", justify="right", no_wrap=True)
     best = ranked[0].parts
     off = {one.name: _less(one.parts, best) for one in ranked}

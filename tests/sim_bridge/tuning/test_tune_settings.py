@@ -1,0 +1,110 @@
+"""Which settings a sweep tries, and what it says of those that it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from robot_runtime.errors import ConfigError
+from sim_bridge.tuning.refine import Range, refine
+from sim_bridge.tuning.settings import AS_IT_IS, Setting, make_grid, make_setting
+
+
+def test_the_default_grid_is_sliding_and_noise() -> None:
+    grid = make_grid("sim", [])
+    assert [setting.name for setting in grid][:2] == [AS_IT_IS, "contact slide, noise pyrobot Proportional x 0"]
+    assert len(grid) == 7
+    assert {setting.options.contact.behaviour for setting in grid[1:]} == {"stop", "slide"}
+
+
+def test_noise_of_its_own_is_multiplied(robot_file: Path) -> None:
+    names = [setting.name for setting in make_grid(str(robot_file), [])]
+    # Stop and once its own noise are what it is already.
+    assert "contact stop, noise x 1.0" not in names
+    assert "contact slide, noise x 0.5" in names
+
+
+def test_all_combinations_are_tried_once_and_others_beside(robot_file: Path) -> None:
+    vary = ["contact.behaviour=stop,slide", "camera.latency_s=0,0.1"]
+    grid = make_grid("sim", vary, [str(robot_file)])
+    assert [setting.name for setting in grid] == [
+        AS_IT_IS,
+        "contact stop, camera.latency_s 0.1",
+        "contact slide, camera.latency_s 0",
+        "contact slide, camera.latency_s 0.1",
+        "fitted: hidden",
+    ]
+
+
+def test_values_may_be_mappings() -> None:
+    grid = make_grid("sim", ["action_noise={model: robothor},{model: pyrobot, multiplier: 0.5}"])
+    assert [setting.name for setting in grid[1:]] == ["noise robothor", "noise pyrobot x 0.5"]
+
+
+@pytest.mark.parametrize(
+    ("vary", "message", "remedy"),
+    [
+        ("contact.behavior=stop", "no option 'contact.behavior'", "'contact.behaviour'"),
+        ("latency_s=0", "no option 'latency_s'", "'camera.latency_s'"),
+        ("contact.behaviour=bounce", "contact.behaviour", "mend"),
+        ("camera.latency_s=-1", "camera.latency_s", "mend"),
+        ("contact.behaviour", "not KEY=V1,V2", "--vary"),
+        ("contact.behaviour=stop,,slide", "not KEY=V1,V2", "--vary"),
+    ],
+)
+def test_what_is_no_setting_is_named(vary: str, message: str, remedy: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        make_grid("sim", [vary])
+    assert remedy in caught.value.remedy
+
+
+def test_robots_of_other_drivers_have_no_settings() -> None:
+    with pytest.raises(ConfigError, match="none of this simulator"):
+        make_grid("fake", [])
+
+
+@pytest.mark.parametrize("text", ["camera.latency_s", "camera.latency_s=0", "camera.latency_s=1:0", "x=a:b", "=0:1"])
+def test_what_is_no_range_is_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="KEY=LOW:HIGH"):
+        Range.parse(text)
+
+
+def quadratic(**peaks: float) -> Callable[[Setting], float]:
+    def total(setting: Setting) -> float:
+        camera = setting.options.camera
+        latency_s, tilt_deg = camera.latency_s, camera.mount_error.tilt_deg
+        off_s, off_deg = latency_s - peaks["latency_s"], tilt_deg - peaks["tilt_deg"]
+        return -((off_s / 0.1) ** 2) - off_deg**2 - off_s / 0.1 * off_deg
+
+    return total
+
+
+def test_numbers_are_found_between_those_of_a_grid() -> None:
+    (start,) = make_grid("sim", [], study=False)
+    ranges = [Range.parse("camera.latency_s=0:0.4"), Range.parse("camera.mount_error.tilt_deg=-5:5")]
+    found = refine(start, ranges[:1], quadratic(latency_s=0.123, tilt_deg=0.0), lambda: None)
+    assert found.options.camera.latency_s == pytest.approx(0.123, abs=0.001)
+    assert found.name.startswith("refined: camera.latency_s 0.12")
+    both = refine(start, ranges, quadratic(latency_s=0.123, tilt_deg=1.5), lambda: None)
+    assert both.options.camera.latency_s == pytest.approx(0.123, abs=0.03)
+    assert both.options.camera.mount_error.tilt_deg == pytest.approx(1.5, abs=0.4)
+
+
+def test_a_refined_setting_keeps_what_it_began_with() -> None:
+    start = make_grid("sim", ["contact.behaviour=slide"])[1]
+    found = refine(start, [Range.parse("camera.latency_s=0:0.4")], quadratic(latency_s=0.2, tilt_deg=0), lambda: None)
+    assert found.options.contact.behaviour == "slide"
+    assert found.changes[0] == ("contact.behaviour", "slide")
+
+
+def test_ranges_outside_of_what_an_option_takes_are_refused_first() -> None:
+    (start,) = make_grid("sim", [], study=False)
+    with pytest.raises(ConfigError, match=r"camera\.latency_s"):
+        refine(start, [Range.parse("camera.latency_s=-1:1")], lambda _: pytest.fail("asked"), lambda: None)
+
+
+def test_settings_know_their_options() -> None:
+    (start,) = make_grid("sim", [], study=False)
+    assert make_setting(start.robot, start.path, [("body.radius_m", "0.2")]).options.body.radius_m == 0.2

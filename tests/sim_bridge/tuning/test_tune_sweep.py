@@ -1,0 +1,191 @@
+"""A sweep from the logs of a robot whose settings are hidden: what it finds, and what it says where it cannot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.errors import InvalidStart, PolicyError, RecordingError, SceneError
+from robot_runtime.policies.source import PolicySource
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.scene import Scene
+from sim_bridge.tuning.episodes import Places, policy_source
+from sim_bridge.tuning.results import Tuning
+from sim_bridge.tuning.settings import AS_IT_IS, make_grid
+from sim_bridge.tuning.sweep import Wishes, sweep
+from sim_bridge.tuning.table import verdict
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs ``robot-runtime gap``; returns what it printed, or its error."""
+
+    def run(*arguments: object, code: int = 0) -> str:
+        assert run_command(["gap", *map(str, arguments)]) == code
+        captured = capsys.readouterr()
+        return " ".join((captured.out + captured.err).split())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tuned(real_logs: list[Path], robot_file: Path) -> Tuning:
+    """Sliding or not, and the hidden robot itself, with policies."""
+    return sweep(real_logs, make_grid("sim", ["contact.behaviour=slide"], [str(robot_file)]))
+
+
+def test_the_hidden_robot_is_the_most_likely(tuned: Tuning) -> None:
+    ranked = tuned.ranked()
+    assert [one.name for one in ranked] == ["fitted: hidden", AS_IT_IS, "contact slide"]
+    assert ranked[0].behind is None
+    for other in ranked[1:]:
+        assert other.behind is not None
+        assert other.behind.low <= other.behind.mean <= other.behind.high < 0
+        assert other.behind.mean == pytest.approx(other.parts.total - ranked[0].parts.total)
+    assert ranked[1].parts.contacts > ranked[2].parts.contacts
+    assert ranked[0].parts.camera > ranked[1].parts.camera
+    assert ranked[0].parts.delays > ranked[1].parts.delays
+    assert verdict(tuned)[0] == "Most likely: fitted: hidden."
+
+
+def test_the_same_policies_ran_the_same_episodes_under_each(tuned: Tuning) -> None:
+    assert (tuned.logs, tuned.episodes, tuned.delays) == (9, 3, 9)
+    assert tuned.images >= 7
+    assert tuned.policies == ("goal-follower", "near", "forward-only")
+    for one in tuned.settings:
+        assert one.gap is not None
+        assert not one.failed
+        assert {policy.agent: policy.episodes for policy in one.gap.policies} == dict.fromkeys(tuned.policies, 3)
+        assert not one.gap.unpaired
+
+
+def test_the_command_goes_on_from_what_is_done(
+    real_logs: list[Path], tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One episode, by all three agents.
+    arguments = ["tune", *real_logs[::3], "--vary", "contact.behaviour=slide", "--out", tmp_path]
+    first = command(*arguments)
+    assert "Most likely:" in first
+    assert "What settings foretell of the policies" in first
+    found = (tmp_path / "tuning.json").read_bytes()
+    assert (tmp_path / "tuning.png").read_bytes().startswith(b"\x89PNG")
+
+    monkeypatch.setattr("sim_bridge.tuning.runs.rerun", lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr("sim_bridge.tuning.evaluation.predict", lambda *_: pytest.fail("simulated again"))
+    command(*arguments)
+    assert (tmp_path / "tuning.json").read_bytes() == found
+    document = json.loads(found)
+    assert document["ranked"][0] in {one["name"] for one in document["settings"]}
+
+
+def test_two_workers_find_what_one_finds(real_logs: list[Path], tmp_path: Path, command: Run) -> None:
+    arguments = ["tune", *real_logs[:5], "--vary", "contact.behaviour=stop", "--likelihood-only"]
+    command(*arguments, "--out", tmp_path / "one")
+    command(*arguments, "--out", tmp_path / "two", "--workers", 2)
+    one, two = ((tmp_path / name / "tuning.json").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_numbers_are_found_by_likelihood_alone(
+    real_logs: list[Path], tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim_bridge.tuning.runs.rerun", lambda *_: pytest.fail("ran a policy"))
+    out = command(
+        *["tune", *real_logs[::3], "--likelihood-only", "--refine", "camera.mount_error.tilt_deg=-5:5"],
+        *["--out", tmp_path / "out"],
+    )
+    assert "no policy was run" in out
+    document = json.loads((tmp_path / "out" / "tuning.json").read_text())
+    best = next(one for one in document["settings"] if one["name"] == document["ranked"][0])
+    assert best["options"]["camera"]["mount_error"]["tilt_deg"] == pytest.approx(2.0, abs=0.2)
+
+
+def test_logs_of_runs_are_kept_where_asked(real_logs: list[Path], tmp_path: Path, command: Run) -> None:
+    command(
+        *["tune", real_logs[0], "--vary", "contact.behaviour=stop", "--keep-logs", "--out", tmp_path / "out"],
+    )
+    (kept,) = (tmp_path / "out" / "logs").rglob("*.mcap")
+    with LogReader(kept) as log, LogReader(real_logs[0]) as real:
+        assert log.header.agent == real.header.agent
+        assert log.header.episode == real.header.episode
+        assert log.header.seed == real.header.seed
+        assert next(iter(log.steps())).frame.depth_m.size
+
+
+class TestWithout:
+    """What is missing is said, and the rest is done."""
+
+    def test_a_scene_that_cannot_be_simulated(self, real_logs: list[Path], tmp_path: Path) -> None:
+        with pytest.raises(SceneError, match="nowhere"):
+            sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(Places(str(tmp_path / "nowhere"))))
+
+    def test_another_version_of_the_scene(self, real_logs: list[Path], make_room: Callable[..., Scene]) -> None:
+        other = make_room(hole=True).folder
+        with pytest.raises(SceneError, match="another version"):
+            sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(Places(str(other)), runs=False))
+        found = sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(Places(str(other), True), runs=False))
+        assert found.motions
+
+    def test_policies_that_cannot_be_loaded(self, real_logs: list[Path]) -> None:
+        gone = {
+            "near": PolicySource("gone.py:Agent"),
+            "goal-follower": PolicySource("gone"),
+            "forward-only": PolicySource("x"),
+        }
+        found = sweep(real_logs[::3], make_grid("sim", [], study=False), Wishes(instead=gone))
+        assert found.settings[0].reason == "no policy can be loaded"
+        assert any("gone.py" in note for note in found.notes)
+        with pytest.raises(PolicyError, match="no log is of an agent of that name"):
+            sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(instead={"other": PolicySource("random")}))
+
+    def test_a_log_that_does_not_name_its_policy(self, real_logs: list[Path]) -> None:
+        with LogReader(real_logs[0]) as log:
+            header = replace(log.header, policy=None)
+        with pytest.raises(PolicyError, match="do not say") as caught:
+            policy_source(header, {})
+        assert f"--policy {header.agent}=SPEC" in caught.value.remedy
+
+    def test_too_few_policies_for_a_correlation(self, real_logs: list[Path]) -> None:
+        found = sweep(real_logs[:1], make_grid("sim", [], study=False))
+        correlation = found.settings[0].correlation("success")
+        assert correlation is not None
+        assert "needs 3" in correlation.reason
+        assert found.foretelling() is None
+
+    def test_torn_logs_are_left_out(self, real_logs: list[Path], tmp_path: Path) -> None:
+        torn = tmp_path / "torn.mcap"
+        torn.write_bytes(real_logs[0].read_bytes()[:200])
+        found = sweep([torn, real_logs[1]], make_grid("sim", [], study=False), Wishes(runs=False))
+        assert found.logs == 1
+        assert "torn.mcap" in found.notes[0]
+        with pytest.raises(RecordingError, match="no log can be read"):
+            sweep([torn], make_grid("sim", [], study=False))
+
+    def test_a_run_that_fails_is_counted(self, real_logs: list[Path], tmp_path: Path) -> None:
+        agent = tmp_path / "fails.py"
+        agent.write_text(
+            "class Agent:\n    def reset(self): pass\n    def act(self, observations): return 1 // 0\n",
+            encoding="utf-8",
+        )
+        instead = {"goal-follower": PolicySource(f"{agent}:Agent")}
+        (one,) = sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(instead=instead)).settings
+        ((reason, count),) = one.failed.items()
+        assert "ZeroDivisionError" in reason
+        assert count == 1
+        assert "no policy has an episode in both worlds" in one.reason
+
+    def test_a_robot_that_fits_nowhere(self, real_logs: list[Path]) -> None:
+        with pytest.raises(InvalidStart, match=r"setting 'radius_m 1\.5': pose"):
+            sweep(real_logs[:1], make_grid("sim", ["body.radius_m=1.5"]), Wishes(runs=False))
+
+
+def test_what_is_chosen_are_episodes_of_all_policies(real_logs: list[Path]) -> None:
+    found = sweep(real_logs, make_grid("sim", [], study=False), Wishes(episodes=1, runs=False))
+    assert (found.episodes, found.logs) == (1, 3)
