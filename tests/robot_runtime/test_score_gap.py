@@ -8,10 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from rich.console import Console
 
+from robot_runtime.cli.main import run_command
 from robot_runtime.errors import RecordingError
 from robot_runtime.scoring.gap import Gap, find_gap, write_gap
+from robot_runtime.scoring.gap_page import write_page
+from robot_runtime.scoring.gap_plot import draw_correlation, title, write_plot
 from robot_runtime.scoring.gap_table import table
 from robot_runtime.scoring.summary import EpisodeScore
 
@@ -123,3 +128,65 @@ def test_everything_goes_into_the_file(tmp_path: Path) -> None:
     assert document["correlations"][1]["interval"]["mean"] == pytest.approx(1.0)
     with pytest.raises(RecordingError, match="cannot be written"):
         write_gap(tmp_path / "none" / "gap.json", find_gap(world("sim", SKILLS), world("real", SKILLS)))
+
+
+class TestPictures:
+    """``--plot`` and ``--html``, of worlds in which policies change places and fail for other reasons."""
+
+    @pytest.fixture
+    def gap(self) -> Gap:
+        simulated = world("sim", {"good": 0.9, "fair": 0.6, "poor": 0.3, "slider": 0.95})
+        real = world("real", {"good": 0.8, "fair": 0.6, "poor": 0.3, "slider": 0.4}, end="max_steps")
+        return find_gap(simulated, real)
+
+    def test_levels_have_an_interval_in_each_world(self, gap: Gap) -> None:
+        assert {(level.agent, level.metric) for level in gap.levels} == {
+            (agent, metric) for agent in ("good", "fair", "poor", "slider") for metric in ("success", "spl")
+        }
+        for level in gap.levels:
+            for side in (level.simulated, level.real):
+                assert 0 <= side.low <= side.mean <= side.high <= 1
+
+    def test_every_policy_reversal_and_reason_is_drawn(self, gap: Gap) -> None:
+        figure = Figure()
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        draw_correlation(axes, gap, "spl")
+        labels = axes.get_legend_handles_labels()[1]
+        assert {"good", "fair", "poor", "slider", "the same in both", "least squares", "change places"} <= set(labels)
+        assert title(gap, "spl").startswith("SPL: SRCC ")
+
+    def test_the_picture_is_a_png_of_some_size(self, gap: Gap, tmp_path: Path) -> None:
+        write_plot(tmp_path / "gap.png", gap)
+        assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")
+        with pytest.raises(RecordingError, match=r"nowhere.*cannot be written"):
+            write_plot(tmp_path / "nowhere" / "gap.png", gap)
+
+    def test_without_a_correlation_there_is_still_a_picture(self, tmp_path: Path) -> None:
+        two = find_gap(world("sim", {"a": 0.9, "b": 0.9}), world("real", {"a": 0.9, "b": 0.9}))
+        assert "needs 3" in title(two, "spl")
+        write_plot(tmp_path / "two.png", two)
+        assert (tmp_path / "two.png").stat().st_size > 0
+
+    def test_the_page_holds_everything(self, gap: Gap, tmp_path: Path) -> None:
+        write_page(tmp_path / "gap.html", gap)
+        page = (tmp_path / "gap.html").read_text(encoding="utf-8")
+        assert "data:image/png;base64," in page
+        assert "http://" not in page
+        assert "https://" not in page
+        for policy in gap.policies:
+            assert policy.agent in page
+        assert "only in reality" in page
+
+
+@pytest.mark.parametrize("arguments", [["a", "b"], ["--json", "x.json", "a", "b"], ["compare", "a", "b"]])
+def test_gap_alone_compares(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["gap", *arguments]) == RecordingError.exit_code
+    assert "a: no such file or folder" in capsys.readouterr().err
+
+
+def test_gap_lists_what_it_can(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command(["gap", "--help"])
+    said = capsys.readouterr().out
+    assert "compare" in said
+    assert "tune" in said
