@@ -229,13 +229,12 @@ def _started(library: ModuleType, scene: str, camera: PlainCamera, options: Thor
 
 def _library(where: str) -> ModuleType:
     try:
-        library, package = importlib.import_module("ai2thor.controller"), importlib.import_module("ai2thor")
+        version = str(importlib.import_module("ai2thor").__version__)
+        if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < OLDEST:
+            raise DriverMissing(f"{where}: ai2thor {version} is not {OLDEST} or later", INSTALL)
+        return importlib.import_module("ai2thor.controller")
     except ImportError as error:
         raise DriverMissing(f"{where}: cannot import ai2thor: {error}", INSTALL) from error
-    version = str(package.__version__)
-    if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < OLDEST:
-        raise DriverMissing(f"{where}: ai2thor {version} is not {OLDEST} or later", INSTALL)
-    return library
 
 
 def _point(x: float, y: float, z: float) -> dict[str, float]:

@@ -1,0 +1,17 @@
+"""The ai2thor that RoboTHOR's robot client needs is too old for a twin, and that is said before anything starts."""
+
+from __future__ import annotations
+
+import ai2thor
+import pytest
+from synthetic import header
+
+from robot_runtime.errors import DriverMissing
+from sim_bridge.replay.thor_twin import make_twin
+
+
+def test_the_installed_ai2thor_is_told_from_the_one_that_a_twin_needs():
+    assert ai2thor.__version__ == "2.7.2"
+    with pytest.raises(DriverMissing, match=r"ai2thor 2\.7\.2 is not 5 or later") as error:
+        make_twin(header(), None, False, {}, "--into ai2thor")
+    assert error.value.remedy == "pip install 'ai2thor>=5'"
