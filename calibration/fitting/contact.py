@@ -55,6 +55,9 @@ LEAST_SLOPE = 0.15
 HEAD_ON_RAD = math.radians(70)
 """A robot that meets a wall at a steeper angle hardly slides, and which way, the map does not know."""
 
+CORNER_M = 0.02
+"""What is so much nearer than the wall along which it slides is another wall."""
+
 TELLING = 1.0
 """Nats of a contact that tells stopping from sliding."""
 
@@ -80,7 +83,7 @@ class Contact:
         touch_m: how far ahead the map has the wall. wall_rad: the direction in which the robot would slide, from its
             heading, left positive; within a quarter turn.
         noise: float64 (2, 2), the referee's. felt: whether the bumper told.
-        log_ratio: of slide to stop, nats; 0 where it met the wall head-on.
+        log_ratio: of slide to stop, nats; 0 where it met the wall head-on, or another wall is near.
     """
 
     episode: int
@@ -116,13 +119,18 @@ class ContactFit:
     radius_m: Interval | None
 
     @property
+    def telling(self) -> int:
+        """How many contacts tell the two apart."""
+        return sum(abs(contact.log_ratio) > TELLING for contact in self.contacts)
+
+    @property
     def model(self) -> ContactBehaviour | None:
         """As a robot's file has it; None where the behaviour is not known."""
         if self.behaviour is None:
             return None
         travel_m = None if self.travel_m is None else self.travel_m.mean
         radius_m = None if self.radius_m is None else self.radius_m.mean
-        return ContactBehaviour(self.behaviour, len(self.contacts), self.log_ratio, travel_m, radius_m)
+        return ContactBehaviour(self.behaviour, self.telling, self.log_ratio, travel_m, radius_m)
 
 
 def fit_contact(
@@ -210,9 +218,16 @@ def _contact(
     end = np.array(SE2(0.0, 0.0, -logged.carried_rad).apply(move.truth.x_m, move.truth.y_m))
     noise = move.noise[:2, :2]
     covariance = error.matrix[:2, :2] + noise + BLUR_M**2 * np.eye(2)
-    head_on = abs(wall_rad) > HEAD_ON_RAD
-    ratio = 0.0 if head_on else log_ratio(end, touch_m, wall_rad, way_m, covariance)
+    undecided = abs(wall_rad) > HEAD_ON_RAD or _is_cornered(walls, heading, touch_m, wall_rad, way_m, radius_m)
+    ratio = 0.0 if undecided else log_ratio(end, touch_m, wall_rad, way_m, covariance)
     return Contact(number, logged.step, end, touch_m, wall_rad, noise, logged.result.contact is not Zone.NONE, ratio)
+
+
+def _is_cornered(walls: Walls, heading: SE2, touch_m: float, wall_rad: float, way_m: float, radius_m: float) -> bool:
+    """Whether a robot that slides would be stopped all the same, by the next wall."""
+    slid_m = (way_m - touch_m) * math.cos(wall_rad)
+    touch = heading @ SE2(touch_m, 0.0, wall_rad)
+    return walls.nearest_on_way_m(touch, slid_m) < radius_m - CORNER_M
 
 
 def touched_at(walls: Walls, start: SE2, way_m: float, radius_m: float) -> float | None:

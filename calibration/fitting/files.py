@@ -80,6 +80,7 @@ def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
             "behaviour": fit.contact.behaviour,
             "reason": fit.contact.reason,
             "contacts": len(fit.contact.contacts),
+            "telling": fit.contact.telling,
             "felt": fit.contact.felt,
             "log_ratio_slide_to_stop": fit.contact.log_ratio,
             "shortfall_m": fit.contact.shortfall_m,

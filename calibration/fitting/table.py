@@ -99,8 +99,8 @@ def _rivals(fit: RobotFit) -> RenderableType:
     shown = Table(title=title, title_justify="left", box=None)
     shown.add_column("published", no_wrap=True)
     for heading in ("nats", "fitted gains"):
-        shown.add_column(heading, justify="right")
-    shown.add_column("")
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("", no_wrap=True)
     for rival in validation.rivals:
         gain = f"{rival.gain.mean:.2f} [{rival.gain.low:.2f}, {rival.gain.high:.2f}]"
         shown.add_row(rival.name, f"{rival.nats:.2f}", gain, rival.verdict)
