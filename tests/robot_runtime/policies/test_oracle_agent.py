@@ -96,3 +96,23 @@ def test_it_wants_a_world_and_view_points() -> None:
 def test_it_is_privileged_and_needs_no_sensor() -> None:
     assert Oracle.privileged
     assert Oracle.needs == ()
+
+
+@pytest.mark.parametrize(("short_m", "every", "arrives"), [(0.0, 1000, True), (0.02, 1, True), (0.02, 1000, False)])
+def test_between_looks_it_counts_on_its_actions(short_m: float, every: int, arrives: bool) -> None:
+    world = BoxWorld((9.0, 3.0), [])
+
+    def disturb(pose: SE2) -> SE2:
+        return pose @ SE2(-short_m, 0.0, 0.0)
+
+    episode = pointnav(SE2(1.0, 1.5), (8.0, 1.5))
+    agent = Oracle(looks_every=every)
+    result = run(world, agent, make_task(), episode, world.scene(), blind=True, disturb=disturb)
+    assert result.stopped
+    assert (math.hypot(result.pose.x_m - 8.0, result.pose.y_m - 1.5) < 0.2) == arrives
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5])
+def test_looks_are_counted_in_whole_actions(every: float) -> None:
+    with pytest.raises(PolicyError, match="looks_every"):
+        Oracle(looks_every=every)  # type: ignore[arg-type]
