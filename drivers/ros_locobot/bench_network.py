@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from robot_runtime.errors import DeviceFault, DriverMissing
 
@@ -33,12 +34,25 @@ class Network:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Run this Python with arguments; it is ended with the network."""
-        path = self._home / f"program{len(self._outputs)}.txt"
-        self._outputs.append(path)
-        with path.open("wb") as output:
+        with self._output() as output:
             program = subprocess.Popen([sys.executable, *arguments], stdout=output, stderr=subprocess.STDOUT)
         self._stack.callback(_end, program)
         return program
+
+    def start_master(self) -> str:
+        """The address of a ROS master; empty if it did not start. What it prints of nodes that end is kept, too."""
+        with self._output() as output:
+            master = subprocess.Popen(
+                [sys.executable, "-c", _MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output
+            )
+        self._stack.callback(_end, master)
+        assert master.stdout is not None
+        return master.stdout.readline().decode().strip()
+
+    def _output(self) -> BinaryIO:
+        path = self._home / f"program{len(self._outputs)}.txt"
+        self._outputs.append(path)
+        return path.open("wb")
 
     def stop(self, program: subprocess.Popen[bytes]) -> None:
         """End it before the network ends."""
@@ -70,12 +84,9 @@ def local_network(node_name: str) -> Iterator[Network]:
         network = Network(stack, Path(home))
         os.environ.pop("ROS_HOSTNAME", None)
         os.environ |= {"ROS_HOME": home, "ROS_LOG_DIR": home, "ROS_IP": "127.0.0.1"}
-        master = subprocess.Popen([sys.executable, "-c", _MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        stack.callback(_end, master)
-        assert master.stdout is not None
-        uri = master.stdout.readline().decode().strip()
+        uri = network.start_master()
         if not uri:
-            raise DeviceFault("a ROS master could not be started", "see what it printed")
+            raise DeviceFault(f"a ROS master could not be started: {network.last_words()}", "mend what it says")
         os.environ["ROS_MASTER_URI"] = uri
         rospy.init_node(node_name, argv=sys.argv[:1], disable_signals=True)
         stack.callback(rospy.signal_shutdown, "the bench is over")
