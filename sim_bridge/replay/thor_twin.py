@@ -173,8 +173,10 @@ class ThorTwin(ForeignTwin):
             raise TwinUnable(f"{self.name}: sent no images", "start it where it can draw: with a display or a GPU")
         rgb = np.asarray(event.third_party_camera_frames[0])[:, :, :3]
         depth_m = np.array(event.third_party_depth_frames[0], np.float32)
-        server = self._controller.server
-        depth_m[depth_m >= _BEHIND_SKY * (server.camera_far_plane - server.camera_near_plane)] = 0
+        # Unity's depth from 0 at the eye to 1 at the far plane is sent multiplied by far - near (ai2thor issue 1301).
+        far_m, near_m = self._controller.server.camera_far_plane, self._controller.server.camera_near_plane
+        depth_m *= np.float32(far_m / (far_m - near_m))
+        depth_m[depth_m >= _BEHIND_SKY * far_m] = 0
         return rgb.astype(np.uint8, copy=False), depth_m
 
     def close(self) -> None:

@@ -177,8 +177,9 @@ class Controller:
         eye = np.array([position[axis] for axis in "xyz"])
         rgb, depth_m = flat_triangles.draw(axes, eye, rays)
         alpha = np.full((self.height, self.width, 1), 255, np.uint8)  # CloudRendering sends it
-        nothing = np.float32(FAR_M - NEAR_M)
-        return np.concatenate([rgb, alpha], axis=-1), np.where(depth_m > 0, np.minimum(depth_m, nothing), nothing)
+        share = np.where(depth_m > 0, np.minimum(depth_m / FAR_M, 1.0), 1.0)
+        sent = (share * (FAR_M - NEAR_M)).astype(np.float32)  # not times FAR_M: ai2thor issue 1301
+        return np.concatenate([rgb, alpha], axis=-1), sent
 
 
 def ai2thor(version: str | None = "5.0.0") -> dict[str, ModuleType]:
