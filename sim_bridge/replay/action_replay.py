@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from robot_runtime.commands import Decision
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import RecordingError, RuntimeFault
 from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
@@ -31,7 +31,7 @@ from sim_bridge.replay.results import (
     Note,
     Thresholds,
 )
-from sim_bridge.replay.twin import ReplayError, Twin, TwinStep, TwinUnable
+from sim_bridge.replay.twin import ReplayError, Twin, TwinStep
 
 SAME_POSE = 1e-6
 """Metres and radians. A recorded start that is so near to the episode's is the episode's: a pose that was interpolated
@@ -64,6 +64,7 @@ def replay_actions(
     Raises:
         ReplayError: the log has no step, or no pose to begin from.
         TwinUnable: the twin cannot do this task at all. InvalidStart: the robot does not fit near the recorded start.
+        What goes wrong later ends the replay there, with a note.
     """
     header, thresholds = log.header, thresholds or Thresholds()
     start = recorded_start(log, records)
@@ -74,13 +75,16 @@ def replay_actions(
     if second is not None:
         twin.next_phase_at(second)
     moved_m = made.pose.distance_to(start)
+    if records[0].index:
+        notes.append(Note(PART, f"begins at step {records[0].index}: the log has none before it"))
     steps = [_step(None, records[0], None, made, compare)]
     notes += _start_notes(moved_m, "start")
     for before, record in pairwise(records):
         previous = made
         try:
+            _require_next(before, record)
             made = twin.act(decision_of(record))
-        except TwinUnable as error:
+        except RuntimeFault as error:
             notes.append(Note(PART, f"replayed up to step {before.index}: {error.message}", error.remedy))
             break
         steps.append(_step(before, record, previous, made, compare))
@@ -125,6 +129,12 @@ def decision_of(record: StepRecord) -> Decision:
     if decision is None:
         raise RecordingError(f"step {record.index} names no action", "record the episode again")
     return decision
+
+
+def _require_next(before: StepRecord, record: StepRecord) -> None:
+    """Raise ``RecordingError`` unless one step follows the other: a log that was mended may have lost some."""
+    if record.index != before.index + 1:
+        raise RecordingError(f"the log has no step {before.index + 1}", "compare the original, if there is one")
 
 
 def _exactly(recorded: SE2, stated: SE2) -> SE2:

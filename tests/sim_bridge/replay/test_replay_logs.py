@@ -16,7 +16,8 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, Outcome
 from robot_runtime.scene import Scene
-from sim_bridge.replay.mujoco_twin import START_REACH_M
+from sim_bridge.replay.action_replay import replay_actions
+from sim_bridge.replay.mujoco_twin import START_REACH_M, factory
 from sim_bridge.replay.results import Replay
 
 
@@ -104,6 +105,18 @@ def test_a_log_without_steps_or_without_a_header_has_nothing_to_replay(log: Path
     torn.write_bytes(log.read_bytes()[:100])
     with pytest.raises(RecordingError, match=r"torn\.mcap"):
         replayed([torn])
+
+
+def test_steps_that_were_lost_end_the_replay_before_them(log: Path, room: Scene) -> None:
+    """As in a log that ``recover`` has mended."""
+    with LogReader(log) as reader, factory("sim")(reader.header, room, False, {}, "test") as twin:
+        whole = list(reader.steps(images=False))
+        action, notes = replay_actions(reader, [*whole[:4], *whole[6:]], twin)
+        assert [step.index for step in action.steps] == [0, 1, 2, 3]
+        assert "replayed up to step 3: the log has no step 4" in notes[0].message
+        action, notes = replay_actions(reader, whole[2:], twin)
+    assert "begins at step 2" in notes[0].message
+    assert action.largest_error_m == pytest.approx(0, abs=5e-3)  # headings are aimed at from there on anew
 
 
 def test_an_aborted_episode_is_replayed_up_to_there(log: Path, tmp_path: Path) -> None:
