@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from calibration.fitting.fit import RobotFit
-from calibration.fitting.settings import Setting
+from calibration.fitting.settings import Setting, text
 from robot_runtime.scoring.intervals import Interval
 
 AXES = ("ahead, mm", "left, mm", "heading, °")
@@ -98,10 +98,11 @@ def _rivals(fit: RobotFit) -> RenderableType:
     title = f"held-out actions: {validation.nats:.2f} nats each by the fitted model, of {validation.actions}"
     shown = Table(title=title, title_justify="left", box=None)
     shown.add_column("published", no_wrap=True)
-    for heading in ("nats", "fitted gains"):
+    for heading in ("nats", "the fitted gains"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    shown.add_column("", no_wrap=True)
+    shown.add_column("it is", no_wrap=True)
     for rival in validation.rivals:
-        gain = f"{rival.gain.mean:.2f} [{rival.gain.low:.2f}, {rival.gain.high:.2f}]"
+        digits = 2 if abs(rival.gain.mean) < 10 else 1
+        gain = text(rival.gain, digits=digits)
         shown.add_row(rival.name, f"{rival.nats:.2f}", gain, rival.verdict)
     return shown

@@ -45,10 +45,10 @@ class Rival:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """What the fitted model is beside this one."""
         if self.gain.low > 0:
-            return "fitted is better"
-        return "fitted is worse" if self.gain.high < 0 else "no telling"
+            return "better"
+        return "worse" if self.gain.high < 0 else "no telling"
 
 
 @dataclass(frozen=True)

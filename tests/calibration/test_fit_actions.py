@@ -203,7 +203,7 @@ def test_a_fit_beats_every_published_model_of_another_robot() -> None:
     assert validation.nats is not None
     assert {rival.name for rival in validation.rivals} == set(published_models(0.25, 30.0))
     for rival in validation.rivals:
-        assert rival.verdict == "fitted is better"
+        assert rival.verdict == "better"
         assert rival.gain.mean == pytest.approx(validation.nats - rival.nats)
         assert set(rival.by_action) == set(NAMES)
     assert validation.rivals[0].nats >= validation.rivals[-1].nats
@@ -217,9 +217,9 @@ def test_of_a_robot_that_errs_as_published_nothing_better_is_claimed() -> None:
     far = Walls(episodes[0].header.scene.map, -10.0)
     validation = validate(select(episodes, {episodes[0].header.scene.digest: far}))
     own = next(rival for rival in validation.rivals if rival.name == "Habitat challenge")
-    assert own.verdict != "fitted is better"
+    assert own.verdict != "better"
     assert abs(own.gain.mean) < 0.2
-    assert all(rival.verdict == "fitted is better" for rival in validation.rivals if rival is not own)
+    assert all(rival.verdict == "better" for rival in validation.rivals if rival is not own)
 
 
 def test_too_few_to_hold_some_out_is_said() -> None:
