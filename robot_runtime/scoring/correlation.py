@@ -29,7 +29,12 @@ _LEAST_SPREAD = 0.5
 
 
 def correlation_interval(
-    simulated: ArrayLike, real: ArrayLike, confidence: float = 0.95, draws: int = 4_000, seed: int = 0
+    simulated: ArrayLike,
+    real: ArrayLike,
+    confidence: float = 0.95,
+    draws: int = 4_000,
+    seed: int = 0,
+    further: float | None = None,
 ) -> Interval:
     """The SRCC of policies' means with its interval, for these policies and any episodes of the same kind.
 
@@ -43,6 +48,8 @@ def correlation_interval(
     Args:
         simulated, real: float (policies, episodes), values in [0, 1] (success, SPL), the same episodes in the same
             order; NaN where a policy did not run, the same places in both.
+        further: foretell the coefficient that a further campaign will show, of so many times as many episodes, whose
+            means err as well; None for the coefficient of the means themselves.
 
     Raises:
         ValueError: as :func:`srcc`; different shapes; or a policy without any episode.
@@ -50,7 +57,8 @@ def correlation_interval(
     pair = _pair(simulated, real)
     means = np.nanmean(pair, axis=2)
     mean = srcc(*means)
-    experiment = _Experiment.of(pair, means, mean, draws, np.random.default_rng(seed))
+    covariance = _covariance(pair) * (1 if further is None else 1 + 1 / further)
+    experiment = _Experiment.of(covariance, means, mean, draws, np.random.default_rng(seed))
     tail = (1 - confidence) / 2
     low = _boundary(lambda angle: experiment.share_above(angle) <= tail)
     high = _boundary(lambda angle: experiment.share_below(angle) > tail)
@@ -74,9 +82,8 @@ class _Experiment:
     errors: Floats
 
     @classmethod
-    def of(cls, pair: Floats, means: Floats, mean: float, draws: int, random: np.random.Generator) -> _Experiment:
-        policies = pair.shape[1]
-        covariance = _covariance(pair)
+    def of(cls, covariance: Floats, means: Floats, mean: float, draws: int, random: np.random.Generator) -> _Experiment:
+        policies = means.shape[1]
         deviations = means - means.mean(axis=1, keepdims=True)
         directions = deviations / np.linalg.norm(deviations, axis=1, keepdims=True)
         blocks = covariance.reshape(2, policies, 2, policies)

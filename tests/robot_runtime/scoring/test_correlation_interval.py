@@ -57,6 +57,14 @@ def test_more_episodes_narrow_it() -> None:
     assert many.high - many.low < (few.high - few.low) / 2
 
 
+def test_what_a_further_campaign_will_show_is_less_sure() -> None:
+    random = np.random.default_rng(4)
+    values = campaign(random.normal(0, 1.5, (2, 6)), 30, random)
+    known, same, large = (correlation_interval(*values, further=further) for further in (None, 1, 1e9))
+    assert same.low < known.low < known.high < same.high
+    assert (large.low, large.high) == pytest.approx((known.low, known.high), abs=1e-6)
+
+
 def test_policies_may_have_run_different_episodes() -> None:
     random = np.random.default_rng(2)
     values = campaign(random.normal(0, 1.5, (2, 4)), 30, random)
