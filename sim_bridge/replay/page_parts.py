@@ -85,9 +85,9 @@ def _pose_tiles(pose: PoseReplay) -> Iterator[Tile]:
         tilt = "–" if offset.tilt_deg is None else f"{offset.tilt_deg.value:+.2f}°".replace("-0.00°", "0.00°")
         value = "0.00°" if tilt == "+0.00°" else tilt
         yield Tile(
-            "camera tilt off by",
+            "camera tilt",
             value,
-            "its offset is below" if said else "the camera is where the log has it",
+            "off, see below" if said else "off: it is where the log has it",
             bool(said),
         )
 
@@ -108,6 +108,9 @@ def _action_tiles(action: ActionReplay) -> Iterator[Tile]:
     value = "none" if action.divergence is None else f"step {action.divergence.index}"
     by = limits if action.divergence is None else f"by {', '.join(action.divergence.by)}"
     yield Tile("first divergence", value, by, action.divergence is not None)
+    if action.departure is not None:
+        alone = f"leads elsewhere by itself: {', '.join(action.departure.by)}"
+        yield Tile("first departure", f"step {action.departure.index}", alone, True)
 
 
 @dataclass(frozen=True)

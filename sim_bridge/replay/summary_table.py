@@ -49,7 +49,7 @@ def one(replay: Replay) -> Group:
 
 def _pose(rows: Table, pose: PoseReplay) -> None:
     found = summarize(pose)
-    off = f"95 % within {words.number(found.depth_p95_mm, 1, ' mm')}, {words.share(found.far_off)} beyond 5 cm"
+    off = f"95 %: {words.number(found.depth_p95_mm, 1, ' mm')}; {words.share(found.far_off)} beyond 5 cm"
     rows.add_row("pose", "depth error", words.number(found.depth_median_mm, 1, " mm"), off)
     rows.add_row("", "depth bias", words.number(found.depth_bias_mm, 1, " mm"), "recorded - twin")
     rows.add_row("", "colour SSIM", words.number(found.ssim, 3), f"over {len(pose.frames)} frames")
@@ -61,11 +61,14 @@ def _action(rows: Table, action: ActionReplay) -> None:
     end_deg = None if action.end_error_rad is None else math.degrees(action.end_error_rad)
     largest_m = None if action.largest_error_m is None else 100 * action.largest_error_m
     end_m = None if action.end_error_m is None else 100 * action.end_error_m
-    detail = f"{words.number(end_deg, 2, '°')}; at any step up to {words.number(largest_m, 2, ' cm')}"
+    detail = f"{words.number(end_deg, 1, '°')}; at any step up to {words.number(largest_m, 1, ' cm')}"
     rows.add_row("", "end error", words.number(end_m, 2, " cm"), detail)
-    rows.add_row("", "diverges at", words.divergence_sentence(action.divergence), "")
-    departs = words.divergence_sentence(action.departure)
-    rows.add_row("", "departs at", departs, "the first action that leads elsewhere by itself")
+    for label, found, meaning in (
+        ("diverges", action.divergence, "apart since then"),
+        ("departs", action.departure, "the first action that leads elsewhere by itself"),
+    ):
+        by = "" if found is None else f"by {', '.join(found.by)}: {meaning}"
+        rows.add_row("", label, "no" if found is None else f"step {found.index}", by)
 
 
 def notes(found: Sequence[Note]) -> list[Text]:

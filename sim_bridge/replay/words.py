@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from robot_runtime.commands import Decision, VelocityCommand, WaypointCommand
 from sim_bridge.replay.camera_offset import CameraOffset, Estimate
-from sim_bridge.replay.results import Divergence, FrameDifference, Note, Replay
+from sim_bridge.replay.results import FrameDifference, Note, Replay
 
 PARTS = {
     "scene": "scene",
@@ -111,11 +111,6 @@ def _direction(estimate: Estimate | None, positive: str, negative: str, unit: st
 def significant(estimate: Estimate, least: float) -> bool:
     """Whether an offset is one."""
     return abs(estimate.value) > max(least, SHOWN_ERRORS * estimate.error)
-
-
-def divergence_sentence(divergence: Divergence | None) -> str:
-    """Where the trajectories part."""
-    return "none" if divergence is None else f"step {divergence.index} ({', '.join(divergence.by)})"
 
 
 def scene_sentence(replay: Replay) -> str:
