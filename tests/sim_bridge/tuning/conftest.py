@@ -43,7 +43,7 @@ HIDDEN = {
 AGENTS = {"goal-follower": {}, "near": {"stop_distance_m": "0.1"}, "forward-only": {}}
 """By the name in the logs; ``near`` is a variant of the goal follower."""
 
-EPISODES, MAX_STEPS = 3, 14
+EPISODES, MAX_STEPS = 2, 14
 
 
 @pytest.fixture(scope="session")
