@@ -26,6 +26,9 @@ from sim_bridge.twins.scan import Scan, read_scan
 LEAST_SCORE = 0.3
 """An empty flat's scan over the furnished flat's map has 0.38, that of another flat with the same outer walls 0.26."""
 
+FINE = 4
+"""Of the peaks of the search, that are fitted to the last digit."""
+
 AMBIGUOUS = 0.85
 """A second answer with so much of the best one's score may be the right one."""
 
@@ -110,11 +113,12 @@ def align_scan(
             found = []
     else:
         starts = candidates(scan.plan, outline, lambda done, total: report("searching headings", done, total))
+        rough = sorted((fit(scan.plan, outline, start, rough=True) for start in starts), key=lambda item: -item.score)
         found = []
-        for done, start in enumerate(starts):
-            report("fitting", done, len(starts))
-            found.append(fit(scan.plan, outline, start))
-        report("fitting", len(starts), len(starts))
+        for done, near in enumerate(rough[:FINE]):
+            report("fitting", done, FINE)
+            found.append(fit(scan.plan, outline, near.map_from_scan))
+        report("fitting", FINE, FINE)
     found.sort(key=lambda item: -item.score)
     if not found or found[0].score < LEAST_SCORE:
         raise _no_match(source, where, found[0] if found else None, initial)

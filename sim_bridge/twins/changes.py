@@ -48,6 +48,12 @@ LEAST_PART = 0.3
 NEAR_M = 1.5
 """Farther away is not near."""
 
+MOST_OPEN, MOST_OPEN_FUSED = 0.3, 0.5
+"""Of a thing's surface, where it may have gone, in space that the robot looked through; fused things are too fat."""
+
+_WHOLE = 0.3
+"""Of the score, for a region that has as many voxels as the thing has left."""
+
 _MOST_LARGER = 1.3
 """A region that has appeared belongs to a thing of at most so much smaller size."""
 
@@ -163,7 +169,7 @@ def _moves(
     twin: Scene, found: Differences, lost: Sequence[Lost], new: Sequence[Region], report: Progress
 ) -> tuple[list[Change], list[Region]]:
     """What is gone, with where it may have moved to; and the regions that no move explains."""
-    pairs: list[tuple[Move, int, int]] = []
+    pairs: list[tuple[float, Move, int, int]] = []
     shapes: dict[int, Array] = {}
     for done, thing in enumerate(lost):
         report("regions", done, len(lost))
@@ -181,12 +187,13 @@ def _moves(
                 mine <= _MOST_LARGER * its + 2 * VOXEL_M for mine, its in zip(size, extent, strict=True)
             ):
                 move = fit_move(shape, region.points, found.evidence, maybe)
-                if move.plausible:
-                    pairs.append((move, done, j))
+                if move.plausible(MOST_OPEN if maybe is None else MOST_OPEN_FUSED):
+                    whole = min(1.0, len(region.voxels) / len(thing.region.voxels))
+                    pairs.append((move.score + _WHOLE * whole, move, done, j))
     report("regions", 1, 1)
     moved: dict[int, Move] = {}
     taken: set[int] = set()
-    for move, i, j in sorted(pairs, key=lambda pair: -pair[0].score):
+    for _, move, i, j in sorted(pairs, key=lambda pair: -pair[0]):
         if i not in moved and j not in taken:
             moved[i] = move
             taken.add(j)
@@ -268,8 +275,8 @@ def _near(twin: Scene, point: tuple[float, float], besides: str | None) -> str:
 def _known(twin: Scene, found: Differences) -> NDArray[np.bool_]:
     """Voxels of which the twin says what was in them.
 
-    A twin that was fused from logs lacks what those logs did not show: only on floor that they saw free can things be
-    new. All others are complete.
+    A twin that was fused from logs lacks what those logs did not show: only on floor that they saw free, a little away
+    from its border, can things be new. All others are complete.
     """
     if FUSED not in twin.file.source:
         return np.ones(int(np.prod(found.evidence.shape)), bool)
@@ -280,7 +287,7 @@ def _known(twin: Scene, found: Differences) -> NDArray[np.bool_]:
     column = np.floor((x_m - occupancy.origin_x_m) / occupancy.resolution_m).astype(int)
     inside = (row >= 0) & (row < occupancy.cells.shape[0]) & (column >= 0) & (column < occupancy.cells.shape[1])
     free = np.zeros(rows * columns, bool)
-    free[inside] = occupancy.cells[row[inside], column[inside]] == Cell.FREE
+    free[inside] = occupancy.clearance_m()[row[inside], column[inside]] >= VOXEL_M
     return np.repeat(free, layers)
 
 

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 NEAR_M = 0.07
 """From a voxel's mean point to the shape."""
 
-LEAST_EXPLAINED, MOST_OPEN = 0.6, 0.3
+LEAST_EXPLAINED = 0.6
 _YAWS = 24
 _KEPT = 8
 _FARTHER, _TURNED = 0.02, 0.1
@@ -44,9 +44,9 @@ class Move:
     open: float
     score: float
 
-    @property
-    def plausible(self) -> bool:
-        return self.explained >= LEAST_EXPLAINED and self.open <= MOST_OPEN
+    def plausible(self, most_open: float) -> bool:
+        """Whether it explains enough, with no more than that in the open."""
+        return self.explained >= LEAST_EXPLAINED and self.open <= most_open
 
 
 def fit_move(shape: Array, appeared: Array, evidence: Evidence, maybe: Array | None = None) -> Move:

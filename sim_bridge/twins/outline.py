@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ class Outline:
     spacing_m: float
     free_m: NDArray[np.float32]
     occupancy: OccupancyMap
+
+    def thinned(self, stride: int) -> Outline:
+        """Every so-many-th point of it."""
+        return replace(self, points=self.points[::stride], normals=self.normals[::stride])
 
 
 def outline_of(occupancy: OccupancyMap, where: str) -> Outline:

@@ -42,6 +42,7 @@ _CHARGE = 0.3
 _PEAKS = 3
 _PULLS_M = (0.4, 0.2, 0.1, 0.05, 0.05)
 _ROUNDS = 8
+_ROUGH, _THINNED = 2, 4
 _NEAR_INITIAL = (0.6, math.radians(20))
 
 
@@ -120,16 +121,21 @@ def apart(one: SE2, other: SE2, middle: Array) -> bool:
     return math.dist(a, b) > APART_M or abs(wrap_angle(one.yaw_rad - other.yaw_rad)) > APART_RAD
 
 
-def fit(plan: Array, outline: Outline, start: SE2) -> Fit:
+def fit(plan: Array, outline: Outline, start: SE2, rough: bool = False) -> Fit:
     """The pose near ``start`` that lays the scan's surfaces on the map's border.
 
     Beside the pose, one number is fitted: how much thicker than they are the map draws obstacles. A map marks every
     cell that is touched, so its border lies in front of the surface, and where only one side of a room is known this
     would move the pose.
+
+    Args:
+        rough: to some centimetres, with a part of the border, for choosing among many.
     """
     tree = cKDTree(plan)
+    if rough:
+        outline = outline.thinned(_THINNED)
     x, y, yaw, shift = start.x_m, start.y_m, start.yaw_rad, 0.0
-    for pull_m in _PULLS_M:
+    for pull_m in _PULLS_M[:_ROUGH] if rough else _PULLS_M:
         for _ in range(_ROUNDS):
             local = (outline.points - (x, y)) @ _turn(yaw)
             distance, index = tree.query(local, distance_upper_bound=pull_m + 0.02)

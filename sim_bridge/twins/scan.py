@@ -19,7 +19,7 @@ BAND_M = (0.1, 0.85)
 """Of the scan, above its floor: what a robot's map shows of it."""
 
 MOST_TILTED_DEG = 10.0
-SAMPLE_M = 0.015
+SAMPLE_M = 0.02
 PLAUSIBLE_M = (1.0, 200.0)
 """Longest edge of a place's plan."""
 
@@ -27,6 +27,7 @@ _LOW_SHARE = 0.25
 _STEEP = 0.9
 _BETTER = 2.0
 _MOST_SAMPLES = 2_000_000
+_WIDE = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +146,13 @@ def _plan(triangles: Array) -> Array:
     if not len(band):
         return np.zeros((0, 2))
     area = np.linalg.norm(np.cross(band[:, 1] - band[:, 0], band[:, 2] - band[:, 0]), axis=1) / 2
-    count = int(min(_MOST_SAMPLES, 4 * area.sum() / SAMPLE_M**2 + len(band)))
+    count = int(min(_MOST_SAMPLES, 2 * area.sum() / SAMPLE_M**2 + len(band)))
     random = np.random.default_rng(0)
     chosen = band[random.choice(len(band), count, p=area / area.sum())]
     one, other = np.sqrt(random.random(count)), random.random(count)
     weights = np.stack([1 - one, one * (1 - other), one * other], axis=1)
     points = np.einsum("nk,nkd->nd", weights, chosen)
     points = points[(points[:, 2] >= low) & (points[:, 2] <= high), :2]
-    _, first = np.unique(np.floor(points / SAMPLE_M).astype(np.int64), axis=0, return_index=True)
+    square = np.floor(points / SAMPLE_M).astype(np.int64)
+    _, first = np.unique(square[:, 0] * _WIDE + square[:, 1], return_index=True)
     return np.asarray(points[np.sort(first)])

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.camera_mount import transform
 from robot_runtime.errors import RecordingError, SceneError
-from robot_runtime.geometry import SE2, optical_axes, wrap_angle
-from robot_runtime.hal import HeadState, Intrinsics, PoseStatus, RgbdFrame
+from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.hal import Intrinsics, PoseStatus, RgbdFrame
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -22,6 +21,7 @@ from robot_runtime.scene import Scene
 from robot_runtime.scoring.referee import MAP_FRAME, scored_steps
 from robot_runtime.scoring.rules import RefereeRule
 from robot_runtime.simulation import Pose3
+from sim_bridge.replay.camera_pose import logged_camera
 
 FLYING = 0.04
 """A pixel between its neighbours in depth, by more than this share of it from either, is a mixture of both."""
@@ -111,7 +111,10 @@ class Sights:
                 if not log.complete:
                     self.notes.append(f"{path.name}: is torn; what is whole of it is used: {len(steps)} frames")
                 self._steps.append((path, steps))
-                places += [viewpoint(header.mount, step.head, step.referee.pose)[:3, 3] for step in steps]
+                camera = logged_camera(header)
+                if camera.note:
+                    self.notes.append(f"{path.name}: {camera.note}")
+                places += [camera.map_from_camera(step)[:3, 3] for step in steps]
         self.viewpoints = np.array(places, np.float64).reshape(-1, 3)
 
     def __len__(self) -> int:
@@ -126,6 +129,7 @@ class Sights:
         for path, steps in self._steps:
             seen = measured = 0
             with LogReader(path) as log:
+                camera = logged_camera(log.header)
                 # An own reading of the steps, because they say where in the file their images are.
                 wanted = {step.index: step for step in steps}
                 for record in log.steps(images=False):
@@ -138,7 +142,7 @@ class Sights:
                     step = wanted[record.index]
                     depth_m = reliable(frame.depth_m, self.max_depth_m)
                     measured += bool(depth_m.any())
-                    matrix = viewpoint(log.header.mount, step.head, step.referee.pose)
+                    matrix = camera.map_from_camera(step)
                     yield Sight(path, step.index, frame.rgb, depth_m, log.header.intrinsics, matrix, step.referee.pose)
             if not seen:
                 raise RecordingError(f"{path}: holds no images", "leave it out, or record the episode with its images")
@@ -195,16 +199,6 @@ class Sights:
         if not kept:
             raise RecordingError(f"{path}: has no pose at any step", "leave it out, or score it with --poses smoothed")
         return kept
-
-
-def viewpoint(mount: tuple[float, float, float], head: HeadState, base: SE2) -> Pose3:
-    """The camera's optical frame in ``map``, float64 (4, 4): pan and tilt turn it about its optical centre.
-
-    Args:
-        mount: the optical centre in base_link.
-    """
-    x_m, y_m = base.apply(mount[0], mount[1])
-    return transform((x_m, y_m, mount[2]), optical_axes(base.yaw_rad + head.pan_rad, head.tilt_rad))
 
 
 def reliable(depth_m: NDArray[np.float32], max_depth_m: float) -> NDArray[np.float32]:
