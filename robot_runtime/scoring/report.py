@@ -33,7 +33,7 @@ from robot_runtime.scoring.pose_plot import pose_plot
 from robot_runtime.scoring.referee import check_rule
 from robot_runtime.scoring.rules import Rules
 from robot_runtime.scoring.scorer import SCORER_VERSION
-from robot_runtime.scoring.summary import Cluster, EpisodeScore, Maps, lost_score
+from robot_runtime.scoring.summary import ALONE, Cluster, EpisodeScore, Maps, lost_score
 from robot_runtime.scoring.table import COLUMNS, episode_cell
 from robot_runtime.scoring.view import EpisodeView, load_view
 from robot_runtime.workers.mapping import LIMIT_S, ONE, Workers, map_in_order
@@ -116,7 +116,7 @@ def write_report(
         with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:
             drawn: list[_Drawn] = []
             maps: dict[str, Markup] = {}
-            results = map_in_order(draw, jobs, workers, _lost, limit_s=limit_s, reads=reads)
+            results = map_in_order(draw, jobs, workers, _lost, limit_s=limit_s, reads=reads, alone=ALONE)
             for job, result in zip(jobs, results, strict=True):
                 fragments.write(result.fragment)
                 if result.map_id:

@@ -34,6 +34,9 @@ one place, of which no interval over scenes exists, and with few scenes such an 
 about unseen scenes take ``scene``; where several instructions describe one route, as in R2R and RxR, ``trajectory``.
 """
 
+ALONE = 16
+"""So few logs are scored in less time than a process takes to start."""
+
 _CACHED_MAPS = 4
 
 
@@ -154,6 +157,7 @@ def iter_scores(
         limit_s=limit_s,
         reads=_only_itself,
         ledger=ledger,
+        alone=ALONE,
     )
     for score in scores:
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))

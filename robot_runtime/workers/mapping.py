@@ -14,10 +14,12 @@ from robot_runtime.workers.shift import Shift
 from robot_runtime.workers.worker import Engine, Function, Lost, R, T, cores
 
 CHUNK = 16
-"""Items that a worker gets at once: neighbours, which share what is costly to make; few enough to keep all busy."""
+"""Items that a worker gets at once: neighbours, which share what is costly to make."""
 
 LIMIT_S = 300.0
 """Seconds that an item may take, by default; a long log on a slow disk takes some."""
+
+_LEAST_SHARES = 2  # per worker, so that a slow one may end with fewer
 
 RETRIES = 1
 """How often an item that cost its worker is done again: once tells bad luck from a bad item."""
@@ -76,6 +78,7 @@ def map_in_order(
     on_retry: Callable[[T, Lost], None] | None = None,
     reads: Callable[[T], Iterable[Path]] | None = None,
     ledger: Ledger[T, R] | None = None,
+    alone: int = 1,
 ) -> Iterator[R]:
     """One result per item, in the order of the items; the same for any workers.
 
@@ -87,12 +90,13 @@ def map_in_order(
             so what is costly to make is kept in its local variables; results may not depend on what came before. What
             it raises ends the work, in the same way anywhere.
         lost: the result of an item whose worker died, or took more than ``limit_s`` seconds for it, each time.
-        chunk: items that a worker gets at once. One chunk alone is done in this process, unless Ray is asked for.
+        chunk: items that a worker gets at once; fewer, where that leaves workers without any.
         limit_s: without effect in this process, which nobody ends.
         retries: how often an item that cost its worker is given to another.
         on_retry: told of each time.
         reads: files and folders that an item needs, which each node of a cluster must see.
         ledger: holds results of an earlier command, which are not made again, and takes in the others as they come.
+        alone: so few items are done in this process, unless Ray is asked for: a process takes a second to start.
 
     Raises:
         RuntimeFault: workers cannot be started.
@@ -103,16 +107,17 @@ def map_in_order(
     if ledger is not None:
 
         def others(todo: Sequence[T], told: Callable[[T, Lost], R]) -> Iterator[R]:
-            return map_in_order(function, todo, workers, told, chunk, limit_s, retries, on_retry, reads)
+            return map_in_order(function, todo, workers, told, chunk, limit_s, retries, on_retry, reads, alone=alone)
 
         yield from ledger.results(items, lost, others)
         return
     if not items:
         return
-    if workers.ray is None and (workers.count == 1 or len(items) <= chunk):
+    if workers.ray is None and (len(items) <= alone or (workers.count or cores()) == 1):
         yield from function(iter(items))
         return
     with _engine(function, workers, reads) as engine:
+        chunk = max(1, min(chunk, len(items) // (_LEAST_SHARES * engine.size)))
         yield from Shift(engine, items, lost, chunk, limit_s, retries, on_retry).results()
 
 

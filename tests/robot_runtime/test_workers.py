@@ -16,6 +16,7 @@ from work_functions import (
     Vanishing,
     count_on,
     end_at_birth,
+    meet,
     minus,
     refuse_from_3,
     refuse_thornily,
@@ -80,6 +81,11 @@ def test_a_worker_keeps_what_it_made() -> None:
     assert [sorted(seen) for seen in counts.values()] == [list(range(len(seen))) for seen in counts.values()]
 
 
+def test_few_items_are_shared_too(tmp_path: Path) -> None:
+    met = list(map_in_order(partial(meet, folder=tmp_path), range(2), TWO, lambda *_: False, chunk=16))
+    assert met == [True, True], "at work at the same time, though one worker could take 16"
+
+
 def test_one_may_stop_asking() -> None:
     results = map_in_order(square, range(100), TWO, minus, chunk=4)
     assert next(results) == 0
@@ -88,7 +94,7 @@ def test_one_may_stop_asking() -> None:
 
 def test_nothing_to_do_and_little_to_do_need_no_process() -> None:
     assert list(map_in_order(end_at_birth, [], Workers(4), minus)) == []
-    assert {pid for pid, _ in map_in_order(count_on, range(3), TWO, lambda *_: (0, 0))} == {os.getpid()}
+    assert {pid for pid, _ in map_in_order(count_on, range(3), TWO, lambda *_: (0, 0), alone=3)} == {os.getpid()}
     assert cores() >= 1
 
 

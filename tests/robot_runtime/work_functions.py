@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from robot_runtime.clock import SystemClock, wait_for
 from robot_runtime.workers.worker import Lost
 
 DEADLY = (5, 21)
@@ -81,6 +82,13 @@ def slow_square(numbers: Iterable[int]) -> Iterator[int]:
     for number in numbers:
         threading.Event().wait(0.01)
         yield number * number
+
+
+def meet(numbers: Iterable[int], folder: Path) -> Iterator[bool]:
+    """Whether another worker comes while this one waits."""
+    for number in numbers:
+        (folder / str(number)).touch()
+        yield wait_for(SystemClock(), lambda: len(list(folder.iterdir())) > 1 or None, 60.0, 0.01) or False
 
 
 class Vanishing:
