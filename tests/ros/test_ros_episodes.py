@@ -16,6 +16,9 @@ from robot_runtime.geometry import wrap_angle
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.summary import score_log
+from sim_bridge.replay.kept import Kept
+from sim_bridge.replay.options import ReplayOptions
+from sim_bridge.replay.replay import replay_log
 
 SIZE = {"width": 80, "height": 60}
 """Of the camera, in place of 640x480: the agent does not look, and drawing takes time."""
@@ -70,6 +73,20 @@ def test_the_same_episode_goes_and_scores_as_in_process(
     assert abs(wrap_angle(end.yaw_rad - expected.yaw_rad)) < math.radians(2)
     assert over_ros[-1].head.tilt_rad == pytest.approx(plain[-1].head.tilt_rad, abs=math.radians(2))
     assert_same_score(*scores.values())
+    assert_replays(log)
+
+
+def assert_replays(log: Path) -> None:
+    """What was recorded over ROS is seen and done again by the simulated robot in this process."""
+    options = ReplayOptions(parts=("pose", "action"))
+    with Kept(options) as kept:
+        replay = replay_log(log, options, kept, log.stem)
+    assert replay.pose is not None, replay.notes
+    assert all(frame.depth.median_mm == pytest.approx(0, abs=0.5) for frame in replay.pose.frames)
+    assert replay.action is not None, replay.notes
+    assert len(replay.action.steps) == replay.action.recorded_steps
+    assert replay.action.divergence is None
+    assert replay.action.ndtw > 0.9
 
 
 def assert_same_score(plain: dict[str, Any], over_ros: dict[str, Any]) -> None:
