@@ -86,7 +86,8 @@ class Evaluation:
         """
         return [
             np.array(
-                [all(said[number][i] is not None for _, said in self._predictions) for i in range(len(one.motions))]
+                [all(said[number][i] is not None for _, said in self._predictions) for i in range(len(one.motions))],
+                bool,
             )
             for number, one in enumerate(self._evidence)
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,13 @@ from sim_bridge.chassis import ContactOptions
 from sim_bridge.noise.actions import PyRobotOptions, RobothorOptions, action_noise
 from sim_bridge.noise.drift import DriftOptions
 from sim_bridge.robot import SimOptions
+from sim_bridge.tuning.episodes import Places
+from sim_bridge.tuning.evaluation import Evaluation
 from sim_bridge.tuning.evidence import FloorOff, Motion, displacement, read_evidence
 from sim_bridge.tuning.likelihood import ActionErrorsOf, Spread, camera_part, delay_part, motion_part
 from sim_bridge.tuning.motion import Prediction, drift_covariances, predict, scene_model
+from sim_bridge.tuning.settings import make_grid
+from sim_bridge.world import World
 
 FORWARD, LEFT = Displacement(forward_m=0.25), Displacement(turn_rad=math.radians(30))
 EAST_WALL_X_M, RADIUS_M = 3.0, 0.18
@@ -66,6 +71,13 @@ class TestEvidence:
         assert moved[:2] == pytest.approx(drawn[:, :2].mean(axis=0), abs=0.01)
 
 
+def test_logs_that_tell_of_nothing_decide_nothing(real_logs: list[Path]) -> None:
+    silent = replace(read_evidence(real_logs[0]), motions=(), floor=None, delay_s=None)
+    stop, slide = make_grid("sim", ["contact.behaviour=slide"])
+    evaluation = Evaluation([silent], Places())
+    assert (evaluation.total(stop), evaluation.total(slide), evaluation.unknown) == (0.0, 0.0, 0)
+
+
 class TestPrediction:
     """One action ahead, from wherever the robot stood."""
 
@@ -100,8 +112,6 @@ class TestPrediction:
         assert list(predict(scene_model(room, SimOptions()), SimOptions(), [motion(SE2(1.5, 1.2, 0.0))])) == [None]
 
     def test_poses_beyond_reach_are_refused_by_name(self, room: Scene) -> None:
-        from sim_bridge.world import World
-
         with pytest.raises(InvalidStart, match="is inside of something"):
             World(scene_model(room, SimOptions())).stand(SE2(1.5, 1.2, 0.0))
 
