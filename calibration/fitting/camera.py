@@ -73,7 +73,7 @@ class CameraFit:
         tilt_deg, roll_deg, height_m: medians with 95 % intervals over episodes; None where too few frames show floor,
             and ``reason`` says so. Tilt up positive, roll to the right positive, as ``CameraOptions.mount_error``.
         frames: that count. looked_at: how many were tried.
-        described: what the description is: a mount's name or path, or the logs' height alone.
+        mount: the name or path of the described mount; None where logs know the height alone.
     """
 
     tilt_deg: Interval | None
@@ -81,7 +81,7 @@ class CameraFit:
     height_m: Interval | None
     frames: tuple[FloorFrame, ...]
     looked_at: int
-    described: str
+    mount: str | None = None
     reason: str = ""
 
 
@@ -97,13 +97,13 @@ def fit_camera(
         RecordingError: a log cannot be read.
     """
     found: list[FloorFrame] = []
-    looked_at, described = 0, ""
+    looked_at, name = 0, None
     # Of more logs than frames, evenly some.
     numbers = np.unique(np.linspace(0, len(episodes) - 1, min(len(episodes), most_frames)).astype(int)).tolist()
     each = max(1, most_frames // len(numbers))
     for number in numbers:
         episode = episodes[number]
-        mount, described = described_mount(episode.header)
+        mount, name = described_mount(episode.header)
         wanted = {step.index for step in _promising(episode, walls[episode.header.scene.digest], each)}
         with LogReader(episode.path) as log:
             frames, _ = whole((r, log.frame(r)) for r in log.steps(images=False) if r.index in wanted)
@@ -112,27 +112,27 @@ def fit_camera(
                 seen = _floor(number, log.header, mount, record, frame.depth_m)
                 if seen is not None:
                     found.append(seen)
-    return camera_of(found, looked_at, described)
+    return camera_of(found, looked_at, name)
 
 
-def camera_of(frames: Sequence[FloorFrame], looked_at: int, described: str) -> CameraFit:
+def camera_of(frames: Sequence[FloorFrame], looked_at: int, mount: str | None = None) -> CameraFit:
     """What frames agree on."""
     good = _agreeing(frames)
     if len(good) < FEWEST_FRAMES:
         why = f"{len(good)} of {looked_at} frames show enough floor, {FEWEST_FRAMES} are needed"
-        return CameraFit(None, None, None, tuple(good), looked_at, described, why)
+        return CameraFit(None, None, None, tuple(good), looked_at, mount, why)
     tilt, roll, height = (
         _median([getattr(frame, name) for frame in good], [frame.episode for frame in good])
         for name in ("tilt_rad", "roll_rad", "height_m")
     )
-    return CameraFit(_degrees(tilt), _degrees(roll), height, tuple(good), looked_at, described)
+    return CameraFit(_degrees(tilt), _degrees(roll), height, tuple(good), looked_at, mount)
 
 
-def described_mount(header: EpisodeHeader) -> tuple[CameraMount, str]:
+def described_mount(header: EpisodeHeader) -> tuple[CameraMount, str | None]:
     """The mount that the robot's configuration names, if it is still there, else the height that the log has.
 
     Returns:
-        The mount, and what it is called.
+        The mount, and its name or path; None where it is made of the log's height.
     """
     name = _named_mount(header.robot_config)
     if name is not None:
@@ -142,8 +142,7 @@ def described_mount(header: EpisodeHeader) -> tuple[CameraMount, str]:
             pass  # the file was on another computer: the log knows the place, but no angles
         else:
             return mount, name
-    x_m, y_m, z_m = header.mount
-    return CameraMount((x_m, y_m, z_m)), f"{z_m:.3f} m above the floor, looking where the head points"
+    return CameraMount(header.mount), None
 
 
 def _named_mount(configuration: Any) -> str | None:

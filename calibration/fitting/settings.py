@@ -91,7 +91,9 @@ def _contact(fit: RobotFit) -> Iterator[Setting]:
 def _camera(fit: RobotFit) -> Iterator[Setting]:
     camera = fit.camera
     forward_m = fit.header.mount[0]
-    if forward_m:
+    if camera.mount is not None:
+        yield Setting("camera's mount", f"{camera.mount}, as described", "camera.mount", camera.mount)
+    elif forward_m:
         yield Setting("camera ahead of the axis", f"{forward_m:.3f} m, as logged", "camera.forward_m", forward_m)
     for name, found, option, most in (
         ("camera's tilt", camera.tilt_deg, "tilt_deg", MOST_TILT_DEG),

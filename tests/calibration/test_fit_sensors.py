@@ -135,7 +135,7 @@ def test_the_camera_is_where_most_frames_say() -> None:
     random = np.random.default_rng(0)
     frames = [floor_frame(i % 6, 2.0 + random.normal(0, 0.1)) for i in range(40)]
     frames += [floor_frame(0, -7.0, 0.1, 4.0), floor_frame(3, 9.0, -0.12)]
-    fit = camera_of(frames, 60, "as described")
+    fit = camera_of(frames, 60)
     assert fit.tilt_deg is not None
     assert fit.tilt_deg.mean == pytest.approx(2.0, abs=0.1)
     assert fit.tilt_deg.low < 2.0 < fit.tilt_deg.high
@@ -147,8 +147,8 @@ def test_the_camera_is_where_most_frames_say() -> None:
 
 
 def test_too_little_floor_is_said() -> None:
-    assert "3 of 60 frames" in camera_of([floor_frame(i, 2.0) for i in range(3)], 60, "").reason
-    assert "0 of 0 frames" in camera_of([], 0, "").reason
+    assert "3 of 60 frames" in camera_of([floor_frame(i, 2.0) for i in range(3)], 60).reason
+    assert "0 of 0 frames" in camera_of([], 0).reason
 
 
 def test_the_description_is_the_mount_that_the_log_names_or_its_height(tmp_path: Path) -> None:
@@ -160,6 +160,7 @@ def test_the_description_is_the_mount_that_the_log_names_or_its_height(tmp_path:
     height_m, tilt_rad, roll_rad = pointing(mount, HeadState(0, 0.0, math.radians(4), False))
     assert (height_m, math.degrees(tilt_rad), roll_rad) == pytest.approx((0.9, -6.0, 0.0), abs=1e-9)
     gone = make_header(robot_config={"options": {"camera": {"mount": "gone.yaml"}}})
+    assert described_mount(gone)[1] is None
     assert pointing(described_mount(gone)[0], HeadState(0, 0.0, 0.1, False)) == pytest.approx((0.88, 0.1, 0.0))
 
 

@@ -170,12 +170,21 @@ def test_a_robot_simulated_by_the_fit_errs_as_the_logs_do(fitted: Path, room: Sc
 
 
 def test_a_robot_that_stops_is_told_from_one_that_slides(room: Scene, tmp_path: Path) -> None:
-    logs = campaign(tmp_path / "logs", room, robot_file(tmp_path, action_noise=erring()), 4, 40, 4, (16, 12))
+    logs = campaign(
+        tmp_path / "logs",
+        room,
+        robot_file(tmp_path, action_noise=erring(), camera={"mount": "habitat"}),
+        4,
+        40,
+        4,
+        (16, 12),
+    )
     fit = fit_of(logs)
     assert fit.contact.behaviour == "stop"
     assert fit.contact.felt > 0
     set_by_it = options(settings(fit))
     assert "localizer" not in set_by_it, "an exact one stays exact"
+    assert set_by_it["camera"]["mount"] == "habitat"
     assert "mount_error" not in set_by_it["camera"], "of one frame nothing is claimed"
 
 
