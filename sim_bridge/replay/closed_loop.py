@@ -67,7 +67,7 @@ def run_closed_loop(
         )
     pairs = zip(records[1:], theirs[1:], strict=False)
     closed = ClosedLoop(
-        agent=policy.name,
+        agent=_called(header, policy),
         seed=header.seed,
         log=str(made),
         metrics_recorded=_metrics(log.path, notes),
@@ -94,7 +94,7 @@ def _run(
     recorder = Recorder(folder)
     try:
         if isinstance(twin, ForeignTwin):
-            run_foreign(twin, header, scene, episode, policy, (recorder,))
+            run_foreign(twin, replace(header, agent=_called(header, policy)), scene, episode, policy, (recorder,))
         else:
             _run_robot(twin, header, episode, policy, recorder)
     except (DeviceFault, PolicyError, TwinUnable) as error:
@@ -112,7 +112,12 @@ def _run_robot(twin: MujocoTwin, header: EpisodeHeader, episode: Episode, policy
     twin.restart(header.seed)
     config, dataset = asdict(twin.robot_file), header.dataset
     with Env(twin.robot, header.task, twin.scene, (recorder,), robot_config=config, dataset=dataset) as env:
-        run_episode(env, policy, episode, header.seed)
+        run_episode(env, policy, episode, header.seed, _called(header, policy))
+
+
+def _called(header: EpisodeHeader, policy: Policy) -> str:
+    """What the new log calls the policy: what the old one did, if it is the same."""
+    return header.agent if header.policy is not None and policy.source == header.policy else policy.name
 
 
 def _runnable(header: EpisodeHeader, scene: Scene, start: SE2, tilt_rad: float) -> Episode:

@@ -54,7 +54,7 @@ def run_foreign(
     """One episode of a log's task in a twin, with the log's seed; the twin must have been made with images.
 
     Args:
-        episode: checked for the scene.
+        header: of the log; its agent's name is the new one's, too. episode: checked for the scene.
 
     Raises:
         PolicyError: the policy cannot run in the task, before anything is recorded; or it raised: the episode ended as
@@ -73,7 +73,6 @@ def run_foreign(
         scene=scene,
         robot=twin.name,
         robot_config={},
-        agent=policy.name,
         policy=policy.source,
         start_ns=0,
         provenance=provenance(),

@@ -20,9 +20,10 @@ from robot_runtime.commands import (
     WaypointControl,
 )
 from robot_runtime.errors import SceneError
-from robot_runtime.policies import load_policy
+from robot_runtime.policies import load_policy, load_source
 from robot_runtime.policies.policy import Observation, Policy
 from robot_runtime.policies.policy import World as PolicyWorld
+from robot_runtime.policies.source import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeHeader
@@ -104,6 +105,13 @@ def test_an_agent_reaches_the_logs_goal(run: Run):
         assert steps[1].result is not None
         assert steps[1].result.measured.forward_m == pytest.approx(0.25, abs=1e-4)
         assert steps[1].observation["gps"][0] == pytest.approx(0.25, abs=1e-4)
+
+
+def test_the_logs_own_policy_keeps_the_name_that_the_log_gave_it(run: Run):
+    source = PolicySource("goal-follower", {"stop_distance_m": "2.9"})
+    header = synthetic.header(synthetic.pointnav_task(sensors=SENSORS), policy=source, agent="careful")
+    assert run(load_source(source), header)[0].agent == "careful"
+    assert run(load_source(PolicySource("goal-follower")), header)[0].agent == "goal-follower"
 
 
 def test_a_policy_that_fails_leaves_a_log_that_says_so(run: Run):
