@@ -173,6 +173,23 @@ def test_too_few_actions_one_way_of_turning_or_none_at_all_are_refused() -> None
         fit_actions(selected(one_way))
 
 
+def test_continuous_commands_are_no_actions_and_end_the_chain_of_headings() -> None:
+    turn = COMMANDS[Action.TURN_LEFT]
+    short = ActionResult(Outcome.REACHED, turn, Displacement(turn_rad=turn.turn_rad - 0.01), Zone.NONE, 1.0)
+    drive = ActionResult(Outcome.REACHED, Displacement(0.1, 0.2), Displacement(0.1, 0.2), Zone.NONE, 1.0)
+    look = ActionResult(Outcome.REACHED, Displacement(tilt_rad=0.5), Displacement(tilt_rad=0.5), Zone.NONE, 1.0)
+    steps = [
+        make_step(0, None, None, SE2()),
+        make_step(1, Action.TURN_LEFT, short, SE2()),
+        make_step(2, Action.LOOK_UP, look, SE2()),
+        make_step(3, Action.TURN_LEFT, short, SE2()),
+        make_step(4, Action.VELOCITY_CONTROL, drive, SE2()),
+        make_step(5, Action.TURN_LEFT, short, SE2()),
+    ]
+    actions = episode_of(steps).actions
+    assert [(logged.step, round(logged.carried_rad, 6)) for logged in actions] == [(1, 0.0), (3, 0.01), (5, 0.0)]
+
+
 def test_a_referee_that_is_odometry_is_refused() -> None:
     wheels = make_header(localizers={"policy": ("wheels",), "referee": ("wheels",), "odometry": ("wheels",)})
     with pytest.raises(CalibrationFailed, match="nothing independent"):

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import yaml
 
+from calibration.fitting.actions import trial_of
 from calibration.fitting.fit import RobotFit, fit_robot, of_one_robot, read_all
+from calibration.fitting.logged import read_episode
 from calibration.fitting.settings import options, settings
 from calibration.fitting.table import notes
 from robot_runtime.actions import Action
@@ -23,6 +25,7 @@ from robot_runtime.env import Env
 from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.geometry import SE2
 from robot_runtime.recording.writer import Recorder
+from robot_runtime.records import Outcome
 from robot_runtime.robots import RobotContext, load_robot, read_robot_file
 from robot_runtime.scene import Scene
 from robot_runtime.scoring.summary import find_logs
@@ -186,6 +189,21 @@ def test_a_robot_that_stops_is_told_from_one_that_slides(room: Scene, tmp_path: 
     assert "localizer" not in set_by_it, "an exact one stays exact"
     assert set_by_it["camera"]["mount"] == "habitat"
     assert "mount_error" not in set_by_it["camera"], "of one frame nothing is claimed"
+
+
+def test_the_motion_controllers_chain_of_headings_is_followed(room: Scene, tmp_path: Path) -> None:
+    """A slow base ends turns off by some hundredths of a degree, and the next motion puts that right."""
+    robot = robot_file(tmp_path, base={"rate_hz": 25.0})
+    logs = campaign(tmp_path / "logs", room, robot, 1, 30, 2, (16, 12))
+    episode = read_episode(next(iter(logs.glob("*.mcap"))))
+    ahead = [
+        logged
+        for logged in episode.actions
+        if logged.action is Action.MOVE_FORWARD and logged.result.outcome is Outcome.REACHED and not logged.felt
+    ]
+    turned_rad = [logged.move.truth.yaw_rad for logged in ahead]
+    assert max(map(abs, turned_rad)) > 3e-4, "what it made up for"
+    assert max(abs(trial_of(logged).error[2]) for logged in ahead) < 1e-5
 
 
 def test_torn_logs_count_as_far_as_they_go_and_others_say_why_not(sliding: Path, tmp_path: Path) -> None:
