@@ -30,6 +30,9 @@ from robot_runtime.records import EpisodeHeader
 
 Triple = tuple[float, float, float]
 
+RAW_LOGS = 60
+"""Logs whose raw poses and base states are kept, for latencies and bumpers: of thousands they would fill the memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class RobotFit:
@@ -73,7 +76,8 @@ def read_all(
     first: CalibrationFailed | RecordingError | None = None
     for path in paths:
         try:
-            episodes.append(read_episode(path))
+            episode = read_episode(path)
+            episodes.append(episode if len(episodes) < RAW_LOGS else replace(episode, arrivals=(), base=()))
         except (CalibrationFailed, RecordingError) as error:
             first = first or error
             unused.append((path, error.message))
