@@ -117,6 +117,9 @@ def scene_sentence(replay: Replay) -> str:
     """In which scene it was replayed."""
     scene = replay.scene
     if scene.folder is None:
-        return f"scene {scene.name}, version {scene.recorded_digest[:12]}, was not found"
+        recorded = f"scene {scene.name}, version {scene.recorded_digest[:12]}"
+        # An open loop alone asks for no scene.
+        missed = any(note.part == "scene" for note in replay.notes)
+        return f"{recorded}, was not found" if missed else f"recorded in {recorded}"
     version = "the recorded version" if scene.same else "another version than was recorded in"
     return f"twin's scene: {scene.folder}, {version}"

@@ -28,6 +28,7 @@ from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.replay.habitat_twin import HabitatTwin, make_twin
 from sim_bridge.replay.results import read_replay
 from sim_bridge.replay.twin import TwinUnable
+from sim_bridge.replay.words import scene_sentence
 
 F, L, R, U, D = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.UP, synthetic.DOWN
 Make = Callable[..., HabitatTwin]
@@ -271,3 +272,5 @@ def test_a_log_is_replayed_into_it_from_the_command_line(make: Make, tmp_path: P
     assert (replay.action.divergence, replay.action.contact_agreement) == (None, 1.0)
     assert replay.closed_loop is None
     assert any(note.part == "closed" for note in replay.notes)
+    assert scene_sentence(replay).endswith("was not found")
+    assert scene_sentence(replace(replay, notes=())).startswith("recorded in scene two rooms")
