@@ -265,7 +265,7 @@ def feels_nothing(r: Any) -> None:
 
 def ignores_contact(r: Any) -> None:
     """Says what it feels, and drives on: the wheels spin and odometry counts."""
-    wrapped(r.base._guard, "feedback", lambda original, f: original(dataclasses.replace(f, bumper=Zone.NONE)))
+    wrapped(r.base._guard, "feedback", lambda original, f: original(f._replace(bumper=Zone.NONE)))
 
 
 def forgets_contact(r: Any) -> None:

@@ -1,0 +1,106 @@
+"""What all parts of the contract's test suite share: how a part is made, and how a broken rule is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from robot_runtime.errors import RuntimeFault
+from robot_runtime.geometry import wrap_angle
+from robot_runtime.hal import BaseState, Robot, Velocity
+
+NOT_FINITE = (float("nan"), float("inf"), float("-inf"))
+EXPIRY_S = 0.2
+
+
+def check(holds: bool, rule: str, found: object = None) -> None:
+    """Fail, naming the rule, unless it holds."""
+    if not holds:
+        raise AssertionError(f"rule broken: {rule}" + ("" if found is None else f"; found {found}"))
+
+
+@contextmanager
+def refused(error_type: type[RuntimeFault], rule: str) -> Iterator[None]:
+    """Fail, naming the rule, unless the body raises ``error_type`` with a message and a remedy."""
+    try:
+        yield
+    except error_type as error:
+        check(bool(error.message and error.remedy), f"{rule}; the error says what is wrong and the remedy", repr(error))
+    else:
+        raise AssertionError(f"rule broken: {rule}; found no {error_type.__name__}")
+
+
+class Harness:
+    """What a subclass provides, and how the checks use it.
+
+    Attributes:
+        start_s: within this time after ``connect()`` every stream must have delivered.
+        drive_m_s, turn_rad_s: speeds of the checks that move.
+        pose_tolerance_m, pose_tolerance_rad: how well localizer and referee know a robot that stands still.
+        can_place: whether the placer works without a person.
+    """
+
+    start_s: ClassVar[float] = 1.0
+    drive_m_s: ClassVar[float] = 0.3
+    turn_rad_s: ClassVar[float] = 0.5
+    pose_tolerance_m: ClassVar[float] = 0.03
+    pose_tolerance_rad: ClassVar[float] = math.radians(3)
+    can_place: ClassVar[bool] = True
+
+    def make_robot(self) -> Robot:
+        """A new, disconnected robot that stands still, with free floor ahead."""
+        raise TypeError(f"{type(self).__name__} must override make_robot()")
+
+    @contextmanager
+    def connected(self) -> Iterator[Robot]:
+        """A connected robot whose streams have had time to begin."""
+        robot = self.make_robot()
+        with robot:
+            robot.clock.sleep(self.start_s)
+            yield robot
+
+    def drive(self, robot: Robot, wish: Velocity, seconds: float) -> list[Velocity]:
+        """Repeat a command at half the base's rate, at least every 50 ms; return what was let through each time."""
+        period_s = min(0.05, 2 / robot.base.info.rate_hz)
+        let_through = []
+        for _ in range(math.ceil(seconds / period_s)):
+            let_through.append(robot.base.command(wish))
+            robot.clock.sleep(period_s)
+        return let_through
+
+    def forward(self, robot: Robot) -> Velocity:
+        """The speed at which the checks drive."""
+        return Velocity(min(self.drive_m_s, robot.base.info.max_linear_m_s), 0.0)
+
+    def at_speed(self, robot: Robot) -> Velocity:
+        """Drive forward until the ramp is over."""
+        wish = self.forward(robot)
+        ramp_s = wish.linear_m_s / robot.base.info.max_linear_accel_m_s2
+        let_through = self.drive(robot, wish, ramp_s + 0.2)
+        check(
+            math.isclose(let_through[-1].linear_m_s, wish.linear_m_s, rel_tol=0.01),
+            "a repeated command that nothing forbids is let through after its ramp",
+            let_through[-1],
+        )
+        return wish
+
+    def state(self, robot: Robot) -> BaseState:
+        """The base's state, as the motion loop reads it."""
+        return robot.base.state(max_age_s=0.1)
+
+    def stays(self, robot: Robot, seconds: float, rule: str, wish: Velocity | None = None) -> None:
+        """Fail unless the robot, having come to rest within 0.2 s, does not move for a while, whatever is wished."""
+        if wish is None:
+            robot.clock.sleep(EXPIRY_S)
+        else:
+            self.drive(robot, wish, EXPIRY_S)
+        before = self.state(robot)
+        if wish is None:
+            robot.clock.sleep(seconds)
+        else:
+            self.drive(robot, wish, seconds)
+        after = self.state(robot)
+        check(after.odom.distance_to(before.odom) < 0.002, rule, f"{before.odom} then {after.odom}")
+        check(abs(wrap_angle(after.odom.yaw_rad - before.odom.yaw_rad)) < 0.01, rule, f"{before.odom}, {after.odom}")
