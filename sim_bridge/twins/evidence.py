@@ -18,6 +18,7 @@ from scipy import ndimage
 
 from robot_runtime.errors import ConfigError
 from robot_runtime.maps import Cell, OccupancyMap
+from sim_bridge.scenes.occupancy import MIN_ROOM_M2
 from sim_bridge.scenes.raster import Grid
 from sim_bridge.twins.sights import Sight
 
@@ -108,6 +109,7 @@ class Evidence:
         cells[free] = Cell.FREE
         cells[standing | no_floor] = Cell.OCCUPIED
         cells[_specks(cells, round((SPECK_M / res) ** 2))] = Cell.FREE
+        cells[_hollows(cells == Cell.FREE, self._stood, round(MIN_ROOM_M2 / res**2))] = Cell.UNKNOWN
         margin = round(0.25 / res)
         rows, columns = (np.flatnonzero((cells != Cell.UNKNOWN).any(axis=axis)) for axis in (1, 0))
         if not len(rows):
@@ -258,6 +260,16 @@ def _sector(sight: Sight) -> tuple[NDArray[np.float64], NDArray[np.float64]] | N
         return None
     bearing = np.arctan2(axis[0] * rays[:, 1] - axis[1] * rays[:, 0], rays @ axis)
     return rays[int(bearing.argmax())], rays[int(bearing.argmin())]
+
+
+def _hollows(free: NDArray[np.bool_], stood: NDArray[np.bool_], most: int) -> NDArray[np.bool_]:
+    """Free areas of fewer cells that the robot has never stood in: the insides of tubs and of armchairs."""
+    labels, count = ndimage.label(free)
+    sizes = np.bincount(labels.ravel(), minlength=count + 1)
+    hollow = sizes < most
+    hollow[0] = False
+    hollow[np.unique(labels[stood])] = False
+    return np.asarray(hollow[labels])
 
 
 def _specks(cells: NDArray[np.uint8], most: int) -> NDArray[np.bool_]:

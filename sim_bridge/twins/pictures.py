@@ -12,13 +12,14 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.patheffects import withStroke
 
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.scene import Scene
 from sim_bridge.twins.align import Registration
 from sim_bridge.twins.changes import ChangeReport
 
-_SHADES = {Cell.FREE: 1.0, Cell.OCCUPIED: 0.25, Cell.UNKNOWN: 0.8}
+_SHADES = {Cell.FREE: 1.0, Cell.OCCUPIED: 0.45, Cell.UNKNOWN: 0.8}
 _WIDTH_IN = 10.0
 _CHANGES = {"moved": ("tab:blue", "moved?"), "gone": ("tab:red", "gone"), "appeared": ("tab:green", "new")}
 _PAGE = Markup("""<!doctype html>
@@ -72,7 +73,8 @@ def draw_changes(target: Path | BinaryIO, twin: Scene, report: ChangeReport) -> 
             )
             axes.annotate("", change.to, (x, y), arrowprops={"arrowstyle": "->", "color": color, "lw": 1.8})
         label = f"{number} {change.object or words}"
-        axes.text(x, y + depth_m / 2 + 0.06, label, color=color, ha="center", va="bottom", weight="bold", fontsize=9)
+        text = axes.text(x, y + depth_m / 2 + 0.06, label, color=color, ha="center", va="bottom", weight="bold")
+        text.set_path_effects([withStroke(linewidth=3, foreground="white")])
     used = {change.kind for change in report.changes}
     axes.legend(
         handles=[Patch(fc="none", ec=color, label=words) for kind, (color, words) in _CHANGES.items() if kind in used],
