@@ -39,12 +39,23 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
         many: whether there is an index beside it.
 
     Raises:
-        RecordingError: the log cannot be read any more, or the page cannot be written.
+        RecordingError: the log is gone, or the page cannot be written.
     """
     with LogReader(Path(replay.log)) as log:
-        header, records = log.header, list(log.steps(images=False))
+        header, records = log.header, _whole(log)
     text = render("replay.html", **_context(replay, header, records, gallery), many=many)
     write_text(path, text)
+
+
+def _whole(log: LogReader) -> list[StepRecord]:
+    """The steps before the first that cannot be read; the replay's notes tell of that one."""
+    records = []
+    try:
+        for record in log.steps(images=False):
+            records.append(record)  # noqa: PERF402 (those before an error are wanted)
+    except RecordingError:
+        return records
+    return records
 
 
 def write_text(path: Path, text: str) -> None:
@@ -112,23 +123,28 @@ def _context(
 def _data(replay: Replay, records: Sequence[StepRecord], tracks: Tracks, shown: Sequence[Any]) -> dict[str, Any]:
     """What the script moves: everything by step, the first one first."""
     frames = {frame.index: frame for frame in replay.pose.frames} if replay.pose is not None else {}
+    by_index = {record.index: record for record in records}
+    # A log may have lost steps; the page has them all the same, so that the first is number 0 of everything.
+    steps = range(tracks.first, max(by_index, default=tracks.first) + 1)
     divergence = replay.action.divergence if replay.action is not None else None
     return {
-        "first": records[0].index if records else 0,
-        "last": records[-1].index if records else 0,
-        "labels": [words.action(record.command or record.action) for record in records],
+        "first": tracks.first,
+        "last": steps[-1],
+        "labels": [_label(by_index.get(index)) for index in steps],
         "divergence": divergence.index if divergence is not None else None,
         "left": curves.LEFT,
         "right": curves.WIDTH - curves.RIGHT,
         "width": curves.WIDTH,
         "tracks": tracks.by_name,
         "shown": [one.index for one in shown],
-        "images": {
-            name: [getattr(one, name) for one in shown] for name in ("recorded", "twin", "error")
-        },
-        "texts": [words.frame_sentence(frames[r.index]) if r.index in frames else "" for r in records],
-        "bands": page_plots.band_points(replay, [record.index for record in records]),
-    }  # fmt: skip
+        "images": {name: [getattr(one, name) for one in shown] for name in ("recorded", "twin", "error")},
+        "texts": [words.frame_sentence(frames[index]) if index in frames else "" for index in steps],
+        "bands": page_plots.band_points(replay, steps),
+    }
+
+
+def _label(record: StepRecord | None) -> str:
+    return "lost" if record is None else words.action(record.command or record.action)
 
 
 def _json(data: Mapping[str, Any]) -> Markup:

@@ -33,8 +33,7 @@ def overlay(tracks: Tracks, divergence: Divergence | None, unit: float) -> Marku
                 points = " ".join(f"{n(point[0])},{n(-point[1])}" for point in run if point is not None)
                 shape = Markup('<polyline class="path {}" data-track="{}" points="{}"/>')
                 parts.append(shape.format(name, name, points))
-    recorded = tracks.by_name.get("recorded", [])
-    at = recorded[divergence.index] if divergence is not None and divergence.index < len(recorded) else None
+    at = tracks.at("recorded", divergence.index) if divergence is not None else None
     if divergence is not None and at is not None:
         shape = Markup(
             '<circle class="diverged" cx="{}" cy="{}" r="{}"><title>first divergence: step {}</title></circle>'

@@ -17,6 +17,8 @@ import pytest
 from chromium import Tab, browser
 from scripted import INTO_A_WALL, F, L, R, record
 
+from robot_runtime.errors import RecordingError
+from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
 from robot_runtime.scene import Scene
 from sim_bridge.replay.curves import Curve, time_plot
@@ -150,6 +152,27 @@ def test_a_page_without_results_says_why(folder: Path) -> None:
     assert "bring it back" in page.text
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert page.data["tracks"].keys() == {"recorded"}
+
+
+def test_a_log_that_lost_steps_keeps_the_others_in_their_places(room: Scene, tmp_path: Path, monkeypatch) -> None:
+    (log,) = record(tmp_path / "logs", room, [[F, L, F, R]])
+    steps = LogReader.steps
+
+    def some(self: LogReader, images: bool = True) -> Iterator[StepRecord]:
+        for step in steps(self, images):
+            if step.index == 4:
+                raise RecordingError("damaged", "check the disk")
+            if step.index != 2:
+                yield step
+
+    monkeypatch.setattr(LogReader, "steps", some)
+    replay, gallery = replayed_with_images(log, tmp_path, parts=("pose",))
+    write_page(tmp_path / "page.html", replay, gallery, many=False)
+    data = Page(tmp_path / "page.html").data
+    assert data["labels"] == ["start", "move forward", "lost", "move forward"]
+    assert [point is not None for point in data["tracks"]["recorded"]] == [True, True, False, True]
+    assert [bool(text) for text in data["texts"]] == [True, True, False, True]
+    assert data["shown"] == [0, 1, 3]
 
 
 @pytest.fixture(scope="module")
