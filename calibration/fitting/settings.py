@@ -118,6 +118,10 @@ def _depth(fit: RobotFit) -> Iterator[Setting]:
     if depth.sigma is None:
         yield Setting("noise of depth", "not known", "camera.depth_noise", None, depth.reason)
         return
+    if not any(one.sigma_m or one.holes for one in depth.bins) and not any(depth.bias):
+        note = "as a simulated one by itself"
+        yield Setting("noise of depth", f"none in {depth.pairs} pairs of frames", "camera.depth_noise", None, note)
+        return
     c0, c1, c2 = depth.sigma
     shown = f"{1e3 * c0:.1f} + {1e3 * c1:.1f} z + {1e3 * c2:.1f} z² mm, {depth.pairs} pairs of frames"
     value = {
@@ -139,8 +143,10 @@ def _latency(fit: RobotFit) -> Iterator[Setting]:
         found_s = latency.camera_s
         yield Setting("camera's latency", text(found_s, "ms", 0, 1e3), "camera.latency_s", round(found_s.mean, 4))
     elif latency.camera_at_most_s is not None:
-        shown = f"at most {1e3 * latency.camera_at_most_s:.0f} ms"
-        yield Setting("camera's latency", shown, "camera.latency_s", None, "observations waited for poses, not for it")
+        shown, note = f"at most {1e3 * latency.camera_at_most_s:.0f} ms", "observations waited for poses, not for it"
+        if latency.camera_at_most_s < LEAST_LATENCY_S:
+            shown, note = "none", "as a simulated one by itself"
+        yield Setting("camera's latency", shown, "camera.latency_s", None, note)
     if latency.look_s is not None:
         yield Setting("a look takes", text(latency.look_s, "s"))
     for role, source in latency.sources.items():
@@ -154,7 +160,7 @@ def _latency(fit: RobotFit) -> Iterator[Setting]:
             yield Setting(name, shown)
             continue
         value = _localizer(fit)
-        yield Setting(name, shown, "localizer", value, "" if value else "exact, as a simulated one is by itself")
+        yield Setting(name, shown, "localizer", value, "" if value else "exact, as a simulated one by itself")
         if source.stamps_late_s is not None:
             yield Setting("its stamps by odometry", f"late by {text(source.stamps_late_s, 'ms', 1, 1e3)}")
     if "policy" not in latency.sources:
