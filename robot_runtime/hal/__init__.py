@@ -1,0 +1,52 @@
+"""The contract between the runtime and a robot, real or simulated.
+
+Small interfaces and the frozen data that crosses them. Nothing here knows ROS, a serial port or a simulator.
+``robot_runtime.conformance`` is this contract as a test suite; a driver is done when it passes.
+
+Rules that hold for every method:
+
+* Properties (``info``, ``limits``) may be read while disconnected; everything else raises ``NotConnected`` then.
+* Reading has an age. ``max_age_s`` is what the caller allows; older data raises ``StaleData`` naming stream and age.
+  Nothing returns an old value silently.
+* Waiting has a limit. ``timeout_s`` is never infinite.
+* Stamps are ``Clock`` nanoseconds: when the thing was measured, not when it arrived.
+* ``close()`` never raises, may be called twice, and leaves the wheels at zero.
+"""
+
+from __future__ import annotations
+
+from robot_runtime.hal.base import Base, BaseInfo, BaseState, Halt, Velocity, Zone
+from robot_runtime.hal.camera import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
+from robot_runtime.hal.device import Device
+from robot_runtime.hal.head import Head, HeadLimits, HeadState
+from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
+from robot_runtime.hal.objects import Manipulator, ObjectTracker, TrackerInfo
+from robot_runtime.hal.robot import Placer, Robot
+
+__all__ = [
+    "Arrivals",
+    "Base",
+    "BaseInfo",
+    "BaseState",
+    "Camera",
+    "CameraInfo",
+    "Device",
+    "Halt",
+    "Head",
+    "HeadLimits",
+    "HeadState",
+    "Intrinsics",
+    "Localizer",
+    "LocalizerInfo",
+    "Manipulator",
+    "Mount",
+    "ObjectTracker",
+    "Placer",
+    "PoseEstimate",
+    "PoseStatus",
+    "RgbdFrame",
+    "Robot",
+    "TrackerInfo",
+    "Velocity",
+    "Zone",
+]

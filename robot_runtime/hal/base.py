@@ -1,0 +1,113 @@
+"""The base: wheels, bumpers, and what it says of itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from enum import Enum, Flag
+
+from robot_runtime.geometry import SE2
+from robot_runtime.hal.device import Device
+
+
+class Zone(Flag):
+    """Which of the base's three sensors: bumpers span +90..+30, +30..-30 and -30..-90 degrees (Kobuki)."""
+
+    NONE = 0
+    LEFT = 1
+    CENTER = 2
+    RIGHT = 4
+
+
+class Halt(str, Enum):
+    """Why the Guard refuses motion, in order of precedence; ``NONE`` when it does not."""
+
+    NONE = "none"
+    E_STOP = "e_stop"
+    NO_FEEDBACK = "no_feedback"
+    WHEEL_DROP = "wheel_drop"
+    CLIFF = "cliff"
+    CONTACT = "contact"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Velocity:
+    """A planar velocity in base_link: forward m/s, counter-clockwise rad/s."""
+
+    linear_m_s: float = 0.0
+    angular_rad_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BaseInfo:
+    """What a base can do. ``rate_hz`` is how often it reports state and accepts commands."""
+
+    name: str
+    radius_m: float
+    max_linear_m_s: float
+    max_angular_rad_s: float
+    max_linear_accel_m_s2: float
+    max_angular_accel_rad_s2: float
+    rate_hz: float
+
+
+@dataclass(frozen=True, slots=True)
+class BaseState:
+    """The base at one instant. Contact, cliff and wheel drop are levels, not events.
+
+    Attributes:
+        stamp_ns: when measured.
+        odom: wheel odometry, pose of base_link in ``odom``.
+        velocity: measured.
+        bumper: zones pressed now.
+        cliff: zones that see no floor now.
+        wheel_drop: wheels hanging now (LEFT, RIGHT).
+        halt: what the Guard is holding the wheels for now.
+        battery_v: volts.
+        battery_fraction: 0 empty .. 1 full.
+    """
+
+    stamp_ns: int
+    odom: SE2
+    velocity: Velocity
+    bumper: Zone
+    cliff: Zone
+    wheel_drop: Zone
+    halt: Halt
+    battery_v: float
+    battery_fraction: float
+
+
+class Base(Device):
+    """A differential-drive base behind its Guard (``robot_runtime.safety``), which runs in the driver."""
+
+    @property
+    @abstractmethod
+    def info(self) -> BaseInfo: ...
+
+    @abstractmethod
+    def state(self, max_age_s: float) -> BaseState:
+        """The newest state. Raises ``StaleData`` if it is older than ``max_age_s``."""
+
+    @abstractmethod
+    def command(self, velocity: Velocity) -> Velocity:
+        """Ask for a velocity and return what the Guard let through.
+
+        It expires after the Guard's ``command_timeout_s`` (0.2 s): repeat it to keep moving.
+
+        Raises:
+            InvalidCommand: for NaN or infinity; the wheels are stopped first.
+        """
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Wheels to zero now, past every ramp. Never raises for a connected base."""
+
+    @abstractmethod
+    def emergency_stop(self) -> None:
+        """As :meth:`stop`, and refuse every motion until :meth:`release_emergency_stop`."""
+
+    @abstractmethod
+    def release_emergency_stop(self) -> None:
+        """Allow motion again; the robot stays still until a new command."""

@@ -1,0 +1,100 @@
+"""The camera: pairs of colour and depth, exposed together."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.hal.device import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsics:
+    """An ideal pinhole. Pixel (0, 0) is the centre of the top-left pixel."""
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+
+    @classmethod
+    def from_hfov(cls, width: int, height: int, hfov_deg: float) -> Intrinsics:
+        """Square pixels, principal point in the middle, ``hfov_deg`` across the full width."""
+        f = width / 2 / math.tan(math.radians(hfov_deg) / 2)
+        return cls(width, height, f, f, (width - 1) / 2, (height - 1) / 2)
+
+    @property
+    def hfov_deg(self) -> float:
+        """Horizontal field of view across the full width, in degrees."""
+        return math.degrees(2 * math.atan(self.width / 2 / self.fx))
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Where the camera sits in base_link at pan = tilt = 0; pan and tilt turn it about its optical centre."""
+
+    x_m: float
+    y_m: float
+    z_m: float
+
+
+@dataclass(frozen=True, slots=True)
+class CameraInfo:
+    """What a camera delivers.
+
+    Attributes:
+        depth_unit_m: the lattice on which depth values lie (0.001 for sensors that report uint16 millimetres);
+            0 for continuous depth. The recorder stores millimetre depth as 16-bit integers without loss.
+        depth_min_m, depth_max_m: the sensor's own range; outside it depth is a hole.
+        has_semantic: whether :meth:`Camera.capture` can deliver object ids.
+        has_depth: False for a camera of colour alone, whose depth is all holes.
+    """
+
+    intrinsics: Intrinsics
+    mount: Mount
+    rate_hz: float
+    depth_min_m: float
+    depth_max_m: float
+    depth_unit_m: float
+    has_semantic: bool
+    has_depth: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RgbdFrame:
+    """One exposure: colour and depth of the same instant and the same pinhole.
+
+    Attributes:
+        stamp_ns: middle of the exposure.
+        rgb: uint8 (H, W, 3).
+        depth_m: float32 (H, W), distance along the optical axis in metres; 0 where there is no measurement.
+        semantic: int32 (H, W) index into the scene's objects, -1 for none; None unless asked for.
+    """
+
+    stamp_ns: int
+    rgb: NDArray[np.uint8]
+    depth_m: NDArray[np.float32]
+    semantic: NDArray[np.int32] | None = None
+
+
+class Camera(Device):
+    """An RGB-D camera."""
+
+    @property
+    @abstractmethod
+    def info(self) -> CameraInfo: ...
+
+    @abstractmethod
+    def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
+        """The first pair exposed at or after ``exposed_after_ns``.
+
+        Raises:
+            StaleData: if none arrives within ``timeout_s``.
+            DeviceFault: if ``semantic`` is asked of a camera that has none.
+        """

@@ -1,0 +1,131 @@
+"""The whole robot, and who brings it to its start."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from typing_extensions import Self
+
+from robot_runtime.clock import Clock
+from robot_runtime.errors import DeviceFault
+from robot_runtime.geometry import SE2
+from robot_runtime.hal.base import Base
+from robot_runtime.hal.camera import Camera
+from robot_runtime.hal.device import Device
+from robot_runtime.hal.head import Head
+from robot_runtime.hal.localizer import Localizer
+from robot_runtime.hal.objects import Manipulator, ObjectTracker
+from robot_runtime.objects import ObjectPose
+
+if TYPE_CHECKING:
+    from robot_runtime.simulation import Simulation
+
+
+class Placer(ABC):
+    """Brings the robot to an episode's start: a teleport in simulation, an operator or a drive in reality."""
+
+    way: str = "teleport"
+    """How, for logs: ``teleport``, ``operator``, ``drive``."""
+
+    @abstractmethod
+    def place(self, pose: SE2, tilt_rad: float) -> None:
+        """Put the robot at ``pose`` (``map``) with the camera at ``tilt_rad`` (up positive), standing still.
+
+        Raises:
+            InvalidStart: if the robot does not fit there. PlacementFailed: if it did not get there.
+        """
+
+    def fitted(self, robot: Robot) -> Placer:
+        """This placer for ``robot``, some of whose parts have taken the place of its driver's own."""
+        return self
+
+    def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
+        """Put objects at these poses, at rest, empty the backpack, and put every other object where the scene has it.
+
+        Call it before :meth:`place`: where the robot fits depends on it.
+
+        Raises:
+            EpisodeError: an object that is unknown, not movable, or whose pose is not finite; nothing was moved.
+            DeviceFault: this robot's site has nobody who moves objects.
+        """
+        raise DeviceFault(
+            f"{type(self).__name__} brings the robot to its start but no objects to theirs",
+            "run this task on a robot whose placer does, for instance the simulated one",
+        )
+
+
+@dataclass(frozen=True)
+class Robot:
+    """One robot: its parts and their clock.
+
+    Attributes:
+        localizer: the pose that the policy is given.
+        referee: the pose that scores are computed from; may be the same object.
+        odometry: the base's dead reckoning at the base's own rate, in ``odom``, for what is fused with it; may be the
+            same object as ``localizer``. None on a robot that reports none.
+        manipulator, tracker: for tasks in which objects are moved; None on a robot that has none.
+        simulation: what emulated devices plug into; None on a robot that is not simulated in this process.
+    """
+
+    name: str
+    clock: Clock
+    base: Base
+    head: Head
+    camera: Camera
+    localizer: Localizer
+    referee: Localizer
+    placer: Placer
+    manipulator: Manipulator | None = None
+    tracker: ObjectTracker | None = None
+    simulation: Simulation | None = None
+    odometry: Localizer | None = None
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The distinct devices, in the order in which they are connected."""
+        always = (self.base, self.head, self.camera, self.localizer, self.referee)
+        perhaps = (self.odometry, self.manipulator, self.tracker, self.simulation)
+        present = [device for device in perhaps if device is not None]
+        return tuple(dict.fromkeys((*always, *present)))
+
+    @property
+    def pose_sources(self) -> dict[str, tuple[str, ...]]:
+        """Names of the sources that ``policy``, ``referee`` and ``odometry`` are made of in the end."""
+        roles = {"policy": self.localizer, "referee": self.referee, "odometry": self.odometry}
+        return {role: _leaves(localizer) for role, localizer in roles.items() if localizer is not None}
+
+    def connect(self) -> None:
+        """Connect every device, or none: a failure closes those already open and is raised again."""
+        opened: list[Device] = []
+        try:
+            for device in self.devices:
+                device.connect()
+                opened.append(device)
+        except BaseException:
+            for device in reversed(opened):
+                device.close()
+            raise
+
+    def close(self) -> None:
+        """Stop and release every device, the base first."""
+        for device in self.devices:
+            device.close()
+
+    def __enter__(self) -> Self:
+        self.connect()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _leaves(localizer: Localizer) -> tuple[str, ...]:
+    made_of = localizer.sources
+    names = [name for source in made_of for name in _leaves(source)] if made_of else [localizer.info.name]
+    return tuple(dict.fromkeys(names))
