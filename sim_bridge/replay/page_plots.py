@@ -67,11 +67,13 @@ def _action_plots(action: ActionReplay, steps: Sequence[int]) -> list[Markup]:
         math.degrees(step.turned_rad) if (step := by_index.get(i)) is not None and step.turned_rad is not None else None
         for i in steps
     ]
-    limit = action.thresholds
+    limit, marked = action.thresholds, " (marked: contact in one only)" if marks else ""
     position = Curve("position", "value", [None if value is None else 100 * value for value in apart])
     heading = Curve("heading", "value", turned)
     return [
-        time_plot("replayed − recorded position, cm", steps, [position], 100 * limit.position_m, marks, least=1.0),
+        time_plot(
+            f"replayed − recorded position, cm{marked}", steps, [position], 100 * limit.position_m, marks, least=1.0
+        ),
         time_plot("replayed − recorded heading, °", steps, [heading], limit.heading_deg, marks, least=0.5),
     ]
 
