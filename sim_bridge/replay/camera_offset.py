@@ -185,13 +185,13 @@ def _told(rotation: Floats, shift_m: Floats, normal: Floats, gradients: list[Flo
     spread = np.sqrt(np.diag(inverse @ sum(np.outer(g, g) for g in gradients) @ inverse))
     believed = np.sqrt(np.diag(inverse)) * CLOSEST
     errors = np.maximum(spread, believed)
-    # About the optical axes x (right), y (down) and z (forward) turn tilt, pan and roll.
+    # About the optical axes x (right), y (down) and z (forward) turn tilt, pan and roll. Adding 0.0 takes minus off zero.
     tilt, pan, roll = (
-        Estimate(value, math.degrees(error)) if error < SURE_RAD else None
+        Estimate(value + 0.0, math.degrees(error)) if error < SURE_RAD else None
         for value, error in zip(angles_deg, errors.tolist()[:3], strict=True)
     )
     ahead, aside, above = (
-        Estimate(1000 * value, 1000 * error) if error < SURE_M else None
+        Estimate(1000 * value + 0.0, 1000 * error) if error < SURE_M else None
         for value, error in zip(shift_m.tolist(), errors.tolist()[3:], strict=True)
     )
     return CameraOffset(tilt, pan, roll, ahead, aside, above, images)

@@ -10,15 +10,21 @@ import numpy as np
 import pytest
 import yaml
 from scripted import DOWN, INTO_A_WALL, TASK, UP, F, L, R, record, replayed, steps_of
+from things_room import BOWL, CAMERA, MUG, crosshair_on, make_scene, make_things_robot, on_floor
 
+from robot_runtime.actions import Action
+from robot_runtime.env import Env
+from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.errors import RecordingError
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import StepRecord
 from robot_runtime.scene import Scene
-from robot_runtime.tasks.task import Task
+from robot_runtime.tasks.task import Rearrangement, Success, Task
 from sim_bridge.replay.camera_pose import logged_camera
+from sim_bridge.replay.mujoco_twin import factory
 from sim_bridge.replay.pose_replay import FramePair, pose_replay
 from sim_bridge.replay.results import PoseReplay, Replay
 from sim_bridge.replay.twin import Twin
@@ -188,3 +194,32 @@ def test_a_chosen_cameras_images_look_where_the_head_points(log: Path) -> None:
     pose = chosen.seen_from(SE2(1.0, 2.0, 0.0), 0.0, math.radians(30))
     assert pose[:3, 2] == pytest.approx((math.cos(math.radians(30)), 0, math.sin(math.radians(30))))
     assert pose[2, 3] > mount[2] + 0.02  # beyond the tilt axis, it goes up as it looks up
+
+
+def test_objects_stand_where_they_stood_and_what_is_carried_is_nowhere(tmp_path: Path) -> None:
+    rules = Rearrangement("geometric", crosshair_on(MUG.center), reach_m=1.2, max_translation_m=0.5, harm_min_iou=0.5)
+    task = replace(
+        TASK,
+        kind="rearrangement",
+        actions=(*TASK.actions, Action.GRAB_RELEASE),
+        sensors=("rgb", "held", "phase"),
+        camera=CAMERA,
+        success=Success("objects"),
+        rearrangement=rules,
+    )
+    objects = (RearrangedObject("mug", MUG.pose, on_floor(MUG, 0.0, -1.1)), RearrangedObject("bowl", BOWL.pose))
+    scene, episode = make_scene(tmp_path), Episode("1", "things", SE2(), (), objects=objects)
+    recorder = Recorder(tmp_path / "logs")
+    with make_things_robot(scene) as robot, Env(robot, task, scene, (recorder,)) as env:
+        env.reset(episode)
+        for action in (Action.GRAB_RELEASE, R, R, R, Action.GRAB_RELEASE, L, L, Action.STOP):
+            env.step(action)
+        recorder.close()
+    assert recorder.path is not None
+    with LogReader(recorder.path) as log, factory("sim")(log.header, scene, False, {}, "test") as twin:
+        records = list(log.steps(images=False))
+        pose, notes = pose_replay(log, records, twin)
+    assert {record.held for record in records} == {(), ("mug",)}
+    assert pose is not None
+    assert notes == ()
+    assert_identical(pose, len(records))
