@@ -16,7 +16,7 @@ from robot_runtime.scene import Scene
 from robot_runtime.simulation import CameraMotion, DepthNoise, Simulation
 from sim_bridge.noise.azure_kinect import AzureKinectOptions
 from sim_bridge.noise.color import FAR_M, flow, moved
-from sim_bridge.noise.models import DEPTH, color_noise, depth_noise
+from sim_bridge.noise.models import color_noise, depth_noise
 from sim_bridge.noise.surface import rays_of
 
 KINECT = Lens(640, 576, 504.6, 504.6, 319.5, 331.5, "rational", (0.3, 0.0, 0.0, 0.0, 0.0, 0.6333, 0.0388, 0.0), 1.74)
@@ -97,7 +97,7 @@ def _draw_errors(axis: Any, simulation: Simulation, name: str, random: np.random
 
 
 def _draw_spread(axis: Any, random: np.random.Generator) -> None:
-    for name in DEPTH:
+    for name in LENSES:
         axis.plot(DISTANCES_M, [_middle_mm(name, far_m, random)[1] for far_m in DISTANCES_M], label=TITLES[name])
     axis.axhline(17, color="0.5", linestyle=":", label="Azure Kinect's data sheet, at most")
     axis.set(title="axial noise of a wall", xlabel="distance, m", ylabel="standard deviation, mm", yscale="log")
