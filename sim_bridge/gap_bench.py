@@ -95,6 +95,7 @@ class Hidden:
     Attributes:
         forward_m: how much farther a move of 0.25 m goes. turn_rad: how much farther a turn of 30 degrees goes, either
             way. tilt_deg: of the camera, up positive. slides: along walls. latency_s: of poses.
+        spread_m, spread_rad: standard deviations of an action's end, along its way and of its heading.
     """
 
     forward_m: float
@@ -107,19 +108,19 @@ class Hidden:
 
     @classmethod
     def draw(cls, random: np.random.Generator) -> Hidden:
-        """Biases of 3 to 8 %, up to 4 degrees of tilt, and a coin for the walls."""
+        """Biases of 4 to 10 %, 1 to 4 degrees of tilt, and a coin for the walls."""
 
         def either_way(low: float, high: float) -> float:
             return float(random.uniform(low, high) * random.choice((-1, 1)))
 
         return cls(
-            forward_m=0.25 * either_way(0.03, 0.08),
-            turn_rad=np.radians(30.0) * either_way(0.03, 0.08),
+            forward_m=0.25 * either_way(0.04, 0.1),
+            turn_rad=np.radians(30.0) * either_way(0.04, 0.1),
             tilt_deg=either_way(1.0, 4.0),
             slides=bool(random.integers(2)),
             latency_s=float(random.uniform(0.02, 0.1)),
             spread_m=float(random.uniform(0.003, 0.01)),
-            spread_rad=float(random.uniform(0.01, 0.03)),
+            spread_rad=float(random.uniform(0.008, 0.02)),
         )
 
     def options(self) -> Options:
