@@ -25,7 +25,7 @@ _METRICS = {"success": ("#c2410c", "success", -0.14), "spl": ("#2563eb", "SPL", 
 _MOST = 24
 """Settings that are drawn; a table holds more."""
 
-_ROW_IN, _SCATTER_IN, _WIDTH_IN, _DPI = 0.34, 3.9, 13.5, 110
+_ROW_IN, _SCATTER_IN, _WIDTH_IN, _DPI = 0.36, 4.2, 13.5, 100
 SHOWN = 3
 """Settings whose policies are drawn one by one."""
 
@@ -101,10 +101,12 @@ def _draw_correlations(axes: Axes, shown: Sequence[Tried]) -> None:
 
 
 def _scatters(tuning: Tuning) -> list[tuple[str, Tried]]:
-    """The robot as it is, the most likely setting, and the one that foretells best; each setting once."""
-    wished = [("as it is", tuning.settings[0]), ("most likely", tuning.ranked()[0])]
+    """The most and the least likely setting, and the one that foretells best; each setting once."""
+    ranked = tuning.ranked()
+    wished = [("most likely", ranked[0])]
     if (best := tuning.foretelling("spl")) is not None:
         wished.append(("foretells SPL best", best))
+    wished.append(("least likely", ranked[-1]))
     titles: dict[int, list[str]] = {}
     for title, one in wished:
         if one.gap is not None:

@@ -44,9 +44,17 @@ def verdict(tuning: Tuning) -> list[str]:
     for metric, name in (("success", "success"), ("spl", "SPL")):
         found = tuning.foretelling(metric)
         correlation = found.correlation(metric) if found is not None else None
-        if found is not None and correlation is not None and correlation.interval is not None:
-            lines.append(f"Foretells {name} best: {found.name}, SRCC {correlation.interval.mean:.3f}.")
+        if found is None or correlation is None or correlation.interval is None:
+            continue
+        mean = correlation.interval.mean
+        others = sum(_reaches(one.correlation(metric), mean) for one in ranked if one is not found)
+        reached = f"; the intervals of {others} others reach it" if others else ""
+        lines.append(f"Foretells {name} best: {found.name}, SRCC {mean:.3f}{reached}.")
     return lines
+
+
+def _reaches(correlation: Correlation | None, mean: float) -> bool:
+    return correlation is not None and correlation.interval is not None and correlation.interval.high >= mean - 1e-3
 
 
 def _likelihoods(tuning: Tuning, ranked: list[Tried]) -> Table:
