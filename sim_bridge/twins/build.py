@@ -20,7 +20,7 @@ from sim_bridge.scenes.rooms import find_rooms
 from sim_bridge.scenes.scene_files import save_scene_file
 from sim_bridge.scenes.view_points import write_view_points
 from sim_bridge.twins.evidence import Band, Evidence
-from sim_bridge.twins.floor import FloorSeen
+from sim_bridge.twins.floor import FloorLook
 from sim_bridge.twins.parts import floor_piece, object_parts, structure_pieces
 from sim_bridge.twins.sights import Sights, stems
 from sim_bridge.twins.surface import Fusion, Surface
@@ -92,7 +92,7 @@ def build_scene(
     options = options or FusionOptions()
     evidence = Evidence(sights.viewpoints, sights.max_depth_m, options.band)
     fusion = None if options.voxel_m is None else Fusion(options.voxel_m, sights.max_depth_m)
-    floor = FloorSeen()
+    floor = FloorLook()
     frames = 0
     for sight in sights:
         report("frames", frames, len(sights))
@@ -155,7 +155,7 @@ def _assets(
     surface: Surface | None,
     occupancy: OccupancyMap,
     drops: NDArray[np.bool_],
-    floor: FloorSeen,
+    floor: FloorLook,
     band: Band,
     report: Progress,
 ) -> tuple[SceneFile, tuple[SceneObject, ...]]:

@@ -23,7 +23,7 @@ _BINS = 200
 _WIDE = 1 << 20
 
 
-class FloorSeen:
+class FloorLook:
     """Sums of the colours of floor points, in square cells that are made as they are needed."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from sim_bridge.scenes.mesh_files import Look, MeshPart
 from sim_bridge.scenes.palette import palette, palette_uv
 from sim_bridge.scenes.pieces import Piece
 from sim_bridge.twins.evidence import Band
-from sim_bridge.twins.floor import FloorSeen
+from sim_bridge.twins.floor import FloorLook
 from sim_bridge.twins.surface import Surface
 
 TILE_M = 2.0
@@ -31,7 +31,7 @@ _SEAM_M, _SLAB_M = 0.002, 0.1
 _LOOK = Look(palette(), "palette", exact=True, photographed=True)
 
 
-def floor_piece(occupancy: OccupancyMap, drops: NDArray[np.bool_], floor: FloorSeen) -> Piece:
+def floor_piece(occupancy: OccupancyMap, drops: NDArray[np.bool_], floor: FloorLook) -> Piece:
     """A slab at z = 0 under the whole map but for drops that were seen.
 
     Fused floors have holes wherever a table hid them, and a simulated robot takes a hole for a cliff. What is unknown

@@ -1,4 +1,4 @@
-"""The room of :mod:`tests.sim_bridge`, looked round in once."""
+"""The room, looked round in once."""
 
 from __future__ import annotations
 

@@ -11,24 +11,29 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+import trimesh
 from changed_room import F, L, rewritten, survey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from robot_runtime.camera_mount import transform
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, RecordingError, SceneError
-from robot_runtime.geometry import SE2
+from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.hal import Intrinsics
+from robot_runtime.imaging.lens import Lens
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, Outcome, StepRecord
 from robot_runtime.scene import Scene, load_scene
 from sim_bridge.floor import has_floor
 from sim_bridge.model import SOLID, build_model
+from sim_bridge.scenes.mesh_files import load_mesh
 from sim_bridge.scenes.palette import palette, palette_uv
 from sim_bridge.scenes.shapes import visual_triangles
 from sim_bridge.twins.build import FusedScene, FusionOptions, build_scene
-from sim_bridge.twins.evidence import Band
-from sim_bridge.twins.sights import Sights, reliable
+from sim_bridge.twins.evidence import Band, Evidence
+from sim_bridge.twins.sights import Sight, Sights, reliable
 
 Fused = tuple[FusedScene, Scene]
 
@@ -260,3 +265,40 @@ def test_every_colour_is_in_the_palette(color: tuple[int, int, int]) -> None:
     image = np.asarray(palette())
     pixel = image[int((1 - v) * image.shape[0]), int(u * image.shape[1])]
     assert np.abs(pixel.astype(int) - color).max() <= 4
+
+
+def test_a_scan_keeps_the_colours_of_its_corners(tmp_path: Path) -> None:
+    box = trimesh.creation.box((4.0, 3.0, 2.4))
+    box.visual.vertex_colors = [(200, 40, 40, 255) if z > 0 else (40, 40, 200, 255) for _, _, z in box.vertices]
+    box.export(tmp_path / "scan.ply")
+    (part,) = load_mesh(tmp_path / "scan.ply", [])
+    assert part.look.exact
+    assert part.uv is not None
+    low = part.corners[..., 2].max(axis=1) < 0
+    image = np.asarray(part.look.image)
+    u, v = part.uv[low][0, 0]
+    assert image[int((1 - v) * image.shape[0]), int(u * image.shape[1])].tolist() == pytest.approx([40, 40, 200], abs=4)
+
+
+def test_stairs_are_occupied_and_have_no_floor() -> None:
+    """Looked through below the floor, seen from two places."""
+    band = Band(resolution_m=0.05)
+    evidence = Evidence(np.array([[0.0, 0.0, 0.9], [0.2, 0.0, 0.9]]), 3.0, band)
+    pinhole = Intrinsics.from_hfov(160, 120, 79.0)
+    rays = Lens.of(pinhole).pixel_rays()
+    for x_m in (0.0, 0.2):
+        pose = transform((x_m, 0.0, 0.9), optical_axes(0.0, -0.6))
+        directions = rays @ pose[:3, :3].T
+        with np.errstate(divide="ignore"):
+            floor_m = np.where(directions[..., 2] < 0, -0.9 / directions[..., 2], 0.0)
+            below_m = np.where(directions[..., 2] < 0, -1.9 / directions[..., 2], 0.0)
+        ends_m = 1.2 - x_m  # where the floor ends, seen from here
+        depth_m = np.where(floor_m * directions[..., 0] < ends_m, floor_m, below_m)
+        depth_m = np.where(depth_m < 4.0, depth_m, 0.0).astype(np.float32)
+        sight = Sight(Path("log"), 0, np.zeros((120, 160, 3), np.uint8), depth_m, pinhole, pose, SE2(x_m, 0.0))
+        evidence.add(sight, sight.points()[0])
+    occupancy = evidence.occupancy()
+    assert occupancy.cells[occupancy.to_cell(0.9, 0.0)] == Cell.FREE
+    beyond = occupancy.to_cell(1.6, 0.0)
+    assert occupancy.cells[beyond] == Cell.OCCUPIED
+    assert evidence.drops(occupancy)[beyond]
