@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -291,4 +292,5 @@ def _quiet() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(environment)
-        signal.signal(signal.SIGTERM, on_sigterm)
+        if threading.current_thread() is threading.main_thread():  # Ray, too, sets it in this one only
+            signal.signal(signal.SIGTERM, on_sigterm)
