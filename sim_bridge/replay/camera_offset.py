@@ -185,7 +185,8 @@ def _told(rotation: Floats, shift_m: Floats, normal: Floats, gradients: list[Flo
     spread = np.sqrt(np.diag(inverse @ sum(np.outer(g, g) for g in gradients) @ inverse))
     believed = np.sqrt(np.diag(inverse)) * CLOSEST
     errors = np.maximum(spread, believed)
-    # About the optical axes x (right), y (down) and z (forward) turn tilt, pan and roll. Adding 0.0 takes minus off zero.
+    # About the optical axes x (right), y (down) and z (forward) turn tilt, pan and roll.
+    # Adding 0.0 takes the minus off zero.
     tilt, pan, roll = (
         Estimate(value + 0.0, math.degrees(error)) if error < SURE_RAD else None
         for value, error in zip(angles_deg, errors.tolist()[:3], strict=True)

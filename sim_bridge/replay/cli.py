@@ -136,9 +136,9 @@ def replay(
         lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show)
     done = [line for line in lines if not line.empty]
     if len(lines) > 1:
-        console.print(summary_table.many(lines))
+        console.print(summary_table.many(lines), crop=False)
     elif not lines[0].reason:
-        console.print(summary_table.one(read_replay(out / f"{lines[0].name}.json")))
+        console.print(summary_table.one(read_replay(out / f"{lines[0].name}.json")), crop=False)
     if json is not None:
         write_lines(json, lines, chosen)
     if pages and not all(line.reason for line in lines):

@@ -17,11 +17,16 @@ from sim_bridge.replay.results import ActionReplay, Note, PoseReplay, Replay
 _GAP = (0, 2, 0, 0)
 
 
+def _line(text: str, style: str = "") -> Text:
+    """A line that is not broken, so that the paths in it can be copied."""
+    return Text(text, style, no_wrap=True, overflow="ignore")
+
+
 def one(replay: Replay) -> Group:
     """All parts of one replay."""
     title = f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}"
-    parts: list[RenderableType] = [Text(title, style="bold")]
-    parts.append(Text(words.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
+    parts: list[RenderableType] = [_line(title, style="bold")]
+    parts.append(_line(words.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
     rows = Table(box=None, pad_edge=False, padding=_GAP, show_header=False)
     rows.add_column(no_wrap=True, style="bold")
     rows.add_column(no_wrap=True)
@@ -43,7 +48,7 @@ def one(replay: Replay) -> Group:
         rows.add_row("" if number else "closed loop", label, replayed, f"recorded: {recorded}")
     parts.append(rows)
     if replay.pose is not None and (said := words.offset_sentence(replay.pose.offset)):
-        parts.append(Text(said, style="yellow"))
+        parts.append(_line(said, style="yellow"))
     return Group(*parts, *notes(replay.notes))
 
 
@@ -77,7 +82,7 @@ def notes(found: Sequence[Note]) -> list[Text]:
     for said in words.grouped(found):
         parts = f"{', '.join(said.parts)}: " if said.parts else ""
         remedy = f" → {said.remedy}" if said.remedy else ""
-        lines.append(Text(f"{parts}{said.message}{remedy}", style="yellow"))
+        lines.append(_line(f"{parts}{said.message}{remedy}", style="yellow"))
     return lines
 
 
@@ -135,7 +140,7 @@ def many(lines: Sequence[Line]) -> Group:
         rows.add_row(line.name, *cells(line))
     rows.add_section()
     rows.add_row(f"median of {len(replayed)}", *medians(replayed), style="bold")
-    lost = [Text(line.failure, style="yellow") for line in lines if line.reason]
+    lost = [_line(line.failure, style="yellow") for line in lines if line.reason]
     return Group(rows, *lost, *_reasons(replayed))
 
 
@@ -146,6 +151,6 @@ def _reasons(lines: Sequence[Line]) -> list[Text]:
             said = note.removeprefix(f"{line.log}: ")
             counts[said] = counts.get(said, 0) + 1
     return [
-        Text(f"{count} log{'' if count == 1 else 's'}: {said}", style="yellow")
+        _line(f"{count} log{'' if count == 1 else 's'}: {said}", style="yellow")
         for said, count in sorted(counts.items(), key=lambda item: -item[1])
     ]
