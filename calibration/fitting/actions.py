@@ -89,9 +89,7 @@ class ActionFit:
 
     Attributes:
         bias: of x m, y m, yaw rad, with 95 % intervals over episodes.
-        correlation: of the errors of consecutive actions of any kind, by x, y, yaw; 0 for errors that are new each
-            time, below 0 where the referee errs.
-        noise: float, standard deviations (x m, y m, yaw rad) of the referee that were taken off.
+        noise: standard deviations (x m, y m, yaw rad) of the referee, which were taken off.
     """
 
     error: ActionError
@@ -231,7 +229,10 @@ def fit_model(selection: Selection, samples: Sequence[Sample]) -> ActuationModel
 
 
 def consecutive_correlation(samples: Sequence[Sample]) -> tuple[tuple[float, float, float], int]:
-    """Correlations of the errors (x, y, yaw) of actions that follow each other, less their kinds' means; how many."""
+    """Correlations of the errors (x, y, yaw) of actions that follow each other, less their kinds' means; how many.
+
+    0 for errors that are new each time, down to -0.5 where they are the referee's; NaN of too few.
+    """
     means = {action: np.mean([t.error for t in trials], axis=0) for action, trials in _trials(samples).items()}
     off = {(s.episode, s.step): s.trial.error - means[s.trial.action] for s in samples}
     pairs = [(off[key], off[key[0], key[1] + 1]) for key in off if (key[0], key[1] + 1) in off]
