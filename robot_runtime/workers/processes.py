@@ -49,7 +49,7 @@ class _Process(Worker[T, R]):
         try:
             said: Ready | Done[R] | Failed = self.pipe.recv()
         except (EOFError, OSError) as error:
-            raise WorkerDied from error
+            raise WorkerDied(str(error)) from error
         return said
 
     def end(self) -> None:

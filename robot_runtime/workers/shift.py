@@ -97,11 +97,11 @@ class Shift(Generic[T, R]):
     def _take(self, hand: _Hand[T, R]) -> None:
         try:
             said = hand.worker.take()
-        except WorkerDied:
+        except WorkerDied as death:
             if hand.started:
                 self._lose(hand, "died")
             else:
-                self._start_again(hand)
+                self._start_again(hand, death)
             return
         hand.silence.restart()
         if isinstance(said, Ready):
@@ -116,11 +116,12 @@ class Shift(Generic[T, R]):
         elif isinstance(said, Failed):
             raise said.error from WorkerTraceback(said.trace)
 
-    def _start_again(self, hand: _Hand[T, R]) -> None:
+    def _start_again(self, hand: _Hand[T, R], death: WorkerDied) -> None:
         self._dismiss(hand)
         self._false_starts += 1
         if self._false_starts >= _FALSE_STARTS:
-            raise _no_workers(f"{_FALSE_STARTS} workers, one after another, died while they started")
+            reason = "".join(f": {line}" for line in str(death).splitlines()[-1:])
+            raise _no_workers(f"{_FALSE_STARTS} workers, one after another, died while they started{reason}")
 
     def _lose(self, hand: _Hand[T, R], how: Lost) -> None:
         """The item that the worker was at is to be done again, if it has not been too often."""
@@ -146,7 +147,9 @@ class Shift(Generic[T, R]):
 
 
 def _no_workers(what: str) -> RuntimeFault:
-    return RuntimeFault(what, "use --workers 1, which needs none, or free memory and processors")
+    return RuntimeFault(
+        what, "use --workers 1, which needs none; or free memory and processors, and install the same on every node"
+    )
 
 
 class _Hand(Generic[T, R]):

@@ -13,6 +13,7 @@ import pytest
 from work_functions import (
     DEADLY,
     ENDLESS,
+    Imagined,
     Vanishing,
     count_on,
     end_at_birth,
@@ -30,6 +31,7 @@ from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.scoring.summary import lost_score, score_log
 from robot_runtime.workers import shift
 from robot_runtime.workers.mapping import ONE, Workers, map_in_order
+from robot_runtime.workers.shift import Shift
 from robot_runtime.workers.worker import Lost, WorkerTraceback, cores
 
 TWO = Workers(2)
@@ -108,6 +110,23 @@ def test_workers_that_cannot_start_are_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_function_that_no_process_can_find_is_told() -> None:
     with pytest.raises(RuntimeFault, match="died while they started"):
         list(map_in_order(Vanishing(), range(25), TWO, minus, chunk=4))
+
+
+def shift_of(engine: Imagined, count: int) -> Shift[int, int]:
+    return Shift(engine, range(count), minus, chunk=2, limit_s=60.0, retries=1, on_retry=None)
+
+
+def test_workers_that_die_at_birth_are_told_with_their_last_words() -> None:
+    with pytest.raises(RuntimeFault, match="died while they started: No module named 'x'"):
+        list(shift_of(Imagined(*["Traceback\nNo module named 'x'"] * 4), 20).results())
+
+
+def test_a_worker_that_waits_for_a_free_processor_holds_nobody_up() -> None:
+    assert list(shift_of(Imagined("absent", "fine"), 20).results()) == [n * n for n in range(20)]
+
+
+def test_one_that_dies_at_birth_is_replaced() -> None:
+    assert list(shift_of(Imagined("lost power", "fine", "fine"), 20).results()) == [n * n for n in range(20)]
 
 
 def test_workers_are_some() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from robot_runtime.clock import SystemClock, wait_for
-from robot_runtime.workers.worker import Lost
+from robot_runtime.workers.worker import Done, Engine, Lost, Ready, Worker, WorkerDied
 
 DEADLY = (5, 21)
 ENDLESS = (6, 23)
@@ -99,3 +99,44 @@ class Vanishing:
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[int]:
         raise AssertionError("never received")
+
+
+class Imagined(Engine[int, int]):
+    """Workers without processes: each says what its script says, or nothing for ever.
+
+    Args:
+        scripts: of the workers, in the order of their hiring: ``fine``, ``absent`` (never starts), or the last words
+            of one that dies at birth.
+    """
+
+    def __init__(self, *scripts: str, size: int = 2) -> None:
+        self.size = size
+        self._scripts = iter(scripts)
+
+    def hire(self) -> Worker[int, int]:
+        return ImaginedWorker(next(self._scripts))
+
+    def wait(self, workers: Sequence[Worker[int, int]], timeout_s: float) -> list[Worker[int, int]]:
+        return [worker for worker in workers if isinstance(worker, ImaginedWorker) and worker.script != "absent"]
+
+    def close(self) -> None:
+        pass
+
+
+class ImaginedWorker(Worker[int, int]):
+    """See :class:`Imagined`."""
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self._says: list[Ready | Done[int]] = [Ready()]
+
+    def give(self, items: Sequence[int]) -> None:
+        self._says += [Done(item * item) for item in items]
+
+    def take(self) -> Ready | Done[int]:
+        if self.script != "fine":
+            raise WorkerDied(self.script)
+        return self._says.pop(0)
+
+    def end(self) -> None:
+        pass
