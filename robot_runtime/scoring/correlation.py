@@ -43,7 +43,8 @@ def correlation_interval(
     that it says; as long as observed, less what errors alone make of them. Errors are drawn normally, with the
     covariance that the episodes show: an episode that is hard for one policy is hard for others and in the other world.
     A mean's variance is at least that of its episodes and one success and one failure more, for nobody knows that a
-    policy that never failed never will.
+    policy that never failed never will. A coefficient that is higher than worlds that are one show half of the time is
+    luck, and says no more than theirs; likewise one that is lower than opposites show.
 
     Args:
         simulated, real: float (policies, episodes), values in [0, 1] (success, SPL), the same episodes in the same
@@ -58,10 +59,11 @@ def correlation_interval(
     means = np.nanmean(pair, axis=2)
     mean = srcc(*means)
     covariance = _covariance(pair) * (1 if further is None else 1 + 1 / further)
-    experiment = _Experiment.of(covariance, means, mean, draws, np.random.default_rng(seed))
+    experiment = _Experiment.of(covariance, means, draws, np.random.default_rng(seed))
     tail = (1 - confidence) / 2
-    low = _boundary(lambda angle: experiment.share_above(angle) <= tail)
-    high = _boundary(lambda angle: experiment.share_below(angle) > tail)
+    least, most = experiment.median(math.pi), experiment.median(0.0)
+    low = _boundary(lambda angle: experiment.share_above(angle, min(mean, most)) <= tail)
+    high = _boundary(lambda angle: experiment.share_below(angle, max(mean, least)) > tail)
     return Interval(mean, min(low, mean), max(high, mean))
 
 
@@ -70,19 +72,17 @@ class _Experiment:
     """The same campaign over and over, in worlds whose angle is chosen.
 
     Attributes:
-        mean: the coefficient observed.
         between, across: float (policies,), the plane's axes: the direction halfway between the worlds, and the other.
         lengths: of the two worlds' deviations, without errors. errors: float (2, draws, policies).
     """
 
-    mean: float
     between: Floats
     across: Floats
     lengths: tuple[float, float]
     errors: Floats
 
     @classmethod
-    def of(cls, covariance: Floats, means: Floats, mean: float, draws: int, random: np.random.Generator) -> _Experiment:
+    def of(cls, covariance: Floats, means: Floats, draws: int, random: np.random.Generator) -> _Experiment:
         policies = means.shape[1]
         deviations = means - means.mean(axis=1, keepdims=True)
         directions = deviations / np.linalg.norm(deviations, axis=1, keepdims=True)
@@ -100,20 +100,23 @@ class _Experiment:
         if np.linalg.norm(between) < 1e-9:
             between = _orthogonal(across)
         return cls(
-            mean,
             between / np.linalg.norm(between),
             across / np.linalg.norm(across),
             (lengths[0], lengths[1]),
             errors.reshape(draws, 2, policies).transpose(1, 0, 2),
         )
 
-    def share_below(self, angle_rad: float) -> float:
-        """How often a campaign shows no more than was observed."""
-        return float(np.mean(self._drawn(angle_rad) <= self.mean))
+    def share_below(self, angle_rad: float, observed: float) -> float:
+        """How often a campaign shows no more."""
+        return float(np.mean(self._drawn(angle_rad) <= observed))
 
-    def share_above(self, angle_rad: float) -> float:
-        """How often a campaign shows no less than was observed."""
-        return float(np.mean(self._drawn(angle_rad) >= self.mean))
+    def share_above(self, angle_rad: float, observed: float) -> float:
+        """How often a campaign shows no less."""
+        return float(np.mean(self._drawn(angle_rad) >= observed))
+
+    def median(self, angle_rad: float) -> float:
+        """Of what campaigns show."""
+        return float(np.median(self._drawn(angle_rad)))
 
     def _drawn(self, angle_rad: float) -> Floats:
         along, aside = math.cos(angle_rad / 2) * self.between, math.sin(angle_rad / 2) * self.across

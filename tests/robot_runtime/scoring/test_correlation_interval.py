@@ -50,6 +50,14 @@ def test_worlds_that_are_one_may_be_one_and_opposites_may_be_opposite() -> None:
     assert correlation_interval(values, 1 - values).low == -1.0
 
 
+def test_two_worlds_that_agree_by_luck_are_not_known_to_agree() -> None:
+    random = np.random.default_rng(9)
+    values = campaign(random.normal(0, 1.5, (2, 5)), 3, random)[0]
+    found = correlation_interval(values, values)
+    assert found.mean == found.high == pytest.approx(1.0)
+    assert found.low < 0.9
+
+
 def test_more_episodes_narrow_it() -> None:
     random = np.random.default_rng(1)
     skills = random.normal(0, 1.5, (2, 6))
