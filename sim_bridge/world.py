@@ -188,7 +188,7 @@ class World:
         self._push_n = 0.0
 
     def stand(self, pose: SE2) -> SE2:
-        """Put the robot there, at rest, even where its bumper is pressed; out of what its rigid body would be inside of.
+        """Put the robot there, at rest, even where its bumper is pressed; out of what its body would be inside of.
 
         For poses that were measured: they end actions at walls, and no measurement is exact.
 
@@ -213,8 +213,9 @@ class World:
             y_m -= away * gap_m * 1.01 * frame[1]
         moved_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m)
         if inside or moved_m > STAND_REACH_M:
+            name = self.scene_model.scene.name
             raise InvalidStart(
-                f"pose ({pose.x_m:.3f}, {pose.y_m:.3f}) in scene {self.scene_model.scene.name!r} is inside of something",
+                f"pose ({pose.x_m:.3f}, {pose.y_m:.3f}) in scene {name!r} is inside of something",
                 "compare the log's referee and the scene: they must be in one frame (`robot-runtime scene align`)",
             )
         self._push_n = 0.0
