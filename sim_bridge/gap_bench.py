@@ -44,6 +44,9 @@ FURTHER = 4
 
 MAX_STEPS = 60
 SLIDING: Options = {"contact": {"behaviour": "slide"}}
+ENDLESS: Options = {"battery": {"capacity_wh": 1e6}}
+"""A real one would be charged some time during the further campaign."""
+
 LIMIT_S = 1_800.0
 
 
@@ -235,7 +238,7 @@ def campaign(options: Options, episodes: int, seed: int, logs: Path | None = Non
     camera = replace(task.camera, width=160, height=120)
     task = replace(task, sensors=sensors, camera=camera, max_steps=MAX_STEPS)
     drawn = generate_episodes(scene, task, episodes, seed)
-    file = RobotFile("hidden", "sim_bridge.robot.make_robot", options)
+    file = RobotFile("hidden", "sim_bridge.robot.make_robot", options | ENDLESS)
     context = replace(RobotContext.of(task, scene, drawn, 2 * seed + simulated), images=logs is not None)
     spl = np.zeros((len(ZOO), episodes))
     with ExitStack() as stack:
