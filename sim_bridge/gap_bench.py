@@ -39,7 +39,7 @@ ZOO: tuple[tuple[str, dict[str, Any]], ...] = (
 EPISODES = 10
 """Of each policy, in the campaign that is fitted: 50 in all."""
 
-FURTHER = 4
+FURTHER = 2
 """The further campaign is so many times as large."""
 
 MAX_STEPS = 60
@@ -64,7 +64,7 @@ def gap(
     """Measure whether hidden settings are found from 50 episodes, and whether foretold correlations hold.
 
     Every trial is a simulated robot with settings of its own: 50 logged episodes in the bundled arena, a fit, and a
-    further campaign of 4 times as many episodes in both worlds, without images. A minute or two each.
+    further campaign of twice as many episodes in both worlds, without images. A minute or two each.
 
     Examples:
 
