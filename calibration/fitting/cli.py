@@ -17,7 +17,10 @@ def fit(
     robot: Annotated[str | None, typer.Option(help="Of logs of several robots or controllers: which.")] = None,
     frames: Annotated[int, typer.Option(min=1, help="Whose floor is looked for, of all logs together.")] = 200,
     replay: Annotated[
-        list[Path] | None, typer.Option(help="replay.json of a pose replay, for the bias of depth; repeatable.")
+        list[Path] | None,
+        typer.Option(
+            exists=True, help="Replays of these logs, for camera and bias of depth: JSON or folder; repeatable."
+        ),
     ] = None,
     overwrite: options.Overwrite = False,
     valid_days: options.ValidDays = options.VALID_DAYS,
@@ -30,12 +33,14 @@ def fit(
 
         robot-runtime fit logs/real --out fitted
 
+        robot-runtime fit logs/real --replay replays --out fitted
+
         robot-runtime run --robot fitted/robot.yaml
     """
-    from calibration.fitting.bias import depth_bias
     from calibration.fitting.files import write_fit
     from calibration.fitting.fit import fit_robot, of_one_robot, read_all
     from calibration.fitting.page import write_page
+    from calibration.fitting.replays import read_replays
     from calibration.fitting.settings import settings
     from calibration.fitting.table import show
     from robot_runtime.cli.console import console, progress_bar
@@ -46,12 +51,12 @@ def fit(
     if not valid_days > 0:
         raise ConfigError(f"--valid-days {valid_days} is not positive", "give days, such as 180")
     paths = find_logs(logs)
-    bias = depth_bias(replay or [])
     with progress_bar() as progress:
         bar = progress.add_task("reading", total=len(paths), note="")
         episodes, unused = read_all(paths, lambda _: progress.advance(bar))
         name, chosen = of_one_robot(episodes, robot)
-        found = fit_robot(name, chosen, unused, lambda stage: progress.update(bar, note=stage), frames, bias)
+        replayed = read_replays(replay or [], chosen[0].header.robot)
+        found = fit_robot(name, chosen, unused, lambda stage: progress.update(bar, note=stage), frames, replayed)
     listed = settings(found)
     write_fit(out, found, listed, valid_days)
     write_page(out, found, listed)

@@ -88,6 +88,7 @@ def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
             "radius_m": plain(fit.contact.radius_m),
         },
         "camera": plain(fit.camera),
+        "replayed_camera": plain(fit.replayed),
         "depth": plain(fit.depth),
         "latency": plain(fit.latency),
         "held_out": plain(fit.validation),

@@ -21,6 +21,7 @@ from calibration.fitting.contact import ContactFit, fit_contact
 from calibration.fitting.depth import DepthFit, fit_depth
 from calibration.fitting.latency import LatencyFit, fit_latency
 from calibration.fitting.logged import LoggedEpisode, read_episode
+from calibration.fitting.replays import ReplayedCamera
 from calibration.fitting.validation import Validation, validate
 from calibration.fitting.walls import Walls
 from robot_runtime.actuation import ActuationModel
@@ -40,6 +41,7 @@ class RobotFit:
 
     Attributes:
         robot: its name in the logs. model: actions and contact, as a simulator takes them.
+        camera: by the floor in the logs' own depth. replayed: by pose replays; None where there are none.
         correlation: of the errors of consecutive actions (x, y, yaw), and correlated: of how many pairs.
         unused: logs that say nothing, and why. torn: logs of which only a part is whole, and what is missing.
         continuous: continuous commands, which no model of discrete actions speaks of.
@@ -55,6 +57,7 @@ class RobotFit:
     correlated: int
     contact: ContactFit
     camera: CameraFit
+    replayed: ReplayedCamera | None
     depth: DepthFit
     latency: LatencyFit
     validation: Validation
@@ -123,13 +126,13 @@ def fit_robot(
     unused: Sequence[tuple[Path, str]] = (),
     on_stage: Callable[[str], None] | None = None,
     most_frames: int = MOST_FRAMES,
-    depth_bias_m: float = 0.0,
+    replayed: ReplayedCamera | None = None,
 ) -> RobotFit:
     """Everything, of one robot's episodes.
 
     Args:
         on_stage: told what comes next, for progress. most_frames: whose floor is looked for.
-        depth_bias_m: of measured depth, where a replay has told.
+        replayed: what pose replays of the same logs say.
 
     Raises:
         CalibrationFailed: too few usable actions of a kind. RecordingError: a log has become unreadable.
@@ -165,7 +168,8 @@ def fit_robot(
         correlated=correlated,
         contact=contact,
         camera=camera,
-        depth=replace(depth, bias=(depth_bias_m, 0.0, 0.0)),
+        replayed=replayed,
+        depth=depth if replayed is None else replace(depth, bias=replayed.bias),
         latency=latency,
         validation=validation,
         unused=tuple(unused),

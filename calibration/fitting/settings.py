@@ -13,7 +13,8 @@ from robot_runtime.scoring.intervals import Interval
 MOST_TILT_DEG = 0.5
 """Half the interval of the camera's angle, above which it is not set: it says nothing then."""
 
-MOST_HEIGHT_M = 0.02
+MOST_AWAY_M = 0.02
+"""Likewise of its place."""
 
 LEAST_NOISE_M, LEAST_NOISE_DEG, LEAST_LATENCY_S = 1e-4, 0.01, 0.001
 """Below these a localizer is exact, as a simulated one is by itself."""
@@ -95,19 +96,25 @@ def _camera(fit: RobotFit) -> Iterator[Setting]:
         yield Setting("camera's mount", f"{camera.mount}, as described", "camera.mount", camera.mount)
     elif forward_m:
         yield Setting("camera ahead of the axis", f"{forward_m:.3f} m, as logged", "camera.forward_m", forward_m)
-    for name, found, option, most in (
-        ("camera's tilt", camera.tilt_deg, "tilt_deg", MOST_TILT_DEG),
-        ("camera's roll", camera.roll_deg, "roll_deg", MOST_TILT_DEG),
-        ("camera's height", camera.height_m, "height_m", MOST_HEIGHT_M),
-    ):
-        place = f"camera.mount_error.{option}"
-        if found is None:
-            yield Setting(name, "not known", place, None, camera.reason)
-            continue
-        sure = (found.high - found.low) / 2 <= most
-        shown = text(found, "mm", 1, 1e3) if option == "height_m" else text(found, "°")
-        note = "" if sure else "too unsure to be set"
-        yield Setting(name, shown, place, round(found.mean, 5) if sure else None, note)
+    for option in ("tilt_deg", "roll_deg", "pan_deg", "height_m", "forward_m"):
+        yield _askew(fit, option)
+
+
+def _askew(fit: RobotFit, option: str) -> Setting:
+    """One option of the mount's error: by replays where they tell, which see walls, too; else by the floor."""
+    name, place = f"camera's {option.partition('_')[0]}", f"camera.mount_error.{option}"
+    by_replays: Interval | None = getattr(fit.replayed, option, None)
+    found: Interval | None = by_replays or getattr(fit.camera, option, None)
+    if found is None:
+        walls = "" if hasattr(fit.camera, option) else "the floor does not tell: give --replay"
+        return Setting(name, "not known", place, None, walls or fit.camera.reason)
+    metres = option.endswith("_m")
+    shown = text(found, "mm", 1, 1e3) if metres else text(found, "°")
+    if by_replays is not None and fit.replayed is not None:
+        shown += f", {fit.replayed.replays} replays"
+    if (found.high - found.low) / 2 > (MOST_AWAY_M if metres else MOST_TILT_DEG):
+        return Setting(name, shown, place, None, "too unsure to be set")
+    return Setting(name, shown, place, round(found.mean, 5))
 
 
 def _depth(fit: RobotFit) -> Iterator[Setting]:
@@ -115,26 +122,30 @@ def _depth(fit: RobotFit) -> Iterator[Setting]:
     if fit.header.depth_unit_m:
         unit = f"{1e3 * fit.header.depth_unit_m:g} mm, as logged"
         yield Setting("lattice of depth", unit, "camera.depth_unit_m", fit.header.depth_unit_m)
+    value: dict[str, Any] = {}
     if depth.sigma is None:
-        yield Setting("noise of depth", "not known", "camera.depth_noise", None, depth.reason)
-        return
-    if not any(one.sigma_m or one.holes for one in depth.bins) and not any(depth.bias):
-        note = "as a simulated one by itself"
-        yield Setting("noise of depth", f"none in {depth.pairs} pairs of frames", "camera.depth_noise", None, note)
-        return
-    c0, c1, c2 = depth.sigma
-    shown = f"{1e3 * c0:.1f} + {1e3 * c1:.1f} z + {1e3 * c2:.1f} z² mm, {depth.pairs} pairs of frames"
-    value = {
-        "model": "fitted",
-        "sigma": [float(f"{value:.4g}") for value in depth.sigma],
-        "window_px": depth.window_px,
-        "holes": [[round(one.depth_m, 3), round(one.holes, 5)] for one in depth.bins],
-        "edge_gain": round(depth.edge_gain, 2),
-        "edge_holes": round(depth.edge_holes, 4),
-    }
-    if any(depth.bias):
-        value["bias"] = [float(f"{value:.4g}") for value in depth.bias]
-    yield Setting("noise of depth", shown, "camera.depth_noise", value)
+        shown, note = "not known", depth.reason
+    elif not any(one.sigma_m or one.holes for one in depth.bins):
+        shown, note = f"none in {depth.pairs} pairs of frames", "as a simulated one by itself"
+    else:
+        shown, note = f"{_polynomial(depth.sigma)}, {depth.pairs} pairs of frames", ""
+        value = {
+            "sigma": [float(f"{one:.4g}") for one in depth.sigma],
+            "window_px": depth.window_px,
+            "holes": [[round(one.depth_m, 3), round(one.holes, 5)] for one in depth.bins],
+            "edge_gain": round(depth.edge_gain, 2),
+            "edge_holes": round(depth.edge_holes, 4),
+        }
+    if fit.replayed is not None and any(depth.bias):
+        value["bias"] = [float(f"{one:.4g}") for one in depth.bias]
+        told = f"{_polynomial(depth.bias)}, seen as far as {fit.replayed.farthest_m:.1f} m"
+        yield Setting("bias of depth", told, "", None, "part of its noise")
+    yield Setting("noise of depth", shown, "camera.depth_noise", {"model": "fitted", **value} if value else None, note)
+
+
+def _polynomial(coefficients: tuple[float, float, float]) -> str:
+    c0, c1, c2 = (1e3 * value for value in coefficients)
+    return f"{c0:.1f} {c1:+.1f} z {c2:+.1f} z² mm".replace("+", "+ ").replace(" -", " - ")
 
 
 def _latency(fit: RobotFit) -> Iterator[Setting]:

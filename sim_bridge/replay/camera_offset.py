@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,12 @@ FIRST_GATE, NOISES, CLOSEST = 0.15, 3.0, 0.001
 ROUNDS = 12
 LEAST_POINTS = 500
 
+DISTANCE_M = 0.5
+"""Between distances at which the bias of depth is told."""
+
+LEAST_FACING = 0.2
+"""Cosine between a ray and a surface's normal: depth on what is seen more obliquely tells of angles, not of itself."""
+
 UNKNOWN_RAD, UNKNOWN_M = math.radians(30), 1.0
 """Standard deviations of what nothing was seen of: they exclude nothing real, and keep the system solvable."""
 
@@ -54,6 +60,19 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class DepthBias:
+    """What depth near one distance is off by when the camera's offset is accounted for.
+
+    Attributes:
+        depth_m: median of the twin's. bias_mm: median of measured less true depth. points: that it is of.
+    """
+
+    depth_m: float
+    bias_mm: float
+    points: int
+
+
+@dataclass(frozen=True)
 class CameraOffset:
     """The true camera seen from the logged one; None where the images do not tell.
 
@@ -63,6 +82,8 @@ class CameraOffset:
         tilt_deg: up positive. pan_deg: left positive. roll_deg: to the right positive.
         forward_mm, left_mm, up_mm: along the robot's axes.
         images: that were used.
+        biases: of depth, near to far: what no offset explains. A camera that measures everything too far and one that
+            sits farther back look much the same, so offset and biases together are what was seen.
     """
 
     tilt_deg: Estimate | None
@@ -72,6 +93,7 @@ class CameraOffset:
     left_mm: Estimate | None
     up_mm: Estimate | None
     images: int
+    biases: tuple[DepthBias, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,7 +170,29 @@ def camera_offset(images: Sequence[Surfaces]) -> CameraOffset | None:
         gate = min(FIRST_GATE, max(NOISES * typical, CLOSEST))
         system = normal + np.diag(prior), gradients
     assert system is not None
-    return _told(rotation, shift_m, *system, len(images))
+    return replace(_told(rotation, shift_m, *system, len(images)), biases=_biases(images, rotation, shift_m))
+
+
+def _biases(images: Sequence[Surfaces], rotation: Floats, shift_m: Floats) -> tuple[DepthBias, ...]:
+    measured_m, errors_m = [], []
+    for image in images:
+        turned = image.points @ rotation.T
+        off_m = np.einsum("ij,ij->i", image.normals, turned + image.levelled @ shift_m) - image.offsets
+        # How fast a point comes nearer its plane along the ray, per metre of depth.
+        facing = np.einsum("ij,ij->i", image.normals, turned) / image.points[:, 2]
+        good = np.abs(facing) > LEAST_FACING
+        measured_m.append(image.points[good, 2])
+        errors_m.append(off_m[good] / facing[good])
+    depth_m, error_m = np.concatenate(measured_m), np.concatenate(errors_m)
+    depth_m = depth_m - error_m
+    near = np.abs(error_m) < FIRST_GATE * depth_m
+    found = []
+    for low_m in np.arange(0.0, FARTHEST_M, DISTANCE_M):
+        here = near & (depth_m >= low_m) & (depth_m < low_m + DISTANCE_M)
+        if here.sum() >= LEAST_POINTS:
+            bias_mm = 1000 * float(np.median(error_m[here]))
+            found.append(DepthBias(float(np.median(depth_m[here])), bias_mm, int(here.sum())))
+    return tuple(found)
 
 
 def _normal_equations(

@@ -14,11 +14,11 @@ from logged_actions import COMMANDS, STEP_S, episode_of, make_header, make_step
 from open_room import make_scene
 
 from calibration.fitting.actions import Size
-from calibration.fitting.bias import depth_bias
 from calibration.fitting.camera import FloorFrame, camera_of, described_mount, pointing
 from calibration.fitting.contact import fit_contact, log_ratio, touched_at
 from calibration.fitting.depth import at_edge, flicker_m, static_pairs
 from calibration.fitting.latency import fit_source
+from calibration.fitting.replays import read_replays
 from calibration.fitting.walls import Walls
 from robot_runtime.actions import Action, Displacement
 from robot_runtime.actuation import ActionError, ActuationModel
@@ -213,16 +213,55 @@ def test_the_same_view_is_seen_again_after_pushing_and_after_looking_up_and_down
     assert list(static_pairs(episode_of(there_and_back))) == [(0, 2), (1, 3)]
 
 
-def test_the_bias_of_depth_is_a_replays(tmp_path: Path) -> None:
+def replay_of(path: Path, tilt_deg: float, biases: list[tuple[float, float]], robot: str = "r") -> None:
+    """What `robot-runtime replay` writes, as far as a fit reads it."""
+    estimate = {"value": tilt_deg, "error": 0.02}
+    offset = {"tilt_deg": estimate, "roll_deg": estimate, "pan_deg": None, "forward_mm": None, "up_mm": None}
+    offset["biases"] = [{"depth_m": depth_m, "bias_mm": bias_mm} for depth_m, bias_mm in biases]
+    path.write_text(json.dumps({"robot": robot, "pose": {"offset": offset}}), encoding="utf-8")
+
+
+def test_the_camera_of_replays_is_the_middle_of_them_with_its_bias_by_distance(tmp_path: Path) -> None:
+    assert read_replays([], "r") is None
+    for number, tilt_deg in enumerate((-3.0, -2.9, -3.1, -3.0, 2.0)):  # the last one is of a cramped place
+        biases = [(z, 5 + 4 * z * z + (100 if number == 4 else 0)) for z in (0.6, 1.1, 1.6, 2.2, 3.1)]
+        replay_of(tmp_path / f"{number}.json", tilt_deg, biases)
+    found = read_replays([tmp_path], "r")
+    assert found is not None
+    assert found.tilt_deg is not None
+    assert found.tilt_deg.mean == -3.0
+    assert found.tilt_deg.low <= -3.0 < found.tilt_deg.high
+    assert (found.replays, found.pan_deg, found.farthest_m) == (5, None, 3.1)
+    z = np.array([0.6, 1.5, 3.0])
+    assert np.polynomial.polynomial.polyval(z, found.bias) == pytest.approx(0.005 + 0.004 * z * z, abs=0.001)
+
+
+def test_a_single_replay_is_no_surer_than_it_says(tmp_path: Path) -> None:
+    replay_of(tmp_path / "replay.json", -3.0, [])
+    found = read_replays([tmp_path / "replay.json"], "r")
+    assert found is not None
+    assert found.tilt_deg is not None
+    assert (found.tilt_deg.low, found.tilt_deg.high) == pytest.approx((-3.0392, -2.9608))
+    assert (found.bias, found.farthest_m) == ((0.0, 0.0, 0.0), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}", "is no replay"),
+        ("not json", "is no replay"),
+        ("[]", "is no replay"),
+        ('{"robot": "r", "pose": null}', "no pose replay that compares depth"),
+        ('{"robot": "r", "pose": {"offset": null}}', "no pose replay that compares depth"),
+        ('{"robot": "r", "pose": {"offset": {}}}', "before replays compared depth by distance"),
+        ('{"robot": "other", "pose": {"offset": null}}', "of robot 'other', not of 'r'"),
+    ],
+)
+def test_what_is_no_replay_of_this_robot_is_named(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "replay.json"
-    frames = [{"depth": {"bias_mm": value}} for value in (11.0, None, 13.0, 40.0)]
-    path.write_text(json.dumps({"pose": {"frames": frames}}), encoding="utf-8")
-    assert depth_bias([path]) == pytest.approx(0.013)
-    assert depth_bias([]) == 0.0
-    for text in ("{}", "not json", '{"pose": null}', '{"pose": {"frames": [{"depth": {}}]}}'):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(ConfigError, match=r"replay\.json"):
-            depth_bias([path])
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=rf"replay\.json.*{said}"):
+        read_replays([path], "r")
 
 
 # --- stamps ---------------------------------------------------------------------------------------------------------

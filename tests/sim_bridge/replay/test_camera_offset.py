@@ -96,6 +96,28 @@ def test_what_images_do_not_tell_is_not_told() -> None:
     assert (offset.pan_deg, offset.forward_mm, offset.left_mm) == (None, None, None)
 
 
+def test_bias_of_depth_by_distance_is_what_no_offset_explains() -> None:
+    wrong, room = Wrong(tilt_deg=-2.0, up_mm=15.0), Room()
+    found = []
+    for pan_rad in PANS_RAD:
+        recorded = depth(room, pan_rad, wrong)
+        recorded += np.float32(0.008) * recorded**2
+        found.append(surfaces(recorded, depth(room, pan_rad, Wrong()), PINHOLE, pan_rad, 0.0))
+    offset = camera_offset(found)
+    assert offset is not None
+    assert offset.tilt_deg is not None
+    assert offset.tilt_deg.value == pytest.approx(-2.0, abs=0.2)
+    assert len(offset.biases) > 1
+    near, far = offset.biases[0], offset.biases[-1]
+    assert near.depth_m < far.depth_m
+    # Together with the camera's place, depth is what was recorded: the differences between distances remain.
+    wanted_mm = 8 * (far.depth_m**2 - near.depth_m**2)
+    assert far.bias_mm - near.bias_mm == pytest.approx(wanted_mm, rel=0.25)
+    exact = camera_offset(images(room, wrong))
+    assert exact is not None
+    assert max(abs(one.bias_mm) for one in exact.biases) < 0.5
+
+
 def test_too_little_is_no_estimate() -> None:
     empty = np.zeros((120, 160), np.float32)
     twin = depth(Room(), 0.0, Wrong())
