@@ -8,6 +8,7 @@ nobody has in a laboratory: a further, larger campaign of the same policies in b
 
 from __future__ import annotations
 
+import math
 import statistics
 import subprocess
 import sys
@@ -118,7 +119,7 @@ class Hidden:
 
         return cls(
             forward_m=0.25 * either_way(0.04, 0.1),
-            turn_rad=np.radians(30.0) * either_way(0.04, 0.1),
+            turn_rad=math.radians(30.0) * either_way(0.04, 0.1),
             tilt_deg=either_way(1.0, 4.0),
             slides=bool(random.integers(2)),
             latency_s=float(random.uniform(0.02, 0.1)),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robot_runtime.bench import write_rows
 from robot_runtime.errors import CalibrationFailed
 from sim_bridge.gap_bench import ZOO, Hidden, Trial, campaign, fit, rows_of, run_trial
 
@@ -27,6 +28,8 @@ def test_what_the_logs_of_a_hidden_robot_tell_foretells_it(tmp_path: Path) -> No
     assert trial.tilt_deg < 0.5
     assert trial.after > trial.before
     assert trial.held
+    write_rows(tmp_path / "rows.json", "gap", rows_of([trial]))
+    assert "found_sliding" in (tmp_path / "rows.json").read_text()
 
 
 def test_campaigns_of_one_seed_are_alike_and_in_another_world_err_otherwise() -> None:
