@@ -25,6 +25,8 @@ def compare(
     ] = ClusterBy.NONE,
     workers: options.Workers = None,
     ray: options.Ray = None,
+    ledger: options.Ledger = None,
+    overwrite: options.NewLedger = False,
 ) -> None:
     """Say whether two policies differ on the episodes that both have run, and how many more would tell.
 
@@ -39,7 +41,8 @@ def compare(
     from robot_runtime.scoring import compare as comparing
     from robot_runtime.scoring.compare_table import table
 
-    scores_a, scores_b = score_with_progress([[a], [b]], options.workers_from(workers, ray, None))
+    chosen = options.workers_from(workers, ray, None)
+    scores_a, scores_b = score_with_progress([[a], [b]], chosen, ledger=ledger, overwrite=overwrite)
     comparison = comparing.compare(scores_a, scores_b, cluster.value)
     console.print(table(comparison))
     if json is not None:

@@ -26,6 +26,11 @@ class TimeLeft(ProgressColumn):
         return Text(f"{bound}{left_s // 3600}:{left_s // 60 % 60:02}:{left_s % 60:02}", style="progress.remaining")
 
 
+def print_retry(log: object, how: str) -> None:
+    """On stderr, above a progress bar: a log's worker was lost, and the log is given to another."""
+    error_console.print(f"{log}: its worker {how}; done again", style="yellow", soft_wrap=True, markup=False)
+
+
 def progress_bar() -> Progress:
     """Count, elapsed and remaining time; on stderr, so that stdout stays data, and only where that is a terminal."""
     return Progress(

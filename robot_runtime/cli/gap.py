@@ -45,6 +45,8 @@ def compare(
     html: Annotated[Path | None, typer.Option(help="Write a page with all of it to this file.")] = None,
     workers: options.Workers = None,
     ray: options.Ray = None,
+    ledger: options.Ledger = None,
+    overwrite: options.NewLedger = False,
 ) -> None:
     """Compare simulated with real episodes: differences, the correlation over policies (SRCC), why episodes failed.
 
@@ -59,7 +61,8 @@ def compare(
     from robot_runtime.scoring.gap import find_gap, write_gap
     from robot_runtime.scoring.gap_table import table
 
-    found = find_gap(*score_with_progress([[simulated], [real]], options.workers_from(workers, ray, None)))
+    chosen = options.workers_from(workers, ray, None)
+    found = find_gap(*score_with_progress([[simulated], [real]], chosen, ledger=ledger, overwrite=overwrite))
     console.print(table(found))
     if json is not None:
         write_gap(json, found)

@@ -99,7 +99,7 @@ Ray = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Work on this Ray cluster: HOST:PORT, ray://HOST:PORT, auto; or local. Needs [cluster].",
+        help="Work on this Ray cluster: HOST:PORT or auto; or local. Needs [cluster].",
     ),
 ]
 

@@ -38,7 +38,7 @@ def report(
 
         robot-runtime report logs/all --out report --cluster scene
     """
-    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.cli.console import console, print_retry, progress_bar
     from robot_runtime.scoring.picture import write_picture
     from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
     from robot_runtime.scoring.rules import Rules
@@ -56,6 +56,7 @@ def report(
             rules=Rules(referee=referee.value),
             cluster=cluster.value,
             workers=options.workers_from(workers, ray, None),
+            on_retry=print_retry,
         )
     for line in not_scored(scores):
         console.print(line)

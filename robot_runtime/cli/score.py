@@ -156,7 +156,7 @@ def score_with_progress(
     overwrite: bool = False,
 ) -> list[list[EpisodeScore]]:
     """The scores of several groups of logs, under one progress bar. ledger, overwrite: the options of that name."""
-    from robot_runtime.cli.console import error_console, progress_bar
+    from robot_runtime.cli.console import error_console, print_retry, progress_bar
     from robot_runtime.scoring.rules import Rules
     from robot_runtime.scoring.score_ledger import score_ledger
     from robot_runtime.scoring.summary import find_logs, score_logs
@@ -171,7 +171,9 @@ def score_with_progress(
             error_console.print(options.resumed(kept, everything), soft_wrap=True, markup=False)
         progress = stack.enter_context(progress_bar())
         bar = progress.add_task("scoring", total=len(everything), note="")
-        scored = score_logs(everything, rules, lambda _: progress.advance(bar), workers, limit_s or LIMIT_S, kept)
+        scored = score_logs(
+            everything, rules, lambda _: progress.advance(bar), workers, limit_s or LIMIT_S, kept, print_retry
+        )
     scores = iter(scored)
     return [[next(scores) for _ in group] for group in paths]
 

@@ -84,6 +84,7 @@ def write_report(
     cluster: Cluster = "none",
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
+    on_retry: Callable[[Path, Lost], None] | None = None,
 ) -> list[EpisodeScore]:
     """Write the page ``out``, or, if its name does not end in ``.html``, a folder with ``index.html``.
 
@@ -91,6 +92,7 @@ def write_report(
         paths: logs, whole or torn; what cannot be scored is shown as far as it goes, with the reason.
         on_drawn: called after each log, for progress.
         workers, limit_s: see :func:`robot_runtime.workers.mapping.map_in_order`.
+        on_retry: told of a log whose worker was lost, and which is given to another.
 
     Returns:
         The scores, a log each.
@@ -116,7 +118,10 @@ def write_report(
         with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:
             drawn: list[_Drawn] = []
             maps: dict[str, Markup] = {}
-            results = map_in_order(draw, jobs, workers, _lost, limit_s=limit_s, reads=reads, alone=ALONE)
+            again = None if on_retry is None else partial(_again, on_retry)
+            results = map_in_order(
+                draw, jobs, workers, _lost, limit_s=limit_s, on_retry=again, reads=reads, alone=ALONE
+            )
             for job, result in zip(jobs, results, strict=True):
                 fragments.write(result.fragment)
                 if result.map_id:
@@ -144,6 +149,10 @@ def _append(file: TextIO, fragments: TextIO) -> None:
 
 def _needed(job: _Job, folder: Path | None) -> list[Path]:
     return [job.path] if folder is None else [job.path, folder]
+
+
+def _again(on_retry: Callable[[Path, Lost], None], job: _Job, how: Lost) -> None:
+    on_retry(job.path, how)
 
 
 def _lost(job: _Job, how: Lost) -> _Drawn:

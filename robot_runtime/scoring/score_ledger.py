@@ -24,7 +24,7 @@ def score_ledger(path: Path, rules: Rules, overwrite: bool = False) -> Ledger[Pa
         ConfigError, RecordingError: see :class:`robot_runtime.workers.ledger.Ledger`.
     """
     settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": __version__, **plain(rules)}
-    return Ledger(path, settings, _key, _encode, _decode, overwrite)
+    return Ledger(path, settings, _key, encode_score, decode_score, overwrite)
 
 
 def _key(log: Path) -> str:
@@ -32,11 +32,13 @@ def _key(log: Path) -> str:
     return " ".join(file_key(path) for path in (log, beside) if path.exists())
 
 
-def _encode(score: EpisodeScore) -> Any:
+def encode_score(score: EpisodeScore) -> Any:
+    """As a ledger holds it: JSON, or None without a score, which is then tried again."""
     return plain(score) if score.scorable else None
 
 
-def _decode(data: Any) -> EpisodeScore:
+def decode_score(data: Any) -> EpisodeScore:
+    """What :func:`encode_score` made JSON of."""
     return _adapter().validate_python(data)
 
 

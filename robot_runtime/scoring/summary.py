@@ -115,6 +115,7 @@ def score_logs(
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
     ledger: Ledger[Path, EpisodeScore] | None = None,
+    on_retry: Callable[[Path, Lost], None] | None = None,
 ) -> list[EpisodeScore]:
     """Score each log; one that cannot be scored says why and does not stop the others.
 
@@ -123,12 +124,13 @@ def score_logs(
         workers: the scores do not depend on them. See :func:`robot_runtime.workers.mapping.map_in_order`.
         limit_s: for one log, where others than this process work.
         ledger: see :func:`robot_runtime.scoring.score_ledger.score_ledger`.
+        on_retry: told of a log whose worker was lost, and which is given to another.
 
     Raises:
         ConfigError: something that the rules need is not installed; or see :func:`map_in_order`.
     """
     scores = []
-    for score in iter_scores(paths, rules, workers, limit_s, ledger):
+    for score in iter_scores(paths, rules, workers, limit_s, ledger, on_retry):
         scores.append(score)
         if on_scored is not None:
             on_scored(score)
@@ -141,6 +143,7 @@ def iter_scores(
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
     ledger: Ledger[Path, EpisodeScore] | None = None,
+    on_retry: Callable[[Path, Lost], None] | None = None,
 ) -> Iterator[EpisodeScore]:
     """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
     check_rule((rules or Rules()).referee)
@@ -155,6 +158,7 @@ def iter_scores(
         workers,
         lost_score,
         limit_s=limit_s,
+        on_retry=on_retry,
         reads=_only_itself,
         ledger=ledger,
         alone=ALONE,

@@ -69,6 +69,7 @@ def replay_logs(
     pages: bool = True,
     overwrite: bool = False,
     on_done: Callable[[Line], None] | None = None,
+    on_retry: Callable[[Path, Lost], None] | None = None,
 ) -> list[Line]:
     """Replay logs into ``options.out``: NAME.json, and NAME.html where pages are wanted; of several an index.html.
 
@@ -77,6 +78,7 @@ def replay_logs(
     Args:
         overwrite: begin anew, whatever is finished.
         on_done: called after each log, in their order.
+        on_retry: told of a log whose worker was lost, and which is given to another.
 
     Raises:
         ConfigError: workers cannot be started, no twin is of that name, or the folder is of other settings.
@@ -88,7 +90,8 @@ def replay_logs(
     with ExitStack() as stack:
         ledger = stack.enter_context(_ledger(options, pages, overwrite)) if many else None
         reads = partial(_needed, out=options.out)
-        results = map_in_order(work, jobs, workers, _lost, CHUNK, LIMIT_S, reads=reads, ledger=ledger)
+        again = None if on_retry is None else partial(_again, on_retry)
+        results = map_in_order(work, jobs, workers, _lost, CHUNK, LIMIT_S, on_retry=again, reads=reads, ledger=ledger)
         for line in results:
             lines.append(line)
             if on_done is not None:
@@ -153,6 +156,10 @@ def _replay(job: Job, options: ReplayOptions, kept: Kept, pages: bool, many: boo
     if pages:
         write_page(options.out / f"{job.name}.html", replay, galleries[0] if galleries else None, many)
     return line_of(replay, job.name)
+
+
+def _again(on_retry: Callable[[Path, Lost], None], job: Job, how: Lost) -> None:
+    on_retry(job.path, how)
 
 
 def _lost(job: Job, how: Lost) -> Line:

@@ -103,7 +103,7 @@ def replay(
 
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
     """
-    from robot_runtime.cli.console import console, error_console, progress_bar
+    from robot_runtime.cli.console import console, error_console, print_retry, progress_bar
     from robot_runtime.robots import changed_options
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.replay import summary_table
@@ -133,7 +133,7 @@ def replay(
             if line.reason:
                 error_console.print(line.failure, style="yellow", soft_wrap=True, markup=False)
 
-        lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show)
+        lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show, print_retry)
     done = [line for line in lines if not line.empty]
     if len(lines) > 1:
         console.print(summary_table.many(lines), crop=False)

@@ -11,7 +11,11 @@ from robot_runtime.cli import options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from robot_runtime.policies.source import PolicySource
+    from robot_runtime.workers.worker import Lost
+    from sim_bridge.tuning.progress import Watcher
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -103,16 +107,27 @@ def tune(
     )
     chosen = options.workers_from(workers, ray)
     with employed(chosen), progress_bar() as progress:
-        bar = progress.add_task("starting", total=None, note="")
-
-        def on_step(what: str, done: int, total: int) -> None:
-            progress.update(bar, description=what, completed=done, total=total)
-
-        tuning = sweep(find_logs(real), settings, wishes, chosen, on_step)
+        tuning = sweep(find_logs(real), settings, wishes, chosen, _bar(progress))
     console.print(table(tuning))
     write_tuning(out / "tuning.json", tuning)
     write_plot(out / "tuning.png", tuning)
     console.print(f"{out / 'tuning.json'}, {out / 'tuning.png'}", style="dim", soft_wrap=True)
+
+
+def _bar(progress: Progress) -> Watcher:
+    from robot_runtime.cli.console import print_retry
+    from sim_bridge.tuning.progress import Watcher
+
+    bar = progress.add_task("starting", total=None, note="")
+
+    class Bar(Watcher):
+        def on_step(self, what: str, done: int, total: int) -> None:
+            progress.update(bar, description=what, completed=done, total=total)
+
+        def on_retry(self, log: Path, how: Lost) -> None:
+            print_retry(log, how)
+
+    return Bar()
 
 
 def _policy(text: str) -> tuple[str, PolicySource]:

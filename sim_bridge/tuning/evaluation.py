@@ -35,7 +35,7 @@ from sim_bridge.tuning.likelihood import (
     mount_off,
 )
 from sim_bridge.tuning.motion import Prediction, drift_covariances, motion_options, predict, scene_model
-from sim_bridge.tuning.progress import LIMIT_S, Step, silent
+from sim_bridge.tuning.progress import LIMIT_S, SILENT, Watcher
 from sim_bridge.tuning.settings import Setting
 from sim_bridge.tuning.timing import delay_s, timing_options
 
@@ -66,10 +66,10 @@ class Evaluation:
         evidence: Sequence[Evidence],
         places: Places,
         workers: Workers = ONE,
-        on_step: Step = silent,
+        watcher: Watcher = SILENT,
         ledger: Ledger[Steps, Said] | None = None,
     ) -> None:
-        self._evidence, self._places, self._workers, self._on_step = evidence, places, workers, on_step
+        self._evidence, self._places, self._workers, self._watcher = evidence, places, workers, watcher
         self._ledger = ledger
         self._drifts: list[tuple[SimOptions, dict[Action, Floats]]] = []
         self._delays: list[tuple[SimOptions, float]] = []
@@ -113,12 +113,13 @@ class Evaluation:
             _unpredicted,
             chunk=CHUNK,
             limit_s=LIMIT_S,
+            on_retry=lambda item, how: self._watcher.on_retry(item.log, how),
             reads=_files,
             ledger=self._ledger,
         )
         for said in done:
             found.append(said)
-            self._on_step("actions, one step ahead", len(found), len(items))
+            self._watcher.on_step("actions, one step ahead", len(found), len(items))
         count = len(self._evidence)
         self._predictions += [(way, found[i * count : (i + 1) * count]) for i, way in enumerate(ways)]
 

@@ -6,12 +6,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from robot_runtime import __version__
 from robot_runtime.errors import PolicyError, RuntimeFault
@@ -19,6 +16,7 @@ from robot_runtime.policies.source import PolicySource
 from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.gap import Gap, find_gap
+from robot_runtime.scoring.score_ledger import decode_score, encode_score
 from robot_runtime.scoring.scorer import SCORER_VERSION
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 from robot_runtime.workers.ledger import Ledger, file_key
@@ -26,7 +24,7 @@ from robot_runtime.workers.mapping import Workers, map_in_order
 from robot_runtime.workers.worker import Lost
 from sim_bridge.tuning.episodes import Places, Policies, Scenes, policy_source, rerun
 from sim_bridge.tuning.evidence import Evidence
-from sim_bridge.tuning.progress import LIMIT_S, Step
+from sim_bridge.tuning.progress import LIMIT_S, Watcher
 from sim_bridge.tuning.settings import Setting
 
 CHUNK = 4
@@ -71,11 +69,11 @@ class Replayer:
         instead: Mapping[str, PolicySource],
         keep: Path | None,
         workers: Workers,
-        on_step: Step,
+        watcher: Watcher,
         ledger: Ledger[Run, EpisodeScore] | None,
     ) -> None:
         self._places, self._instead, self._keep = places, instead, keep
-        self._workers, self._on_step, self._ledger = workers, on_step, ledger
+        self._workers, self._watcher, self._ledger = workers, watcher, ledger
 
     def foretell(self, evidence: Sequence[Evidence], settings: Sequence[Setting], notes: list[str]) -> list[Foretold]:
         """By setting. What cannot be run is said in ``notes``."""
@@ -83,7 +81,7 @@ class Replayer:
         taken = [one for one in evidence if one.header.agent in sources]
         if not taken:
             return [Foretold(None, "no policy can be loaded")] * len(settings)
-        real = score_logs([one.path for one in taken], workers=self._workers)
+        real = score_logs([one.path for one in taken], workers=self._workers, on_retry=self._watcher.on_retry)
         items = [
             Run(setting, one.path, self._places, sources[one.header.agent], self._folder(setting))
             for setting in settings
@@ -91,11 +89,19 @@ class Replayer:
         ]
         scores: list[EpisodeScore] = []
         done = map_in_order(
-            _run_each, items, self._workers, _lost, chunk=CHUNK, limit_s=LIMIT_S, reads=_files, ledger=self._ledger
+            _run_each,
+            items,
+            self._workers,
+            _lost,
+            chunk=CHUNK,
+            limit_s=LIMIT_S,
+            on_retry=lambda item, how: self._watcher.on_retry(item.log, how),
+            reads=_files,
+            ledger=self._ledger,
         )
         for score in done:
             scores.append(score)
-            self._on_step("policies", len(scores), len(items))
+            self._watcher.on_step("policies", len(scores), len(items))
         count = len(taken)
         return [_foretold(scores[i * count : (i + 1) * count], real) for i in range(len(settings))]
 
@@ -115,11 +121,12 @@ class Replayer:
     def _source(self, header: EpisodeHeader, policies: Policies, notes: list[str]) -> PolicySource | None:
         try:
             source = policy_source(header, self._instead)
-            policies.of(source)
+            loaded = policies.of(source)
         except RuntimeFault as error:
             notes.append(f"not run: agent {header.agent!r}: {error.message}")
             return None
-        return source
+        # With the digest of what is there now: a policy that changes is another one, for workers and for the ledger.
+        return replace(source, digest=loaded.source.digest if loaded.source else None)
 
     def _folder(self, setting: Setting) -> Path | None:
         return None if self._keep is None else self._keep / _digest(plain(setting.robot.options))[:12]
@@ -128,7 +135,7 @@ class Replayer:
 def run_ledger(path: Path, overwrite: bool = False) -> Ledger[Run, EpisodeScore]:
     """Holds scores of runs. Raises what :class:`Ledger` does."""
     settings = {"runs": __version__, "scorer": SCORER_VERSION}
-    return Ledger(path, settings, _key, _encode, _decode, overwrite)
+    return Ledger(path, settings, _key, encode_score, decode_score, overwrite)
 
 
 def _key(item: Run) -> str:
@@ -143,19 +150,6 @@ def _key(item: Run) -> str:
 
 def _digest(told: Any) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def _encode(score: EpisodeScore) -> Any:
-    return plain(score) if score.scorable else None
-
-
-def _decode(data: Any) -> EpisodeScore:
-    return _adapter().validate_python(data)
-
-
-@cache
-def _adapter() -> TypeAdapter[EpisodeScore]:
-    return TypeAdapter(EpisodeScore)
 
 
 def _files(item: Run) -> list[Path]:

@@ -25,7 +25,7 @@ from sim_bridge.tuning.episodes import Places
 from sim_bridge.tuning.evaluation import Evaluation, action_ledger, summed
 from sim_bridge.tuning.evidence import Evidence, read_evidence
 from sim_bridge.tuning.likelihood import Parts
-from sim_bridge.tuning.progress import LIMIT_S, Step, silent
+from sim_bridge.tuning.progress import LIMIT_S, SILENT, Watcher
 from sim_bridge.tuning.refine import Range, evaluations, refine
 from sim_bridge.tuning.results import Tried, Tuning
 from sim_bridge.tuning.runs import Foretold, Replayer, run_ledger
@@ -64,7 +64,7 @@ def sweep(
     settings: Sequence[Setting],
     wishes: Wishes | None = None,
     workers: Workers = ONE,
-    on_step: Step = silent,
+    watcher: Watcher = SILENT,
 ) -> Tuning:
     """Try settings on the logs of real episodes. The result does not depend on the workers.
 
@@ -73,7 +73,7 @@ def sweep(
     """
     wishes, settings = wishes or Wishes(), list(settings)
     notes: list[str] = []
-    evidence = _read(_chosen(logs, wishes.episodes), workers, on_step, notes)
+    evidence = _read(_chosen(logs, wishes.episodes), workers, watcher, notes)
     evidence = _placed(evidence, wishes.places, notes)
     with ExitStack() as stack:
         actions = runs = None
@@ -81,14 +81,14 @@ def sweep(
             wishes.ledgers.mkdir(parents=True, exist_ok=True)
             actions = stack.enter_context(action_ledger(wishes.ledgers / "actions.jsonl", wishes.anew))
             runs = stack.enter_context(run_ledger(wishes.ledgers / "runs.jsonl", wishes.anew))
-        evaluation = Evaluation(evidence, wishes.places, workers, on_step, actions)
+        evaluation = Evaluation(evidence, wishes.places, workers, watcher, actions)
         evaluation.prepare(settings)
         if wishes.ranges:
-            settings.append(_refined(evaluation, settings, wishes.ranges, on_step))
+            settings.append(_refined(evaluation, settings, wishes.ranges, watcher))
         parts = [evaluation.parts(setting) for setting in settings]
         foretold = [Foretold(None, "no policy was run")] * len(settings)
         if wishes.runs:
-            replayer = Replayer(wishes.places, wishes.instead, wishes.keep, workers, on_step, runs)
+            replayer = Replayer(wishes.places, wishes.instead, wishes.keep, workers, watcher, runs)
             foretold = replayer.foretell(evidence, settings, notes)
     if evaluation.unknown:
         notes.append(
@@ -123,12 +123,12 @@ def sweep(
 # --- the real logs --------------------------------------------------------------------------------------------------
 
 
-def _read(logs: Sequence[Path], workers: Workers, on_step: Step, notes: list[str]) -> list[Evidence]:
+def _read(logs: Sequence[Path], workers: Workers, watcher: Watcher, notes: list[str]) -> list[Evidence]:
     found: list[Evidence] = []
     failed: list[str] = []
-    results = map_in_order(_read_each, logs, workers, _unread, chunk=CHUNK, limit_s=LIMIT_S)
+    results = map_in_order(_read_each, logs, workers, _unread, chunk=CHUNK, limit_s=LIMIT_S, on_retry=watcher.on_retry)
     for number, one in enumerate(results):
-        on_step("reading", number + 1, len(logs))
+        watcher.on_step("reading", number + 1, len(logs))
         if isinstance(one, str):
             failed.append(one)
         else:
@@ -201,13 +201,13 @@ def _placed(evidence: Sequence[Evidence], places: Places, notes: list[str]) -> l
 # --- likelihoods ----------------------------------------------------------------------------------------------------
 
 
-def _refined(evaluation: Evaluation, settings: Sequence[Setting], ranges: Sequence[Range], on_step: Step) -> Setting:
+def _refined(evaluation: Evaluation, settings: Sequence[Setting], ranges: Sequence[Range], watcher: Watcher) -> Setting:
     """From the most likely setting on."""
     best = max(settings, key=evaluation.total)
     steps = count(1)
 
     def told() -> None:
-        on_step("refining", next(steps), evaluations(ranges))
+        watcher.on_step("refining", next(steps), evaluations(ranges))
 
     return refine(best, ranges, evaluation.total, told)
 
