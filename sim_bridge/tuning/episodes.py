@@ -1,4 +1,4 @@
-"""A logged episode done again in simulation under a setting: same policy, same start and goal, same seeds."""
+"""A logged episode done again in simulation under a setting: same policy and its seed, same start and goal."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ from robot_runtime.scoring.scorer import EpisodeScorer
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.tasks.task import Task
 from sim_bridge.tuning.settings import Setting
+
+ERRORS_SEED = 1_000_003
+"""Added to the log's seed for the simulated robot: its errors are others than the robot's, which in a log that was
+simulated itself could be the very same numbers, and would flatter the setting."""
 
 IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
 """Sensors that somebody has to draw."""
@@ -155,7 +159,7 @@ def rerun(
     task = header.task
     if blind:
         task = replace(task, sensors=tuple(name for name in task.sensors if name not in IMAGES))
-    context = replace(RobotContext.of(task, scene, [header.episode], header.seed), images=not blind)
+    context = replace(RobotContext.of(task, scene, [header.episode], header.seed + ERRORS_SEED), images=not blind)
     judge = Judge()
     facts = EpisodeScore(
         log,
