@@ -153,7 +153,8 @@ class LogReader:
             ) from error
         if not {"rgb", "depth_m"} <= found.keys():
             raise RecordingError(
-                f"{self.path}: step {record.index} has no images", "read it with images=False, or record it again"
+                f"{self.path}: step {record.index} has no images",
+                "use what needs none, as the actions; or record it again",
             )
         return RgbdFrame(record.frame.stamp_ns, **found)
 
@@ -256,6 +257,11 @@ class LogReader:
             elif span.opcode == Opcode.ATTACHMENT:
                 attachment = self._file.record(span, Attachment.read)
                 attachments[attachment.name] = attachment.data
+        if "scene.yaml" not in attachments:
+            raise RecordingError(
+                f"{self.path}: the map and rooms that were attached to it are gone",
+                "take the original: tools that cut or filter MCAP files leave attachments out unless told otherwise",
+            )
         try:
             return header_from_json(self.path, data, attachments, provenance)
         except (KeyError, ValueError, TypeError, ConfigError, SceneError) as error:

@@ -130,7 +130,7 @@ def replay(
 
         def show(line: Line) -> None:
             progress.advance(bar)
-            if line.reason:
+            if line.reason and len(jobs) == 1:  # of several, the table tells
                 error_console.print(line.failure, style="yellow", soft_wrap=True, markup=False)
 
         lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show, print_retry)

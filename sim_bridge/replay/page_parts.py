@@ -55,6 +55,9 @@ def tiles(replay: Replay) -> list[Tile]:
         first = decided.first_difference
         where = "every decision is the logged one" if first is None else f"first other decision: step {first}"
         found.append(Tile("open loop agreement", words.share(decided.agreement), where, first is not None))
+        if decided.answer_same is not None:
+            said = "the same" if decided.answer_same else "another"
+            found.append(Tile("answer now", said, "to the episode's question, open loop", not decided.answer_same))
     if replay.closed_loop is not None:
         closed = replay.closed_loop
         won = {True: "success", False: "failed", None: "not scored"}

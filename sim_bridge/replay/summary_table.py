@@ -44,6 +44,8 @@ def one(replay: Replay) -> Group:
         rows.add_row("", "logits", words.number(decided.logit_difference, 3), "largest difference")
         certain = {True: "yes", False: "no", None: "–"}[decided.deterministic]
         rows.add_row("", "deterministic", certain, "asked again with the same seed")
+        if decided.answer_same is not None:
+            rows.add_row("", "same answer", "yes" if decided.answer_same else "no", "to the episode's question")
     for number, (label, recorded, replayed) in enumerate(closed_rows(replay)):
         rows.add_row("" if number else "closed loop", label, replayed, f"recorded: {recorded}")
     parts.append(rows)

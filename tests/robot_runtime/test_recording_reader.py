@@ -81,6 +81,18 @@ class TestRoundTrip:
             assert same(log.with_images(light[3]), expected[3])
             assert same(log.frame(light[5]), expected[5].frame)
 
+    def test_another_tool_has_left_the_attachments_out(self, record, tmp_path: Path) -> None:
+        whole, cut = record(synthetic.header(), ACTIONS), tmp_path / "cut.mcap"
+        with whole.open("rb") as source, cut.open("wb") as target:
+            reader, writer = make_reader(source), Writer(target)
+            writer.start(reader.get_header().profile)
+            for _, channel, message in reader.iter_messages(log_time_order=False):
+                number = writer.register_channel(channel.topic, channel.message_encoding, 0)
+                writer.add_message(number, message.log_time, message.data, message.publish_time, message.sequence)
+            writer.finish()
+        with pytest.raises(RecordingError, match="the map and rooms that were attached to it are gone"):
+            LogReader(cut)
+
     def test_odd_numbers_and_states(self, record, tmp_path: Path) -> None:
         header = synthetic.header()
         steps = synthetic.drive(header, [STOP])

@@ -10,7 +10,7 @@ from scripted import TASK, F, L, R, moved, record, replayed, rewritten
 from things_room import CAMERA, CRATE, MUG, make_scene, on_floor
 
 from robot_runtime.actions import Action
-from robot_runtime.episodes.episode import Episode, Goal, RearrangedObject
+from robot_runtime.episodes.episode import Episode, Goal, Instruction, Question, RearrangedObject
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import GrabOutcome
 from robot_runtime.policies.source import PolicySource
@@ -20,7 +20,8 @@ from robot_runtime.scene import Scene
 from robot_runtime.tasks.task import Rearrangement, Success, Task
 from sim_bridge.replay.action_replay import replay_actions
 from sim_bridge.replay.mujoco_twin import factory
-from sim_bridge.replay.results import read_replay, write_replay
+from sim_bridge.replay.page_parts import tiles
+from sim_bridge.replay.results import PARTS, read_replay, write_replay
 
 AGENT = """
 from robot_runtime.policies.policy import Policy
@@ -105,6 +106,54 @@ def test_without_a_policy_there_is_no_closed_loop(room: Scene, tmp_path: Path) -
     assert (replay.open_loop, replay.closed_loop) == (None, None)
     assert [note.part for note in replay.notes] == ["policy"]
     assert not (tmp_path / "out").exists()
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+READER = """
+from robot_runtime.actions import Action
+from robot_runtime.policies.policy import Policy
+
+class Reader(Policy):
+    name = "reader"
+
+    def reset(self, task, seed, world=None):
+        self.left = [Action.TURN_LEFT, Action.MOVE_FORWARD, Action.STOP]
+
+    def act(self, seen):
+        assert "left" in str(seen["question" if "question" in seen else "instruction"])
+        return self.left.pop(0)
+
+    def answer(self, seen):
+        return "red"
+"""
+
+
+@pytest.mark.parametrize("kind", ["eqa", "vln"])
+def test_routes_and_questions_are_asked_again(kind: str, room: Scene, tmp_path: Path) -> None:
+    """Of both kinds of task all four parts are done; who was silent in the log, and answers now, is found out."""
+    (tmp_path / "reader.py").write_text(READER, encoding="utf-8")
+    sensor, success = ("question", Success("answer")) if kind == "eqa" else ("instruction", TASK.success)
+    task = replace(TASK, kind=kind, sensors=("rgb", "depth", sensor), success=success)
+    episode = replace(
+        Episode("0", room.name, SE2(), (Goal(1.0, -1.0),)),
+        question=Question("what is left of the door?", "red", "color") if kind == "eqa" else None,
+        instruction=Instruction("turn left and go on") if kind == "vln" else None,
+        reference_path=((0.0, 0.0, 0.0), (0.2, 0.2, 0.0)) if kind == "vln" else (),
+    )
+    (log,) = record(tmp_path / "real", room, [[L, F, Action.STOP]], task, episode=episode)
+    policy = PolicySource(f"{tmp_path / 'reader.py'}:Reader")
+    (replay,) = replayed([log], parts=PARTS, policy=policy, out=tmp_path / "out")
+    assert replay.notes == ()
+    assert None not in (replay.pose, replay.action, replay.open_loop, replay.closed_loop)
+    assert replay.open_loop is not None
+    assert replay.closed_loop is not None
+    assert (replay.open_loop.agreement, replay.closed_loop.same_actions) == (1.0, 3)
+    assert replay.open_loop.answer_same is (False if kind == "eqa" else None)
+    assert ("answer now" in [tile.label for tile in tiles(replay)]) is (kind == "eqa")
+    scores = replay.closed_loop.metrics_recorded, replay.closed_loop.metrics_replayed
+    assert [score["success"] for score in scores] == ([False, True] if kind == "eqa" else [False, False])
+    assert scores[0].get("ndtw") == pytest.approx(scores[1].get("ndtw"))
 
 
 # --- objects and phases ---------------------------------------------------------------------------------------------
