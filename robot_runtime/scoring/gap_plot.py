@@ -6,24 +6,26 @@ from collections.abc import Sequence
 from io import BytesIO
 from itertools import cycle
 from pathlib import Path
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from robot_runtime.errors import RecordingError
-from robot_runtime.scoring.gap import METRICS, Gap, Level, Reason
+from robot_runtime.scoring.gap import METRICS, Correlation, Gap, Level, Reason
 from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.intervals import Interval
 from robot_runtime.scoring.picture import INK, MUTED
 from robot_runtime.scoring.table import COLUMNS
 
-COLORS = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#b45309", "#0e7490", "#be185d", "#4d7c0f", "#475569")
+COLORS = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#0e7490", "#be185d", "#b45309", "#4d7c0f", "#475569")
 MARKERS = "os^Dv<>p*hX"
 REVERSED = "#dc2626"
 _GRID = "#dfe3ea"
 _WIDTH_IN, _SCATTER_IN, _DPI = 12.8, 5.6, 115
 _ROW_IN = 0.42
+_TITLE = 60  # letters in a line
 _MOST_REASONS, _FEWEST_ROWS = 12, 4
 
 
@@ -58,10 +60,9 @@ def draw(gap: Gap) -> bytes:
 
 def title(gap: Gap, metric: str) -> str:
     """What a correlation's panel is called."""
-    correlation = next(one for one in gap.correlations if one.metric == metric)
-    label = _label(metric)
+    correlation, label = _correlation(gap, metric), _label(metric)
     if correlation.interval is None:
-        return f"{label}: no correlation, {correlation.reason}"
+        return fill(f"{label}: no correlation: {correlation.reason}", _TITLE)
     found = correlation.interval
     return f"{label}: SRCC {found.mean:.3f} [{found.low:.2f}, {found.high:.2f}]"
 
@@ -87,7 +88,8 @@ def draw_correlation(axes: Axes, gap: Gap, metric: str) -> None:
             alpha=0.9,
             label=level.agent,
         )
-    _draw_fit(axes, levels)
+    if _correlation(gap, metric).interval is not None:
+        _draw_fit(axes, levels)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     axes.set_xlabel(f"{_label(metric)} in simulation", fontsize=9)
     axes.set_ylabel(f"{_label(metric)} on the robot", fontsize=9)
@@ -97,23 +99,18 @@ def draw_correlation(axes: Axes, gap: Gap, metric: str) -> None:
 
 def _draw_reversals(axes: Axes, gap: Gap, metric: str, levels: Sequence[Level]) -> None:
     at = {level.agent: (level.simulated.mean, level.real.mean) for level in levels}
-    correlation = next(one for one in gap.correlations if one.metric == metric)
-    for number, (a, b) in enumerate(correlation.reversals):
+    for number, (a, b) in enumerate(_correlation(gap, metric).reversals):
         (x0, y0), (x1, y1) = at[a], at[b]
         label = "change places" if not number else None
         axes.plot((x0, x1), (y0, y1), color=REVERSED, linewidth=1.2, alpha=0.55, zorder=1, label=label)
 
 
 def _draw_fit(axes: Axes, levels: Sequence[Level]) -> None:
-    """Least squares, where there is a slope."""
+    """Least squares."""
     count = len(levels)
-    if count < 2:
-        return
     x_mean = sum(level.simulated.mean for level in levels) / count
     y_mean = sum(level.real.mean for level in levels) / count
     spread = sum((level.simulated.mean - x_mean) ** 2 for level in levels)
-    if spread == 0:
-        return
     slope = sum((level.simulated.mean - x_mean) * (level.real.mean - y_mean) for level in levels) / spread
     ends = (min(level.simulated.mean for level in levels), max(level.simulated.mean for level in levels))
     axes.plot(ends, [y_mean + slope * (x - x_mean) for x in ends], color=INK, linewidth=1, label="least squares")
@@ -159,6 +156,10 @@ def _draw_reasons(axes: Axes, reasons: Sequence[Reason]) -> None:
     axes.set_xlabel("episodes", fontsize=9)
     axes.legend(fontsize=8, loc="lower right")
     _calm(axes)
+
+
+def _correlation(gap: Gap, metric: str) -> Correlation:
+    return next(one for one in gap.correlations if one.metric == metric)
 
 
 def _bars(interval: Interval) -> tuple[list[float], list[float]]:

@@ -144,8 +144,9 @@ def srcc(simulated: ArrayLike, real: ArrayLike) -> float:
     s, r = _methods(simulated, real)
     if s.size < 3:
         raise ValueError(f"a correlation of {s.size} methods says nothing; it needs 3")
-    if np.ptp(s) == 0 or np.ptp(r) == 0:
-        raise ValueError("all methods score the same on one side: the correlation is undefined")
+    same = [side for side, values in (("in simulation", s), ("on the robot", r)) if np.ptp(values) == 0]
+    if same:
+        raise ValueError(f"all methods score the same {' and '.join(same)}: the correlation is undefined")
     # Scaled before centring, so that tiny and huge values neither vanish nor overflow when squared.
     s, r = (values / np.abs(values).max() for values in (s, r))
     s, r = s - s.mean(), r - r.mean()

@@ -150,8 +150,9 @@ def _check_key(key: str) -> None:
     known = sorted(_keys(SimOptions))
     if key in known or any(key.startswith(f"{open_key}.") for open_key in known if open_key in _OPEN):
         return
-    close = difflib.get_close_matches(key, known, n=3)
-    close += [other for other in known if other.endswith(f".{key}") and other not in close]
+    word = key.rpartition(".")[2]
+    close = [other for other in known if word and other.rpartition(".")[2].startswith(word)]
+    close += [other for other in difflib.get_close_matches(key, known, n=3) if other not in close]
     raise ConfigError(
         f"a simulated robot has no option {key!r}",
         f"did you mean {', '.join(repr(other) for other in close)}?" if close else f"use one of {', '.join(known)}",

@@ -86,7 +86,7 @@ def test_a_policy_that_lives_off_the_simulator_changes_places() -> None:
     ("skills", "reason"),
     [
         ({"good": 0.9, "fair": 0.6}, "2 policies ran in both worlds; a correlation needs 3"),
-        ({"one": 0.6, "two": 0.6, "three": 0.6}, "all methods score the same on one side"),
+        ({"one": 0.6, "two": 0.6, "three": 0.6}, "all methods score the same in simulation"),
     ],
 )
 def test_without_a_correlation_it_says_why_and_shows_the_rest(skills: dict[str, float], reason: str) -> None:

@@ -47,6 +47,7 @@ def test_values_may_be_mappings() -> None:
     ("vary", "message", "remedy"),
     [
         ("contact.behavior=stop", "no option 'contact.behavior'", "'contact.behaviour'"),
+        ("camera.tilt=0", "no option 'camera.tilt'", "'camera.mount_error.tilt_deg'"),
         ("latency_s=0", "no option 'latency_s'", "'camera.latency_s'"),
         ("contact.behaviour=bounce", "contact.behaviour", "mend"),
         ("camera.latency_s=-1", "camera.latency_s", "mend"),
