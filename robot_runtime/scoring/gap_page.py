@@ -52,7 +52,7 @@ def _rows(gap: Gap) -> list[dict[str, str]]:
             rows.append(
                 {
                     "agent": policy.agent,
-                    "metric": COLUMNS[name][0],
+                    "metric": " ".join(COLUMNS[name][:2]).strip(),
                     "simulated": cell(name, metric.mean_a),
                     "real": cell(name, metric.mean_b),
                     "difference": mean,

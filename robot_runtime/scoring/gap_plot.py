@@ -167,7 +167,7 @@ def _bars(interval: Interval) -> tuple[list[float], list[float]]:
 
 
 def _label(metric: str) -> str:
-    return COLUMNS[metric][0].removesuffix(" %")
+    return COLUMNS[metric][0]
 
 
 def _calm(axes: Axes) -> None:

@@ -45,7 +45,7 @@ def _policies(gap: Gap) -> Table:
             )
             rows.add_row(
                 policy.agent if not index else "",
-                COLUMNS[name][0],
+                " ".join(COLUMNS[name][:2]).strip(),
                 cell(name, metric.mean_a),
                 cell(name, metric.mean_b),
                 Text(mean, style="bold" if metric.differs else ""),

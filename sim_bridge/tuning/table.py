@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.scoring.gap import Correlation
+from robot_runtime.scoring.gap import METRICS, Correlation
 from robot_runtime.scoring.groups import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS, Parts
 from sim_bridge.tuning.results import Tried, Tuning
@@ -24,14 +24,20 @@ def table(tuning: Tuning) -> Group:
     parts += [Text(line) for line in verdict(tuning)]
     interval = f"[ ] is a {CONFIDENCE:.0%} interval"
     parts.append(Text(f"nats: natural logarithm of a ratio of likelihoods; {interval} over episodes", style="dim"))
-    reasons = Counter(one.reason for one in ranked if one.reason)
+    reasons = Counter(reason for one in ranked for reason in _why_none(one))
     failed = sum((Counter(one.failed) for one in ranked), Counter[str]())
     for reason, count in reasons.items():
-        parts.append(Text(f"no correlation of {count} settings: {reason}", style="yellow"))
+        parts.append(Text(f"no correlation under {count} of {len(ranked)} settings: {reason}", style="yellow"))
     for reason, count in failed.most_common(3):
         parts.append(Text(f"{count} runs without a score: {reason}", style="yellow"))
     parts += [Text(note, style="yellow") for note in tuning.notes]
     return Group(*parts)
+
+
+def _why_none(one: Tried) -> dict[str, None]:
+    """The reasons, each once."""
+    found = (one.correlation(metric) for metric in METRICS)
+    return dict.fromkeys(filter(None, [one.reason, *(each.reason for each in found if each is not None)]))
 
 
 def verdict(tuning: Tuning) -> list[str]:

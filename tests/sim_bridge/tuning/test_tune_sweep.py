@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import InvalidStart, PolicyError, RecordingError, SceneError
 from robot_runtime.policies.source import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scene import Scene
-from sim_bridge.tuning.episodes import Places, policy_source
+from sim_bridge.tuning.episodes import Places, policy_source, rerun
 from sim_bridge.tuning.results import Tuning
 from sim_bridge.tuning.settings import AS_IT_IS, make_grid
 from sim_bridge.tuning.sweep import Wishes, sweep
-from sim_bridge.tuning.table import verdict
+from sim_bridge.tuning.table import table, verdict
 
 Run = Callable[..., str]
 
@@ -152,12 +155,34 @@ class TestWithout:
             policy_source(header, {})
         assert f"--policy {header.agent}=SPEC" in caught.value.remedy
 
+    def test_a_policy_that_changed_runs_again(
+        self, real_logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        agent = tmp_path / "agent.py"
+        body = "class Agent:\n    def reset(self): pass\n    def act(self, observations): return {'action': %d}\n"
+        instead = {"goal-follower": PolicySource(f"{agent}:Agent")}
+        wishes = Wishes(instead=instead, ledgers=tmp_path / "out")
+        ran: list[int] = []
+
+        def counted(*arguments: Any) -> Any:
+            ran.append(1)
+            return rerun(*arguments)
+
+        monkeypatch.setattr("sim_bridge.tuning.runs.rerun", counted)
+        for action in (0, 0, 2):
+            agent.write_text(body % action, encoding="utf-8")
+            sweep(real_logs[:1], make_grid("sim", [], study=False), wishes)
+        assert len(ran) == 2
+
     def test_too_few_policies_for_a_correlation(self, real_logs: list[Path]) -> None:
         found = sweep(real_logs[:1], make_grid("sim", [], study=False))
         correlation = found.settings[0].correlation("success")
         assert correlation is not None
         assert "needs 3" in correlation.reason
         assert found.foretelling() is None
+        console = Console(record=True, file=StringIO(), width=200)
+        console.print(table(found))
+        assert "no correlation under 1 of 1 settings: 1 policies ran in both worlds" in console.export_text()
 
     def test_torn_logs_are_left_out(self, real_logs: list[Path], tmp_path: Path) -> None:
         torn = tmp_path / "torn.mcap"
