@@ -17,7 +17,7 @@ USB = Path("/sys/bus/usb/devices")
 
 
 class Verdict(str, Enum):
-    """``MISSING`` keeps something from working; ``ABSENT`` is a device that is just not plugged in."""
+    """``MISSING`` keeps something from working; ``ABSENT`` is a device that is just not plugged in, or an extra."""
 
     OK = "ok"
     ABSENT = "absent"

@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robot_runtime.doctor import Finding, Verdict
-from robot_runtime.errors import RenderingUnavailable
+from robot_runtime.errors import ConfigError, RenderingUnavailable
 from sim_bridge import gl
+from sim_bridge.twins.open3d_library import open3d
 
 
 def check() -> Sequence[Finding]:
-    """Whether OpenGL draws without a screen."""
+    """Whether OpenGL draws without a screen, and whether logs can be fused to meshes."""
+    return [_opengl(), _meshes()]
+
+
+def _opengl() -> Finding:
+    what = "OpenGL without a screen"
     try:
-        backend = gl.choose_backend()
+        return Finding(what, Verdict.OK, f"through {gl.choose_backend()}")
     except RenderingUnavailable as missing:
-        return [Finding("OpenGL without a screen", Verdict.MISSING, missing.message, missing.remedy)]
-    return [Finding("OpenGL without a screen", Verdict.OK, f"through {backend}")]
+        return Finding(what, Verdict.MISSING, missing.message, missing.remedy)
+
+
+def _meshes() -> Finding:
+    what = "Open3D, for scenes from logs"
+    try:
+        return Finding(what, Verdict.OK, f"version {open3d().__version__}")
+    except ConfigError as missing:  # one command of many needs it
+        return Finding(what, Verdict.ABSENT, missing.message, missing.remedy)

@@ -178,7 +178,8 @@ def _no_match(source: Path, where: str, best: Fit | None, initial: SE2 | None) -
     )
     return Unaligned(
         f"{source}: does not fit {where}: {told}, and {best.contradicted_share:.0%} of it stands on free floor",
-        "see that it is a scan of this place, in metres (--scale), with the right axis up (--up)",
+        "see that it is a scan of this place, in metres (--scale), with the right axis up (--up), and that its faces "
+        "look into the rooms, not out of them",
     )
 
 

@@ -28,9 +28,6 @@ from sim_bridge.twins.surface import Fusion, Surface
 LEAST_FREE_M2 = 0.5
 """Less seen floor than a robot and its next step need is no map."""
 
-FLOOR_OFF_M = 0.02
-"""Farther from z = 0 on average, the floor says that the camera's tilt or height is not what the log says."""
-
 FUSED = "fused"
 """Key of ``source`` in scene.yaml: the logs that a scene was made of."""
 
@@ -111,12 +108,7 @@ def build_scene(
             f"{options.band.observations} times",
             "give logs of more episodes, a lower --min-observations, or a greater --max-depth-m",
         )
-    notes = list(sights.notes)
-    if floor.height_m is not None and abs(floor.height_m) > FLOOR_OFF_M:
-        notes.append(
-            f"the floor was seen at z = {100 * floor.height_m:+.1f} cm: the camera's height or tilt is not what the "
-            "logs say; see robot-runtime calibrate extrinsics"
-        )
+    notes = [*sights.notes, *floor.heights.notes()]
     with fresh_folder(folder) as draft:
         surface = None
         if fusion is not None:
@@ -145,7 +137,14 @@ def build_scene(
     unseen = tuple(item.id for item in sights.scene.objects if item.id not in seen)
     count = 0 if surface is None else len(surface.corners)
     return FusedScene(
-        frames, free_m2, occupied_m2, count, tuple(sorted(seen)), unseen, floor.height_m, tuple(dict.fromkeys(notes))
+        frames,
+        free_m2,
+        occupied_m2,
+        count,
+        tuple(sorted(seen)),
+        unseen,
+        floor.heights.median_m,
+        tuple(dict.fromkeys(notes)),
     )
 
 

@@ -14,11 +14,10 @@ from scipy.spatial import cKDTree
 
 from robot_runtime.errors import SceneError
 from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.maps import Cell
 from robot_runtime.scene import Point3, Scene, SceneObject
 from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.twins.build import FUSED
-from sim_bridge.twins.comparing import VOXEL_M, Differences, compare
+from sim_bridge.twins.comparing import VOXEL_M, Differences, compare, known, seen_share
 from sim_bridge.twins.moves import Move, fit_move
 from sim_bridge.twins.regions import (
     Lost,
@@ -127,7 +126,7 @@ def find_changes(
     """
     found = compare(twin, sights, observations, report)
     equal = found.equal / max(1, found.compared)
-    seen = _seen_share(twin, found)
+    seen = seen_share(twin, found)
     logs = ", ".join(Path(path).name for path in sights.paths[:3])
     if found.compared and equal < LEAST_EQUAL:
         raise SceneError(
@@ -142,14 +141,14 @@ def find_changes(
         )
     report("regions", 0, 1)
     lost, unseen = lost_objects(twin, found, min_size_m)
-    new = [region for region in regions(found, appeared(found) & _known(twin, found)) if counts(region, min_size_m)]
+    new = [region for region in regions(found, appeared(found) & known(twin, found)) if counts(region, min_size_m)]
     changes, new = _moves(twin, found, lost, new, report)
     changes += [_appeared_change(twin, region) for region in new]
     rest = [region for region in regions(found, unowned(twin, found)) if counts(region, min_size_m)]
     changes += [_gone_change(twin, None, region, 1.0) for region in rest]
     order = {"moved": 0, "gone": 1, "appeared": 2}
     changes.sort(key=lambda change: (order[change.kind], -change.voxels))
-    notes = list(sights.notes)
+    notes = [*sights.notes, *found.floor.notes()]
     if sights.scene.digest != twin.digest:
         notes.append(f"the logs were recorded in scene {sights.scene.name!r} ({sights.scene.digest[:12]})")
     return ChangeReport(
@@ -270,36 +269,3 @@ def _near(twin: Scene, point: tuple[float, float], besides: str | None) -> str:
         words.append(f"{around[0][0]:.1f} m from {around[0][1]}" if around[0][0] > 0.05 else f"at {around[0][1]}")
     words += [f"in {room.id}" for room in twin.rooms if room.contains(*point)][:1]
     return ", ".join(words)
-
-
-def _known(twin: Scene, found: Differences) -> NDArray[np.bool_]:
-    """Voxels of which the twin says what was in them.
-
-    A twin that was fused from logs lacks what those logs did not show: only on floor that they saw free, a little away
-    from its border, can things be new. All others are complete.
-    """
-    if FUSED not in twin.file.source:
-        return np.ones(int(np.prod(found.evidence.shape)), bool)
-    rows, columns, layers = found.evidence.shape
-    x_m, y_m, _ = found.evidence.centers(np.arange(rows * columns) * layers).T
-    occupancy = twin.map
-    row = np.floor((y_m - occupancy.origin_y_m) / occupancy.resolution_m).astype(int)
-    column = np.floor((x_m - occupancy.origin_x_m) / occupancy.resolution_m).astype(int)
-    inside = (row >= 0) & (row < occupancy.cells.shape[0]) & (column >= 0) & (column < occupancy.cells.shape[1])
-    free = np.zeros(rows * columns, bool)
-    free[inside] = occupancy.clearance_m()[row[inside], column[inside]] >= VOXEL_M
-    return np.repeat(free, layers)
-
-
-def _seen_share(twin: Scene, found: Differences) -> float:
-    """How much of the twin's free floor the logs show."""
-    seen = found.evidence.occupancy()
-    rows, columns = np.nonzero(twin.map.cells == Cell.FREE)
-    if not len(rows):
-        return 0.0
-    x_m = twin.map.origin_x_m + (columns + 0.5) * twin.map.resolution_m
-    y_m = twin.map.origin_y_m + (rows + 0.5) * twin.map.resolution_m
-    row = np.floor((y_m - seen.origin_y_m) / seen.resolution_m).astype(int)
-    column = np.floor((x_m - seen.origin_x_m) / seen.resolution_m).astype(int)
-    inside = (row >= 0) & (row < seen.cells.shape[0]) & (column >= 0) & (column < seen.cells.shape[1])
-    return float((seen.cells[row[inside], column[inside]] != Cell.UNKNOWN).sum() / len(rows))

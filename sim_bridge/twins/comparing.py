@@ -13,11 +13,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.maps import Cell
 from robot_runtime.scene import Scene
 from sim_bridge.model import SKY_M, build_model
 from sim_bridge.renderer import SceneRenderer
 from sim_bridge.scenes.progress import Progress, silent
+from sim_bridge.twins.build import FUSED
 from sim_bridge.twins.evidence import Band, Evidence
+from sim_bridge.twins.floor import FloorHeights
 from sim_bridge.twins.sights import Sight, Sights
 
 VOXEL_M = 0.05
@@ -38,6 +41,7 @@ class Differences:
         evidence: what was measured, and the grid of the voxels.
         appeared, gone, agreed: uint16 (voxels,), frames that say so.
         sums: float32 (voxels, 3), of the measured points that have appeared; counts: int32 (voxels,), how many.
+        floor: how high it was seen.
         compared, equal: pixels over all frames.
         frames: how many.
     """
@@ -48,6 +52,7 @@ class Differences:
     agreed: NDArray[np.uint16] = field(init=False)
     sums: NDArray[np.float32] = field(init=False)
     counts: NDArray[np.int32] = field(init=False)
+    floor: FloorHeights = field(default_factory=FloorHeights)
     compared: int = 0
     equal: int = 0
     frames: int = 0
@@ -61,6 +66,7 @@ class Differences:
         """Count a frame, beside the twin's depth, float32 (H, W), of the same camera."""
         points, _ = sight.points(_STRIDE_PX)
         self.evidence.add(sight, points)
+        self.floor.add(sight, points)
         measured = sight.depth_m
         margin = MARGIN_M + MARGIN_SHARE * measured * measured
         # A pixel at an edge shows either side of it: it differs if it differs from both.
@@ -116,6 +122,39 @@ def compare(twin: Scene, sights: Sights, observations: int = 2, report: Progress
             renderer.close()
     report("frames", len(sights), len(sights))
     return found
+
+
+def known(twin: Scene, found: Differences) -> NDArray[np.bool_]:
+    """Voxels of which the twin says what was in them.
+
+    A twin that was fused from logs lacks what those logs did not show: only on floor that they saw free, a little away
+    from its border, can things be new. All others are complete.
+    """
+    if FUSED not in twin.file.source:
+        return np.ones(int(np.prod(found.evidence.shape)), bool)
+    rows, columns, layers = found.evidence.shape
+    x_m, y_m, _ = found.evidence.centers(np.arange(rows * columns) * layers).T
+    occupancy = twin.map
+    row = np.floor((y_m - occupancy.origin_y_m) / occupancy.resolution_m).astype(int)
+    column = np.floor((x_m - occupancy.origin_x_m) / occupancy.resolution_m).astype(int)
+    inside = (row >= 0) & (row < occupancy.cells.shape[0]) & (column >= 0) & (column < occupancy.cells.shape[1])
+    free = np.zeros(rows * columns, bool)
+    free[inside] = occupancy.clearance_m()[row[inside], column[inside]] >= VOXEL_M
+    return np.repeat(free, layers)
+
+
+def seen_share(twin: Scene, found: Differences) -> float:
+    """How much of the twin's free floor the logs show."""
+    seen = found.evidence.occupancy()
+    rows, columns = np.nonzero(twin.map.cells == Cell.FREE)
+    if not len(rows):
+        return 0.0
+    x_m = twin.map.origin_x_m + (columns + 0.5) * twin.map.resolution_m
+    y_m = twin.map.origin_y_m + (rows + 0.5) * twin.map.resolution_m
+    row = np.floor((y_m - seen.origin_y_m) / seen.resolution_m).astype(int)
+    column = np.floor((x_m - seen.origin_x_m) / seen.resolution_m).astype(int)
+    inside = (row >= 0) & (row < seen.cells.shape[0]) & (column >= 0) & (column < seen.cells.shape[1])
+    return float((seen.cells[row[inside], column[inside]] != Cell.UNKNOWN).sum() / len(rows))
 
 
 _AROUND = np.ones((3, 3), np.uint8)

@@ -19,41 +19,69 @@ GREY = (128, 124, 118)
 NEAR_M = 2.5
 """Farther away, a tenth of a degree of tilt already moves the floor by millimetres."""
 
+OFF_M = 0.02
+"""Farther from z = 0 on average, the floor says that the camera's tilt or height is not what the log says."""
+
 _BINS = 200
 _WIDE = 1 << 20
 
 
-class FloorLook:
-    """Sums of the colours of floor points, in square cells that are made as they are needed."""
+class FloorHeights:
+    """How high what was taken for floor lay, near the camera."""
 
     def __init__(self) -> None:
+        self._counts = np.zeros(_BINS, np.int64)
+
+    def add(self, sight: Sight, points: NDArray[np.float32]) -> None:
+        """Count those of a frame's points (N, 3) in ``map`` that lie on the floor, near the camera."""
+        low = points[np.abs(points[:, 2]) < FLOOR_M]
+        near = np.linalg.norm(low - sight.map_from_camera[:3, 3], axis=1) < NEAR_M
+        bins = ((low[near, 2] + FLOOR_M) * (_BINS / (2 * FLOOR_M))).astype(np.int64)
+        self._counts += np.bincount(np.clip(bins, 0, _BINS - 1), minlength=_BINS)
+
+    @property
+    def median_m(self) -> float | None:
+        """Median z; None if no floor was seen."""
+        total = int(self._counts.sum())
+        if not total:
+            return None
+        middle = int(np.searchsorted(np.cumsum(self._counts), (total + 1) // 2))
+        return (middle + 0.5) * (2 * FLOOR_M / _BINS) - FLOOR_M
+
+    def notes(self) -> list[str]:
+        """What is wrong with the camera, if the floor says so."""
+        if self.median_m is None or abs(self.median_m) <= OFF_M:
+            return []
+        return [
+            f"the floor was seen at z = {100 * self.median_m:+.1f} cm: the camera's height or tilt is not what the "
+            "logs say; see robot-runtime calibrate extrinsics"
+        ]
+
+
+class FloorLook:
+    """Sums of the colours of floor points, in square cells that are made as they are needed.
+
+    Attributes:
+        heights: of the same points.
+    """
+
+    def __init__(self) -> None:
+        self.heights = FloorHeights()
         self._sums: dict[int, NDArray[np.float64]] = {}  # by column * _WIDE + row
-        self._heights = np.zeros(_BINS, np.int64)
 
     def add(self, sight: Sight, points: NDArray[np.float32], colors: NDArray[np.uint8]) -> None:
         """Count those of a frame's points (N, 3) in ``map``, with their colours, that lie on the floor."""
+        self.heights.add(sight, points)
         low = np.abs(points[:, 2]) < FLOOR_M
         points, colors = points[low], colors[low]
         if not len(points):
             return
-        near = np.linalg.norm(points - sight.map_from_camera[:3, 3], axis=1) < NEAR_M
-        bins = ((points[near, 2] + FLOOR_M) * (_BINS / (2 * FLOOR_M))).astype(np.int64)
-        self._heights += np.bincount(np.clip(bins, 0, _BINS - 1), minlength=_BINS)
         cells = np.floor(points[:, :2] / CELL_M).astype(np.int64)
         unique, index = np.unique(cells[:, 0] * _WIDE + cells[:, 1], return_inverse=True)
         sums = [np.bincount(index, weights=colors[:, i]) for i in range(3)] + [np.bincount(index)]
         for key, values in zip(unique.tolist(), np.stack(sums, axis=1), strict=True):
             known = self._sums.get(key)
             self._sums[key] = values if known is None else known + values
-
-    @property
-    def height_m(self) -> float | None:
-        """Median z of the floor points near the camera."""
-        total = int(self._heights.sum())
-        if not total:
-            return None
-        middle = int(np.searchsorted(np.cumsum(self._heights), (total + 1) // 2))
-        return (middle + 0.5) * (2 * FLOOR_M / _BINS) - FLOOR_M
 
     def texture(self, occupancy: OccupancyMap) -> NDArray[np.uint8]:
         """Colour of every cell of a map, uint8 (rows, columns, 3), row 0 at the bottom; unseen ones get their

@@ -100,7 +100,7 @@ def write_changes_page(path: Path, twin: Scene, report: ChangeReport) -> None:
         title=f"What has changed in {report.twin}",
         about=f"{report.frames} frames of {len(report.logs)} logs, of which {report.equal_share:.1%} of the pixels "
         f"agree with the twin; they show {report.seen_share:.0%} of its free floor. Objects that they do not show, "
-        f"of which nothing is known: {unseen}.",
+        f"of which nothing is known: {unseen}." + "".join(f" Note: {note}." for note in report.notes),
         picture=encoded,
         heads=heads,
         body=body,

@@ -78,7 +78,7 @@ def read_scan(source: Path, up: Up | None = None, scale: float = 1.0) -> Scan:
     if len(plan) < 50:
         raise SceneError(
             f"{source}: nothing stands between {BAND_M[0]} and {BAND_M[1]} m above its floor (axis {up} up)",
-            "say which axis points up with --up, and how long a unit is with --scale",
+            "say which axis points up with --up, and how long a unit is with --scale; faces must look into the rooms",
         )
     return Scan(source, up, lift @ leveling, tilt_deg, plan)
 

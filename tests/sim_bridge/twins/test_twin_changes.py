@@ -7,14 +7,14 @@ import math
 from pathlib import Path
 
 import pytest
-from changed_room import rearranged, survey
+from changed_room import PLACES, L, rearranged, survey
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import SceneError
 from robot_runtime.geometry import SE2
 from robot_runtime.scene import Scene, find_scene, load_scene
 from sim_bridge.twins.changes import ChangeReport, find_changes
-from sim_bridge.twins.pictures import change_rows
+from sim_bridge.twins.pictures import change_rows, write_changes_page
 from sim_bridge.twins.sights import Sights
 
 MOVE = SE2(-1.1, -0.9, math.radians(25))
@@ -70,6 +70,17 @@ def test_an_unchanged_room_has_no_changes(room: Scene, room_logs: list[Path]) ->
     found = find_changes(room, Sights(room_logs))
     assert found.changes == ()
     assert found.notes == ()
+
+
+def test_a_camera_that_hangs_elsewhere_is_noted(room: Scene, tmp_path: Path) -> None:
+    """It makes changes out of nothing."""
+    logs = survey(tmp_path, room, PLACES[:1], [L] * 11, {"camera": {"mount_error": {"height_m": 0.035}}})
+    found = find_changes(room, Sights(logs))
+    (note,) = found.notes
+    assert note.startswith("the floor was seen at z = -3.5 cm: the camera's height or tilt is not what the logs say")
+    page = tmp_path / "changes.html"
+    write_changes_page(page, room, found)
+    assert "z = -3.5 cm" in page.read_text(encoding="utf-8")
 
 
 def test_a_twin_of_another_place_is_refused(room_logs: list[Path]) -> None:

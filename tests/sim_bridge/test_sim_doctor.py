@@ -1,0 +1,25 @@
+"""What the doctor says of a computer that simulates."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from robot_runtime.doctor import Verdict
+from sim_bridge import doctor, gl
+
+
+def test_an_extra_that_is_not_installed_keeps_nothing_else_from_working(monkeypatch: pytest.MonkeyPatch) -> None:
+    load = importlib.import_module
+
+    def without(name: str, package: str | None = None) -> object:
+        if name == "open3d":
+            raise ModuleNotFoundError("No module named 'open3d'", name="open3d")
+        return load(name, package)
+
+    monkeypatch.setattr(gl, "choose_backend", lambda: "egl")
+    monkeypatch.setattr(importlib, "import_module", without)
+    opengl, meshes = doctor.check()
+    assert (opengl.verdict, meshes.verdict) == (Verdict.OK, Verdict.ABSENT)
+    assert "robot-runtime[mesh]" in meshes.remedy
