@@ -43,6 +43,9 @@ OWN_DRIVER = "sim_bridge.robot.make_robot"
 ENDLESS = {"idle_w": 0.0, "drive_w": 0.0}
 """A twin lives through thousands of episodes, and its battery must not end one of them."""
 
+RECORD_TO = "record_to"
+"""What drivers call the option that has a camera record everything to a new file: a twin's records nothing."""
+
 START_REACH_M = 0.15
 """How far from the recorded start a free one is looked for: what a referee may be off, and a placed object."""
 
@@ -88,7 +91,7 @@ class MujocoTwin(Twin):
         if scene is None:
             raise SceneError(f"{where}: needs the log's scene, with its meshes", "name its folder with --scene")
         path, file = _robot_file(into, header, where)
-        file = replace(file, options=_merged(file.options, options))
+        file = _unrecorded(replace(file, options=_merged(file.options, options)))
         if file.driver == OWN_DRIVER:
             file = replace(file, options=_merged({"battery": ENDLESS}, file.options))
         self._into, self.scene, self._images = into, scene, images
@@ -265,6 +268,13 @@ def _robot_file(into: str, header: EpisodeHeader, where: str) -> tuple[str, Robo
             f"{where}: the log does not say how its robot {header.robot!r} was made", "name a robot: --into sim"
         )
     return "the log's robot", config.parse(recorded, RobotFile, f"{where}: the log's robot")
+
+
+def _unrecorded(file: RobotFile) -> RobotFile:
+    if file.camera is None:
+        return file
+    options = {key: value for key, value in file.camera.options.items() if key != RECORD_TO}
+    return replace(file, camera=replace(file.camera, options=options))
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -200,6 +200,19 @@ def test_the_recorded_robot_is_made_again(room: Scene, tmp_path: Path) -> None:
     assert "does not say how its robot 'scripted' was made" in said(replayed([nameless], into="recorded")[0])
 
 
+def test_a_camera_that_recorded_its_bytes_does_not_record_again(log: Path, tmp_path: Path) -> None:
+    """An Azure Kinect wrote a file, which is there still."""
+    taken = tmp_path / "run.mkv"
+    taken.touch()
+    part = {"name": "kinect", "driver": "drivers.azure_kinect.driver.make_camera", "options": {"record_to": str(taken)}}
+    own = {"name": "own", "driver": "sim_bridge.robot.make_robot", "options": {}, "camera": part}
+    recorded = rewritten(log, tmp_path / "kinect", header={"robot_config": own})
+    (replay,) = replayed([recorded], into="recorded")
+    assert replay.action is not None, said(replay)
+    assert replay.action.largest_error_m == pytest.approx(0, abs=1e-3)
+    assert taken.stat().st_size == 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
