@@ -98,10 +98,9 @@ def _bias_mm(error_m: Floats) -> float | None:
 
 def color_error(recorded: NDArray[np.uint8], twin: NDArray[np.uint8]) -> ColorError:
     """Compare two images of one shape, uint8 (H, W, 3)."""
-    difference = cv2.absdiff(recorded, twin).astype(np.float32)
-    squared = float(np.mean(difference * difference))
+    mean_abs, squared = (cv2.norm(recorded, twin, kind) / recorded.size for kind in (cv2.NORM_L1, cv2.NORM_L2SQR))
     psnr_db = 10 * math.log10(255**2 / squared) if squared > 0 else None
-    return ColorError(float(difference.mean()), psnr_db, _ssim(_luminance(recorded), _luminance(twin)))
+    return ColorError(mean_abs, psnr_db, _ssim(_luminance(recorded), _luminance(twin)))
 
 
 def _luminance(rgb: NDArray[np.uint8]) -> Floats:
