@@ -21,6 +21,7 @@ from sim_bridge.tuning.likelihood import PARTS
 from sim_bridge.tuning.results import Tried, Tuning
 
 _COLORS = {"motions": "#2563eb", "contacts": "#c2410c", "camera": "#15803d", "delays": "#9333ea"}
+_SUM, _PART_ROW = "#cbd5e1", 0.16
 _METRICS = {"success": ("#c2410c", "success", -0.14), "spl": ("#2563eb", "SPL", 0.14)}
 _MOST = 24
 """Settings that are drawn; a table holds more."""
@@ -59,22 +60,24 @@ def write_plot(path: Path, tuning: Tuning) -> None:
 
 
 def _draw_likelihoods(axes: Axes, shown: Sequence[Tried]) -> None:
+    """A bar for the sum, and a mark for each part, which cannot be stacked where the axis is logarithmic."""
     best = shown[0].parts
     axes.set_title("how much less likely the robot's logs are than under the best, nats", fontsize=9, loc="left")
+    totals = [best.total - one.parts.total for one in shown]
+    axes.barh(range(len(shown)), totals, color=_SUM, height=0.62, label="sum")
     for row, one in enumerate(shown):
-        ends = {-1: 0.0, 1: 0.0}
-        for name in PARTS:
-            off = getattr(best, name) - getattr(one.parts, name)
-            side = 1 if off >= 0 else -1
-            axes.barh(row, off, left=ends[side], color=_COLORS[name], height=0.62, label=name if row == 0 else None)
-            ends[side] += off
         if one.behind is not None and math.isfinite(one.behind.low + one.behind.high):
             axes.plot((-one.behind.high, -one.behind.low), (row, row), color=INK, linewidth=1.4)
             axes.plot(-one.behind.mean, row, "|", color=INK, markersize=9)
+    for number, name in enumerate(PARTS):
+        offs = [getattr(best, name) - getattr(one.parts, name) for one in shown]
+        marks = [(off, row + _PART_ROW * (number - 1.5)) for row, off in enumerate(offs) if off]
+        if marks:
+            axes.plot(*zip(*marks, strict=True), "o", color=_COLORS[name], markersize=5, label=name)
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_yticks(range(len(shown)), [_wrapped(one.name) for one in shown], fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.legend(fontsize=8, loc="upper right", frameon=True, ncols=4)
+    axes.legend(fontsize=8, loc="upper right", frameon=True, ncols=5)
     _calm(axes)
 
 
