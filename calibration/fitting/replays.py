@@ -105,7 +105,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _offset(path: Path, robot: str) -> Mapping[str, Any] | None:
     """What one replay says of the camera's place; None of one that has no pose replay, or too little depth in it."""
-    again = "make it anew: `robot-runtime replay LOG --poses`"
+    again = "make it anew: `robot-runtime replay LOG --poses --overwrite`"
     try:
         replay = json.loads(path.read_text(encoding="utf-8"))
         of, pose = replay["robot"], replay["pose"]

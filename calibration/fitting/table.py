@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from calibration.fitting.fit import RobotFit
+from calibration.fitting.fit import RAW_LOGS, RobotFit
 from calibration.fitting.settings import Setting, text
 from robot_runtime.scoring.intervals import Interval
 
@@ -36,6 +36,8 @@ def notes(fit: RobotFit) -> list[str]:
             lines.append(f"{NAMES[name]}: left out {listed}")
     if fit.continuous:
         lines.append(f"{fit.continuous} continuous commands: no discrete actions")
+    if len(fit.episodes) > RAW_LOGS:
+        lines.append(f"latencies and travel after touch: of the first {RAW_LOGS} of {len(fit.episodes)} logs")
     lines += [f"not used: {path}: {reason}" for path, reason in fit.unused]
     return lines + [f"in part: {torn}" for torn in fit.torn]
 

@@ -16,6 +16,7 @@ import yaml
 from calibration.fitting.actions import trial_of
 from calibration.fitting.fit import RobotFit, fit_robot, of_one_robot, read_all
 from calibration.fitting.logged import read_episode
+from calibration.fitting.replays import ReplayedCamera
 from calibration.fitting.settings import options, settings
 from calibration.fitting.table import notes
 from robot_runtime.actions import Action
@@ -28,6 +29,7 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import Outcome
 from robot_runtime.robots import RobotContext, load_robot, read_robot_file
 from robot_runtime.scene import Scene
+from robot_runtime.scoring.intervals import Interval
 from robot_runtime.scoring.summary import find_logs
 from robot_runtime.tasks.task import load_task
 
@@ -189,6 +191,12 @@ def test_a_robot_that_stops_is_told_from_one_that_slides(room: Scene, tmp_path: 
     assert "localizer" not in set_by_it, "an exact one stays exact"
     assert set_by_it["camera"]["mount"] == "habitat"
     assert "mount_error" not in set_by_it["camera"], "of one frame nothing is claimed"
+    sure, unsure = Interval(1.5, 1.4, 1.6), Interval(1.5, 0.5, 2.5)
+    replayed = ReplayedCamera(3, sure, sure, unsure, None, Interval(-0.01, -0.012, -0.008), (0.0, 0.0, 0.004), 3.0)
+    by_replays = options(settings(replace(fit, replayed=replayed, depth=replace(fit.depth, bias=replayed.bias))))
+    assert by_replays["camera"]["mount_error"] == {"tilt_deg": 1.5, "pan_deg": 1.5, "forward_m": -0.01}
+    assert by_replays["camera"]["depth_noise"] == {"model": "fitted", "bias": [0.0, 0.0, 0.004]}
+    campaign(tmp_path / "runs", room, robot_file(tmp_path, **by_replays), 1, 6, 0, (16, 12))
 
 
 def test_the_motion_controllers_chain_of_headings_is_followed(room: Scene, tmp_path: Path) -> None:
@@ -220,6 +228,8 @@ def test_torn_logs_count_as_far_as_they_go_and_others_say_why_not(sliding: Path,
     (torn,) = fit.torn
     assert f"{first}: ends after step" in torn
     assert [line.partition(":")[0] for line in notes(fit)][-2:] == ["not used", "in part"]
+    many = replace(fit, episodes=fit.episodes * 10)
+    assert "latencies and travel after touch: of the first 60 of 70 logs" in notes(many)
 
 
 def test_what_cannot_be_fitted_is_said(
