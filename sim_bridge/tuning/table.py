@@ -14,6 +14,9 @@ from robot_runtime.scoring.groups import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS, Parts
 from sim_bridge.tuning.results import Tried, Tuning
 
+ALIKE = 0.05
+"""Nats; settings that are nearer to each other are shown as equal."""
+
 
 def table(tuning: Tuning) -> Group:
     """Settings by likelihood, what each foretells, and what was left out."""
@@ -44,7 +47,7 @@ def verdict(tuning: Tuning) -> list[str]:
     """The sweep in a few sentences."""
     ranked = tuning.ranked()
     best, lines = ranked[0], [f"Most likely: {ranked[0].name}."]
-    rivals = [one.name for one in ranked if one is not best and one.behind is not None and one.behind.high >= 0]
+    rivals = [one.name for one in ranked if one is not best and one.behind is not None and one.behind.high > -ALIKE]
     if rivals:
         lines.append(f"The logs do not tell it from: {'; '.join(rivals)}.")
     for metric, name in (("success", "success"), ("spl", "SPL")):
@@ -87,6 +90,8 @@ def _less(parts: Parts, best: Parts) -> dict[str, float]:
 
 
 def _nats(value: float) -> str:
+    if abs(value) < ALIKE:
+        return "0.0"
     return f"{value:.1f}" if abs(value) < 10 else f"{value:.0f}"
 
 
@@ -112,4 +117,5 @@ def _srcc(correlation: Correlation | None) -> str:
 
 
 def _span(low: float, high: float, digits: int) -> str:
+    low, high = (round(end, digits) + 0.0 for end in (low, high))  # which leaves no -0
     return f"[{low:.{digits}f}, {high:.{digits}f}]" if math.isfinite(low + high) else "[?]"

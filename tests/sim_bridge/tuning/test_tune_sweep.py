@@ -122,6 +122,12 @@ def test_logs_of_runs_are_kept_where_asked(real_logs: list[Path], tmp_path: Path
         assert next(iter(log.steps())).frame.depth_m.size
 
 
+def test_settings_that_nothing_tells_apart(real_logs: list[Path]) -> None:
+    # No part looks at how the depth of single pixels errs.
+    found = sweep(real_logs[:3], make_grid("sim", ["camera.depth_noise={model: redwood}"]), Wishes(runs=False))
+    assert "do not tell it from" in verdict(found)[1]
+
+
 class TestWithout:
     """What is missing is said, and the rest is done."""
 
