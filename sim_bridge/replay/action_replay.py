@@ -68,7 +68,7 @@ def replay_actions(
     """
     header, thresholds = log.header, thresholds or Thresholds()
     start = recorded_start(log, records)
-    second = _second_start(header, records)
+    second = second_start(header, records)
     notes: list[Note] = []
     compare = ImagePairs(log, notes) if images else None
     made = twin.begin(header, start, records[0].head.tilt_rad)
@@ -142,7 +142,7 @@ def _exactly(recorded: SE2, stated: SE2) -> SE2:
     return stated if same and abs(wrap_angle(recorded.yaw_rad - stated.yaw_rad)) < SAME_POSE else recorded
 
 
-def _second_start(header: EpisodeHeader, records: Sequence[StepRecord]) -> SE2 | None:
+def second_start(header: EpisodeHeader, records: Sequence[StepRecord]) -> SE2 | None:
     """Where the second phase began; None where there is none, or no pose of it."""
     later = next((record for record in records if record.phase != records[0].phase), None)
     pose = None if later is None else known_pose(later)

@@ -16,12 +16,12 @@ from robot_runtime.geometry import SE2
 from robot_runtime.policies.policy import Policy
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.runtime import run_episode
 from robot_runtime.scene import Scene
 from robot_runtime.scoring.summary import score_log
 from robot_runtime.tasks.rules import check_episode
-from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start
+from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start, second_start
 from sim_bridge.replay.foreign import ForeignTwin
 from sim_bridge.replay.foreign_loop import run_foreign
 from sim_bridge.replay.mujoco_twin import MujocoTwin, around
@@ -54,7 +54,8 @@ def run_closed_loop(
     start = recorded_start(log, records)
     episode = _runnable(header, twin.scene, start, records[0].head.tilt_rad)
     notes: list[Note] = []
-    made = _run(twin, twin.scene, header, episode, policy, _emptied(folder), notes)
+    second = second_start(header, records)
+    made = _run(twin, twin.scene, header, episode, policy, _emptied(folder), second, notes)
     with LogReader(made) as own:
         theirs = list(own.steps(images=False))
         end = own.end
@@ -88,6 +89,7 @@ def _run(
     episode: Episode,
     policy: Policy,
     folder: Path,
+    second: SE2 | None,
     notes: list[Note],
 ) -> Path:
     """The log of an episode in the twin."""
@@ -96,7 +98,7 @@ def _run(
         if isinstance(twin, ForeignTwin):
             run_foreign(twin, replace(header, agent=_called(header, policy)), scene, episode, policy, (recorder,))
         else:
-            _run_robot(twin, header, episode, policy, recorder)
+            _run_robot(twin, header, episode, policy, second, recorder)
     except (DeviceFault, PolicyError, TwinUnable) as error:
         if recorder.path is None:
             raise
@@ -108,10 +110,23 @@ def _run(
     return recorder.path
 
 
-def _run_robot(twin: MujocoTwin, header: EpisodeHeader, episode: Episode, policy: Policy, recorder: Recorder) -> None:
+class _NextPhase(Subscriber):
+    """Has the twin begin the second phase where the recorded robot began it, once it stands where the first begins."""
+
+    def __init__(self, twin: MujocoTwin, start: SE2) -> None:
+        self._twin, self._start = twin, start
+
+    def on_episode_start(self, header: EpisodeHeader) -> None:
+        self._twin.next_phase_at(self._start)
+
+
+def _run_robot(
+    twin: MujocoTwin, header: EpisodeHeader, episode: Episode, policy: Policy, second: SE2 | None, recorder: Recorder
+) -> None:
     twin.restart(header.seed)
+    phases = () if second is None else (_NextPhase(twin, second),)
     config, dataset = asdict(twin.robot_file), header.dataset
-    with Env(twin.robot, header.task, twin.scene, (recorder,), robot_config=config, dataset=dataset) as env:
+    with Env(twin.robot, header.task, twin.scene, (recorder, *phases), robot_config=config, dataset=dataset) as env:
         run_episode(env, policy, episode, header.seed, _called(header, policy))
 
 

@@ -13,12 +13,14 @@ from robot_runtime.actions import Action
 from robot_runtime.episodes.episode import Episode, Goal, Instruction, Question, RearrangedObject
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import GrabOutcome
+from robot_runtime.policies import load_source
 from robot_runtime.policies.source import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, StepRecord
 from robot_runtime.scene import Scene
 from robot_runtime.tasks.task import Rearrangement, Success, Task
 from sim_bridge.replay.action_replay import replay_actions
+from sim_bridge.replay.closed_loop import run_closed_loop
 from sim_bridge.replay.mujoco_twin import factory
 from sim_bridge.replay.page_parts import tiles
 from sim_bridge.replay.results import PARTS, read_replay, write_replay
@@ -208,3 +210,38 @@ def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
     assert [note.message.split(":")[0] for note in notes] == [
         "3 actions are not replayed from the recorded pose before them"
     ]
+
+
+TURNING = """
+from robot_runtime.actions import Action
+from robot_runtime.policies.policy import Policy
+
+class Turning(Policy):
+    name = "turning"
+
+    def reset(self, task, seed, world=None):
+        self.left = [Action.TURN_LEFT, Action.STOP, Action.TURN_RIGHT]
+
+    def act(self, seen):
+        return self.left.pop(0) if self.left else Action.STOP
+"""
+
+
+def test_a_policy_begins_its_second_phase_where_the_recorded_one_did(tmp_path: Path) -> None:
+    """Somebody put the robot back, 4 cm beside where the episode begins."""
+    (tmp_path / "turning.py").write_text(TURNING, encoding="utf-8")
+    scene = make_scene(tmp_path)
+    things = (RearrangedObject("mug", MUG.pose, on_floor(MUG, -0.5, 1.0)),)
+    episode = Episode("0", scene.name, SE2(), (Goal(1.0, 0.0),), objects=things)
+    (log,) = record(tmp_path / "real", scene, [[L, Action.STOP, L]], TIDY, episode=episode)
+    aside = rewritten(log, tmp_path / "aside", lambda s: moved(s, y_m=0.04) if s.phase == "unshuffle" else s)
+    policy = load_source(PolicySource(f"{tmp_path / 'turning.py'}:Turning"))
+    with LogReader(aside) as reader, factory("sim")(reader.header, scene, True, {}, "test") as twin:
+        records = list(reader.steps(images=False))
+        closed, notes = run_closed_loop(reader, records, twin, policy, tmp_path / "out")
+    assert notes == ()
+    with LogReader(Path(closed.log)) as made:
+        steps = list(made.steps(images=False))
+    first, second = (next(s for s in steps if s.phase == phase) for phase in ("walkthrough", "unshuffle"))
+    assert first.referee.pose == SE2()
+    assert second.referee.pose.y_m == pytest.approx(0.04, abs=1e-9)
