@@ -48,7 +48,9 @@ def verdict(tuning: Tuning) -> list[str]:
     ranked = tuning.ranked()
     best, lines = ranked[0], [f"Most likely: {ranked[0].name}."]
     rivals = [one.name for one in ranked if one is not best and one.behind is not None and one.behind.high > -ALIKE]
-    if rivals:
+    if len(ranked) > 1 and tuning.episodes == 1:
+        lines.append("One episode does not show how much episodes differ, so nobody knows how sure that is.")
+    elif rivals:
         lines.append(f"The logs do not tell it from: {'; '.join(rivals)}.")
     for metric, name in (("success", "success"), ("spl", "SPL")):
         found = tuning.foretelling(metric)

@@ -128,6 +128,12 @@ def test_settings_that_nothing_tells_apart(real_logs: list[Path]) -> None:
     assert "do not tell it from" in verdict(found)[1]
 
 
+def test_one_episode_leaves_it_open(real_logs: list[Path]) -> None:
+    wishes = Wishes(episodes=1, runs=False)
+    found = sweep(real_logs, make_grid("sim", ["contact.behaviour=slide"], study=False), wishes)
+    assert "One episode does not show" in verdict(found)[1]
+
+
 class TestWithout:
     """What is missing is said, and the rest is done."""
 
