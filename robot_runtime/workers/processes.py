@@ -8,6 +8,8 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 
 from robot_runtime.workers.worker import Done, Engine, Failed, Function, R, Ready, T, Worker, WorkerDied, answers
@@ -36,7 +38,8 @@ class _Process(Worker[T, R]):
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(function, theirs), daemon=True)
-        self._process.start()
+        with _deaf_to_ctrl_c():
+            self._process.start()
         theirs.close()
 
     def give(self, items: Sequence[T]) -> None:
@@ -58,10 +61,24 @@ class _Process(Worker[T, R]):
         self.pipe.close()
 
 
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """What starts meanwhile does not hear of it, though it reaches all processes of a terminal; the parent does after.
+
+    The parent alone ends the work, with one message.
+    """
+    resource_tracker.ensure_running()  # else the first start would, and it unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _work(function: Function[T, R], pipe: Connection) -> None:
     """A process's life."""
-    # Ctrl-C reaches every process of the terminal; the parent alone ends the work, with one message.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     pipe.send(Ready())
     for answer in answers(function, _given(pipe)):
         pipe.send(answer)
