@@ -184,7 +184,9 @@ def time_workers(logs: Sequence[Path], rounds: int, out: Path) -> list[tuple[flo
             took_s = []
             for count in (1, 2):
                 watch = Stopwatch()
-                replay_logs(jobs, options, Workers(count), pages=False, on_done=lambda _: progress.advance(bar))
+                replay_logs(
+                    jobs, options, Workers(count), pages=False, overwrite=True, on_done=lambda _: progress.advance(bar)
+                )
                 took_s.append(watch.elapsed_s())
             found.append((took_s[0], took_s[1]))
     return found
