@@ -93,7 +93,7 @@ def draw_correlation(axes: Axes, gap: Gap, metric: str) -> None:
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     axes.set_xlabel(f"{_label(metric)} in simulation", fontsize=9)
     axes.set_ylabel(f"{_label(metric)} on the robot", fontsize=9)
-    axes.legend(fontsize=7.5, loc="best", framealpha=0.7)
+    axes.legend(fontsize=7.5, loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False)
     _calm(axes)
 
 
