@@ -168,7 +168,6 @@ class ActionNoise:
         x_m, y_m, yaw_rad = self.errors.draw(action, random)
         return self.multiplier * x_m, self.multiplier * y_m, self.multiplier * yaw_rad
 
-
     def moments(self, action: Action) -> tuple[Floats, Floats]:
         """As :meth:`ActionErrors.moments`, multiplied."""
         mean, covariance = self.errors.moments(action)

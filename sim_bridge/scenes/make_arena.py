@@ -1,7 +1,7 @@
 """The bundled arena: one room with boxes in it, where an episode takes a fraction of a second.
 
-``python -m sim_bridge.scenes.make_arena FOLDER`` writes it. It is made by arithmetic, so map, shapes and pictures agree to
-the last digit, and every box can be gone round on both sides.
+``python -m sim_bridge.scenes.make_arena FOLDER`` writes it. It is made by arithmetic, so map, shapes and pictures agree
+to the last digit, and every box can be gone round on both sides.
 """
 
 from __future__ import annotations
