@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,3 +25,27 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"third-party data is not at {folder}")
     return folder
+
+
+@pytest.fixture
+def in_real_time(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For tests with programs that must answer in time: none with ``many_processes`` runs meanwhile."""
+    with _turn(tmp_path_factory.getbasetemp().parent, fcntl.LOCK_SH):
+        yield
+
+
+@pytest.fixture
+def many_processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For tests that start many at once, which would starve those that are ``in_real_time``."""
+    with _turn(tmp_path_factory.getbasetemp().parent, fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def _turn(folder: Path, kind: int) -> Iterator[None]:
+    """Hold the machine, shared or alone. Whoever came first goes first, so that nobody waits for ever."""
+    with (folder / "queue.lock").open("w") as queue, (folder / "machine.lock").open("w") as machine:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        fcntl.flock(machine, kind)
+        fcntl.flock(queue, fcntl.LOCK_UN)
+        yield

@@ -34,6 +34,8 @@ from robot_runtime.workers.mapping import ONE, Workers, map_in_order
 from robot_runtime.workers.shift import Shift
 from robot_runtime.workers.worker import Lost, WorkerTraceback, cores
 
+pytestmark = pytest.mark.usefixtures("many_processes")
+
 TWO = Workers(2)
 
 

@@ -29,6 +29,8 @@ from robot_runtime.workers.mapping import Workers, employed, map_in_order
 from robot_runtime.workers.ray_cluster import Hand, Task
 from robot_runtime.workers.worker import Done, Failed, Lost, Ready
 
+pytestmark = pytest.mark.usefixtures("many_processes")
+
 
 def test_work_on_ray(tmp_path: Path, record, capfd: pytest.CaptureFixture[str]) -> None:
     logs = [record(synthetic.header(seed=seed), [FORWARD] * seed + [STOP]) for seed in range(3)]

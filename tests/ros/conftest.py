@@ -62,6 +62,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.filterwarnings(ignored))
 
 
+@pytest.fixture(autouse=True)
+def _nodes_answer_in_time(in_real_time: None) -> None:
+    """Every test here has nodes in processes of their own, which are missed when they are late."""
+
+
 @pytest.fixture(scope="session")
 def ros_environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a ROS program, less the master: logs in a folder of its own, sockets on 127.0.0.1 only."""

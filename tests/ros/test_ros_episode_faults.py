@@ -111,6 +111,8 @@ def run(folder: Path, **changes: Any) -> Run:
             try:
                 run_episode(env, Pacing(), EPISODE, 0)
             except DeviceFault as caught:
+                if recorder.path is None:
+                    raise  # before anything began
                 error = caught
             end = env.end
     finally:
