@@ -1,16 +1,14 @@
-"""Adds every calibration to ``robot-runtime calibrate``, and ``robot-runtime fit``."""
+"""Adds every calibration to ``robot-runtime calibrate``."""
 
 from __future__ import annotations
 
 import typer
 
 from calibration import actuation, depth, extrinsics, intrinsics, latency, localization, odometry, tilt_servo
-from calibration.fitting import cli as fitting
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the commands to the groups of ``robot-runtime``."""
-    groups["root"].command("fit")(fitting.fit)
     group = groups["calibrate"]
     group.command("board")(intrinsics.board)
     group.command("intrinsics")(intrinsics.intrinsics)

@@ -11,6 +11,11 @@ from calibration import options
 from robot_runtime.errors import ConfigError
 
 
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["root"].command("fit")(fit)
+
+
 def fit(
     logs: Annotated[list[Path], typer.Argument(help="Logs of one robot, or folders of them.")],
     out: Annotated[Path, typer.Option(help="Folder for robot.yaml, actuation.yaml, fit.json, fit.html, pictures.")],

@@ -64,7 +64,7 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
     """The application with every command, those of other packages included.
 
     Args:
-        arguments: of the command line. Where they name a command of ours, the others' packages stay unloaded: a policy
+        arguments: of the command line. Once the command that they name is there, other packages stay unloaded: a policy
             would wait for simulator, calibration and drivers that it does not use.
     """
     app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -113,9 +113,13 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
         workers_bench,
     ):
         module.register(groups)
-    if not _is_registered(groups, arguments):
-        for entry_point in metadata.entry_points(group=COMMAND_ENTRY_POINTS):
-            entry_point.load()(groups)
+    word = arguments[0] if arguments else ""
+    for entry_point in sorted(
+        metadata.entry_points(group=COMMAND_ENTRY_POINTS), key=lambda found: found.name.partition("-")[0] != word
+    ):
+        if _is_registered(groups, arguments):
+            break
+        entry_point.load()(groups)
     for name in _GROUPS:
         app.add_typer(groups[name], name=name)
     command = typer.main.get_command(app)

@@ -18,7 +18,7 @@ from robot_runtime.actions import Action
 from robot_runtime.errors import InvalidStart
 from robot_runtime.recording.serial import plain
 from robot_runtime.workers.ledger import Ledger, file_key
-from robot_runtime.workers.mapping import ONE, Workers, map_in_order
+from robot_runtime.workers.mapping import ONE, Workers
 from robot_runtime.workers.worker import Lost
 from sim_bridge.model import SceneModel
 from sim_bridge.replay.camera_pose import logged_camera
@@ -35,11 +35,9 @@ from sim_bridge.tuning.likelihood import (
     mount_off,
 )
 from sim_bridge.tuning.motion import Prediction, drift_covariances, motion_options, predict, scene_model
-from sim_bridge.tuning.progress import LIMIT_S, SILENT, Watcher
+from sim_bridge.tuning.progress import SILENT, Watcher, all_done
 from sim_bridge.tuning.settings import Setting
 from sim_bridge.tuning.timing import delay_s, timing_options
-
-CHUNK = 4
 
 Said = list[Prediction | None]
 """Of one log's motions."""
@@ -105,21 +103,8 @@ class Evaluation:
             if way not in ways and all(way != known for known, _ in self._predictions):
                 ways.append(way)
         items = [Steps(way, one.path, self._places, one.motions) for way in ways for one in self._evidence]
-        found: list[Said] = []
-        done = map_in_order(
-            _predict_each,
-            items,
-            self._workers,
-            _unpredicted,
-            chunk=CHUNK,
-            limit_s=LIMIT_S,
-            on_retry=lambda item, how: self._watcher.on_retry(item.log, how),
-            reads=_files,
-            ledger=self._ledger,
-        )
-        for said in done:
-            found.append(said)
-            self._watcher.on_step("actions, one step ahead", len(found), len(items))
+        what = "actions, one step ahead"
+        found = all_done(_predict_each, items, self._workers, _unpredicted, self._ledger, self._watcher, what)
         count = len(self._evidence)
         self._predictions += [(way, found[i * count : (i + 1) * count]) for i, way in enumerate(ways)]
 
@@ -213,10 +198,6 @@ def _encode(said: Said) -> Any:
 
 def _decode(data: Any) -> Said:
     return [None if one is None else Prediction(**{**one, "moved": np.array(one["moved"])}) for one in data]
-
-
-def _files(item: Steps) -> list[Path]:
-    return [item.log]
 
 
 def summed(parts: Sequence[Parts]) -> Parts:

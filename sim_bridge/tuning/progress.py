@@ -1,10 +1,17 @@
-"""How long work tells how far it is."""
+"""Long work on logs, which tells how far it is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
-from robot_runtime.workers.worker import Lost
+from robot_runtime.workers.ledger import Ledger
+from robot_runtime.workers.mapping import Workers, map_in_order
+from robot_runtime.workers.worker import Function, Lost
+
+CHUNK = 4
+"""Items that a worker gets at once: a learned policy takes a minute for each."""
 
 LIMIT_S = 1800.0
 """Seconds that one item may take: a learned policy, drawn by software, over the steps of the longest tasks."""
@@ -21,3 +28,42 @@ class Watcher:
 
 
 SILENT = Watcher()
+
+
+class OfLog(Protocol):
+    """An item of work that needs a log."""
+
+    @property
+    def log(self) -> Path: ...
+
+
+T = TypeVar("T", bound=OfLog)
+R = TypeVar("R")
+
+
+def all_done(
+    function: Function[T, R],
+    items: Sequence[T],
+    workers: Workers,
+    lost: Callable[[T, Lost], R],
+    ledger: Ledger[T, R] | None,
+    watcher: Watcher,
+    what: str,
+) -> list[R]:
+    """The results of :func:`map_in_order`, told of as ``what`` one by one."""
+    results: list[R] = []
+    done = map_in_order(
+        function,
+        items,
+        workers,
+        lost,
+        chunk=CHUNK,
+        limit_s=LIMIT_S,
+        on_retry=lambda item, how: watcher.on_retry(item.log, how),
+        reads=lambda item: [item.log],
+        ledger=ledger,
+    )
+    for result in done:
+        results.append(result)
+        watcher.on_step(what, len(results), len(items))
+    return results

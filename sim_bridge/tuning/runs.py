@@ -20,15 +20,12 @@ from robot_runtime.scoring.score_ledger import decode_score, encode_score
 from robot_runtime.scoring.scorer import SCORER_VERSION
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 from robot_runtime.workers.ledger import Ledger, file_key
-from robot_runtime.workers.mapping import Workers, map_in_order
+from robot_runtime.workers.mapping import Workers
 from robot_runtime.workers.worker import Lost
 from sim_bridge.tuning.episodes import Places, Policies, Scenes, policy_source, rerun
 from sim_bridge.tuning.evidence import Evidence
-from sim_bridge.tuning.progress import LIMIT_S, Watcher
+from sim_bridge.tuning.progress import Watcher, all_done
 from sim_bridge.tuning.settings import Setting
-
-CHUNK = 4
-"""Episodes that a worker gets at once: a learned policy takes a minute for each."""
 
 
 @dataclass(frozen=True)
@@ -87,21 +84,7 @@ class Replayer:
             for setting in settings
             for one in taken
         ]
-        scores: list[EpisodeScore] = []
-        done = map_in_order(
-            _run_each,
-            items,
-            self._workers,
-            _lost,
-            chunk=CHUNK,
-            limit_s=LIMIT_S,
-            on_retry=lambda item, how: self._watcher.on_retry(item.log, how),
-            reads=_files,
-            ledger=self._ledger,
-        )
-        for score in done:
-            scores.append(score)
-            self._watcher.on_step("policies", len(scores), len(items))
+        scores = all_done(_run_each, items, self._workers, _lost, self._ledger, self._watcher, "policies")
         count = len(taken)
         return [_foretold(scores[i * count : (i + 1) * count], real) for i in range(len(settings))]
 
@@ -150,10 +133,6 @@ def _key(item: Run) -> str:
 
 def _digest(told: Any) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def _files(item: Run) -> list[Path]:
-    return [item.log]
 
 
 def _run_each(items: Iterable[Run]) -> Iterator[EpisodeScore]:
