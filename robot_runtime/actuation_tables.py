@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import truncnorm
 
 from robot_runtime.actions import Action
 from robot_runtime.actuation import MOVES, ActionError, ActuationModel
@@ -78,6 +77,8 @@ class Part:
 
     def moments(self) -> tuple[float, float]:
         """Mean and variance of the errors."""
+        from scipy.stats import truncnorm  # here because it takes 0.3 s, which every run would wait for
+
         if self.sigma == 0:
             return self.sign * self.mean, 0.0
         low = -TRUNCATION if self.least is None else max(-TRUNCATION, (self.least - self.mean) / self.sigma)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 _BLOCK = 1 << 22  # numbers drawn at once, to bound memory
 
@@ -92,7 +92,7 @@ def wilson(successes: int, episodes: int, confidence: float = 0.95) -> Interval:
     if not 0 <= successes <= episodes or episodes < 1:
         raise ValueError(f"{successes} successes of {episodes} episodes")
     _check(confidence)
-    z = float(norm.ppf((1 + confidence) / 2))
+    z = float(ndtri((1 + confidence) / 2))
     rate = successes / episodes
     middle = (rate + z * z / (2 * episodes)) / (1 + z * z / episodes)
     half = z * math.sqrt(rate * (1 - rate) / episodes + (z / (2 * episodes)) ** 2) / (1 + z * z / episodes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from robot_runtime.scoring.intervals import cluster_sums
 
@@ -118,7 +118,7 @@ def further_episodes(
     spread = float((sums**2).sum()) / differences.size * sums.size / (sums.size - 1)
     if effect == 0 or spread == 0:
         return None
-    needed = spread * (float(norm.ppf(1 - alpha / 2) + norm.ppf(power)) / effect) ** 2
+    needed = spread * (float(ndtri(1 - alpha / 2) + ndtri(power)) / effect) ** 2
     return max(0, math.ceil(needed) - differences.size)
 
 
