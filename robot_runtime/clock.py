@@ -20,6 +20,8 @@ MAX_CATCH_UP_S = 0.25
 """How far real-time simulation may fall behind and still hurry to make up for it: a few frames that took long to draw.
 Time lost beyond that (loading a model, a policy that thinks for seconds) is lost, so that nobody sees a robot race."""
 
+_READINGS = 3
+
 
 def seconds_to_ns(seconds: float) -> int:
     """Seconds as integer nanoseconds, rounded to the nearest."""
@@ -142,6 +144,16 @@ class Stopwatch:
 def unix_now_ns() -> int:
     """Nanoseconds since 1970 UTC by the host's wall clock, which can be set; to compare with others' stamps."""
     return time.time_ns()
+
+
+def ahead_ns(one: Callable[[], int], other: Callable[[], int]) -> int:
+    """How far one clock's ``now_ns`` is ahead of another's.
+
+    They are read several times, and what took least counts: between two readings a process may be stopped for a second.
+    """
+    readings = [(other(), one(), other()) for _ in range(_READINGS)]
+    before_ns, here_ns, after_ns = min(readings, key=lambda reading: reading[2] - reading[0])
+    return here_ns - (before_ns + after_ns) // 2
 
 
 def utc_now_iso() -> str:

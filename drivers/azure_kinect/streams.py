@@ -18,7 +18,7 @@ from drivers.azure_kinect.device import Configuration, KinectDevice
 from drivers.azure_kinect.k4a import Capture, Image, ImuSample, Sdk
 from drivers.azure_kinect.k4a_types import ColorControl
 from drivers.azure_kinect.mkv import MkvReader
-from robot_runtime.clock import Clock, SystemClock, ns_to_seconds, seconds_to_ns
+from robot_runtime.clock import Clock, SystemClock, ahead_ns, ns_to_seconds, seconds_to_ns
 from robot_runtime.clock_sync import ClockSync
 from robot_runtime.errors import DeviceFault, StaleData
 
@@ -194,9 +194,10 @@ class LiveStream(CaptureStream):
             self._device = None
 
     def _arrived_ns(self, image: Image) -> int:
-        now_ns = self._clock.now_ns()
+        if not image.received_ns:
+            return self._clock.now_ns()
         # The SDK stamps arrivals on the host's monotonic clock, which need not be the robot's.
-        return now_ns - (SystemClock().now_ns() - image.received_ns) if image.received_ns else now_ns
+        return image.received_ns + ahead_ns(self._clock.now_ns, SystemClock().now_ns)
 
 
 class RecordedStream(CaptureStream):

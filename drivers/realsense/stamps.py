@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from drivers.realsense.sdk import rs
-from robot_runtime.clock import Clock, seconds_to_ns, unix_now_ns
+from robot_runtime.clock import Clock, ahead_ns, seconds_to_ns, unix_now_ns
 from robot_runtime.clock_sync import ClockSync
 
 
@@ -40,4 +40,4 @@ class HostStamps:
         """A stamp on the robot's clock. In ``hardware_clock``, something must have :meth:`arrived` before."""
         if domain == rs.timestamp_domain.hardware_clock:
             return self._sync.to_clock_ns(stamp_ns)
-        return stamp_ns + self._clock.now_ns() - unix_now_ns() - self._latency_ns
+        return stamp_ns + ahead_ns(self._clock.now_ns, unix_now_ns) - self._latency_ns

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 
 from drivers.ros_locobot.errors import ClockSkew
-from robot_runtime.clock import Clock, SystemClock, ns_to_seconds, seconds_to_ns, unix_now_ns
+from robot_runtime.clock import Clock, SystemClock, ahead_ns, ns_to_seconds, seconds_to_ns, unix_now_ns
 
 CHRONY = "synchronise both computers' clocks (chrony; see drivers/ros_locobot/README.md), then connect again"
 SIMULATED_SKEW_S = 0.5
@@ -37,7 +37,7 @@ class RosClock(Clock):
         self._max_skew_ns = seconds_to_ns(max_skew_s)
         self._stall_s = stall_s
         self._host = SystemClock()
-        self._unix_offset_ns = unix_now_ns() - self._host.now_ns()
+        self._unix_offset_ns = ahead_ns(unix_now_ns, self._host.now_ns)
         self._lead_ns = 0
         self._simulated_ns: int | None = None
         self._moved = threading.Condition()
@@ -81,7 +81,7 @@ class RosClock(Clock):
     def check(self) -> None:
         """Raise the ``ClockSkew`` that was found, if any."""
         if self._fault is None and self._simulated_ns is None:
-            step_ns = unix_now_ns() - self._host.now_ns() - self._unix_offset_ns
+            step_ns = ahead_ns(unix_now_ns, self._host.now_ns) - self._unix_offset_ns
             if abs(step_ns) > self._max_skew_ns:
                 self._fault = ClockSkew(
                     f"this computer's clock was set by {ns_to_seconds(step_ns):+.3f} s while the robot was connected",
@@ -96,7 +96,7 @@ class RosClock(Clock):
             self._fault = None
             self._simulated_ns = None
             self._lead_ns = 0
-            self._unix_offset_ns = unix_now_ns() - self._host.now_ns()
+            self._unix_offset_ns = ahead_ns(unix_now_ns, self._host.now_ns)
 
     def start_simulated(self, now_ns: int) -> None:
         """From now on time is what :meth:`advance` says."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from drivers.ros_locobot.channel import Channel
 from drivers.ros_locobot.clock import RosClock
 from drivers.ros_locobot.errors import ClockSkew
-from robot_runtime.clock import NS_PER_S, unix_now_ns
+from robot_runtime.clock import NS_PER_S, SimulatedClock, unix_now_ns
 from robot_runtime.errors import StaleData
 
 S = NS_PER_S
@@ -24,16 +24,17 @@ def message(stamp_ns: int) -> Any:
     return SimpleNamespace(header=SimpleNamespace(stamp=SimpleNamespace(to_nsec=lambda: stamp_ns)))
 
 
-def simulated(now_ns: int = 10 * S) -> RosClock:
-    clock = RosClock(max_skew_s=0.05, stall_s=0.05)
+def simulated(now_ns: int = 10 * S, stall_s: float = 0.05) -> RosClock:
+    clock = RosClock(max_skew_s=0.05, stall_s=stall_s)
     clock.start_simulated(now_ns)
     return clock
 
 
 def test_it_is_unix_time_until_told_otherwise() -> None:
     clock = RosClock(0.05, 1.0)
-    assert abs(clock.now_ns() - unix_now_ns()) < S
+    before_unix_ns = unix_now_ns()
     before_ns = clock.now_ns()
+    assert before_unix_ns - 50 * MS < before_ns < unix_now_ns() + 50 * MS
     clock.sleep(0.01)
     assert clock.now_ns() - before_ns >= 10 * MS
 
@@ -48,8 +49,10 @@ def test_a_stamp_a_little_ahead_moves_the_clock_up_to_it() -> None:
 
 def test_a_stamp_far_ahead_is_refused_and_told() -> None:
     clock = RosClock(0.05, 1.0)
-    assert not clock.meets(clock.now_ns() + 3 * S, "/odom")
-    with pytest.raises(ClockSkew, match=r"/odom: stamped [23]\.\d+ s in the future, 0.05 s is allowed") as caught:
+    assert not clock.meets(clock.now_ns() + 3000 * S, "/odom")
+    with pytest.raises(
+        ClockSkew, match=r"/odom: stamped (2999|3000)\.\d+ s in the future, 0.05 s is allowed"
+    ) as caught:
         clock.check()
     assert "chrony" in caught.value.remedy
 
@@ -57,10 +60,27 @@ def test_a_stamp_far_ahead_is_refused_and_told() -> None:
 def test_a_clock_that_runs_fast_is_found_out_although_each_step_is_small() -> None:
     clock = RosClock(0.05, 1.0)
     start_ns = clock.now_ns()
-    usable = [clock.meets(start_ns + lead_ms * MS, "/odom") for lead_ms in range(20, 2000, 20)]
+    # Beyond any pause that a busy computer makes meanwhile.
+    usable = [clock.meets(start_ns + lead_ms * MS, "/odom") for lead_ms in range(20, 60_000, 20)]
     assert usable[0]
     assert not usable[-1]
-    assert clock.now_ns() - start_ns < 2 * S
+    assert clock.now_ns() - start_ns < 60 * S
+
+
+def test_a_pause_between_two_readings_is_no_clock_that_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = RosClock(0.05, 1.0)
+    host, pauses_ns = SimulatedClock(MS), iter([700 * MS])
+
+    def unix_now() -> int:
+        now_ns = host.now_ns()
+        host.sleep_until(now_ns + next(pauses_ns, 0))
+        return now_ns
+
+    monkeypatch.setattr(clock, "_host", host)
+    monkeypatch.setattr(clock, "_unix_offset_ns", 0)
+    monkeypatch.setattr("drivers.ros_locobot.clock.unix_now_ns", unix_now)
+    clock.check()
+    assert host.now_ns() == 700 * MS
 
 
 def test_a_new_connection_forgets_the_old_ones_trouble() -> None:
@@ -96,7 +116,7 @@ def test_waiting_on_a_clock_that_stands_still_has_a_limit() -> None:
 
 
 def test_waiting_ends_when_simulated_time_gets_there() -> None:
-    clock = simulated()
+    clock = simulated(stall_s=30.0)
     ticking = threading.Thread(target=lambda: [clock.advance(10 * S + tick * 100 * MS) for tick in range(1, 20)])
     ticking.start()
     clock.sleep_until(11 * S)

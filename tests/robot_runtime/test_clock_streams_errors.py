@@ -18,6 +18,7 @@ from robot_runtime.clock import (
     SimulatedClock,
     Stopwatch,
     SystemClock,
+    ahead_ns,
     ns_to_seconds,
     seconds_to_ns,
     utc_now_iso,
@@ -101,6 +102,21 @@ def test_a_stopwatch_counts_up_and_restarts() -> None:
     assert watch.elapsed_s() <= watch.elapsed_s()
     assert watch.restart() >= 0
     assert watch.elapsed_s() >= 0
+
+
+@pytest.mark.parametrize("pause", range(6))
+def test_how_far_one_clock_is_ahead_does_not_depend_on_a_pause_between_readings(pause: int) -> None:
+    host, number = SimulatedClock(MS), 0
+
+    def reading(ahead_ms: int) -> int:
+        nonlocal number
+        now_ns = host.now_ns() + ahead_ms * MS
+        if number == pause:
+            host.sleep(1.0)
+        number += 1
+        return now_ns
+
+    assert ahead_ns(lambda: reading(300), lambda: reading(0)) == 300 * MS
 
 
 def test_wall_clock_time_is_iso_8601_in_utc() -> None:
