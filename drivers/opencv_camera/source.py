@@ -116,7 +116,9 @@ class WebcamSource(RgbdSource):
         rgb = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), np.uint8)
         raw = RawRgbd(exposed_ns, exposed_ns, rgb, np.zeros((0, 0), np.uint16))
         with self._lock:
-            self._found = raw
+            # Who had waited for it may have given up, and somebody else waits for a later one.
+            if self._wanted_ns is not None and exposed_ns >= self._wanted_ns:
+                self._found = raw
 
     def _on_gone(self) -> None:
         with self._lock:

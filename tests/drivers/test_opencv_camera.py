@@ -1,6 +1,7 @@
 """Webcams: a capture that behaves like OpenCV's stands in for the device; threads and decoding are the driver's own."""
 
 import queue
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,16 +12,18 @@ import numpy as np
 import pytest
 from open_room import CAMERA, make_fake, make_scene, make_task
 
+from drivers.opencv_camera import capture
 from drivers.opencv_camera.capture import FAILURES, WebcamFeed
 from drivers.opencv_camera.driver import make_camera
 from drivers.opencv_camera.options import OpenCvOptions
 from drivers.opencv_camera.source import WebcamSource
-from robot_runtime.clock import SystemClock, seconds_to_ns
+from robot_runtime.clock import SimulatedClock, SystemClock, seconds_to_ns
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
 from robot_runtime.robots import RobotContext
 
 CLOCK = SystemClock()
 LIMIT_S = 20.0
+BLACK = np.zeros((36, 64, 3), np.uint8)
 OPTIONS = OpenCvOptions(hfov_deg=95.0, width=64, height=36, start_timeout_s=LIMIT_S)
 
 
@@ -92,7 +95,8 @@ def read_on(source: WebcamSource) -> None:
         source.read(CLOCK.now_ns(), LIMIT_S)
 
 
-def test_images_come_red_first_and_stamped_by_the_kernel() -> None:
+def test_images_come_red_first_and_stamped_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capture, "PLAUSIBLE_AGE_S", 60.0)  # so long an image may lie there on a busy computer
     with streaming() as (source, webcam):
         stamp_ns = CLOCK.now_ns() + seconds_to_ns(-0.2)
         asked_ns = stamp_ns - 1
@@ -137,11 +141,69 @@ def test_unplugged_while_it_streams() -> None:
             read_on(source)
 
 
+class Ticking:
+    """A feed of an image per step of simulated time, until it is silenced."""
+
+    def __init__(self, clock: SimulatedClock) -> None:
+        self.silent, self.on_image = False, None
+        clock.add_listener(self.deliver)
+
+    def start(self, on_image: Any, on_gone: Any) -> None:
+        self.on_image = on_image
+        on_image(0, lambda: BLACK)
+
+    def stop(self) -> None:
+        self.on_image = None
+
+    def deliver(self, now_ns: int) -> None:
+        if self.on_image is not None and not self.silent:
+            self.on_image(now_ns, lambda: BLACK)
+
+
 def test_silence_is_told_from_images_that_are_too_old() -> None:
-    with streaming() as (source, _), pytest.raises(StaleData, match="no image exposed after the instant asked for"):
-        source.read(CLOCK.now_ns() + seconds_to_ns(3600), 0.2)
+    clock = SimulatedClock(seconds_to_ns(0.03))
+    feed = Ticking(clock)
+    source = WebcamSource(clock, OPTIONS, feed)
+    with source:
+        with pytest.raises(StaleData, match="no image exposed after the instant asked for"):
+            source.read(clock.now_ns() + seconds_to_ns(3600), 0.2)
+        feed.silent = True
+        with pytest.raises(StaleData, match="delivered nothing within"):
+            source.read(clock.now_ns(), 0.2)
     with pytest.raises(NotConnected):
         source.read(0, 1.0)
+
+
+def test_an_image_that_is_decoded_too_late_is_not_taken_for_a_later_one() -> None:
+    clock = SimulatedClock(seconds_to_ns(0.03))
+    feed = Ticking(clock)
+    with WebcamSource(clock, OPTIONS, feed) as source:
+        feed.silent = True
+        decoding, go_on = threading.Event(), threading.Event()
+
+        def decode() -> Any:
+            decoding.set()
+            assert go_on.wait(LIMIT_S)
+            return BLACK
+
+        def deliver(now_ns: int) -> None:
+            """During the first wait it begins to be decoded, during the second one it is finished."""
+            if not decoding.is_set():
+                thread.start()
+                assert decoding.wait(LIMIT_S)
+            elif now_ns > later_ns:
+                go_on.set()
+                thread.join(LIMIT_S)
+
+        later_ns = clock.now_ns() + seconds_to_ns(1.0)
+        assert feed.on_image is not None
+        thread = threading.Thread(target=feed.on_image, args=(clock.now_ns(), decode))
+        clock.add_listener(deliver)
+        with pytest.raises(StaleData):
+            source.read(clock.now_ns(), 0.5)
+        with pytest.raises(StaleData):
+            source.read(later_ns, 1.0)
+        assert go_on.is_set()
 
 
 def test_settings_are_made_and_refusals_named() -> None:
