@@ -108,13 +108,16 @@ class RecordedSource(PipelineSource):
         """The recording's next pair; goes round at its end if it is to be repeated."""
         capture = self._open()
         for _ in range(round(self._options.start_timeout_s * 1e3 / PULL_MS)):
+            # Asked before what is there is taken: its last pairs come before it stops. One that repeats stands still
+            # for a moment, too, before it begins anew.
+            stopped = not self._options.repeat and self._playback.current_status() == rs.playback_status.stopped
+            sets = capture.sets
             pair = capture.take(PULL_MS)
             if pair is not None:
                 self._keep_order(pair)
                 self._pairs += 1
                 return pair
-            # One that repeats stands still for a moment, too, before it begins anew.
-            if not self._options.repeat and self._playback.current_status() == rs.playback_status.stopped:
+            if stopped and capture.sets == sets:
                 break
         if self._pairs == 0:
             raise DeviceFault(

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from clockwork_simulation import STEP_NS, ClockworkSimulation, settled
 
+from drivers.realsense.capture import Capture, FramePair
 from drivers.realsense.emulator import EmulatedD435, EmulatedOptions
 from drivers.realsense.live import LiveSource
 from drivers.realsense.options import StreamOptions
 from drivers.realsense.recorded import RecordedSource
-from robot_runtime.clock import SimulatedClock, seconds_to_ns
+from drivers.realsense.sdk import rs
+from robot_runtime.clock import SimulatedClock, SystemClock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, RecordingError, StaleData
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.imaging.source import RawRgbd
@@ -82,6 +84,30 @@ def test_a_recording_plays_what_was_delivered_at_its_own_pace(recording: Recordi
             offsets_ns.append(again.color_stamp_ns - live.color_stamp_ns)
         assert max(offsets_ns) - min(offsets_ns) <= 5.1e6  # live stamps are as exact as arrivals are seen
         assert source._clock.now_ns() >= played[-1].color_stamp_ns
+
+
+def test_the_last_pair_is_not_lost_where_the_player_stops_meanwhile(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with play(recording.path) as source:
+        whole = len(all_pairs(source))
+    take, taken, late = Capture.take, 0, list[FramePair]()
+
+    def pausing(self: Capture, wait_ms: int = 0) -> FramePair | None:
+        """The last pair comes after it was waited for, and before anybody looks whether there are more."""
+        nonlocal taken
+        pair = late.pop() if late else take(self, wait_ms)
+        taken += pair is not None
+        if pair is None or taken != whole:
+            return pair
+        late.append(pair)
+        stopped = rs.playback_status.stopped
+        assert wait_for(SystemClock(), lambda: source._playback.current_status() == stopped or None, 30.0, 0.01)
+        return None
+
+    monkeypatch.setattr(Capture, "take", pausing)
+    with play(recording.path) as source:
+        assert len(all_pairs(source)) == whole
 
 
 def test_the_end_of_a_recording_is_a_fault_unless_it_repeats(recording: Recording) -> None:
