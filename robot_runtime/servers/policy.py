@@ -52,12 +52,24 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class _Episode:
-    """Attributes: last: number of the request that was answered last, and the answer; gone: since when nobody asks."""
+    """One at a time.
+
+    Attributes:
+        last: number of the request that was answered last, and the answer.
+        gone: since when nobody asks.
+        held_by: what the connection on which it was asked last calls its own.
+    """
 
     session: str
     task: Task
     last: tuple[int, bytes]
     gone: Stopwatch | None = None
+    held_by: set[str] | None = None
+
+    def hold(self, own: set[str]) -> None:
+        """A connection asks for it."""
+        own.add(self.session)
+        self.gone, self.held_by = None, own
 
 
 class PolicyServer:
@@ -208,8 +220,7 @@ class PolicyServer:
         with self._lock:
             episode = self._episode
             if episode is not None and episode.session == session and episode.last[0] == sequence:
-                own.add(session)
-                episode.gone = None
+                episode.hold(own)
                 return episode.last[1]
             try:
                 if kind == "reset":
@@ -247,8 +258,7 @@ class PolicyServer:
             )
         if sequence != episode.last[0] + 1:
             raise PolicyError(f"request {sequence} follows {episode.last[0]}", "count up by one per request")
-        own.add(session)
-        episode.gone = None
+        episode.hold(own)
         return episode
 
     def _begin(self, session: str, task: Task, seed: int, sequence: int, own: set[str]) -> None:
@@ -258,7 +268,7 @@ class PolicyServer:
         self._guarded(lambda: self._policy.reset(task, seed), "reset")
         self._episode = _Episode(session, task, (sequence, b""))
         own.clear()
-        own.add(session)
+        self._episode.hold(own)
 
     def _is_free_for(self, own: set[str]) -> bool:
         episode = self._episode
@@ -270,7 +280,8 @@ class PolicyServer:
         with self._lock:
             self._lock.notify_all()
             episode = self._episode
-            if episode is not None and episode.session in own:
+            # A link that broke may be seen to be gone only after the client has come back on another one.
+            if episode is not None and episode.held_by is own:
                 episode.gone = Stopwatch()
                 if properly or episode.session.startswith(_PLAIN):  # to which nobody can come back
                     self._episode = None
