@@ -164,8 +164,9 @@ class RobothorServer(Subscriber):
                 return
             elif runs:
                 silent = f"the client was silent for {self._client_timeout_s:.0f} s"
-                self.env.interrupt(EndReason.INTERRUPTED, silent)
+                # First, so that who hears of the episode's end finds the robot free.
                 self._exchange.release()
+                self.env.interrupt(EndReason.INTERRUPTED, silent)
             elif not self._waiting:
                 return
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import queue
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -298,11 +299,31 @@ def raw(port: int, content: bytes) -> bytes:
     return answer
 
 
+class Countdown:
+    """A ``threading.Timer`` that runs out when the test says so, however long the computer stands still meanwhile."""
+
+    started: queue.Queue[Countdown] = queue.Queue()
+
+    def __init__(self, limit_s: float, expire: Callable[[], None]) -> None:
+        self.limit_s, self.expire = limit_s, expire
+        self.cancelled = False
+
+    def start(self) -> None:
+        self.started.put(self)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
 def test_a_slow_sender_has_its_time_and_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "READ_S", 1.0)
+    monkeypatch.setattr(threading, "Timer", Countdown)
     with serving() as (_, wire), socket.create_connection(("127.0.0.1", wire.port), timeout=LIMIT_S) as slow:
         slow.sendall(b"POST /step HTTP/1.0\r\nContent-Length: 100\r\n\r\n{")
+        of_slow = Countdown.started.get(timeout=LIMIT_S)
         assert wire.step("Initialize")[0] == 200
+        assert Countdown.started.get(timeout=LIMIT_S).cancelled, "a request that has come has all the time"
+        assert (of_slow.limit_s, of_slow.cancelled) == (http.READ_S, False)
+        of_slow.expire()
         assert slow.recv(100) == b""
 
 
@@ -404,14 +425,17 @@ def test_a_silent_client_loses_its_episode() -> None:
     witness = open_room.Witness()
     episodes = [open_room.make_object_episode(id=str(i)) for i in range(2)]
     ended = threading.Event()
+    owners: list[str | None] = []
 
     class End(Subscriber):
         def on_episode_end(self, end: object) -> None:
+            owners.append(server._exchange._owner)
             ended.set()
 
-    with serving(episodes, [witness, End()], client_timeout_s=0.1) as (_, wire):
+    with serving(episodes, [witness, End()], client_timeout_s=0.1) as (server, wire):
         wire.step("Initialize")
         assert ended.wait(LIMIT_S)
+        assert owners == [None], "who hears of the end can begin the next one"
         assert witness.ends[0].reason is EndReason.INTERRUPTED
         assert "silent" in witness.ends[0].detail
         assert replace(wire, user="other").step("Initialize")[0] == 200
