@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -96,6 +97,16 @@ class Vanishing:
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return os._exit, (3,)
+
+    def __call__(self, numbers: Iterable[int]) -> Iterator[int]:
+        raise AssertionError("never received")
+
+
+class Endless:
+    """A function that no process ever finishes receiving."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return time.sleep, (3600,)
 
     def __call__(self, numbers: Iterable[int]) -> Iterator[int]:
         raise AssertionError("never received")
