@@ -18,11 +18,12 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robot_runtime.clock import SystemClock, wait_for
 from robot_runtime.errors import ConfigError, DriverMissing, RecordingError
 from robot_runtime.provenance import software
 from robot_runtime.workers.worker import (
@@ -48,6 +49,7 @@ _ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # a worker that died is told by us, and not on stdout
 }
 _CONNECT_S = 10.0
+_END_S, _POLL_S = 30.0, 0.05
 _STORE_BYTES = 80 * 2**20  # Ray's least is 75 MiB; what passes through are paths and figures
 
 
@@ -247,6 +249,17 @@ def connected(address: str, count: int | None) -> Iterator[Any]:
                 yield ray
             finally:
                 ray.shutdown()
+                # It does not wait for its processes, which go on writing into the folder.
+                wait_for(SystemClock(), lambda: None if _used(folder) else True, _END_S, _POLL_S)
+
+
+def _used(folder: str) -> bool:
+    """Whether a process lives whose command line names the folder; no where the system does not tell."""
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            if os.fsencode(folder) in command.read_bytes():
+                return True
+    return False
 
 
 def _check_same(ray: Any, address: str) -> None:
