@@ -15,6 +15,9 @@ from robot_runtime.errors import DeviceFault
 READ_S = 0.1
 """How long one read waits for a byte; closing takes no longer."""
 
+JOIN_S = 5.0
+"""For the thread to end on a computer that is busy: a port must not be closed under a read."""
+
 STM_VENDOR = 0x0483
 """Hedgehogs and modems are USB serial devices of this vendor (STMicroelectronics)."""
 
@@ -99,7 +102,7 @@ class ThreadLink(Link):
     def close(self) -> None:
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(10 * READ_S)
+            self._thread.join(JOIN_S)
             self._thread = None
         if self._port is not None:
             self._port.close()
