@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from robot_runtime.clock import SystemClock, wait_for
+
 PATIENCE_S = 60.0
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -25,17 +27,19 @@ class Tab:
     def __init__(self, connection: ClientConnection) -> None:
         self._connection, self._number = connection, 0
         self.faults: list[str] = []
+        self._loaded: set[str] = set()
         for domain in ("Runtime", "Log", "Page"):
             self._call(f"{domain}.enable")
+        self._call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def open(self, page: Path, fragment: str = "", width: int = 1280, height: int = 900) -> None:
         """Load a file, and wait until its scripts have run."""
         self._call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
         )
-        self._call("Page.navigate", url=f"{page.resolve().as_uri()}{fragment}")
-        while self._next().get("method") != "Page.loadEventFired":
-            pass
+        document = self._call("Page.navigate", url=f"{page.resolve().as_uri()}{fragment}")["loaderId"]
+        while document not in self._loaded:  # that of the page before may be told of only now
+            self._next()
 
     def run(self, script: str) -> Any:
         """The value of an expression."""
@@ -61,6 +65,8 @@ class Tab:
         said: dict[str, Any] = json.loads(self._connection.recv(PATIENCE_S))
         if said.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
             self.faults.append(json.dumps(said["params"]))
+        elif said.get("method") == "Page.lifecycleEvent" and said["params"]["name"] == "load":
+            self._loaded.add(said["params"]["loaderId"])
         return said
 
 
@@ -76,10 +82,16 @@ def browser(folder: Path) -> Iterator[Tab]:
         assert process.stderr is not None
         port = next(line for line in process.stderr if "DevTools listening on" in line).rsplit(":", 1)[1]
         port = port.split("/")[0]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE_S) as answer:
-            tab = next(one for one in json.load(answer) if one["type"] == "page")
-        with connect(tab["webSocketDebuggerUrl"], max_size=None, proxy=None) as connection:
+        # The program answers before it has opened its page.
+        url = wait_for(SystemClock(), lambda: _page_url(port), PATIENCE_S, 0.05)
+        assert url is not None
+        with connect(url, open_timeout=PATIENCE_S, max_size=None, proxy=None) as connection:
             yield Tab(connection)
     finally:
         process.kill()
         process.communicate()
+
+
+def _page_url(port: str) -> str | None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE_S) as answer:
+        return next((one["webSocketDebuggerUrl"] for one in json.load(answer) if one["type"] == "page"), None)
