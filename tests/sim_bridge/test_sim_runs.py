@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from mcap.reader import make_reader
 
+from robot_runtime import config
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import RecordingError
 from robot_runtime.recording.reader import LogReader
@@ -69,9 +70,13 @@ def test_the_classical_agent_finds_objects_that_a_sensor_shows_it(tmp_path: Path
 
 def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
     """Every message but those about the host, byte for byte, noise included."""
+    task = tmp_path / "short.yaml"
+    preset = config.find_preset("tasks", TASKS[0]).read_text(encoding="utf-8")
+    task.write_text(preset.replace("max_steps: 500", "max_steps: 25"), encoding="utf-8")
+    arguments = ["--task", str(task), "--robot", "sim-noisy", "--count", "1", "--seed", "5", "--agent", "random"]
 
     def messages(name: str) -> list[tuple[str, int, bytes]]:
-        (log,) = run(tmp_path / name, "--robot", "sim-noisy", "--count", "1", "--seed", "5", "--agent", "random")
+        (log,) = run(tmp_path / name, *arguments)
         with log.open("rb") as stream:
             return [
                 (channel.topic, message.log_time, message.data)
