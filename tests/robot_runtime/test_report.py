@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 import synthetic
+from html_page import Page
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
@@ -28,38 +28,8 @@ from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
 from robot_runtime.scoring.view import keyframe_indices, load_view
 from robot_runtime.workers.mapping import Workers
 
-VOID = {"meta", "img", "br"}
 BUMP = [LEFT] * 3 + [FORWARD] * 4
 EVIL = "<script>alert(1)</script>\"'&"
-
-
-class Page(HTMLParser):
-    """Checks that elements nest, and gathers them."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(path.read_text(encoding="utf-8"))
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def count(self, tag: str, css_class: str) -> int:
-        return sum(name == tag and css_class in (attrs.get("class") or "").split() for name, attrs in self.tags)
 
 
 @pytest.fixture

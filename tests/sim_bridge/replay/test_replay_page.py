@@ -8,13 +8,13 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chromium import Tab, browser
+from html_page import Page
 from scripted import INTO_A_WALL, F, L, R, record
 
 from robot_runtime.errors import RecordingError
@@ -48,41 +48,11 @@ SHORT = {
 }
 """A robot whose every step is 5 cm short: it leaves an exact twin at its second."""
 
-VOID = {"meta", "img", "br", "input"}
 
-
-class Page(HTMLParser):
-    """Checks that elements nest, and gathers them."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text, self.scripts = "", list[str]()
-        self.feed(path.read_text(encoding="utf-8"))
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script":
-            self.scripts.append(data)
-        else:
-            self.text += data
-
-    @property
-    def data(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.scripts[0])
-        return found
+def data_of(page: Page) -> dict[str, Any]:
+    """What the page's script draws from."""
+    found: dict[str, Any] = json.loads(page.scripts[0])
+    return found
 
 
 def replayed_with_images(log: Path, out: Path, **options: Any) -> tuple[Replay, Gallery]:
@@ -134,7 +104,7 @@ def test_hostile_text_is_text_and_said_once_for_both_parts(page: Page) -> None:
 
 
 def test_everything_is_there_by_step(page: Page) -> None:
-    data = page.data
+    data = data_of(page)
     steps = data["last"] - data["first"] + 1
     assert len(data["labels"]) == len(data["texts"]) == len(data["bands"]) == steps
     assert [len(track) for track in data["tracks"].values()] == [steps, steps]
@@ -151,7 +121,7 @@ def test_a_page_without_results_says_why(folder: Path) -> None:
     assert "it is gone" in page.text
     assert "bring it back" in page.text
     assert not [tag for tag, _ in page.tags if tag == "img"]
-    assert page.data["tracks"].keys() == {"recorded"}
+    assert data_of(page)["tracks"].keys() == {"recorded"}
 
 
 def test_a_log_that_lost_steps_keeps_the_others_in_their_places(room: Scene, tmp_path: Path, monkeypatch) -> None:
@@ -168,7 +138,7 @@ def test_a_log_that_lost_steps_keeps_the_others_in_their_places(room: Scene, tmp
     monkeypatch.setattr(LogReader, "steps", some)
     replay, gallery = replayed_with_images(log, tmp_path, parts=("pose",))
     write_page(tmp_path / "page.html", replay, gallery, many=False)
-    data = Page(tmp_path / "page.html").data
+    data = data_of(Page(tmp_path / "page.html"))
     assert data["labels"] == ["start", "move forward", "lost", "move forward"]
     assert [point is not None for point in data["tracks"]["recorded"]] == [True, True, False, True]
     assert [bool(text) for text in data["texts"]] == [True, True, False, True]
