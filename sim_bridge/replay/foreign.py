@@ -6,15 +6,18 @@ a robot that stands there: at the recorded mount, not at the height of the simul
 
 from __future__ import annotations
 
+import importlib
 import math
 from abc import abstractmethod
+from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.actions import Action
 from robot_runtime.commands import Decision, VelocityCommand, WaypointCommand
-from robot_runtime.errors import InvalidStart
+from robot_runtime.errors import DriverMissing, InvalidStart
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.lens import Lens
@@ -67,7 +70,7 @@ class ForeignTwin(Twin):
 
     def drive(self, command: VelocityCommand) -> bool:
         """Carry out a velocity command; likewise."""
-        raise TwinUnable(f"{self.name}: has no velocity control", "replay it into sim")
+        raise self.unable("has no velocity control")
 
     @abstractmethod
     def draw(self, camera: PlainCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
@@ -78,7 +81,7 @@ class ForeignTwin(Twin):
     def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> TwinStep:
         self._task = header.task
         if header.task.kind == "rearrangement":
-            raise TwinUnable(f"{self.name}: moves no objects, which the task does", "replay it into sim")
+            raise self.unable("moves no objects, which the task does")
         self.place(start, tilt_rad)
         self._stands = True
         return self._step(None)
@@ -108,6 +111,10 @@ class ForeignTwin(Twin):
         """Of the present episode."""
         return self._task
 
+    def unable(self, what: str) -> TwinUnable:
+        """The error of something that this simulator does not do, and ours does."""
+        return TwinUnable(f"{self.name}: {what}", "replay it into sim")
+
     def check_place(self, wanted: SE2, found: SE2) -> None:
         """Whether the simulator put the robot near enough to where it was wanted. Raises ``InvalidStart``."""
         apart_m = wanted.distance_to(found)
@@ -124,7 +131,7 @@ class ForeignTwin(Twin):
             return self.drive(decision)
         if isinstance(decision, WaypointCommand) or decision is Action.GRAB_RELEASE:
             what = decision.action if isinstance(decision, WaypointCommand) else decision
-            raise TwinUnable(f"{self.name}: has no {what.value}", "replay it into sim")
+            raise self.unable(f"has no {what.value}")
         return False if decision is Action.STOP else self.move(decision)
 
     def _step(self, contact: bool | None) -> TwinStep:
@@ -136,6 +143,19 @@ class ForeignTwin(Twin):
             frame = RgbdFrame(0, rgb, as_measured(depth_m, self._measured))
         outcome = None if contact is None else _outcome(contact)
         return TwinStep(pose, tilt_rad, bool(contact), outcome, frame, None)
+
+
+def imported(module: str, where: str, install: str) -> ModuleType:
+    """A simulator's Python module. Raises ``DriverMissing`` with how to ``install`` it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise DriverMissing(f"{where}: cannot import {module}: {error}", install) from error
+
+
+def axes_from(ros_position: Callable[[float, float, float], tuple[float, float, float]]) -> NDArray[np.float64]:
+    """What takes vectors along the ROS axes to a simulator's, (3, 3), by how it converts positions."""
+    return np.stack([ros_position(*axis) for axis in np.eye(3)], axis=1)
 
 
 def _outcome(contact: bool) -> Outcome:

@@ -7,7 +7,6 @@ agent looks along -z (:mod:`robot_runtime.geometry`).
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from scipy.spatial.transform import Rotation
 from robot_runtime import config
 from robot_runtime.actions import Action
 from robot_runtime.commands import VelocityCommand
-from robot_runtime.errors import ConfigError, DriverMissing, SceneError
+from robot_runtime.errors import ConfigError, SceneError
 from robot_runtime.geometry import (
     SE2,
     habitat_quaternion_to_yaw,
@@ -35,7 +34,7 @@ from robot_runtime.geometry import (
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3
-from sim_bridge.replay.foreign import ForeignTwin
+from sim_bridge.replay.foreign import ForeignTwin, axes_from, imported
 from sim_bridge.replay.pinholes import PlainCamera
 from sim_bridge.scenes.glb import write_glb
 
@@ -50,8 +49,7 @@ _NAMES = {
     Action.TURN_LEFT: "turn_left",
     Action.TURN_RIGHT: "turn_right",
 }
-_AXES = np.array([ros_to_habitat_position(*axis) for axis in np.eye(3)], np.float64).T
-"""Takes vectors along the ROS axes to Habitat's."""
+_AXES = axes_from(ros_to_habitat_position)
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def make_twin(
 ) -> HabitatTwin:
     """The ``TwinFactory`` of habitat-sim."""
     parsed = config.parse(dict(options), HabitatOptions, where)
-    return HabitatTwin(_library(where), header, scene, images, parsed, where)
+    return HabitatTwin(imported("habitat_sim", where, INSTALL), header, scene, images, parsed, where)
 
 
 class HabitatTwin(ForeignTwin):
@@ -139,9 +137,7 @@ class HabitatTwin(ForeignTwin):
     def stands_at(self) -> tuple[SE2, float]:
         state = self._agent.get_state()
         x_m, y_m, _ = habitat_to_ros_position(*map(float, state.position))
-        turned = state.rotation
-        yaw_rad = habitat_quaternion_to_yaw(turned.x, turned.y, turned.z, turned.w)
-        return self._map_from_scene @ SE2(x_m, y_m, yaw_rad), self._tilt_rad
+        return self._map_from_scene @ SE2(x_m, y_m, _yaw_rad(state)), self._tilt_rad
 
     def move(self, action: Action) -> bool:
         if action in _NAMES:
@@ -153,12 +149,12 @@ class HabitatTwin(ForeignTwin):
     def drive(self, command: VelocityCommand) -> bool:
         """As habitat-lab's velocity control: to the arc's end, as far as the navigation mesh lets the robot go."""
         state = self._agent.get_state()
-        turned = state.rotation
-        yaw_rad = habitat_quaternion_to_yaw(turned.x, turned.y, turned.z, turned.w)
         asked = command.displacement
         half_rad = asked.turn_rad / 2
         chord_m = asked.forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
-        ahead = SE2(0.0, 0.0, yaw_rad) @ SE2(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), asked.turn_rad)
+        ahead = SE2(0.0, 0.0, _yaw_rad(state)) @ SE2(
+            chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), asked.turn_rad
+        )
         start = np.asarray(state.position, np.float32)
         end = start + np.array(ros_to_habitat_position(ahead.x_m, ahead.y_m, 0.0), np.float32)
         reached = np.asarray(self._simulator.step_filter(start, end), np.float64)
@@ -287,11 +283,9 @@ class HabitatTwin(ForeignTwin):
                 )
 
 
-def _library(where: str) -> ModuleType:
-    try:
-        return importlib.import_module("habitat_sim")
-    except ImportError as error:
-        raise DriverMissing(f"{where}: cannot import habitat_sim: {error}", INSTALL) from error
+def _yaw_rad(state: Any) -> float:
+    turned = state.rotation
+    return habitat_quaternion_to_yaw(turned.x, turned.y, turned.z, turned.w)
 
 
 def _scene_file(

@@ -33,7 +33,7 @@ from robot_runtime.geometry import (
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scene import Scene
 from robot_runtime.simulation import Pose3
-from sim_bridge.replay.foreign import ForeignTwin
+from sim_bridge.replay.foreign import ForeignTwin, axes_from, imported
 from sim_bridge.replay.pinholes import PlainCamera, plain_camera
 from sim_bridge.replay.twin import TwinUnable
 
@@ -44,8 +44,7 @@ TILT_DEG = 30.0
 """By which THOR's LoCoBot looks up and down; it takes no other angle."""
 
 _SCENE = re.compile(r"FloorPlan\w+")
-_AXES = np.array([ros_to_thor_position(*axis) for axis in np.eye(3)], np.float64).T
-"""Takes vectors along the ROS axes to THOR's."""
+_AXES = axes_from(ros_to_thor_position)
 
 _BEHIND_SKY = 0.999
 """What is farther than this part of the range is nothing: the sky is drawn at its end."""
@@ -139,10 +138,7 @@ class ThorTwin(ForeignTwin):
     def move(self, action: Action) -> bool:
         magnitudes = self.task.magnitudes
         if action in (Action.LOOK_UP, Action.LOOK_DOWN) and magnitudes.tilt_deg != TILT_DEG:
-            raise TwinUnable(
-                f"{self.name}: its LoCoBot tilts the camera by {TILT_DEG:g}°, the task by {magnitudes.tilt_deg:g}°",
-                "replay it into sim",
-            )
+            raise self.unable(f"its LoCoBot tilts the camera by {TILT_DEG:g}°, the task by {magnitudes.tilt_deg:g}°")
         if action is Action.MOVE_FORWARD:
             event = self._ask("MoveAhead", moveMagnitude=magnitudes.forward_m)
         elif action is Action.TURN_LEFT:
@@ -230,13 +226,10 @@ def _started(library: ModuleType, scene: str, camera: PlainCamera, options: Thor
 
 
 def _library(where: str) -> ModuleType:
-    try:
-        version = str(importlib.import_module("ai2thor").__version__)
-        if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < OLDEST:
-            raise DriverMissing(f"{where}: ai2thor {version} is not {OLDEST} or later", INSTALL)
-        return importlib.import_module("ai2thor.controller")
-    except ImportError as error:
-        raise DriverMissing(f"{where}: cannot import ai2thor: {error}", INSTALL) from error
+    version = str(imported("ai2thor", where, INSTALL).__version__)
+    if not version.split(".")[0].isdigit() or int(version.split(".")[0]) < OLDEST:
+        raise DriverMissing(f"{where}: ai2thor {version} is not {OLDEST} or later", INSTALL)
+    return imported("ai2thor.controller", where, INSTALL)
 
 
 def _point(x: float, y: float, z: float) -> dict[str, float]:
