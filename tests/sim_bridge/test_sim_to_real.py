@@ -9,7 +9,9 @@ import pytest
 
 from robot_runtime.bench import write_rows
 from robot_runtime.errors import CalibrationFailed
-from sim_bridge.gap_bench import ZOO, Hidden, Trial, campaign, fit, rows_of, run_trial
+from sim_bridge.gap_bench import rows_of
+from sim_bridge.gap_trial import ZOO, Trial, campaign, fit, run_trial
+from sim_bridge.hidden_robot import Hidden
 
 
 @pytest.mark.parametrize("number", range(20))
