@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import typer
 
-from calibration import options
 from calibration.action_errors import Trial, by_action, deviations, error_of
 from calibration.driving import Driver
 from calibration.guide import Guide
@@ -23,15 +21,8 @@ from calibration.procedure import Fit, Procedure
 from robot_runtime import config
 from robot_runtime.actions import Action, Displacement
 from robot_runtime.actuation import ARRIVAL, KIND, ActionError, ActuationModel
-from robot_runtime.cli import options as shared
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
-from robot_runtime.robots import ChosenParts
-
-FORWARD_M = 0.25
-TURN_DEG = 30.0
-CYCLES = 40
-"""Tell a standard deviation to 13 %, after a quarter of them has been held out."""
 
 ROOM_M = 0.9
 FEWEST = 8
@@ -46,7 +37,7 @@ class ActuationProcedure(Procedure[Trial, ActuationModel]):
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"distance_ratio": LIMIT_RATIO}
 
-    def __init__(self, forward_m: float = FORWARD_M, turn_deg: float = TURN_DEG, cycles: int = CYCLES) -> None:
+    def __init__(self, forward_m: float, turn_deg: float, cycles: int) -> None:
         self._forward_m, self._turn_deg, self._cycles = forward_m, turn_deg, cycles
         self._referee = ""
 
@@ -105,29 +96,3 @@ class ActuationProcedure(Procedure[Trial, ActuationModel]):
             "position_rms_mm": 1e3 * math.hypot(rms[0], rms[1]),
             "heading_rms_deg": math.degrees(rms[2]),
         }
-
-
-def command(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    referee: shared.Referee = None,
-    scene: shared.Scene = "apartment",
-    forward: Annotated[float, typer.Option(min=0.05, help="Metres of move_forward.")] = FORWARD_M,
-    turn: Annotated[float, typer.Option(min=5, max=90, help="Degrees of a turn.")] = TURN_DEG,
-    cycles: Annotated[int, typer.Option(min=12, help="How often each action is carried out.")] = CYCLES,
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-) -> None:
-    """Measure where discrete actions really end, for a simulated robot that errs in the same way.
-
-    In its YAML: 'action_noise: {model: fitted, file: actuation.yaml}' under 'options'.
-
-    Example:
-
-        robot-runtime calibrate actuation --robot sim-noisy --out actuation.yaml
-    """
-    procedure = ActuationProcedure(forward, turn, cycles)
-    chosen = ChosenParts(referee=referee)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)

@@ -14,18 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from calibration import options, pictures, tagged_site
+from calibration import pictures, tagged_site
 from calibration.guide import Guide
 from calibration.procedure import Fit, Procedure
 from calibration.tagged_site import SiteView
 from calibration.tags import tag_poses
 from calibration.views import View, require_depth
 from robot_runtime.actions import Displacement
-from robot_runtime.cli import options as shared
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.rig import RgbdCalibration
-from robot_runtime.robots import ChosenParts
 
 Array = NDArray[np.float64]
 
@@ -197,38 +195,4 @@ def _corrected(rig: RgbdCalibration, correction: Correction) -> RgbdCalibration:
         depth_unit_m=rig.depth_unit_m * correction.scale,
         depth_bias_m=correction.scale * rig.depth_bias_m + correction.bias_m,
         source=KIND,
-    )
-
-
-def depth(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
-    tag_mm: options.TagMm = 160.0,
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
-) -> None:
-    """Find scale and bias of the depth sensor, against AprilTags that the robot drives towards.
-
-    Name the file as 'calibration' under 'imaging' in the camera's YAML.
-
-    Example:
-
-        robot-runtime calibrate depth --robot my_robot.yaml --camera my_camera.yaml --out camera.yaml --view live
-    """
-    procedure = DepthProcedure(options.tag_size_m(tag_mm))
-    options.run_calibration(
-        procedure,
-        robot,
-        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
-        scene,
-        seed,
-        out,
-        overwrite,
-        view,
-        valid_days,
     )

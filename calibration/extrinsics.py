@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
 import cv2
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
-from calibration import options, tagged_site
-from calibration.floor_plane import FloorPlaneProcedure, described_mount
+from calibration import tagged_site
+from calibration.floor_plane import described_mount
 from calibration.guide import Guide
 from calibration.mount_fit import MountFit, TagView, fit_mount
 from calibration.procedure import Fit, Procedure
 from calibration.tagged_site import SiteView
 from calibration.tags import corners_of
 from robot_runtime import config
-from robot_runtime.camera_mount import EXTRINSICS, CameraMount, load_mount
-from robot_runtime.cli import options as shared
-from robot_runtime.errors import CalibrationFailed, ConfigError
+from robot_runtime.camera_mount import EXTRINSICS, CameraMount
+from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.lens import Lens
-from robot_runtime.robots import ChosenParts
 
 Array = NDArray[np.float64]
 
@@ -158,65 +154,3 @@ def _resected(lens: Lens, points: Array, pixels: Array) -> Array:
     pose[:3, :3] = cv2.Rodrigues(turn)[0].T
     pose[:3, 3] = -pose[:3, :3] @ shift.ravel()
     return pose
-
-
-def extrinsics(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
-    source: Annotated[
-        str, typer.Option("--from", help="tags, or floor: the depth image's floor plane alone.")
-    ] = "tags",
-    mount: Annotated[
-        str | None,
-        typer.Option(
-            help="Preset (launch/mounts) or YAML file to start from; pan axis and colour sensor stay as it has them."
-        ),
-    ] = None,
-    tag_mm: options.TagMm = 160.0,
-    floor_tags: Annotated[str, typer.Option(metavar="FIRST-LAST", help="Ids of the tags on the floor.")] = "0-9",
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
-) -> None:
-    """Find where the camera sits over the whole tilt range: height, pitch, roll, lateral offset.
-
-    The file is a mount: name it as 'mount' under 'imaging' in the camera's YAML, or in the ROS robot's.
-
-    Examples:
-
-        robot-runtime calibrate extrinsics --robot my_robot.yaml --mount interbotix --out mount.yaml --view live
-
-        robot-runtime calibrate extrinsics --robot my_robot.yaml --from floor --out mount.yaml
-
-        robot-runtime calibrate extrinsics --robot sim --out mount.yaml
-    """
-    nominal = load_mount(config.find_preset("mounts", mount)) if mount is not None else None
-    procedure: ExtrinsicsProcedure | FloorPlaneProcedure
-    if source == "tags":
-        procedure = ExtrinsicsProcedure(options.tag_size_m(tag_mm), _ids(floor_tags), nominal)
-    elif source == "floor":
-        procedure = FloorPlaneProcedure(nominal)
-    else:
-        raise ConfigError(f"--from {source!r} is not known", "use tags or floor")
-    options.run_calibration(
-        procedure,
-        robot,
-        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
-        scene,
-        seed,
-        out,
-        overwrite,
-        view,
-        valid_days,
-    )
-
-
-def _ids(text: str) -> range:
-    first, dash, last = text.partition("-")
-    if not (dash and first.isdigit() and last.isdigit() and int(first) <= int(last)):
-        raise ConfigError(f"--floor-tags {text!r} is not FIRST-LAST", "write it like 0-9")
-    return range(int(first), int(last) + 1)

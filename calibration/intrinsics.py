@@ -11,25 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import cv2
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
-from calibration import options, pictures
+from calibration import pictures
 from calibration.board_views import BoardView, collect
 from calibration.charuco import FEWEST_CORNERS, Board, Corners
 from calibration.guide import Guide
 from calibration.procedure import Fit, Procedure
-from robot_runtime.cli import options as shared
-from robot_runtime.cli.console import console
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.lens import Lens
-from robot_runtime.robots import ChosenParts
 
 Array = NDArray[np.float64]
 Model = Literal["brown_conrady", "rational"]
@@ -204,71 +199,3 @@ def _require_tilts(normals: Array) -> None:
                 f"{math.degrees(LEAST_SPAN_RAD):.0f}° are needed",
                 f"capture again, and tilt the board {side} by 30° and more",
             )
-
-
-def intrinsics(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
-    board: options.BoardSize = "9x6",
-    square_mm: options.SquareMm = 40.0,
-    marker_mm: options.MarkerMm = 30.0,
-    views: Annotated[int, typer.Option(min=FEWEST_VIEWS, help="How many to take.")] = 32,
-    time_limit_s: options.TimeLimit = 300.0,
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
-) -> None:
-    """Find a colour camera's lens from views of a board, and how good its factory's calibration is.
-
-    Name the file as 'calibration' under 'imaging' in the camera's YAML.
-
-    Examples:
-
-        robot-runtime calibrate intrinsics --robot my_robot.yaml --camera azure-kinect --out lens.yaml --view live
-
-        robot-runtime calibrate intrinsics --robot sim --camera azure-kinect --out lens.yaml
-    """
-    procedure = IntrinsicsProcedure(Board.named(board, square_mm, marker_mm), views, time_limit_s)
-    options.run_calibration(
-        procedure,
-        robot,
-        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
-        scene,
-        seed,
-        out,
-        overwrite,
-        view,
-        valid_days,
-    )
-
-
-def board(
-    out: Annotated[Path, typer.Option(help="Picture to write, .png; it knows its size in print.")],
-    board: options.BoardSize = "9x6",
-    square_mm: options.SquareMm = 40.0,
-    marker_mm: options.MarkerMm = 30.0,
-) -> None:
-    """Make a ChArUco board to print at 100 % and glue to something flat.
-
-    Example:
-
-        robot-runtime calibrate board --out board.png
-    """
-    from PIL import Image
-
-    made = Board.named(board, square_mm, marker_mm)
-    square_px = round(square_mm / 25.4 * PRINT_DPI)
-    dpi = square_px / square_mm * 25.4
-    Image.fromarray(made.picture(square_px)).save(out, dpi=(dpi, dpi))
-    console.print(
-        f"{out}: {made.columns}x{made.rows} squares of {square_mm:g} mm, {1000 * made.width_m:g} x "
-        f"{1000 * made.height_m:g} mm; print at 100 %, then measure a square",
-        soft_wrap=True,
-    )
-
-
-PRINT_DPI = 300.0

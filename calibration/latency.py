@@ -21,12 +21,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration import options
 from calibration.guide import LIVE, Guide
 from calibration.procedure import Fit, Procedure
 from calibration.rooms import stand_in_the_open
 from robot_runtime import config
-from robot_runtime.cli import options as shared
 from robot_runtime.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.geometry import wrap_angle
@@ -34,7 +32,6 @@ from robot_runtime.hal import Intrinsics, Localizer, PoseStatus, RgbdFrame, Robo
 from robot_runtime.imaging.camera import SourceCamera
 from robot_runtime.imaging.latency import KIND, CameraLatency
 from robot_runtime.motion import MotionController
-from robot_runtime.robots import ChosenParts
 
 Array = NDArray[np.float64]
 
@@ -224,26 +221,3 @@ def _solve(swings: Sequence[Swing]) -> tuple[float, float, float]:
     latency_s = float(grid_s[best]) + GRID_S * float(left - right) / (2 * curvature)
     variance = middle / (sum(counts) - 2)
     return latency_s, GRID_S * math.sqrt(2 * variance / curvature), math.sqrt(variance)
-
-
-def command(
-    out: options.Out,
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    robot: shared.Robot = "sim",
-    scene: shared.Scene = "apartment",
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-) -> None:
-    """Measure how late a camera's stamps are, by swinging the base while it looks.
-
-    Name the file as 'latency' under 'imaging' in the camera's YAML; a file that is in force already is corrected.
-
-    Example:
-
-        robot-runtime calibrate latency --camera realsense-partial --out latency.yaml
-    """
-    chosen = ChosenParts(camera=camera, camera_options=tuple(camera_arg or ()))
-    options.run_calibration(LatencyProcedure(), robot, chosen, scene, seed, out, overwrite, view, valid_days)

@@ -13,29 +13,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import typer
 
-from calibration import options
 from calibration.guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime import config
 from robot_runtime.actions import Displacement
-from robot_runtime.cli.options import Localizer as LocalizerOption
-from robot_runtime.cli.options import Robot as RobotOption
-from robot_runtime.cli.options import Scene as SceneOption
 from robot_runtime.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.errors import CalibrationFailed, ConfigError
+from robot_runtime.errors import CalibrationFailed
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus, Robot
 from robot_runtime.localization.alignment import INLIER_M, KIND, MAX_RMS_M, Alignment, Sample, solve_alignment
 from robot_runtime.localization.history import PoseHistory
 from robot_runtime.motion import MotionController
 from robot_runtime.records import Outcome
-from robot_runtime.robots import ChosenParts
 
 MAX_OUTLIERS = 0.4
 """Of the held-out measurements, the fraction that may be off by more than ``INLIER_M``."""
@@ -202,45 +195,3 @@ def _sample(estimate: PoseEstimate, robot: SE2) -> Sample:
 def _error_m(solution: Alignment, sample: Sample) -> float:
     seen = solution.robot_at(sample.x_m, sample.y_m, sample.robot.yaw_rad)
     return seen.distance_to(sample.robot)
-
-
-def command(
-    out: options.Out,
-    localizer: LocalizerOption = None,
-    robot: RobotOption = "sim",
-    scene: SceneOption = "apartment",
-    start: Annotated[
-        tuple[float, float, float] | None,
-        typer.Option(metavar="X Y YAW", help="Where in map the robot stands when the drive begins: m, m, degrees."),
-    ] = None,
-    points: Annotated[
-        Path | None, typer.Option(help="YAML of surveyed points to stand on, instead of a drive.")
-    ] = None,
-    lever: Annotated[
-        tuple[float, float] | None,
-        typer.Option(metavar="FORWARD LEFT", help="Where on the robot the mark sits, m. Default: solved for."),
-    ] = None,
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-) -> None:
-    """Find what takes a localizer's own frame to the scene's map, on a short guided drive or on surveyed points.
-
-    The localizer must give poses in its own frame, of its mark as it sees it: leave out the options that the file will
-    replace ('alignment'; of beacons also 'beacons_in_map').
-
-    Example:
-
-        robot-runtime calibrate localization --localizer marvelmind-own-frame --start 2.0 1.5 90 --out alignment.yaml
-    """
-    if (start is None) == (points is None):
-        raise ConfigError("--start begins a drive and --points replaces it", "give one of them")
-    surveyed = config.load(points, SurveyedPoints).points if points is not None else ()
-    if points is not None and len(surveyed) < 3:
-        raise ConfigError(f"{points}: {len(surveyed)} points, 3 are needed", "survey more, not all on one line")
-    poses = [SE2(point.x_m, point.y_m, math.radians(point.yaw_deg)) for point in surveyed]
-    x_m, y_m, yaw_deg = start or (0.0, 0.0, 0.0)
-    procedure = LocalizationCalibration(SE2(x_m, y_m, math.radians(yaw_deg)), poses, lever)
-    chosen = ChosenParts(localizer=localizer)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)

@@ -13,26 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import typer
 
-from calibration import options
 from calibration.driving import Driver, Move
 from calibration.guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime import config
 from robot_runtime.actions import Displacement
-from robot_runtime.cli import options as shared
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
 from robot_runtime.odometry import KIND, Heading, OdometryCalibration
-from robot_runtime.robots import ChosenParts
-
-KOBUKI_RADIUS_M = 0.035
-KOBUKI_SEPARATION_M = 0.230
 
 STEP_M = 0.25
 SIDE_STEPS = 2
@@ -41,18 +33,8 @@ CORNER_TURNS = 3
 FULL_TURN = 12
 ROOM_M = 0.9
 
-ROUNDS = 5
-"""One is held out; four tell the scales of a Kobuki with its noise to 0.2 % each."""
-
 LIMIT_PCT = 1.5
 """Of the way of one held-out round: noise over 4 m and four full turns, and then some."""
-
-
-class HeadingSource(str, Enum):
-    """``robot_runtime.odometry.Heading`` as a command line takes it."""
-
-    GYRO = "gyro"
-    WHEELS = "wheels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +52,12 @@ class Leg:
 
 
 class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
-    """Args: heading: what the base takes it from. radius_m, separation_m: what it computes with."""
+    """The base takes its heading from ``heading``, and computes with wheels of ``radius_m`` and ``separation_m``."""
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"linear_error_pct": LIMIT_PCT, "angular_error_pct": LIMIT_PCT}
 
-    def __init__(
-        self,
-        heading: Heading = "gyro",
-        radius_m: float = KOBUKI_RADIUS_M,
-        separation_m: float = KOBUKI_SEPARATION_M,
-        rounds: int = ROUNDS,
-    ) -> None:
+    def __init__(self, heading: Heading, radius_m: float, separation_m: float, rounds: int) -> None:
         self._heading: Heading = heading
         self._radius_m, self._separation_m = radius_m, separation_m
         self._rounds = rounds
@@ -144,33 +120,3 @@ class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
 
 def _turn(move: Move, number: int) -> Leg:
     return Leg(number, True, move.turned_rad, move.truly_turned_rad)
-
-
-def command(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    referee: shared.Referee = None,
-    scene: shared.Scene = "apartment",
-    heading: Annotated[
-        HeadingSource, typer.Option(help="What the base takes its heading from; a Kobuki from its gyro.")
-    ] = HeadingSource.GYRO,
-    wheel_radius_mm: Annotated[float, typer.Option(min=1, help="That the base computes with.")] = 1e3 * KOBUKI_RADIUS_M,
-    wheel_separation_mm: Annotated[float, typer.Option(min=1, help="That the base computes with.")] = 1e3
-    * KOBUKI_SEPARATION_M,
-    rounds: Annotated[int, typer.Option(min=2, help="Of squares and turns; the last one is held out.")] = ROUNDS,
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-) -> None:
-    """Find how many metres and radians the base reports per metre and radian that it moves.
-
-    Name the file as 'odometry' in the robot's YAML, and base and odometry are put right from then on.
-
-    Example:
-
-        robot-runtime calibrate odometry --robot sim-noisy --out odometry.yaml
-    """
-    procedure = OdometryProcedure(heading.value, wheel_radius_mm / 1e3, wheel_separation_mm / 1e3, rounds)
-    chosen = ChosenParts(referee=referee)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibration.guide import Guide
-from calibration.procedure import Procedure, calibrate
-from robot_runtime.calibration_file import CalibrationFile
-from robot_runtime.cli.console import console
 from robot_runtime.errors import ConfigError
-from robot_runtime.robots import ChosenParts, RobotContext, load_robot
-from robot_runtime.scene import find_scene, load_scene
+
+if TYPE_CHECKING:
+    from calibration.procedure import Procedure
+    from robot_runtime.robots import ChosenParts
 
 Out = Annotated[Path, typer.Option(help="File to write.")]
 
@@ -47,6 +45,13 @@ def tag_size_m(tag_mm: float) -> float:
     return tag_mm / 1000
 
 
+def of_camera(camera: str | None, camera_arg: list[str] | None) -> ChosenParts:
+    """The robot with the camera of these options."""
+    from robot_runtime.robots import ChosenParts
+
+    return ChosenParts(camera=camera, camera_options=tuple(camera_arg or ()))
+
+
 def run_calibration(
     procedure: Procedure[Any, Any],
     robot: str,
@@ -57,12 +62,18 @@ def run_calibration(
     overwrite: bool,
     view: Path | None,
     valid_days: float,
-) -> CalibrationFile:
+) -> None:
     """Carry out a calibration on the robot that the options name, and say what came of it.
 
     Raises:
         ConfigError: a bad option. CalibrationFailed: see ``calibrate``. RuntimeFault: whatever a device has.
     """
+    from calibration.guide import Guide
+    from calibration.procedure import calibrate
+    from robot_runtime.cli.console import console
+    from robot_runtime.robots import RobotContext, load_robot
+    from robot_runtime.scene import find_scene, load_scene
+
     if out.exists() and not overwrite:
         raise ConfigError(f"{out}: is there already", "choose another --out, or add --overwrite")
     if not valid_days > 0:
@@ -76,4 +87,3 @@ def run_calibration(
         shown = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
         console.print(f"{title:10} {shown}", soft_wrap=True, markup=False)
     console.print(f"{out}: {stamp.kind} of robot {stamp.robot!r}, valid for {stamp.valid_days:g} days", soft_wrap=True)
-    return file

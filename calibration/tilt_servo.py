@@ -11,24 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
-from calibration import options, rooms
+from calibration import rooms
 from calibration.floor_plane import DepthView, described_mount, find_floor, points_of
 from calibration.guide import LIVE, Guide
 from calibration.procedure import Fit, Procedure
 from calibration.views import look, require_depth, rig_of, take_view
 from robot_runtime import config
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, load_mount, rotation_rpy
-from robot_runtime.cli import options as shared
+from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, rotation_rpy
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
-from robot_runtime.robots import ChosenParts
 from robot_runtime.tilt_servo import KIND, TiltServo
 
 Array = NDArray[np.float64]
@@ -132,39 +128,3 @@ def _tilted_rad(view: DepthView, mount: CameraMount) -> float:
 
 def _error_rad(servo: TiltServo, capture: Approach) -> float:
     return servo.looks_rad(capture.commanded_rad, capture.upward) - capture.looked_rad
-
-
-def tilt_servo(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
-    mount: Annotated[
-        str | None, typer.Option(help="Preset (launch/mounts) or YAML file that says where the camera sits.")
-    ] = None,
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
-) -> None:
-    """Find the tilt servo's zero, scale and backlash: every angle from both sides, judged by the floor in depth images.
-
-    Name the file as 'tilt_servo' in the robot's YAML, and the camera points where the head is told.
-
-    Example:
-
-        robot-runtime calibrate tilt-servo --robot my_robot.yaml --mount mount.yaml --out servo.yaml
-    """
-    known = load_mount(config.find_preset("mounts", mount)) if mount is not None else None
-    options.run_calibration(
-        TiltServoProcedure(known),
-        robot,
-        ChosenParts(camera=camera, camera_options=tuple(camera_arg or ())),
-        scene,
-        seed,
-        out,
-        overwrite,
-        view,
-        valid_days,
-    )

@@ -9,7 +9,6 @@ import typer
 
 from robot_runtime.clock import utc_now_iso
 from robot_runtime.errors import ConfigError
-from robot_runtime.tag_map import IDS
 
 SAME_SCALE = 0.03
 
@@ -125,6 +124,8 @@ def survey(
 
 def _ids(text: str) -> list[int]:
     """Numbers and ranges of numbers. Raises ``ConfigError``."""
+    from robot_runtime.tag_map import IDS
+
     numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")

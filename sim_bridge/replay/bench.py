@@ -5,26 +5,12 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from robot_runtime.actions import Action
 from robot_runtime.bench import Row, print_rows, write_rows
-from robot_runtime.clock import Stopwatch
-from robot_runtime.commands import Decision
-from robot_runtime.policies.policy import Observation, Policy, World
-from robot_runtime.tasks.task import Task
-
-TASK = "pointnav_gps_compass"
-STEPS = 100
-
-REPEATS = 5
-"""How often every log is replayed to compare workers: a campaign, against which starting them is little."""
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -52,7 +38,9 @@ def replay(
     from robot_runtime.cli.console import console
     from sim_bridge import gl
 
-    gl.choose_backend()
+    gl.choose_backend()  # before the first import of mujoco
+    from sim_bridge.replay.bench_work import record
+
     with tempfile.TemporaryDirectory() as folder:
         logs = record(Path(folder) / "logs", episodes, seed, images=False)
         seen = record(Path(folder) / "seen", max(2, episodes // 6), seed, images=True)
@@ -67,57 +55,9 @@ def replay(
         console.print(f"rows: {json}", soft_wrap=True)
 
 
-class Wanderer(Policy):
-    """Drives straight on; turns a random way where something is in its way, and now and then for no reason."""
-
-    name = "wanderer"
-
-    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
-        self._random = np.random.default_rng(seed)
-        self._turns: list[Action] = []
-        self._before: tuple[float, ...] | None = None
-
-    def act(self, observation: Observation) -> Decision:
-        here = tuple(observation["gps"].tolist())
-        if not self._turns and (here == self._before or self._random.random() < 0.1):
-            way = Action.TURN_LEFT if self._random.random() < 0.5 else Action.TURN_RIGHT
-            self._turns = [way] * int(self._random.integers(1, 12))
-        self._before = here
-        return self._turns.pop() if self._turns else Action.MOVE_FORWARD
-
-
-def record(folder: Path, count: int, seed: int, images: bool) -> list[Path]:
-    """Logs of episodes of :data:`STEPS` actions in the bundled apartment, by an exact robot.
-
-    Args:
-        images: whether they show anything.
-    """
-    from robot_runtime.cli.console import progress_bar
-    from robot_runtime.env import Env
-    from robot_runtime.episodes.generate import generate_episodes
-    from robot_runtime.recording.writer import Recorder
-    from robot_runtime.robots import RobotContext, load_robot
-    from robot_runtime.runtime import run_episodes
-    from robot_runtime.scene import find_scene, load_scene
-    from robot_runtime.tasks.task import load_task
-
-    scene = load_scene(find_scene("apartment"))
-    task = replace(load_task(TASK), max_steps=STEPS, sensors=("gps",))
-    episodes = generate_episodes(scene, task, count, seed)
-    recorder = Recorder(folder)
-    with ExitStack() as stack:
-        progress = stack.enter_context(progress_bar())
-        bar = progress.add_task("record" + (" with images" if images else ""), total=count, note="")
-        context = replace(RobotContext.of(task, scene, episodes, seed), images=images)
-        robot = stack.enter_context(load_robot("sim", context))
-        stack.callback(recorder.close)
-        env = stack.enter_context(Env(robot, task, scene, (recorder,), seed=seed))
-        for _ in run_episodes(env, Wanderer(), episodes, seed):
-            progress.advance(bar)
-    return sorted(folder.glob("*.mcap"))
-
-
 def _replay_row(row: str, what: str, logs: Sequence[Path], images: bool, target_s: float) -> Row:
+    from sim_bridge.replay.bench_work import STEPS, time_replays
+
     took_s, build_s = time_replays(logs, images)
     return Row(
         row,
@@ -132,29 +72,9 @@ def _replay_row(row: str, what: str, logs: Sequence[Path], images: bool, target_
     )
 
 
-def time_replays(logs: Sequence[Path], images: bool) -> tuple[list[float], float]:
-    """Seconds per log, by a twin that is there; and seconds until it is."""
-    from robot_runtime.recording.reader import LogReader
-    from sim_bridge.replay.kept import Kept
-    from sim_bridge.replay.options import ReplayOptions
-    from sim_bridge.replay.replay import replay_log
-
-    options = ReplayOptions(parts=("action",), images=images)
-    took_s = []
-    with Kept(options) as kept:
-        watch = Stopwatch()
-        with LogReader(logs[0]) as log:
-            twin = kept.twin(log.header, kept.scene(log.header), images)
-            twin.begin(log.header, log.header.episode.start, 0.0)
-        build_s = watch.elapsed_s()
-        for log_path in logs:
-            watch.restart()
-            replay_log(log_path, options, kept, log_path.stem)
-            took_s.append(watch.elapsed_s())
-    return took_s, build_s
-
-
 def _workers_row(logs: Sequence[Path], rounds: int, out: Path) -> Row:
+    from sim_bridge.replay.bench_work import REPEATS, time_workers
+
     ratios = [one_s / two_s for one_s, two_s in time_workers(logs, rounds, out)]
     return Row(
         "two_workers_speedup",
@@ -166,27 +86,3 @@ def _workers_row(logs: Sequence[Path], rounds: int, out: Path) -> Row:
         high=max(ratios),
         note=f"median and range of {rounds} rounds in turns; starting workers and twins counts",
     )
-
-
-def time_workers(logs: Sequence[Path], rounds: int, out: Path) -> list[tuple[float, float]]:
-    """Seconds that one worker and two take for the same replays, round by round."""
-    from robot_runtime.cli.console import progress_bar
-    from robot_runtime.workers.mapping import Workers
-    from sim_bridge.replay.batch import Job, replay_logs
-    from sim_bridge.replay.options import ReplayOptions
-
-    jobs = [Job(path, f"{path.stem}-{number}") for number in range(REPEATS) for path in logs]
-    options = ReplayOptions(parts=("action",), out=out)
-    found = []
-    with progress_bar() as progress:
-        bar = progress.add_task("one worker, two workers", total=2 * rounds * len(jobs), note="")
-        for _ in range(rounds):
-            took_s = []
-            for count in (1, 2):
-                watch = Stopwatch()
-                replay_logs(
-                    jobs, options, Workers(count), pages=False, overwrite=True, on_done=lambda _: progress.advance(bar)
-                )
-                took_s.append(watch.elapsed_s())
-            found.append((took_s[0], took_s[1]))
-    return found

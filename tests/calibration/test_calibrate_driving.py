@@ -29,6 +29,9 @@ from robot_runtime.robots import RobotContext, load_robot
 from robot_runtime.scene import Scene, find_scene, load_scene
 from sim_bridge.localizer import LocalizerOptions, SimLocalizer
 
+KOBUKI_M = (0.035, 0.23)
+"""Radius and separation of its wheels."""
+
 NOISE = {"linear_noise_m": 0.005, "angular_noise_rad": 0.01, "heading_noise_rad": 0.005}
 
 
@@ -56,7 +59,7 @@ def test_wheels_are_found_to_half_a_per_cent(apartment: Scene, tmp_path: Path) -
     drift = {"linear_scale": linear, "angular_scale": angular, **NOISE}
     out = tmp_path / "odometry.yaml"
     with robot(tmp_path, apartment, {"odometry": drift}) as connected:
-        file = calibrate(OdometryProcedure("wheels", rounds=4), connected, quiet(), out, 30)
+        file = calibrate(OdometryProcedure("wheels", *KOBUKI_M, rounds=4), connected, quiet(), out, 30)
     found = load_odometry(out, "lab-1")
     assert found.linear_scale == pytest.approx(linear, rel=0.005)
     assert found.angular_scale == pytest.approx(angular, rel=0.005)
@@ -86,7 +89,7 @@ def test_a_calibrated_robot_drives_what_it_is_told(apartment: Scene, tmp_path: P
     drift = {"linear_scale": 1.05, "angular_scale": 0.94}
     out = tmp_path / "odometry.yaml"
     with robot(tmp_path, apartment, {"odometry": drift}) as raw:
-        calibrate(OdometryProcedure("wheels", rounds=2), raw, quiet(), out, 30)
+        calibrate(OdometryProcedure("wheels", *KOBUKI_M, rounds=2), raw, quiet(), out, 30)
     with robot(tmp_path, apartment, {"odometry": drift}, odometry=str(out)) as connected:
         connected.placer.place(SE2(2.25, 1.0, math.radians(135)), 0.0)
         motion = MotionController(connected.clock, connected.base, connected.head)
@@ -123,7 +126,7 @@ def erring(folder: Path) -> dict[str, object]:
 def test_the_errors_of_actions_are_found_whole(apartment: Scene, tmp_path: Path) -> None:
     out = tmp_path / "actuation.yaml"
     with robot(tmp_path, apartment, erring(tmp_path)) as connected:
-        file = calibrate(ActuationProcedure(), connected, quiet(), out, 30)
+        file = calibrate(ActuationProcedure(0.25, 30.0, cycles=40), connected, quiet(), out, 30)
     model = load_actuation(out)
     truth = np.array(COVARIANCE)
     deviation = np.sqrt(np.diag(truth))
@@ -148,7 +151,7 @@ def test_the_referees_own_scatter_is_taken_off(apartment: Scene, tmp_path: Path)
         connected.clock.add_listener(seen.on_step)
         seen.connect()
         watched = replace(connected, referee=seen)
-        file = calibrate(ActuationProcedure(cycles=24), watched, quiet(), tmp_path / "a.yaml", 30)
+        file = calibrate(ActuationProcedure(0.25, 30.0, cycles=24), watched, quiet(), tmp_path / "a.yaml", 30)
     # Two stands of 10 poses: 2 cm / sqrt(10) * sqrt(2) = 9 mm of scatter, of a robot that errs by nothing.
     assert file.stamp.residuals["move_forward_std_mm"] < 7
     assert file.stamp.residuals["turn_left_std_deg"] < 0.35
@@ -171,12 +174,12 @@ def test_a_drive_that_cannot_be_measured_or_driven_says_so(apartment: Scene, tmp
         connected.clock.add_listener(blind.on_step)
         blind.connect()
         with pytest.raises(CalibrationFailed, match="positions but no headings"):
-            OdometryProcedure().record(replace(connected, referee=blind), quiet())
+            OdometryProcedure("gyro", *KOBUKI_M, rounds=2).record(replace(connected, referee=blind), quiet())
         silent = SimLocalizer("beacons", "map", connected.clock, simulation.pose, LocalizerOptions(latency_s=9.0))
         silent.connect()
         with pytest.raises(CalibrationFailed, match="does not see the robot"):
-            OdometryProcedure().record(replace(connected, referee=silent), quiet())
+            OdometryProcedure("gyro", *KOBUKI_M, rounds=2).record(replace(connected, referee=silent), quiet())
         with pytest.raises(CalibrationFailed, match="ended as contact"):
-            ActuationProcedure(forward_m=6.0).record(connected, quiet())
+            ActuationProcedure(6.0, 30.0, cycles=2).record(connected, quiet())
     with pytest.raises(CalibrationFailed, match="only 0 straight legs"):
-        OdometryProcedure().solve([])
+        OdometryProcedure("gyro", *KOBUKI_M, rounds=2).solve([])

@@ -43,3 +43,12 @@ def offered(line: str) -> list[str]:
 )
 def test_commands_options_and_names_are_completed(line: str, some: set[str]) -> None:
     assert some <= set(offered(line))
+
+
+def test_to_know_all_commands_none_is_prepared() -> None:
+    """Which is what a shell waits for, and who reads ``--help``."""
+    code = "import sys; from robot_runtime.cli.main import build_app; build_app(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    loaded = set(done.stdout.split())
+    assert {"sim_bridge.replay.cli", "calibration.cli"} <= loaded
+    assert not loaded & {"numpy", "scipy", "cv2", "numba", "pydantic", "matplotlib", "mujoco", "onnxruntime"}
