@@ -72,7 +72,7 @@ class RosHead(RosDevice, Head):
 
     def _opened(self) -> None:
         session, topics = self._session, self._topics
-        self._endpoints.append(session.subscribe(topics.joints, JointState, self._on_joints, JOINT_QUEUE))
+        self._endpoints.append(session.subscribe(topics.joints, JointState, self._on_joints, JOINT_QUEUE, awaited=True))
         if self._family.head == "floats":
             commands: list[tuple[str, Any]] = [(topics.pan, Float64), (topics.tilt, Float64)]
         else:

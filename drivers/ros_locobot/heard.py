@@ -1,4 +1,4 @@
-"""With simulated time: tells the simulator which of the base's reports have been taken in.
+"""With simulated time: tells the simulator which reports of base and head have been taken in.
 
 A simulator that waits for these (``sim_bridge.ros.followers``) does not run away from a busy computer, where otherwise
 sensors would look silent that are only unread. With real time nothing is told: it waits for nobody.
@@ -6,13 +6,14 @@ sensors would look silent that are only unread. With real time nothing is told: 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import rospy
 from std_msgs.msg import Header
 
 TOPIC = "/simulation/heard"
-"""std_msgs/Header: the report's stamp, and its topic as ``frame_id``."""
+"""std_msgs/Header: the report's stamp, and its topic as ``frame_id``; without a stamp, that no more will be."""
 
 QUEUE = 10
 
@@ -28,3 +29,8 @@ class Heard:
         header = getattr(message, "header", None)
         if header is not None:
             self.publisher.publish(Header(stamp=header.stamp, frame_id=topic))
+
+    def leave(self, topic: str) -> None:
+        """No more messages of ``topic`` will be taken in: nobody needs to wait for them."""
+        with suppress(rospy.ROSException):  # the node has ended: then the simulator's patience does it
+            self.publisher.publish(Header(frame_id=topic))

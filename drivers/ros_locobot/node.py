@@ -65,6 +65,7 @@ class Session:
         self._monitor: threading.Thread | None = None
         self._clock_subscriber: rospy.Subscriber | None = None
         self._heard: Heard | None = None
+        self._awaited: dict[rospy.Subscriber, str] = {}
         self._master: Master | None = None
 
     @property
@@ -176,7 +177,7 @@ class Session:
             if awaited and (heard := self._heard) is not None:
                 heard(topic, received)
 
-        return self.bounded(
+        subscriber = self.bounded(
             lambda: rospy.Subscriber(
                 topic,
                 message,
@@ -187,6 +188,9 @@ class Session:
             ),
             f"subscribing to {topic}",
         )
+        if awaited:
+            self._awaited[subscriber] = topic
+        return subscriber
 
     def require_publisher(self, topic: str) -> None:
         """Wait until somebody publishes ``topic``. Raises ``StaleData`` after ``connect_timeout_s``."""
@@ -249,6 +253,9 @@ class Session:
                     self.bounded(endpoint.unregister, f"leaving {endpoint.resolved_name}")
                 except MasterGone as error:
                     logging.getLogger(__name__).warning("%s", error.message)
+            topic = self._awaited.pop(endpoint, None)
+            if topic is not None and self._heard is not None:
+                self._heard.leave(topic)
 
     def claim(self, topic: str, *others: str) -> None:
         """From now on only this node and ``others`` may publish ``topic``.

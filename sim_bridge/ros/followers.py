@@ -1,4 +1,4 @@
-"""Simulated time waits for those who read the base: on a busy computer no sensor is silent that is only unread."""
+"""Simulated time waits for those who read the robot: on a busy computer no sensor is silent that is only unread."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from functools import partial
 import rospy
 from std_msgs.msg import Header
 
-from robot_runtime.clock import seconds_to_ns
+from robot_runtime.clock import Stopwatch, seconds_to_ns
 from sim_bridge.ros.faults import Faults
 
 HEARD_TOPIC = "/simulation/heard"
-"""std_msgs/Header of whoever has taken in a report of the base: its stamp, and its topic as ``frame_id``."""
+"""std_msgs/Header of whoever has taken in a report: its stamp, and its topic as ``frame_id``; without a stamp, of
+whoever will take in no more of them."""
 
 AHEAD_S = 0.04
 """How far simulated time may pass the newest report that somebody has taken in: two of a base's periods."""
 
 STEADY = 10
-"""Who has taken in so many reports in time is waited for."""
+"""Who has taken in so many reports, each at most ``AHEAD_S`` after the one before, is waited for; however late he is,
+for that is when he needs it. Reports that come more rarely can be waited for by nobody."""
 
 PATIENCE_S = 1.5
 """Host seconds of waiting; then he is left behind until he is steady again.
@@ -30,11 +32,12 @@ Less than what the guard node takes for a simulator that has died.
 
 @dataclass
 class _Follower:
-    in_time: int = 0
+    steady: int = 0
     newest_ns: int = 0
+    gone: bool = False
 
-    def has_heard(self, stamp_ns: int) -> bool:
-        return self.newest_ns >= stamp_ns
+    def lets_pass(self, stamp_ns: int) -> bool:
+        return self.gone or self.newest_ns >= stamp_ns
 
 
 class Followers:
@@ -47,25 +50,31 @@ class Followers:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self._changed = threading.Condition()
-        self._now_ns = 0
         self._followers: dict[tuple[str, str], _Follower] = {}
         rospy.Subscriber(HEARD_TOPIC, Header, self._on_heard, queue_size=100, tcp_nodelay=True)
 
     def keep(self, now_ns: int) -> None:
-        """Return when simulated time may pass ``now_ns``, for each follower at the latest after ``PATIENCE_S``."""
+        """Return when simulated time may pass ``now_ns``: at the latest after ``PATIENCE_S``, for all together."""
+        oldest_ns = now_ns - seconds_to_ns(AHEAD_S)
+        watch = Stopwatch()
         with self._changed:
-            self._now_ns = now_ns
-            oldest_ns = now_ns - seconds_to_ns(AHEAD_S)
             for follower in tuple(self._followers.values()):
-                waited_for = follower.in_time >= STEADY
-                if waited_for and not self._changed.wait_for(partial(follower.has_heard, oldest_ns), PATIENCE_S):
-                    follower.in_time = 0
+                if follower.steady < STEADY:
+                    continue
+                left_s = max(0.0, PATIENCE_S - watch.elapsed_s())
+                if not self._changed.wait_for(partial(follower.lets_pass, oldest_ns), left_s):
+                    follower.steady = 0
 
     def _on_heard(self, message: Header) -> None:
         reader = message._connection_header["callerid"], message.frame_id
         with self._changed:
-            follower = self._followers.setdefault(reader, _Follower())
-            follower.newest_ns = message.stamp.to_nsec() - seconds_to_ns(self._faults.value("clock_skew_s"))
-            if self._now_ns - follower.newest_ns <= seconds_to_ns(AHEAD_S):
-                follower.in_time += 1
+            if message.stamp.is_zero():
+                if (follower := self._followers.pop(reader, None)) is not None:
+                    follower.gone = True
+            else:
+                follower = self._followers.setdefault(reader, _Follower())
+                stamp_ns = message.stamp.to_nsec() - seconds_to_ns(self._faults.value("clock_skew_s"))
+                if abs(stamp_ns - follower.newest_ns) <= seconds_to_ns(AHEAD_S):
+                    follower.steady += 1
+                follower.newest_ns = stamp_ns
             self._changed.notify_all()

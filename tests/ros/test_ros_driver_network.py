@@ -17,10 +17,11 @@ from geometry_msgs.msg import Twist
 from kobuki_msgs.msg import SensorState
 from nav_msgs.msg import Odometry
 from ros_processes import eventually
-from std_msgs.msg import String
+from std_msgs.msg import Header, String
 
 from drivers.ros_locobot.clock import RosClock
 from drivers.ros_locobot.errors import MasterGone, WrongDefinition
+from drivers.ros_locobot.heard import TOPIC, Heard
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.errors import DeviceFault, StaleData
@@ -31,7 +32,7 @@ SIMULATED = ("-m", "sim_bridge.ros_robot", "--camera", "80x60@79")
 
 @contextmanager
 def session(**options: Any) -> Iterator[Session]:
-    made = Session(MasterOptions(**{"connect_timeout_s": 0.4, "timeout_s": 1.0, **options}), RosClock(0.05, 1.0))
+    made = Session(MasterOptions(**{"connect_timeout_s": 2.0, **options}), RosClock(0.05, 1.0))
     user = object()
     made.open(user)
     try:
@@ -72,7 +73,7 @@ def test_a_master_that_dies_stops_the_robot_and_one_that_comes_back_is_joined_ag
     options = {
         "family": "pyrobot-kobuki",
         "camera": {"mount": "habitat"},
-        "master": {"monitor_period_s": 0.1, "connect_timeout_s": 2.0},
+        "master": {"monitor_period_s": 0.1, "connect_timeout_s": 3.0},
     }
     runtime = spawn(PROGRAM, json.dumps(options), master=master.uri)
     runtime.wait_for_line("outcome reached")
@@ -128,6 +129,26 @@ def test_commands_that_nobody_hears_are_refused(ros_node: str, ros_name: str) ->
         with pytest.raises(DeviceFault, match=f"topic {ros_name}/velocity: nobody listens to it"):
             made.require_listener(publisher)
         made.unsubscribe(publisher)
+
+
+def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_name: str) -> None:
+    told: list[Any] = []
+    ear = rospy.Subscriber(TOPIC, Header, told.append)
+    topic = f"{ros_name}/odom"
+    publisher = rospy.Publisher(topic, Odometry, queue_size=1)
+    try:
+        with session() as made:
+            made._heard = Heard()  # as on a network whose time is simulated
+            assert eventually(made._heard.publisher.get_num_connections)
+            subscriber = made.subscribe(topic, Odometry, lambda _: None, awaited=True)
+            assert eventually(publisher.get_num_connections)
+            publisher.publish(Odometry(header=Header(stamp=rospy.Time(7))))
+            assert eventually(lambda: [(m.frame_id, m.stamp.secs) for m in told] == [(topic, 7)])
+            made.unsubscribe(subscriber)
+            assert eventually(lambda: [(m.frame_id, m.stamp.secs) for m in told] == [(topic, 7), (topic, 0)])
+    finally:
+        publisher.unregister()
+        ear.unregister()
 
 
 def test_a_publisher_that_died_is_nobody(ros_node: str, ros_name: str, spawn: Any) -> None:

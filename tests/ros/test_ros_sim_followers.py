@@ -1,8 +1,9 @@
-"""Simulated time waits for those who read the base in time, and for nobody for long."""
+"""Simulated time waits for those who read the robot steadily, and for nobody for long."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,18 +12,20 @@ from ros_processes import LIMIT_S, eventually
 from std_msgs.msg import Header
 
 from drivers.ros_locobot.heard import TOPIC, Heard
-from robot_runtime.clock import seconds_to_ns
+from robot_runtime.clock import NS_PER_S, seconds_to_ns
+from sim_bridge.ros import followers
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.followers import AHEAD_S, HEARD_TOPIC, STEADY, Followers
+from sim_bridge.ros.followers import AHEAD_S, HEARD_TOPIC, PATIENCE_S, STEADY, Followers
 
 PERIOD_S = 0.02
+BEGIN_S = 5.0
 
 
 class Report:
     """A message of the base."""
 
     def __init__(self, at_s: float) -> None:
-        self.header = Header(stamp=rospy.Time.from_sec(at_s))
+        self.header = Header(stamp=rospy.Time(*divmod(seconds_to_ns(at_s), NS_PER_S)))
 
 
 class World:
@@ -35,10 +38,16 @@ class World:
         self._ear = rospy.Subscriber(TOPIC, Header, self._listen)
         assert eventually(lambda: self.heard.publisher.get_num_connections() > 0)
 
-    def read(self, at_s: float) -> None:
+    def read(self, at_s: float, topic: str = "/odom") -> None:
         """A report of that time is taken in, and the simulator knows."""
         known = len(self._told)
-        self.heard("/odom", Report(at_s))
+        self.heard(topic, Report(at_s))
+        assert eventually(lambda: len(self._told) > known)
+
+    def leave(self) -> None:
+        """No more is taken in."""
+        known = len(self._told)
+        self.heard.leave("/odom")
         assert eventually(lambda: len(self._told) > known)
 
     def _listen(self, message: Header) -> None:
@@ -49,12 +58,14 @@ class World:
         thread.start()
         return thread
 
-    def follow(self) -> float:
-        """Every report is read in time, until the reader is waited for; when that is."""
-        for number in range(1, STEADY + 1):
-            self.followers.keep(seconds_to_ns(number * PERIOD_S))
-            self.read(number * PERIOD_S)
-        return STEADY * PERIOD_S
+    def follow(self, *topics: str, late_s: float = 0.0) -> float:
+        """Every report is read, until the reader is waited for; when the last one was."""
+        topics = topics or ("/odom",)
+        for number in range(STEADY + 1):
+            self.followers.keep(seconds_to_ns(BEGIN_S + number * PERIOD_S + late_s))
+            for topic in topics:
+                self.read(BEGIN_S + number * PERIOD_S, topic)
+        return BEGIN_S + STEADY * PERIOD_S
 
     def close(self) -> None:
         self._ear.unregister()
@@ -78,8 +89,17 @@ def test_nobody_is_not_waited_for(world: World) -> None:
     world.followers.keep(seconds_to_ns(2.0))
 
 
-def test_a_reader_that_is_late_is_waited_for(world: World) -> None:
-    now_s = world.follow()
+@pytest.fixture
+def for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is waited for is waited for longer than any test takes: then no stall of this computer ends it."""
+    monkeypatch.setattr(followers, "PATIENCE_S", 10 * LIMIT_S)
+
+
+@pytest.mark.usefixtures("for_ever")
+@pytest.mark.parametrize("late_s", [0.0, 0.3])
+def test_a_reader_that_is_late_is_waited_for(world: World, late_s: float) -> None:
+    """Also one that was never in time: on a busy computer nobody is."""
+    now_s = world.follow(late_s=late_s)
     world.followers.keep(seconds_to_ns(now_s + AHEAD_S))
     waiting = world.pass_to(now_s + AHEAD_S + PERIOD_S)
     waiting.join(0.1)
@@ -89,13 +109,33 @@ def test_a_reader_that_is_late_is_waited_for(world: World) -> None:
     assert not waiting.is_alive()
 
 
-def test_a_reader_that_is_gone_is_waited_for_once(world: World) -> None:
+@pytest.mark.usefixtures("for_ever")
+def test_a_reader_of_reports_that_come_rarely_is_not_waited_for(world: World) -> None:
+    for number in range(3 * STEADY):
+        world.read(BEGIN_S + number * 0.1)
+    world.followers.keep(seconds_to_ns(BEGIN_S + 100.0))
+
+
+@pytest.mark.usefixtures("for_ever")
+def test_a_reader_that_leaves_is_waited_for_no_more(world: World) -> None:
     now_s = world.follow()
     waiting = world.pass_to(now_s + 1.0)
     waiting.join(0.1)
     assert waiting.is_alive()
+    world.leave()
     waiting.join(LIMIT_S)
     assert not waiting.is_alive()
+    world.followers.keep(seconds_to_ns(now_s + 2.0))
+
+
+def test_readers_that_are_gone_are_waited_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = world.follow("/odom", "/core")
+    began_s = time.monotonic()
+    waiting = world.pass_to(now_s + 1.0)
+    waiting.join(LIMIT_S)
+    assert not waiting.is_alive()
+    assert PATIENCE_S <= time.monotonic() - began_s < 2 * PATIENCE_S, "for both of them together"
+    monkeypatch.setattr(followers, "PATIENCE_S", 10 * LIMIT_S)
     again = world.pass_to(now_s + 2.0)
-    again.join(0.3)
-    assert not again.is_alive()
+    again.join(LIMIT_S)
+    assert not again.is_alive(), "nobody is waited for"
