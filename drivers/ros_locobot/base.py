@@ -174,6 +174,7 @@ class RosBase(RosDevice, Base):
             self._feedback = None
             self.diagnostics.forget()
             self._sensors.close()
+        self._motion.clear()  # the next connection may have another time
 
     def _require_listener(self) -> None:
         publisher = self._publisher

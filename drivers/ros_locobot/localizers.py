@@ -54,6 +54,7 @@ class RosLocalizer(RosDevice, Localizer):
         self._gate = Gate(limits, motion.known_by)
         self._lock = threading.Lock()
         self._paused = False
+        self._since_ns = 0
 
     @property
     def info(self) -> LocalizerInfo:
@@ -79,19 +80,24 @@ class RosLocalizer(RosDevice, Localizer):
         """Take in no poses until :meth:`forget`: the robot is being put somewhere else in no time."""
         self._paused = True
 
-    def forget(self) -> None:
-        """Drop the poses of the place where the robot was."""
+    def forget(self, since_ns: int = 0) -> None:
+        """Drop the poses of the place where the robot was: what was measured before ``since_ns``, those that are still
+        on their way as well."""
         with self._lock:
-            self._paused = False
+            self._paused, self._since_ns = False, since_ns
             self._history.clear()
             self._gate.forget()
 
     def _closed(self) -> None:
         self.forget()
 
+    def _is_wanted(self, estimate: PoseEstimate) -> bool:
+        """Whether it is of the place where the robot is; call it under the lock."""
+        return not self._paused and estimate.stamp_ns >= self._since_ns
+
     def _take(self, estimate: PoseEstimate) -> None:
         with self._lock:
-            if self._paused:
+            if not self._is_wanted(estimate):
                 return
             before = self._gate.reason
             judged = self._gate.judge(estimate)
@@ -117,7 +123,12 @@ class OdometryLocalizer(RosLocalizer):
         if received is not None:
             pose = planar_pose(message.pose.pose, self._source.topic)
             covariance = planar_covariance(message.pose.covariance)
-            self._history.add(PoseEstimate(received.stamp_ns, pose, "odom", covariance))
+            self._take(PoseEstimate(received.stamp_ns, pose, "odom", covariance))
+
+    def _take(self, estimate: PoseEstimate) -> None:
+        with self._lock:
+            if self._is_wanted(estimate):
+                self._history.add(estimate)
 
 
 class PoseLocalizer(RosLocalizer):

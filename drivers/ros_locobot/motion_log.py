@@ -25,20 +25,27 @@ class MotionLog:
         self._odom = PoseHistory("odometry", "odom", span_s=KEPT_S)
         self._lock = threading.Lock()
         self._head: deque[tuple[int, float, float]] = deque()
+        self._since_ns = 0
 
     def odom(self, stamp_ns: int, pose: SE2) -> None:
         """The base was at ``pose`` in odom."""
+        if stamp_ns < self._since_ns:
+            return
         self._odom.add(PoseEstimate(stamp_ns, pose, "odom"))
 
     def head(self, stamp_ns: int, pan_rad: float, tilt_rad: float) -> None:
         """The head was at these angles."""
+        if stamp_ns < self._since_ns:
+            return
         with self._lock:
             self._head.append((stamp_ns, pan_rad, tilt_rad))
             while self._head[0][0] < stamp_ns - seconds_to_ns(KEPT_S):
                 self._head.popleft()
 
-    def clear(self) -> None:
-        """The robot was put somewhere else, or time has a new origin."""
+    def clear(self, since_ns: int = 0) -> None:
+        """The robot was put somewhere else, or time has a new origin; what was measured before ``since_ns`` is not
+        taken in any more."""
+        self._since_ns = since_ns
         self._odom.clear()
         with self._lock:
             self._head.clear()

@@ -21,8 +21,8 @@ from robot_runtime.hal import Localizer, Placer, Robot
 from robot_runtime.placing.placer import GuidedPlacer, tilt_head
 from robot_runtime.streams import STREAMS
 
-ON_THEIR_WAY_S = 0.2
-"""What was measured before the robot was placed has arrived by then, and can be forgotten."""
+SETTLED_S = 0.2
+"""By then this computer's clock is past the instant at which the robot was placed, however late ``/clock`` comes."""
 
 POLL_S = 0.02
 
@@ -60,10 +60,12 @@ class RosPlacer(Placer):
             self._bring(pose, tilt_rad)
             self._head.command(0.0, tilt_rad)
         finally:
-            self._motion.clear()
+            # What is still on its way by now, on a busy computer, tells by its stamp of which place it is.
+            now_ns = self._session.clock.now_ns()
+            self._motion.clear(now_ns)
             self._camera.forget()
             for localizer in self._localizers:
-                localizer.forget()
+                localizer.forget(now_ns)
         tilt_head(self._session.clock, self._head, tilt_rad)
         self._wait_for_poses()
 
@@ -123,7 +125,7 @@ class SimulationPlacer(RosPlacer):
             raise DeviceFault(f"service {service}: {error}", "look at the log of the simulated robot") from error
         if not answer.success:
             raise InvalidStart(f"service {service}: {answer.message}", answer.remedy)
-        session.clock.sleep(ON_THEIR_WAY_S)
+        session.clock.sleep(SETTLED_S)
 
 
 class RealPlacer(RosPlacer):

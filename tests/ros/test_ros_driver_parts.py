@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -11,21 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 import rospy
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Odometry
 from sensor_msgs.msg import CameraInfo, Image
 
 from drivers.ros_locobot.camera import NOMINAL, RosCamera
 from drivers.ros_locobot.clock import RosClock
 from drivers.ros_locobot.diagnostics import Diagnostics, Level
 from drivers.ros_locobot.head import Stillness
+from drivers.ros_locobot.localizers import make_localizer
 from drivers.ros_locobot.motion_log import MotionLog
 from drivers.ros_locobot.node import Session
-from drivers.ros_locobot.options import RosOptions
+from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.placer import RealPlacer
 from robot_runtime import config
 from robot_runtime.clock import NS_PER_S, SimulatedClock
 from robot_runtime.errors import DeviceFault, FrozenCamera, InvalidStart, PlacementFailed
 from robot_runtime.geometry import SE2
-from robot_runtime.hal import HeadLimits, HeadState, PoseEstimate
+from robot_runtime.hal import HeadLimits, HeadState, PoseEstimate, PoseStatus
 
 MS = 1_000_000
 
@@ -98,10 +101,10 @@ def test_troubles_are_told_once_and_remembered(caplog: pytest.LogCaptureFixture)
 class Film:
     """A camera of 8 x 6 pixels, as three publishers at 50 Hz."""
 
-    def __init__(self, name: str, depth_frame: str = "color") -> None:
+    def __init__(self, name: str, depth_frame: str = "color", distortion: Sequence[float] = ()) -> None:
         self.topics = {"color": f"{name}/color", "color_info": f"{name}/info", "depth": f"{name}/aligned"}
         self._depth_frame = depth_frame
-        self.distortion: list[float] = []
+        self._distortion = list(distortion)
         self.fresh = True
         self._number = 0
         self._out = {
@@ -119,7 +122,7 @@ class Film:
             stamp = rospy.Time.from_sec(rospy.Time.now().to_sec())
             color = Image(height=6, width=8, encoding="bgr8", step=24, data=bytes([self._number % 256] * 144))
             depth = Image(height=6, width=8, encoding="16UC1", step=16, data=np.full(48, 1500, np.uint16).tobytes())
-            info = CameraInfo(height=6, width=8, distortion_model="plumb_bob", D=self.distortion)
+            info = CameraInfo(height=6, width=8, distortion_model="plumb_bob", D=self._distortion)
             info.K = [8.0, 0, 3.5, 0, 8.0, 2.5, 0, 0, 1]
             for message, frame in ((color, "color"), (depth, self._depth_frame), (info, "color")):
                 message.header.stamp, message.header.frame_id = stamp, frame
@@ -166,11 +169,11 @@ def test_depth_of_another_view_is_refused(ros_node: str, ros_name: str) -> None:
 
 
 def test_a_strong_lens_is_refused(ros_node: str, ros_name: str) -> None:
-    with filmed(ros_name) as (film, camera, _):
-        film.distortion = [2.0, 0.0, 0.0, 0.0, 0.0]
-        rospy.rostime.wallsleep(0.1)
-        with pytest.raises(DeviceFault, match="the lens"):
-            camera.connect()
+    with (
+        filmed(ros_name, distortion=(2.0, 0.0, 0.0, 0.0, 0.0)) as (_, camera, _),
+        pytest.raises(DeviceFault, match="the lens"),
+    ):
+        camera.connect()
 
 
 def test_a_picture_that_stays_while_the_robot_drives_is_frozen(ros_node: str, ros_name: str) -> None:
@@ -223,6 +226,30 @@ def test_a_robot_that_was_not_brought_is_forgotten_as_well() -> None:
     with pytest.raises(PlacementFailed):
         RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(), 0.0)
     assert carried.told == ["stop", "clear", "forget", "forget"]
+
+
+@pytest.mark.parametrize("source", ["pose", "odometry"])
+def test_poses_of_the_old_place_that_are_still_on_their_way_are_not_taken(source: str) -> None:
+    options = config.parse({"family": "pyrobot-kobuki", "camera": {"mount": "habitat"}}, RosOptions, "test")
+    session = Session(options.master, RosClock(0.05, 1.0))
+    session.clock.start_simulated(10 * NS_PER_S)
+    chosen = LocalizerOptions("pose", "/pose") if source == "pose" else LocalizerOptions("odometry")
+    localizer = make_localizer("localizer", session, chosen, options, MotionLog(), "robot")
+
+    def hear(at_ms: int, x_m: float) -> None:
+        message = PoseStamped() if source == "pose" else Odometry()
+        (message if source == "pose" else message.pose).pose.position.x = x_m
+        (message if source == "pose" else message.pose).pose.orientation.w = 1.0
+        message.header.stamp, message.header.frame_id = rospy.Time(10, at_ms * MS), "map"
+        session.clock.advance(10 * NS_PER_S + at_ms * MS)
+        localizer._on_message(message)
+
+    hear(100, 1.0)
+    localizer.forget(10 * NS_PER_S + 200 * MS)
+    hear(180, 1.0)
+    hear(220, 3.0)
+    estimates = localizer._history.arrivals().estimates
+    assert [(estimate.pose.x_m, estimate.status) for estimate in estimates] == [(3.0, PoseStatus.OK)]
 
 
 def test_a_tilt_out_of_reach_is_no_start() -> None:
