@@ -13,6 +13,9 @@ Without this a robot on which somebody left ``/use_sim_time`` set would never se
 simulator that waits for a busy computer would look like one that has died.
 """
 
+AHEAD_S = 1.0
+"""How much sooner a report may be heard than its ``/clock``; beyond that, two clocks disagree."""
+
 
 class GuardClock:
     """Create it after ``rospy.init_node``, which is when rospy chooses between the two."""
@@ -21,19 +24,31 @@ class GuardClock:
         self._host = SystemClock()
         self.simulated = not rospy.rostime.is_wallclock()
         self._newest_ns = -1
+        self._heard_ns = 0
         self._moved_ns = self._host.now_ns() - seconds_to_ns(STALL_S)
 
     def now_ns(self) -> int:
         """Nanoseconds; comparable with each other only."""
-        return int(rospy.get_rostime().to_nsec()) if self.simulated else self._host.now_ns()
+        if not self.simulated:
+            return self._host.now_ns()
+        ticked_ns, heard_ns = self._ticked_ns(), self._heard_ns
+        return heard_ns if ticked_ns < heard_ns <= ticked_ns + seconds_to_ns(AHEAD_S) else ticked_ns
+
+    def heard(self, stamp_ns: int) -> None:
+        """A report of that time has come: on a busy computer before ``/clock``, and it must not look old afterwards."""
+        self._heard_ns = stamp_ns
 
     def stalled(self) -> bool:
         """Whether simulated time has stood still too long; to be asked more often than that."""
         if not self.simulated:
             return False
-        now_ns, host_ns = self.now_ns(), self._host.now_ns()
+        now_ns, host_ns = self._ticked_ns(), self._host.now_ns()
         if now_ns != self._newest_ns:
             if self._newest_ns >= 0 and now_ns > 0:
                 self._moved_ns = host_ns
             self._newest_ns = now_ns
         return host_ns - self._moved_ns >= seconds_to_ns(STALL_S)
+
+    def _ticked_ns(self) -> int:
+        """What ``/clock`` said last."""
+        return int(rospy.get_rostime().to_nsec())

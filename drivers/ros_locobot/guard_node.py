@@ -71,16 +71,17 @@ class GuardNode:
         self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
+        self._heard: Heard | None = None
         self._watch = MasterWatch(options, self._topics.velocity, self._found_publishers)
 
     def start(self) -> None:
         """Subscribe. Until the sensors have been heard the wheels are held at zero."""
         sensors = subscriptions(self._options, self._logic.tracker, self._clock.now_ns)
-        heard = Heard() if self._clock.simulated else None
+        self._heard = Heard() if self._clock.simulated else None
         for sensor in sensors:
             react = self._reacting(sensor.receive)
-            if heard is not None:
-                react = _telling(react, partial(heard, sensor.topic))
+            if self._heard is not None:
+                react = _telling(react, partial(self._heard, sensor.topic))
             rospy.Subscriber(sensor.topic, sensor.message, react, tcp_nodelay=True)
         rospy.Subscriber("~command", Twist, self._reacting(self._command), queue_size=1, tcp_nodelay=True)
         rospy.Subscriber("~emergency_stop", Bool, self._reacting(self._e_stop_message), tcp_nodelay=True)
@@ -100,10 +101,14 @@ class GuardNode:
         finally:
             with self._lock:
                 self._logic.hold(Hold.ENDED, "")
-                for _ in range(LAST_WORDS):
+                self._send()
+            self._tell()  # rospy sends from threads of its own: until the last zero they have time for it
+            for _ in range(LAST_WORDS):
+                self._host.sleep(period_s)
+                with self._lock:
                     self._send()
-                    self._host.sleep(period_s)
-            self._tell()
+            if self._heard is not None and self._topics.core:
+                self._heard.leave(self._topics.core)
             self._watch.stop()
 
     def _reacting(self, receive: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -111,6 +116,8 @@ class GuardNode:
 
         def react(message: Any) -> None:
             with self._lock:
+                if (header := getattr(message, "header", None)) is not None:
+                    self._clock.heard(header.stamp.to_nsec())
                 try:
                     receive(message)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the wheels must stand still

@@ -13,7 +13,7 @@ import rospy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from kobuki_msgs.msg import SensorState
-from ros_processes import Program, eventually
+from ros_processes import LIMIT_S, Program, eventually
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
@@ -75,7 +75,7 @@ class Rig:
         self.core = SensorState(bumper=bumper, cliff=cliff, wheel_drop=wheel_drop)
 
     def emergency_stop(self, engaged: bool) -> str:
-        rospy.wait_for_service(f"{self.guard_name}/emergency_stop", timeout=30)
+        rospy.wait_for_service(f"{self.guard_name}/emergency_stop", timeout=LIMIT_S)
         return str(rospy.ServiceProxy(f"{self.guard_name}/emergency_stop", SetBool)(engaged).message)
 
     def emergency_stop_topic(self) -> rospy.Publisher:
@@ -100,8 +100,12 @@ class Rig:
         if not eventually(lambda: self.status and self.status.reason == reason, alive=self.guard):
             return False
         seen = len(self.wire)
-        eventually(lambda: len(self.wire) >= seen + count, alive=self.guard)
-        return len(self.wire) >= seen + count and not any(x or w for _, x, w in self.wire[seen:])
+
+        def stood() -> bool:
+            wire = self.wire[seen:]  # what was sent before the reason was told may come after it: another topic
+            return len(wire) >= count and not any(x or w for _, x, w in wire[-count:])
+
+        return bool(eventually(stood, alive=self.guard))
 
     @property
     def status(self) -> GuardStatus | None:
