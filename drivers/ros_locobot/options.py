@@ -51,11 +51,12 @@ class ClockOptions:
 
     Attributes:
         max_skew_s: of a stamp ahead of this computer, and of the oldest stamp of a stream that keeps arriving.
-        stall_s: host seconds that simulated time may stand still while somebody waits for it.
+        stall_s: host seconds that simulated time may stand still while somebody waits for it: on a busy computer longer
+            than the simulator's own patience with its readers.
     """
 
     max_skew_s: Annotated[float, Field(gt=0, le=1.0, allow_inf_nan=False)] = 0.05
-    stall_s: Positive = 2.0
+    stall_s: Positive = 5.0
 
     __pydantic_config__ = config.STRICT
 
