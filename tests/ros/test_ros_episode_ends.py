@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from genpy.dynamic import generate_dynamic
-from ros_processes import LIMIT_S, Master, Program, eventually
+from ros_processes import LIMIT_S, Master, Program
 from ros_truth import Truth
 
 from robot_runtime.config import find_preset
@@ -24,8 +24,8 @@ HERE = Path(__file__).parent
 GUARD = str(HERE.parents[1] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
 
 COMMAND_LOSS_S = 0.4
-"""From the last word of a runtime to rest: 0.2 s until it counts as lost, a period of base and guard, and how late the
-test sees the robot move."""
+"""From the last word of a runtime to rest: 0.2 s until it counts as lost, a period of base and guard, and how far the
+robot's time may be ahead of what is known of it."""
 
 BASE_ALONE_S = 0.9
 """Without a guard the base's own driver stops the wheels: after 0.6 s, looked at ten times a second."""
@@ -102,22 +102,23 @@ def run(network: Network, files: Path, name: str = "logs", robot: str = "locobot
     return Running(network.start("-m", "robot_runtime", "run", *arguments, "--out", str(out)), out)
 
 
-def in_motion(network: Network, files: Path, name: str = "logs") -> tuple[Running, float]:
-    """A run whose robot moves, and when that was."""
+def in_motion(network: Network, files: Path, name: str = "logs") -> Running:
+    """A run whose robot moves."""
     running = run(network, files, name)
-    return running, network.truth.wait_for_motion(running.program)
+    network.truth.wait_for_motion(running.program)
+    return running
 
 
 def test_a_runtime_that_is_cut_off_or_killed_leaves_the_wheels_at_rest(network: Network, files: Path) -> None:
-    running, _ = in_motion(network, files, "cut off")
+    running = in_motion(network, files, "cut off")
     running.program.process.send_signal(signal.SIGSTOP)  # alive, connected, and silent
-    assert network.truth.rest_after(network.truth.now_s(), watch_s=1.5) < COMMAND_LOSS_S
+    assert network.truth.rest_from_now(watch_s=1.5) < COMMAND_LOSS_S
     running.program.process.send_signal(signal.SIGCONT)
     said, _ = running.fails()
     assert "error: topic /" in said
-    running, _ = in_motion(network, files, "killed")
+    running = in_motion(network, files, "killed")
     running.program.stop(signal.SIGKILL)
-    assert network.truth.rest_after(network.truth.now_s(), watch_s=1.5) < COMMAND_LOSS_S
+    assert network.truth.rest_from_now(watch_s=1.5) < COMMAND_LOSS_S
     with LogReader(running.log) as log:
         assert not log.complete
         assert log.header.robot == "locobot-ros-pyrobot"
@@ -125,9 +126,9 @@ def test_a_runtime_that_is_cut_off_or_killed_leaves_the_wheels_at_rest(network: 
 
 
 def test_a_killed_guard_ends_the_run(network: Network, files: Path) -> None:
-    running, _ = in_motion(network, files)
+    running = in_motion(network, files)
     network.guard.stop(signal.SIGKILL)
-    assert network.truth.rest_after(network.truth.now_s(), watch_s=2.0) < BASE_ALONE_S
+    assert network.truth.rest_from_now(watch_s=2.0) < BASE_ALONE_S
     said, end = running.fails()
     assert "/robot_runtime_guard/command: the guard node no longer listens" in said.replace("\n", " ")
     assert "start it again" in said.replace("\n", " ")
@@ -137,12 +138,12 @@ def test_a_killed_guard_ends_the_run(network: Network, files: Path) -> None:
 
 @pytest.mark.parametrize("comes_back", [False, True], ids=["gone", "restarted"])
 def test_a_master_that_dies_ends_the_run(comes_back: bool, network: Network, files: Path) -> None:
-    running, _ = in_motion(network, files)
+    running = in_motion(network, files)
     network.master.kill()
     if comes_back:
         network.master.start()
     said, end = running.fails()
-    assert network.truth.rest_after(network.truth.now_s(), watch_s=1.0) < COMMAND_LOSS_S
+    assert network.truth.rest_from_now(watch_s=1.0) < COMMAND_LOSS_S
     assert network.master.uri in said
     # One that comes back is noticed as the one that has gone, or as another one, whichever is looked at first.
     assert "does not answer" in said or (comes_back and "was restarted" in said)
@@ -164,7 +165,7 @@ def test_another_definition_on_a_sensors_topic_ends_the_run_before_it_begins(net
     assert "topic /other/core" in said
     assert generate_dynamic("kobuki_msgs/SensorState", "uint8 bumper\n")["kobuki_msgs/SensorState"]._md5sum in said
     assert "build ros_ws" in said
-    assert eventually(lambda: network.truth.now_s() > 0)
+    assert network.truth.poses()
 
 
 WRONG = """
@@ -189,7 +190,7 @@ def test_computers_whose_clocks_disagree_do_not_drive(
     assert says in said
     assert "chrony" in said
     truth = network_in_real_time.truth
-    assert truth.rest_after(truth.now_s(), watch_s=0.5) < 0.1
+    assert truth.rest_from_now(watch_s=0.5) < 0.1
 
 
 SKEW = """

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -43,19 +44,22 @@ OPTIONS: dict[str, Any] = {
     "referee": {"source": "pose", "topic": "/simulation/ground_truth"},
     "placer": {"by": "simulation"},
     "master": {"monitor_period_s": 0.1},
-    "clock": {"stall_s": 2.0},
 }
 EPISODE = Episode("pacing", "apartment", SE2(1.0, 1.36, 0.0), (Goal(2.2, 1.36),))
 TASK = load_task("pointnav_gps_compass")
 TASK = replace(TASK, camera=replace(TASK.camera, width=80, height=60), max_steps=3)
 SCENE = load_scene(find_scene("apartment"))
 INTRUDER = """
-import rospy
+import os, rospy, sys
 from geometry_msgs.msg import Twist
 rospy.init_node("teleop", disable_rostime=True)
+print("waits", flush=True)
+while not os.path.exists(sys.argv[1]):
+    rospy.rostime.wallsleep(0.01)
 rospy.Publisher("/mobile_base/commands/velocity", Twist, queue_size=1)
 rospy.spin()
 """
+"""Starts long before it intrudes: an episode may be over by the time that a program has started."""
 
 
 @pytest.fixture(scope="module")
@@ -123,21 +127,19 @@ def run(folder: Path, **changes: Any) -> Run:
 
 @contextmanager
 def in_motion(truth: Truth, begin: Callable[[], object]) -> Iterator[list[float]]:
-    """Has ``begin`` called once the robot is under way; yields when that was, in the robot's time."""
+    """Has ``begin`` called once the robot is under way; yields the instant by which it had been."""
     began_s: list[float] = []
-    over = threading.Event()
 
     def wait() -> None:
-        began_s.append(truth.wait_for_motion(alive=None))
+        truth.wait_for_motion(alive=None)
         begin()
-        over.wait()  # a program that this thread has started would die with it
+        began_s.append(time.monotonic())
 
     thread = threading.Thread(target=wait)
     thread.start()
     try:
         yield began_s
     finally:
-        over.set()
         thread.join()
 
 
@@ -233,9 +235,11 @@ def test_simulated_time_that_stops_hangs_nothing(truth: Truth, fault: Any, tmp_p
 
 
 def test_another_publisher_of_velocities_ends_the_episode_at_rest(truth: Truth, spawn: Any, tmp_path: Path) -> None:
-    with in_motion(truth, lambda: spawn("-c", INTRUDER)):
+    cue = tmp_path / "now"
+    spawn("-c", INTRUDER, str(cue)).wait_for_line("waits")
+    with in_motion(truth, cue.touch):
         ended = run(tmp_path)
-    assert truth.rest_after(truth.now_s(), watch_s=0.5) < 0.2
+    assert truth.rest_from_now(watch_s=0.5) < 0.2
     check(ended, SecondPublisher, "/mobile_base/commands/velocity: /teleop publishes", "stop that node", None)
 
 

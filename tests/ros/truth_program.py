@@ -1,20 +1,29 @@
-"""Prints where a simulated robot truly is, 50 times a second: x, y, yaw."""
+"""Prints where a simulated robot truly is, 50 times a second: x, y, yaw, and the host's monotonic time of hearing it.
+
+Simulated time waits for it, so that what it heard after an instant was not published long before.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 
 import rospy
 from geometry_msgs.msg import PoseStamped
 
+from drivers.ros_locobot.heard import Heard
 from drivers.ros_locobot.planar import planar_pose
+
+TOPIC = "/simulation/ground_truth"
 
 
 def tell(message: PoseStamped) -> None:
     pose = planar_pose(message.pose, "ground truth")
-    print("truth", pose.x_m, pose.y_m, pose.yaw_rad, flush=True)
+    print("truth", pose.x_m, pose.y_m, pose.yaw_rad, time.monotonic(), flush=True)
+    heard(TOPIC, message)
 
 
 rospy.init_node("truth", disable_rostime=True, disable_signals=True)
-rospy.Subscriber("/simulation/ground_truth", PoseStamped, tell, tcp_nodelay=True)
+heard = Heard()
+rospy.Subscriber(TOPIC, PoseStamped, tell, tcp_nodelay=True)
 threading.Event().wait()  # until it is killed, whatever becomes of the master
