@@ -1,7 +1,8 @@
 """Listens to a simulated robot from a process of its own, with a master and a ``/clock`` of its own.
 
 ``python sim_probe.py SECONDS [CAMERA_FRAME]`` prints one JSON document: what was published for so many simulated
-seconds after everything had been heard from, and where tf has the camera.
+seconds after everything had been heard from, and where tf has the camera. A message belongs to the instant of its
+stamp, however late it is heard; of one without a stamp, to that of hearing it, for which simulated time waits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ import rospy
 import rostopic
 import tf2_ros
 
+from drivers.ros_locobot.heard import Heard
+
 LIMIT_S = 60.0
+TRUTH = "/simulation/ground_truth"
 EVENTS = ("events", "cliff", "wheeldrop", "rosout", "tf_static")
 
 
@@ -28,29 +32,35 @@ def main(seconds: float, camera_frame: str) -> dict[str, Any]:
     tf2_ros.TransformListener(buffer)
     lock = threading.Lock()
     heard: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    window: list[float] = []
+    told = Heard()
 
     def listen(message: Any, topic: str) -> None:
-        now_s = rospy.get_time()
+        now_ns = rospy.get_rostime().to_nsec()
         with lock:
-            if window and now_s > window[0] + seconds:
-                return
-            heard[topic].append(describe(message) | {"at": now_s})
+            heard[topic].append({"at": now_ns} | describe(message))
+        if topic == TRUTH:
+            told(topic, message)
 
     topics = {name: kind for name, kind in rospy.get_published_topics() if name not in ("/rosout", "/rosout_agg")}
     for topic in topics:
-        options = {"queue_size": 1, "buff_size": 2**24} if "image" in topic else {}
+        options = {"buff_size": 2**24} if "image" in topic else {}
         rospy.Subscriber(topic, rostopic.get_topic_class(topic)[0], listen, topic, tcp_nodelay=True, **options)
     steady = [topic for topic in topics if not any(word in topic for word in EVENTS)]
     deadline_s = time.monotonic() + LIMIT_S
-    while not all(heard[topic] for topic in steady) and time.monotonic() < deadline_s:
+
+    def all_heard_from(since_ns: int) -> bool:
+        with lock:
+            return all(heard[topic] and instant(heard[topic][-1]) > since_ns for topic in steady)
+
+    while not all_heard_from(0) and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    begin_ns = rospy.get_rostime().to_nsec()
+    end_ns = begin_ns + round(1e9 * seconds)
+    while not all_heard_from(end_ns) and time.monotonic() < deadline_s:
         time.sleep(0.01)
     with lock:
-        window.append(rospy.get_time())
         for topic in steady:
-            heard[topic].clear()
-    while rospy.get_time() < window[0] + seconds + 0.2 and time.monotonic() < deadline_s:
-        time.sleep(0.01)
+            heard[topic] = [said for said in heard[topic] if begin_ns < instant(said) <= end_ns]
     place = None
     if camera_frame:
         found = buffer.lookup_transform("map", camera_frame, rospy.Time(0), rospy.Duration(5))
@@ -65,6 +75,12 @@ def main(seconds: float, camera_frame: str) -> dict[str, Any]:
         "heard": heard,
         "camera": place,
     }
+
+
+def instant(said: dict[str, Any]) -> int:
+    """When it was published, in nanoseconds of simulated time."""
+    stamps = [stamp for *_, stamp in said.get("transforms", ())]
+    return int(said.get("stamp") or max(stamps, default=0) or said["at"])
 
 
 def describe(message: Any) -> dict[str, Any]:
