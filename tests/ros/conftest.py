@@ -18,7 +18,6 @@ import importlib.util
 import itertools
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ros_processes import Master, Program
+from ros_processes import Master, Program, find_port
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -141,7 +140,7 @@ def spawn(ros_environ: dict[str, str], ros_master: str) -> Iterator[Callable[...
 
 @pytest.fixture
 def free_port() -> int:
-    """A port that was free a moment ago, for programs that cannot choose one themselves (roscore)."""
+    """A free port, for programs that cannot choose one themselves (roscore)."""
     return find_port()
 
 
@@ -149,9 +148,3 @@ def free_port() -> int:
 def free_port_of_module() -> int:
     """The same, for what all tests of a file share."""
     return find_port()
-
-
-def find_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import xmlrpc.client
 from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
@@ -17,6 +18,7 @@ import kobuki_msgs
 import numpy as np
 import pytest
 import rosbag
+import rosgraph
 import rospy
 import synthetic
 from mcap.reader import make_reader
@@ -193,6 +195,16 @@ def test_play_publishes_it(ros_node: str, bag: Path) -> None:
     assert {(message.width, message.height, message.encoding) for message in heard} == {(64, 48, "rgb8")}
 
 
+def hears(master: str, listener: str, topics: set[str]) -> bool:
+    """Whether a node is connected to all of the simulated robot's topics."""
+    address = rosgraph.Master("/tests", master).lookupNode("/simulated_robot")
+    with xmlrpc.client.ServerProxy(address) as node:
+        _, _, connections = node.getBusInfo("/tests")  # type: ignore[misc]
+    return topics <= {
+        topic for _, peer, direction, _, topic, *_ in connections if listener in peer and direction == "o"
+    }
+
+
 OPTIONS = {
     "family": "pyrobot-kobuki",
     "camera": {"mount": "habitat"},
@@ -215,8 +227,7 @@ def test_what_the_tool_recorded_of_a_drive_is_its_episode(make_master: Any, spaw
     driven = [FORWARD, LEFT, UP, FORWARD, RIGHT]
     displacements = [astuple(task.magnitudes.displacement(action)) for action in driven]
     try:
-        recorder.wait_for_line("Subscribing to /simulation/ground_truth")
-        # It connects to the robot's nodes in less time than the program needs to begin.
+        assert eventually(lambda: hears(master.uri, "record", {*topics, *poses}), alive=recorder), recorder.output
         program = spawn(PROGRAM, json.dumps(OPTIONS), json.dumps(displacements), master=master.uri)
         program.wait_for_line("done", 2 * LIMIT_S)
         recorder.stop(signal.SIGINT)

@@ -241,7 +241,7 @@ def test_clocks_that_disagree_are_told_from_silence(fault: Any, skew_s: float, s
 
 
 def test_a_simulator_that_stops_time_hangs_nobody(fault: Any) -> None:
-    with robot(clock={"stall_s": 0.3}) as made:
+    with robot(clock={"stall_s": 2.0}) as made:
         fault("clock_stopped")
         with pytest.raises(ClockSkew, match="/clock"):
             made.clock.sleep(1.0)
@@ -251,13 +251,13 @@ def test_a_simulator_that_stops_time_hangs_nobody(fault: Any) -> None:
 
 
 def test_a_jump_of_a_metre_is_lost_until_it_has_held(fault: Any) -> None:
-    with robot(localizer={"source": "tf", "recover_s": 1.0}) as made:
+    with robot(localizer={"source": "tf", "recover_s": 2.0}) as made:
         assert made.localizer.latest(0.5).status is PoseStatus.OK
         fault("localizer_jump_m", 1.0)
         made.clock.sleep(0.3)
         assert made.localizer.latest(0.5).status is PoseStatus.LOST
         assert made.localizer.at(made.clock.now_ns() - 10**8, 1.0).status is PoseStatus.LOST
-        made.clock.sleep(1.2)
+        made.clock.sleep(2.2)
         assert made.localizer.latest(0.5).status is PoseStatus.OK
 
 

@@ -83,11 +83,10 @@ def test_its_emergency_stop_is_ours(guard: Program) -> None:
     with robot() as made:
         motion = MotionController(made.clock, made.base, made.head)
         stop(True)
-        made.clock.sleep(0.2)
-        assert made.base.state(0.1).halt is Halt.E_STOP
+        assert eventually(lambda: made.base.state(0.1).halt is Halt.E_STOP)
         assert motion.execute(Displacement(forward_m=0.25)).outcome is Outcome.STOPPED
         stop(False)
-        made.clock.sleep(0.2)
+        assert eventually(lambda: made.base.state(0.1).halt is not Halt.E_STOP)
         assert motion.execute(Displacement(turn_rad=0.2)).outcome is Outcome.REACHED
 
 

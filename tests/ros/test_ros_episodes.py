@@ -33,7 +33,7 @@ def master(ros_environ: dict[str, str], free_port_of_module: int) -> Iterator[st
     running = Stack(
         workspace_environ(ros_environ),
         free_port_of_module,
-        *("sim:=true", "rate:=3", camera, "options:=--die-with-stdin"),
+        *("sim:=true", "rate:=2", camera, "options:=--die-with-stdin"),
     )
     try:
         running.wait_for_line("ready: pyrobot-kobuki LoCoBot")

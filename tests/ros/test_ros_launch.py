@@ -84,6 +84,7 @@ def test_one_command_brings_up_the_stack_and_takes_it_away(stack: Any, spawn: An
     mount_file.write_text(yaml.safe_dump(measured), encoding="utf-8")
     running = stack("sim:=true", "family:=pyrobot-kobuki", f"mount:={mount_file}", "camera:=64x48@79", OPTIONS)
     running.wait_for_line("ready: pyrobot-kobuki LoCoBot")
+    running.wait_for_line("commands pass")
     probe: Program = spawn(str(PROBE), "1.0", "camera_color_optical_frame", master=running.uri)
     assert probe.process.wait(60) == 0, probe.output
     found = json.loads(next(line for line in probe.lines if line.startswith("{")))

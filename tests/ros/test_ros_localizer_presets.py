@@ -115,10 +115,12 @@ class TestAmcl(_Simulated):
             self.drive(robot, Velocity(0.3, 0.0), 2.0)
             robot.base.stop()
             robot.clock.sleep(1.0)
+            driven = self.state(robot).odom  # without errors; how far depends on how busy this computer is
+            assert driven.x_m > 0.5
             for source in (robot.localizer, robot.referee):
                 found = source.latest(0.5)
                 assert found.status is PoseStatus.OK
-                assert found.pose.distance_to(SE2(OPEN[0] + 0.56, OPEN[1])) < 0.06, source.info.name
+                assert found.pose.distance_to(SE2(*OPEN) @ driven) < 0.03, source.info.name
 
     def test_a_robot_that_is_put_elsewhere_is_found_there(self) -> None:
         with self.connected() as robot:

@@ -53,7 +53,7 @@ def test_the_shipped_policy_reaches_a_goal_by_default(
             stack.callback(program.stop, signal.SIGKILL)
             return program
 
-        options = ("--family", family, "--rate", "3", "--robot", str(slow), *manners)
+        options = ("--family", family, "--rate", "2", "--robot", str(slow), *manners)
         simulated = start("-m", "sim_bridge.ros_robot", *options)
         simulated.wait_for_line("ready")
         guard = start(GUARD, "__name:=robot_runtime_guard", f"_family:={family}")
