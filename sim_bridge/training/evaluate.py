@@ -12,14 +12,16 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from robot_runtime.workers.mapping import Workers
+from sim_bridge.training.jobs import done
 
 HELD_OUT = 12
 FIRST_SEED = 1
@@ -67,12 +69,11 @@ def main(
     workers: Annotated[int, typer.Option(min=1)] = 2,
 ) -> None:
     """Run agents on the same episodes and print their success and SPL."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        evaluate(pool, out, agent, scene or [], robot, task, count, apartments, seed)
+    evaluate(Workers(workers), out, agent, scene or [], robot, task, count, apartments, seed)
 
 
 def evaluate(
-    pool: ProcessPoolExecutor,
+    workers: Workers,
     out: Path,
     agents: Sequence[str],
     scenes: Sequence[Path],
@@ -83,23 +84,23 @@ def evaluate(
     seed: int,
 ) -> None:
     """What the command does; its options say what the arguments mean."""
-    from sim_bridge.training.pointnav import make_apartment
+    from sim_bridge.training.pointnav import make_apartments
 
     held_out = [out / "apartments" / str(FIRST_SEED + i) for i in range(apartments)]
-    list(pool.map(make_apartment, held_out))
+    make_apartments(held_out, workers)
     groups = {"held-out apartments": held_out} if held_out else {}
     groups |= {folder.name: [folder] for folder in scenes}
-    running = {
-        (group, agent): [
-            pool.submit(run_job, Job(agent, folder, robot, task, count, seed, _file(out, robot, agent, folder)))
-            for folder in folders
-        ]
+    jobs = [
+        Job(agent, folder, robot, task, count, seed, _file(out, robot, agent, folder))
         for agent in agents
-        for group, folders in groups.items()
-    }
-    for (group, agent), futures in running.items():
-        outcomes = [future.result() for future in futures]
-        print(f"{group:22} {robot:10} {Path(agent).name:16} {line(outcomes)}", flush=True)
+        for folders in groups.values()
+        for folder in folders
+    ]
+    outcomes = done(run_job, jobs, workers)
+    for agent in agents:
+        for group, folders in groups.items():
+            by_scene = list(islice(outcomes, len(folders)))
+            print(f"{group:22} {robot:10} {Path(agent).name:16} {line(by_scene)}", flush=True)
 
 
 def run_job(job: Job) -> list[Outcome]:

@@ -12,18 +12,16 @@ from __future__ import annotations
 import json
 import os
 import platform
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from robot_runtime.clock import Stopwatch
-
-if TYPE_CHECKING:
-    pass
+from robot_runtime.workers.mapping import Workers
+from sim_bridge.training.jobs import done
 
 SIZES = ("robothor", "medium", "large")
 FIRST_SEED = 100_000
@@ -67,28 +65,21 @@ def main(
 
     torch.manual_seed(seed)
     torch.set_num_threads(1)  # sums then do not depend on the number of cores, and other work delays it less
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        Training(out, seed, pool).run()
+    Training(out, seed, Workers(workers)).run()
 
 
 class Training:
     """One run; its folder is its state.
 
     Args:
-        pool: its processes make apartments, collect and evaluate.
+        workers: make apartments, collect and evaluate.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        seed: int,
-        pool: ProcessPoolExecutor,
-        rounds: tuple[Round, ...] = ROUNDS,
-    ) -> None:
+    def __init__(self, out: Path, seed: int, workers: Workers, rounds: tuple[Round, ...] = ROUNDS) -> None:
         from sim_bridge.training.network import Head
 
         self.out, self.seed, self.rounds = out, seed, rounds
-        self._pool = pool
+        self._workers = workers
         apartments = max(plan.apartments[1] for plan in rounds)
         self._scenes = [out / "apartments" / str(FIRST_SEED + index) for index in range(apartments)]
         self._head = Head()
@@ -97,8 +88,7 @@ class Training:
     def run(self) -> Path:
         """Everything up to the evaluated package; returns its folder."""
         watch = Stopwatch()
-        for _ in self._pool.map(make_apartment, self._scenes):
-            pass
+        make_apartments(self._scenes, self._workers)
         self._note("apartments", number=len(self._scenes), wall_s=watch.elapsed_s())
         files: list[Path] = []
         for number in range(len(self.rounds)):
@@ -131,7 +121,7 @@ class Training:
             )
             for index, scene in list(enumerate(self._scenes))[slice(*plan.apartments)]
         ]
-        steps, arrived = (sum(column) for column in zip(*self._pool.map(collect, jobs), strict=True))
+        steps, arrived = (sum(column) for column in zip(*done(collect, jobs, self._workers), strict=True))
         share = arrived / (plan.episodes * len(jobs))
         self._note("collected", round=number, steps=steps, arrived=share, wall_s=watch.elapsed_s())
         return [job.out for job in jobs]
@@ -185,7 +175,7 @@ class Training:
         from sim_bridge.training.evaluate import HELD_OUT, evaluate
 
         for robot in ("sim", "sim-noisy"):
-            evaluate(self._pool, self.out / "evaluation", [str(package)], [], robot, TASK, 10, HELD_OUT, 0)
+            evaluate(self._workers, self.out / "evaluation", [str(package)], [], robot, TASK, 10, HELD_OUT, 0)
 
     def _note(self, event: str, **facts: float) -> None:
         """Print a line and keep it in ``log.jsonl``."""
@@ -196,8 +186,13 @@ class Training:
             log.write(text + "\n")
 
 
-def make_apartment(folder: Path) -> None:
-    """The apartment whose seed is the folder's name, without view points, unless it is there."""
+def make_apartments(folders: Sequence[Path], workers: Workers) -> None:
+    """The apartments whose seeds are the folders' names, without view points, unless they are there."""
+    for _ in done(_make_apartment, folders, workers):
+        pass
+
+
+def _make_apartment(folder: Path) -> None:
     from sim_bridge.scenes.generate import flats
 
     if folder.exists():

@@ -1,0 +1,28 @@
+"""Agents side by side on the same episodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from robot_runtime.scene import Scene
+from robot_runtime.workers.mapping import Workers
+from sim_bridge.training.evaluate import evaluate
+
+
+def test_two_processes_find_what_one_does_and_do_nothing_twice(
+    room: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def printed(out: Path, workers: int) -> str:
+        agents = ["forward-only", "random"]
+        evaluate(Workers(workers), out, agents, [room.folder], "sim", "pointnav_gps_compass", 2, 0, 0)
+        return capsys.readouterr().out
+
+    one = printed(tmp_path / "one", 1)
+    assert [line.split()[2] for line in one.splitlines()] == ["forward-only", "random"]
+    assert printed(tmp_path / "two", 2) == one
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "two").rglob("*.json")}
+    assert len(files) == 2
+    assert printed(tmp_path / "two", 2) == one
+    assert {file: file.stat().st_mtime_ns for file in files} == files
