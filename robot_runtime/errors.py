@@ -7,6 +7,9 @@ An exception of any other type is a bug.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -164,3 +167,12 @@ class PolicyMismatch(PolicyError):
 
 class PolicyOutputError(PolicyError):
     """A network gave something that no action can be chosen from: NaN, infinity, or another shape than it declared."""
+
+
+@contextmanager
+def writing(path: Path, remedy: str = "give another file") -> Iterator[None]:
+    """What the operating system refuses within is a :class:`RecordingError`: ``path`` cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be written: {error.strerror or error}", remedy) from error

@@ -14,7 +14,7 @@ from calibration.fitting.settings import Setting, options
 from robot_runtime import config
 from robot_runtime.actuation import KIND
 from robot_runtime.calibration_file import Stamp, write_calibration
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import writing
 from robot_runtime.recording.serial import plain
 
 DRIVER = "sim_bridge.robot.make_robot"
@@ -22,7 +22,7 @@ DRIVER = "sim_bridge.robot.make_robot"
 
 def write_fit(folder: Path, fit: RobotFit, found: list[Setting], valid_days: float) -> None:
     """Write the three files. Raises ``RecordingError``: they cannot be written."""
-    try:
+    with writing(folder, "give another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         write_calibration(folder / "actuation.yaml", stamp(fit, valid_days), config.unparse(fit.model))
         robot = {"name": f"{fit.robot.partition('@')[0]}-fitted", "driver": DRIVER, "options": options(found)}
@@ -31,8 +31,6 @@ def write_fit(folder: Path, fit: RobotFit, found: list[Setting], valid_days: flo
         (folder / "robot.yaml").write_text(head + body, encoding="utf-8")
         document = json.dumps(plain(as_document(fit, found)), indent=2, allow_nan=False)
         (folder / "fit.json").write_text(document + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{folder}: cannot be written: {error.strerror}", "give another --out") from error
 
 
 def stamp(fit: RobotFit, valid_days: float) -> Stamp:

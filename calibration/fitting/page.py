@@ -13,12 +13,12 @@ from calibration.fitting.fit import RobotFit
 from calibration.fitting.plots import write_plots
 from calibration.fitting.settings import Setting
 from robot_runtime.clock import utc_now_iso
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import writing
 
 
 def write_page(folder: Path, fit: RobotFit, found: list[Setting]) -> None:
     """Write ``fit.html`` and its pictures as PNG. Raises ``RecordingError``: they cannot be written."""
-    try:
+    with writing(folder, "give another --out"):
         pictures = [
             (caption, base64.b64encode((folder / name).read_bytes()).decode())
             for name, caption in write_plots(folder, fit)
@@ -33,8 +33,6 @@ def write_page(folder: Path, fit: RobotFit, found: list[Setting]) -> None:
             pictures=pictures,
         )  # fmt: skip
         (folder / "fit.html").write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{folder}: cannot be written: {error.strerror}", "give another --out") from error
 
 
 @cache

@@ -10,7 +10,7 @@ from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Header, Message, Metadata, Schema
 from mcap.writer import CompressionType, Writer
 
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import writing
 from robot_runtime.recording.durable import DurableFile
 from robot_runtime.recording.scan import Damaged, LogFile, Span
 
@@ -31,16 +31,13 @@ def recover(source: Path, destination: Path) -> int:
     """
     log = LogFile(source)
     try:
-        sink = DurableFile(destination, sync_s=1.0)
-        try:
-            messages = _Copy(log, sink).run()
-            sink.sync()
-        finally:
-            sink.close()
-    except OSError as error:
-        raise RecordingError(
-            f"{destination}: cannot be written: {error.strerror}", "give a new file on a disk with room"
-        ) from error
+        with writing(destination, "give a new file on a disk with room"):
+            sink = DurableFile(destination, sync_s=1.0)
+            try:
+                messages = _Copy(log, sink).run()
+                sink.sync()
+            finally:
+                sink.close()
     finally:
         log.close()
     return messages

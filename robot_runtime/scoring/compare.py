@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.groups import CONFIDENCE, RESAMPLES, SEED
 from robot_runtime.scoring.intervals import Interval, bootstrap_mean
@@ -229,10 +229,8 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
         "further": {"power": POWER, "alpha": ALPHA, "difference": "the observed one"},
         **asdict(comparison),
     }
-    try:
+    with writing(path):
         path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error
 
 
 def _unpaired(side: Side, score: EpisodeScore, reason: str) -> Unpaired:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import RecordingError, writing
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.compare import Comparison, MetricComparison, Unpaired, compare
 from robot_runtime.scoring.correlation import correlation_interval
@@ -253,7 +253,5 @@ def write_gap(path: Path, gap: Gap) -> None:
         "interval": {"confidence": CONFIDENCE, "draws": DRAWS, "seed": SEED},
         **asdict(gap),
     }
-    try:
+    with writing(path):
         path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error

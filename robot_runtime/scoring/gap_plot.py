@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import writing
 from robot_runtime.scoring.gap import METRICS, Correlation, Gap, Level, Reason
 from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.intervals import Interval
@@ -31,10 +31,8 @@ _MOST_REASONS, _FEWEST_ROWS = 12, 4
 
 def write_plot(path: Path, gap: Gap) -> None:
     """Write the picture (PNG). Raises ``RecordingError``: it cannot be written."""
-    try:
+    with writing(path):
         path.write_bytes(draw(gap))
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error
 
 
 def draw(gap: Gap) -> bytes:

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Polygon
 
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import RecordingError, writing
 from robot_runtime.geometry import SE2
 from robot_runtime.maps import Cell, OccupancyMap
 from robot_runtime.scene import SceneObject
@@ -58,10 +58,8 @@ def write_picture(path: Path, out: Path) -> None:
     lower = grid[1, :].subgridspec(1, 2, width_ratios=(2.4, 1), wspace=0.08)
     _draw_map(figure.add_subplot(lower[0]), view)
     _draw_distance(figure.add_subplot(lower[1]), view)
-    try:
+    with writing(out):
         figure.savefig(out, format="png")
-    except OSError as error:
-        raise RecordingError(f"{out}: cannot be written: {error.strerror}", "give another file") from error
 
 
 def _title(view: EpisodeView) -> str:

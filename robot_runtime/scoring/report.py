@@ -23,7 +23,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from robot_runtime.clock import utc_now_iso
-from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.errors import ConfigError, writing
 from robot_runtime.recording.serial import plain
 from robot_runtime.scene import Scene
 from robot_runtime.scoring import drawing, panels, plots
@@ -112,7 +112,7 @@ def write_report(
     jobs = [_Job(index, path, len(paths)) for index, path in enumerate(paths)]
     folder = None if single else out / PAGES
     draw, reads = partial(_draw, folder=folder, rules=rules), partial(_needed, folder=folder)
-    try:
+    with writing(page, "give another place with --out"):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:
@@ -137,8 +137,6 @@ def write_report(
                 file.write(head)
                 _append(file, fragments)
                 file.write(tail)
-    except OSError as error:
-        raise RecordingError(f"{page}: cannot be written: {error.strerror}", "give another place with --out") from error
     return scores
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_runtime import __version__
-from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.errors import ConfigError, writing
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.groups import CONFIDENCE, SEED, summarise
 from robot_runtime.scoring.scorer import ALL_METRICS, SCORER_VERSION, SHARES
@@ -37,15 +37,12 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
         "runs": runs.values,
     }
     head = json.dumps(plain(document), indent=2).removesuffix("\n}")
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            # A line per episode, so that a long file can be read by eye and by line.
-            file.write(f'{head},\n  "episodes": [')
-            for index, episode in enumerate(episodes):
-                file.write(f"{',' if index else ''}\n    {json.dumps(plain(episode))}")
-            file.write("\n  ]\n}\n")
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    with writing(path), path.open("w", encoding="utf-8") as file:
+        # A line per episode, so that a long file can be read by eye and by line.
+        file.write(f'{head},\n  "episodes": [')
+        for index, episode in enumerate(episodes):
+            file.write(f"{',' if index else ''}\n    {json.dumps(plain(episode))}")
+        file.write("\n  ]\n}\n")
 
 
 def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
@@ -93,14 +90,12 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
     choices, runs = _Numbered(), _Numbered()
     rows = [_episode(score, choices, runs) for score in scores]
     about = json.dumps(plain({**_about("none"), "choices": choices.values, "runs": runs.values}))
-    try:
-        with parquet.ParquetWriter(path, schema.with_metadata({"robot_runtime": about})) as writer:
-            for part in _parts(rows, _ROWS):
-                flat = [{**row, **row["metrics"], "path": str(row["path"]), "evidence": _text(row)} for row in part]
-                columns = {name: [row.get(name) for row in flat] for name in schema.names}
-                writer.write_table(pyarrow.table(columns, schema=writer.schema))
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    described = schema.with_metadata({"robot_runtime": about})
+    with writing(path), parquet.ParquetWriter(path, described) as writer:
+        for part in _parts(rows, _ROWS):
+            flat = [{**row, **row["metrics"], "path": str(row["path"]), "evidence": _text(row)} for row in part]
+            columns = {name: [row.get(name) for row in flat] for name in schema.names}
+            writer.write_table(pyarrow.table(columns, schema=writer.schema))
 
 
 def _about(cluster: Cluster) -> dict[str, Any]:
@@ -172,7 +167,3 @@ def _parts(rows: Sequence[dict[str, Any]], size: int) -> Iterator[list[dict[str,
     rest = iter(rows)
     while part := list(islice(rest, size)):
         yield part
-
-
-def _unwritable(path: Path, error: OSError) -> RecordingError:
-    return RecordingError(f"{path}: cannot be written: {error.strerror or error}", "give another file")

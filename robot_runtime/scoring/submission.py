@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from robot_runtime.actions import ROBOTHOR
 from robot_runtime.episodes.robothor import AGENT_HEIGHT_M
-from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.geometry import ros_to_thor_position, tilt_to_thor_horizon_deg, yaw_to_thor_rotation_deg
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.serial import plain
@@ -78,7 +78,7 @@ def write_robothor(
                 f"{score.path}: episode {score.episode!r} of {name} is also in {other.path}",
                 "give one log per episode: a submission holds one attempt",
             )
-    with _writing(path) as file:
+    with _opened(path) as file:
         file.write("{")
         for index, (name, members) in enumerate(splits.items()):
             file.write(f"{', ' if index else ''}{json.dumps(name)}: ")
@@ -167,7 +167,7 @@ def write_habitat(path: Path, scores: Sequence[EpisodeScore]) -> None:
     """
     result = habitat_result(scores)
     as_json = path.name.endswith((".json", ".json.gz"))
-    with _writing(path) as file:
+    with _opened(path) as file:
         file.write(json.dumps(plain(result), indent=2) + "\n" if as_json else habitat_lines(result))
 
 
@@ -194,17 +194,14 @@ def _number(score: EpisodeScore, name: str) -> float:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[TextIO]:
+def _opened(path: Path) -> Iterator[TextIO]:
     """A text file, gzipped by its name, with the same bytes for the same text; takes its name when it is complete."""
     unfinished = path.with_name(f"{path.name}.part")
-    try:
-        with ExitStack() as stack:
-            raw = stack.enter_context(unfinished.open("wb"))
-            stack.callback(unfinished.unlink, missing_ok=True)
-            packed = path.name.endswith(".gz")
-            binary = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) if packed else raw
-            with binary, io.TextIOWrapper(binary, encoding="utf-8") as file:
-                yield file
-            unfinished.replace(path)
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror or error}", "give another file") from error
+    with writing(path), ExitStack() as stack:
+        raw = stack.enter_context(unfinished.open("wb"))
+        stack.callback(unfinished.unlink, missing_ok=True)
+        packed = path.name.endswith(".gz")
+        binary = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) if packed else raw
+        with binary, io.TextIOWrapper(binary, encoding="utf-8") as file:
+            yield file
+        unfinished.replace(path)

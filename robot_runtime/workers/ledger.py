@@ -17,7 +17,7 @@ from typing import Any, Generic
 from typing_extensions import Self
 
 from robot_runtime.clock import Stopwatch
-from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.workers.worker import Lost, R, T
 
 SCHEMA = 1
@@ -38,9 +38,6 @@ class Ledger(Generic[T, R]):
         encode, decode: a result as JSON, or None for one that is better tried again; and back, without loss.
         overwrite: begin anew.
 
-    Attributes:
-        finished: how many results it has.
-
     Raises:
         ConfigError: the file is no ledger, of other settings, or in use; says which.
         RecordingError: it is damaged, or cannot be written.
@@ -58,10 +55,8 @@ class Ledger(Generic[T, R]):
         self.path = path
         self._key, self._encode, self._decode = key, encode, decode
         self._places: dict[str, tuple[int, int]] = {}
-        try:
+        with writing(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as error:
-            raise _unwritable(path, error) from error
         self._since_sync = Stopwatch()
         try:
             self._open(json.loads(json.dumps(settings)), overwrite)
@@ -74,10 +69,6 @@ class Ledger(Generic[T, R]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def finished(self) -> int:
-        return len(self._places)
 
     def has(self, item: T) -> bool:
         """Whether the item's result is there."""
@@ -177,7 +168,7 @@ class Ledger(Generic[T, R]):
 
     def _write(self, document: dict[str, Any]) -> None:
         line = json.dumps(document, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-        try:
+        with writing(self.path):
             start = os.lseek(self._file, 0, os.SEEK_END)
             if os.write(self._file, line) < len(line):  # the disk is full, which the next write would have said
                 os.ftruncate(self._file, start)
@@ -185,8 +176,6 @@ class Ledger(Generic[T, R]):
             if self._since_sync.elapsed_s() > SYNC_S:
                 os.fsync(self._file)
                 self._since_sync.restart()
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
         if "key" in document:
             self._places[document["key"]] = start, len(line)
 
@@ -202,7 +191,3 @@ def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     return "; ".join(
         f"{name} {json.dumps(theirs.get(name))} there, {json.dumps(ours.get(name))} here" for name in names
     )
-
-
-def _unwritable(path: Path, error: OSError) -> RecordingError:
-    return RecordingError(f"{path}: cannot be written: {error.strerror or error}", "give another file")

@@ -18,7 +18,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from robot_runtime.clock import utc_now_iso
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import RecordingError, writing
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring import drawing
@@ -28,6 +28,7 @@ from sim_bridge.replay.gallery import Gallery
 from sim_bridge.replay.results import Replay
 from sim_bridge.replay.tracks import Tracks, tracks_of
 
+_ELSEWHERE = "give another place with --out"
 MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions in the twin", "closed": "policy in the twin"}
 
 
@@ -61,18 +62,14 @@ def _whole(log: LogReader) -> list[StepRecord]:
 def write_text(path: Path, text: str) -> None:
     """Write a page. Raises ``RecordingError``."""
     make_folder(path.parent)
-    try:
+    with writing(path, _ELSEWHERE):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another place with --out") from error
 
 
 def make_folder(folder: Path) -> None:
     """A folder for pages. Raises ``RecordingError``."""
-    try:
+    with writing(folder, _ELSEWHERE):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RecordingError(f"{folder}: cannot be made: {error.strerror}", "give another place with --out") from error
 
 
 def render(template: str, **context: object) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from robot_runtime import config
 from robot_runtime.actions import Action
 from robot_runtime.commands import VelocityCommand, WaypointCommand
-from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.geometry import SE2
 from robot_runtime.objects import GrabOutcome
 from robot_runtime.policy_diff import OpenLoop
@@ -308,14 +308,10 @@ class Replay:
 def write_replay(path: Path, replay: Replay) -> None:
     """One replay as a JSON file, complete or not at all. Raises ``RecordingError``."""
     unfinished = path.with_name(f"{path.name}.part")
-    try:
+    with writing(path, "free the disk, or make the folder writable"):
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished.write_text(json.dumps(replay.to_json(), allow_nan=False) + "\n", encoding="utf-8")
         unfinished.replace(path)
-    except OSError as error:
-        raise RecordingError(
-            f"{path}: cannot be written: {error.strerror or error}", "free the disk, or make the folder writable"
-        ) from error
 
 
 def read_replay(path: Path) -> Replay:

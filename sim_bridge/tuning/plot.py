@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import writing
 from robot_runtime.scoring.gap_plot import draw_correlation
 from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.picture import INK, MUTED
@@ -53,10 +53,8 @@ def write_plot(path: Path, tuning: Tuning) -> None:
             axes = figure.add_subplot(lower[column])
             draw_correlation(axes, one.gap, "spl")
             axes.set_title(f"{title}\n{one.name}", fontsize=9, color=INK, loc="left")
-    try:
+    with writing(path):
         figure.savefig(path)
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error
 
 
 def _draw_likelihoods(axes: Axes, shown: Sequence[Tried]) -> None:

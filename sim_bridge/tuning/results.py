@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.errors import RecordingError
+from robot_runtime.errors import writing
 from robot_runtime.recording.serial import plain
 from robot_runtime.scoring.gap import Correlation, Gap
 from robot_runtime.scoring.groups import CONFIDENCE, SEED
@@ -90,7 +90,5 @@ def write_tuning(path: Path, tuning: Tuning) -> None:
         **asdict(tuning),
         "ranked": [one.name for one in tuning.ranked()],
     }
-    try:
+    with writing(path):
         path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise RecordingError(f"{path}: cannot be written: {error.strerror}", "give another file") from error
