@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.scoring.compare_table import p_text
-from robot_runtime.scoring.gap import METRICS, Correlation, Gap
+from robot_runtime.scoring.gap import METRICS, Correlation, Gap, PolicyGap
 from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.table import COLUMNS, cell
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One metric of one policy in both worlds, as text. differs: beyond chance."""
+
+    policy: str
+    metric: str
+    simulated: str
+    real: str
+    difference: str
+    interval: str
+    p: str
+    pairs: str
+    differs: bool
+
+
+def rows(policy: PolicyGap) -> Iterator[Row]:
+    """Of every metric that both worlds have."""
+    for name in METRICS:
+        metric = policy.metric(name)
+        if metric is None:
+            continue
+        found = metric.difference
+        yield Row(
+            policy.agent,
+            " ".join(COLUMNS[name][:2]).strip(),
+            cell(name, metric.mean_a),
+            cell(name, metric.mean_b),
+            cell(name, found.mean),
+            f"[{cell(name, found.low)}, {cell(name, found.high)}]",
+            p_text(metric.p_value),
+            str(metric.pairs),
+            metric.differs,
+        )
 
 
 def table(gap: Gap) -> Group:
@@ -31,29 +69,23 @@ def table(gap: Gap) -> Group:
 
 
 def _policies(gap: Gap) -> Table:
-    rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    rows.add_column("policy", no_wrap=True)
+    shown = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("policy", no_wrap=True)
     for name in ("metric", "simulated", "real", "difference", "interval", "p", "pairs"):
-        rows.add_column(name, justify="left" if name == "metric" else "right", no_wrap=True)
+        shown.add_column(name, justify="left" if name == "metric" else "right", no_wrap=True)
     for policy in gap.policies:
-        for index, name in enumerate(METRICS):
-            metric = policy.metric(name)
-            if metric is None:
-                continue
-            low, mean, high = (
-                cell(name, value) for value in (metric.difference.low, metric.difference.mean, metric.difference.high)
+        for index, row in enumerate(rows(policy)):
+            shown.add_row(
+                "" if index else row.policy,
+                row.metric,
+                row.simulated,
+                row.real,
+                Text(row.difference, style="bold" if row.differs else ""),
+                row.interval,
+                row.p,
+                row.pairs,
             )
-            rows.add_row(
-                policy.agent if not index else "",
-                " ".join(COLUMNS[name][:2]).strip(),
-                cell(name, metric.mean_a),
-                cell(name, metric.mean_b),
-                Text(mean, style="bold" if metric.differs else ""),
-                f"[{low}, {high}]",
-                p_text(metric.p_value),
-                str(metric.pairs),
-            )
-    return rows
+    return shown
 
 
 def sentence(correlation: Correlation) -> str:
