@@ -118,13 +118,13 @@ class _Seen:
         self.pairs += 1
 
 
-def fit_depth(episodes: Sequence[LoggedEpisode], most_pairs: int = MOST_PAIRS) -> DepthFit:
+def fit_depth(episodes: Sequence[LoggedEpisode]) -> DepthFit:
     """What frames that were taken twice say."""
     seen = _Seen()
     unit_m = 0.0
     every = [(episode, pair) for episode in episodes for pair in static_pairs(episode)]
     by_episode: dict[int, list[tuple[int, int]]] = {}
-    for index in np.unique(np.linspace(0, len(every) - 1, min(len(every), most_pairs)).astype(int)).tolist():
+    for index in np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_PAIRS)).astype(int)).tolist():
         episode, pair = every[index]
         by_episode.setdefault(id(episode), []).append(pair)
     for episode in episodes:

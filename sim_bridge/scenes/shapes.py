@@ -6,7 +6,7 @@ Everything is returned in the scene's frame ``map``, metres, float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +89,14 @@ def visual_triangles(folder: Path, file: SceneFile) -> Iterator[Points]:
         for visual in asset.visual:
             vertices, faces = read_obj(folder / visual.mesh)
             yield place(asset, vertices)[faces]
+
+
+def spread(triangles: Iterable[Points], count: int, seed: int) -> Points | None:
+    """Points (count, 3) at random on triangles (M, 3, 3), evenly by area; None if there is no area."""
+    soup = np.concatenate([np.empty((0, 3, 3)), *triangles])
+    area = np.linalg.norm(np.cross(soup[:, 1] - soup[:, 0], soup[:, 2] - soup[:, 0]), axis=1)
+    if not area.sum() > 0:
+        return None
+    random = np.random.default_rng(seed)
+    chosen = soup[random.choice(len(soup), count, p=area / area.sum())]
+    return np.asarray(np.einsum("nk,nkd->nd", random.dirichlet(np.ones(3), count), chosen))

@@ -20,6 +20,7 @@ from robot_runtime.maps import OccupancyMap
 from robot_runtime.scene import Scene, SceneObject, load_scene
 from sim_bridge.model import Group, SceneModel, build_model
 from sim_bridge.scenes.progress import Progress, silent
+from sim_bridge.scenes.shapes import spread
 
 Array = NDArray[np.float64]
 
@@ -150,16 +151,7 @@ def _surface_samples(built: SceneModel, data: mujoco.MjData, index: int, count: 
         vertices = model.mesh_vert[model.mesh_vertadr[mesh] :][: model.mesh_vertnum[mesh]]
         corners = vertices[model.mesh_face[first : first + faces]].astype(np.float64)
         triangles.append(corners @ data.geom_xmat[geom].reshape(3, 3).T + data.geom_xpos[geom])
-    if not triangles:
-        return None
-    soup = np.concatenate(triangles)
-    area = np.linalg.norm(np.cross(soup[:, 1] - soup[:, 0], soup[:, 2] - soup[:, 0]), axis=1)
-    if not area.sum() > 0:
-        return None
-    random = np.random.default_rng(index)
-    chosen = soup[random.choice(len(soup), count, p=area / area.sum())]
-    weights = random.dirichlet(np.ones(3), count)
-    return np.asarray(np.einsum("nk,nkd->nd", weights, chosen))
+    return spread(triangles, count, index)
 
 
 def _seen(built: SceneModel, data: mujoco.MjData, origin: Array, targets: Array, index: int) -> float:

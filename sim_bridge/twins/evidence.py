@@ -143,14 +143,19 @@ class Evidence:
 
     def voxels(self, points: NDArray[Any]) -> NDArray[np.int64]:
         """Flat index of each point's voxel (N,), of points (N, 3) in ``map``; -1 outside."""
-        grid, band = self._grid, self.band
-        column = np.floor((points[:, 0] - grid.origin_x_m) / band.resolution_m).astype(np.int64)
-        row = np.floor((points[:, 1] - grid.origin_y_m) / band.resolution_m).astype(np.int64)
+        band = self.band
+        cell = self._cells(points)
         layer = np.floor((points[:, 2] - band.min_z_m) / band.layer_m).astype(np.int64)
+        inside = (cell >= 0) & (layer >= 0) & (points[:, 2] < band.max_z_m)
+        return np.where(inside, cell * band.layers + np.minimum(layer, band.layers - 1), -1)
+
+    def _cells(self, points: NDArray[Any]) -> NDArray[np.int64]:
+        """Flat index of each point's cell (N,); -1 outside."""
+        grid, res = self._grid, self.band.resolution_m
+        column = np.floor((points[:, 0] - grid.origin_x_m) / res).astype(np.int64)
+        row = np.floor((points[:, 1] - grid.origin_y_m) / res).astype(np.int64)
         inside = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
-        inside &= (layer >= 0) & (points[:, 2] < band.max_z_m)
-        index = (row * grid.columns + column) * band.layers + np.minimum(layer, band.layers - 1)
-        return np.where(inside, index, -1)
+        return np.where(inside, row * grid.columns + column, -1)
 
     def centers(self, voxels: NDArray[np.int64]) -> NDArray[np.float64]:
         """The middles of voxels by flat index, (N, 3) in ``map``."""
@@ -168,13 +173,9 @@ class Evidence:
         )
 
     def _count_points(self, points: NDArray[np.float32]) -> None:
-        grid, band = self._grid, self.band
-        column = np.floor((points[:, 0] - grid.origin_x_m) / band.resolution_m).astype(np.int64)
-        row = np.floor((points[:, 1] - grid.origin_y_m) / band.resolution_m).astype(np.int64)
-        low = (column >= 0) & (column < grid.columns) & (row >= 0) & (row < grid.rows)
-        low &= np.abs(points[:, 2]) < band.min_z_m
         # Each cell or voxel once per frame, however many pixels fall into it.
-        self._floor.reshape(-1)[np.unique(row[low] * grid.columns + column[low])] += 1
+        low = np.unique(self._cells(points[np.abs(points[:, 2]) < self.band.min_z_m]))
+        self._floor.reshape(-1)[low[low >= 0]] += 1
         met = np.unique(self.voxels(points))
         self._met.reshape(-1)[met[met >= 0]] += 1
 

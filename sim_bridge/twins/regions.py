@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
 from robot_runtime.scene import Point3, Scene, SceneObject
-from sim_bridge.scenes.shapes import place, read_obj
+from sim_bridge.scenes.shapes import spread, visual_triangles
 from sim_bridge.twins.comparing import TOP_M, VOXEL_M, Differences
 from sim_bridge.twins.parts import in_box
 
@@ -131,29 +131,18 @@ def unowned(twin: Scene, found: Differences) -> NDArray[np.bool_]:
 
 def shape_of(twin: Scene, item: SceneObject) -> Array | None:
     """Points (N, 3) in ``map`` on an object's meshes above the floor; None if it has none."""
-    triangles = []
-    for asset in twin.file.assets:
-        if asset.object == item.id:
-            for visual in asset.visual:
-                vertices, faces = read_obj(twin.folder / visual.mesh)
-                triangles.append(place(asset, vertices)[faces])
-    if not triangles:
+    own = replace(twin.file, assets=tuple(asset for asset in twin.file.assets if asset.object == item.id))
+    points = spread(visual_triangles(twin.folder, own), _SHAPE_POINTS, seed=0)
+    if points is None:
         return None
-    soup = np.concatenate(triangles)
-    area = np.linalg.norm(np.cross(soup[:, 1] - soup[:, 0], soup[:, 2] - soup[:, 0]), axis=1)
-    random = np.random.default_rng(0)
-    chosen = soup[random.choice(len(soup), _SHAPE_POINTS, p=area / area.sum())]
-    one, other = np.sqrt(random.random(_SHAPE_POINTS)), random.random(_SHAPE_POINTS)
-    weights = np.stack([1 - one, one * (1 - other), one * other], axis=1)
-    points = np.einsum("nk,nkd->nd", weights, chosen)
     points = points[points[:, 2] > VOXEL_M]
     return points if len(points) > 20 else None
 
 
-def box_sides(item: SceneObject, spacing_m: float = VOXEL_M / 2) -> Array:
+def box_sides(item: SceneObject) -> Array:
     """Points (N, 3) in ``map`` on the four sides and the top of an object's box."""
     (x, y, z), center = item.size, item.center
-    u, v, w = (np.linspace(-edge / 2, edge / 2, max(2, math.ceil(edge / spacing_m))) for edge in (x, y, z))
+    u, v, w = (np.linspace(-edge / 2, edge / 2, max(2, math.ceil(2 * edge / VOXEL_M))) for edge in (x, y, z))
     faces = [
         np.stack(np.meshgrid(u, v, [z / 2]), -1),
         *(np.stack(np.meshgrid(u, [side * y / 2], w), -1) for side in (-1, 1)),

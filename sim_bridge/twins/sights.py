@@ -107,7 +107,7 @@ class Sights:
             with LogReader(path) as log:
                 header = log.header
                 self._check_place(path, header)
-                steps = self._told_apart(path, header, list(scored_steps(log, self.referee)))
+                steps = self._told_apart(path, list(scored_steps(log, self.referee)))
                 if not log.complete:
                     self.notes.append(f"{path.name}: is torn; what is whole of it is used: {len(steps)} frames")
                 self._steps.append((path, steps))
@@ -179,7 +179,7 @@ class Sights:
         if header.scene.digest != self.scene.digest:
             self.notes.append(f"{path.name}: of another version of {self.scene.name!r}; the map is the same")
 
-    def _told_apart(self, path: Path, header: EpisodeHeader, records: Sequence[StepRecord]) -> list[StepRecord]:
+    def _told_apart(self, path: Path, records: Sequence[StepRecord]) -> list[StepRecord]:
         """The steps at which the camera had moved and the pose is known; raises if there is none."""
         if not records:
             raise RecordingError(f"{path}: holds no steps", "leave it out, or record the episode again")
