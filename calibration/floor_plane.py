@@ -26,15 +26,11 @@ from robot_runtime.camera_mount import EXTRINSICS, OPTICAL_RPY_RAD, CameraMount,
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
+from robot_runtime.imaging.floor import LEAST_SHARE, POINTS, image_points
 
 Array = NDArray[np.float64]
 
 TILTS_DEG = (-60.0, -52.0, -45.0, -38.0, -31.0, -25.0, -20.0, -15.0)
-
-POINTS = 6000
-"""Of an image, evenly over it."""
-
-FARTHEST_M = 4.0
 
 HYPOTHESES = 300
 NEAR_M = 0.03
@@ -42,9 +38,6 @@ NEAR_M = 0.03
 
 NOISES, CLOSEST_M, REFINEMENTS = 3.0, 0.002, 8
 """What is farther away than so many times the typical distance, but more than this, is left out of the next fit."""
-
-LEAST_SHARE = 0.08
-"""Of an image's points; a floor that fills less is a table or a threshold."""
 
 SIGMA_M, SIGMA_RAD = 0.002, math.radians(0.1)
 """Of one image's floor: its height, its direction."""
@@ -165,15 +158,8 @@ def _span(views: Sequence[DepthView]) -> str:
 
 def points_of(view: View) -> Array:
     """Points of a depth image in the colour sensor's optical frame, float64 (N, 3), evenly over the image."""
-    lens, depth_m = view.rig.depth, view.depth_m
-    stride = max(1, round(math.sqrt(depth_m.size / POINTS)))
-    rows, columns = np.mgrid[stride // 2 : lens.height : stride, stride // 2 : lens.width : stride]
-    depths = depth_m[rows, columns].astype(np.float64).ravel()
-    rays = lens.rays(np.stack([columns.ravel(), rows.ravel()], axis=1))
-    seen = (depths > 0) & (depths < FARTHEST_M) & np.isfinite(rays).all(axis=1)
-    points = rays[seen] * depths[seen, None]
     matrix = view.rig.color_from_depth
-    return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
+    return np.asarray(image_points(view.depth_m, view.rig.depth) @ matrix[:3, :3].T + matrix[:3, 3])
 
 
 def find_floor(view: DepthView, expected: CameraMount) -> Floor:

@@ -20,7 +20,7 @@ from robot_runtime.geometry import SE2
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.imaging.lens import Lens
 from robot_runtime.imaging.sheets import draw_sheets
-from robot_runtime.simulation import CameraMotion
+from robot_runtime.simulation import CameraMotion, Pose3
 from sim_bridge.device import SimDevice
 from sim_bridge.head import SimHead
 from sim_bridge.model import NEAR_M, SKY_M
@@ -192,6 +192,13 @@ class SimCamera(SimDevice, Camera):
         sensor = self._mount.sensor(self._world.pose, *self._head.pointing(self._clock.now_ns()))
         return sensor[:3, 3], opengl_rotation(sensor)
 
+    def pose(self) -> Pose3:
+        """Of the optical frame (x right, y down, z forward) in ``map``, now."""
+        position, rotation = self.viewpoint()
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
+        return pose
+
     def motion(self) -> CameraMotion:
         """How the camera moves now."""
         return camera_motion(self._mount, self._world, self._head, self._clock.now_ns())
@@ -208,9 +215,7 @@ class SimCamera(SimDevice, Camera):
         renderer.look_at(self._world.data)
         rgb, depth = renderer.render(position, rotation)
         if self._world.sheets:
-            pose = np.eye(4)
-            pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
-            draw_sheets(self._world.sheets.values(), self._rays, pose, rgb, depth)
+            draw_sheets(self._world.sheets.values(), self._rays, self.pose(), rgb, depth)
         ids = renderer.segment(position, rotation) if semantic else None
         rgb, depth = self._noise.spoil(rgb, depth, self.motion)
         return RgbdFrame(stamp_ns, rgb, as_measured(depth, self._options), ids)

@@ -96,10 +96,7 @@ class SimSimulation(Simulation):
         return self._head.pointing(self._clock.now_ns())
 
     def camera_pose(self) -> Pose3:
-        position, rotation = self._camera.viewpoint()
-        pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = rotation * (1, -1, -1), position
-        return pose
+        return self._camera.pose()
 
     def camera_motion(self) -> CameraMotion:
         return self._camera.motion()

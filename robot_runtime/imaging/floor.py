@@ -55,7 +55,7 @@ def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: floa
         depth_m: float32 (H, W), 0 where there is no measurement.
         height_m, tilt_rad: where the camera is thought to be.
     """
-    points = _points(depth_m, pinhole)
+    points = image_points(depth_m, Lens.of(pinhole))
     up = optical_axes(0.0, tilt_rad)[2]
     random = np.random.default_rng(0)
     best: tuple[Floats, float] | None = None
@@ -92,11 +92,11 @@ def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: floa
     return FloorSeen(height, math.asin(normal[2]), math.atan2(-normal[0], -normal[1]), share)
 
 
-def _points(depth_m: NDArray[np.float32], pinhole: Intrinsics) -> Floats:
-    """Points of an image in its optical frame, float64 (N, 3)."""
+def image_points(depth_m: NDArray[np.float32], lens: Lens) -> Floats:
+    """Points of a depth image in its optical frame, float64 (N, 3), evenly over the image."""
     stride = max(1, round(math.sqrt(depth_m.size / POINTS)))
-    rows, columns = np.mgrid[stride // 2 : pinhole.height : stride, stride // 2 : pinhole.width : stride]
+    rows, columns = np.mgrid[stride // 2 : lens.height : stride, stride // 2 : lens.width : stride]
     depths = depth_m[rows, columns].astype(np.float64).ravel()
-    seen = (depths > 0) & (depths < FARTHEST_M)
-    rays = Lens.of(pinhole).rays(np.stack([columns.ravel(), rows.ravel()], axis=1)[seen])
-    return np.asarray(rays * depths[seen, None])
+    rays = lens.rays(np.stack([columns.ravel(), rows.ravel()], axis=1))
+    seen = (depths > 0) & (depths < FARTHEST_M) & np.isfinite(rays).all(axis=1)
+    return np.asarray(rays[seen] * depths[seen, None])
