@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import signal
@@ -16,9 +17,11 @@ import rospy
 from geometry_msgs.msg import Pose2D
 from robot_runtime_simulation.srv import Place, SetFault
 from ros_processes import Program, eventually
+from sensor_msgs.msg import JointState
 
 from drivers.ros_locobot.driver import make_robot
 from drivers.ros_locobot.errors import ClockSkew, DepthUnit, SecondPublisher
+from drivers.ros_locobot.head import RosHead
 from robot_runtime.actions import Displacement
 from robot_runtime.clock import NS_PER_S
 from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
@@ -196,6 +199,23 @@ def test_a_silent_head_is_stale_although_wheels_share_its_topic(fault: Any) -> N
         made.clock.sleep(0.3)
         with pytest.raises(StaleData, match="topic /joint_states is silent"):
             made.head.state(0.2)
+
+
+def test_a_head_whose_reader_is_busy_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated time waits for it: on a busy computer any thread may be late."""
+    receive, number = RosHead._on_joints, itertools.count(1)
+
+    def busy(head: RosHead, message: JointState) -> None:
+        if next(number) % 50 == 0:
+            rospy.rostime.wallsleep(0.3)
+        receive(head, message)
+
+    monkeypatch.setattr(RosHead, "_on_joints", busy)
+    with robot() as made:
+        for _ in range(100):
+            made.clock.sleep(0.01)
+            made.head.state(0.2)
+    assert next(number) > 100
 
 
 def test_a_second_publisher_is_refused_at_connection_and_ends_a_run(spawn: Any) -> None:
