@@ -88,8 +88,9 @@ def test_a_corpus_keeps_what_the_papers_rules_keep():
 
 def test_the_same_seed_gives_the_same_questions():
     rules = replace(FEW_SCENES, seen_only=False)
-    assert generate_questions(corpus(), rules, 4) == generate_questions(corpus()[::-1], rules, 4)
-    assert generate_questions(corpus(), rules, 4) != generate_questions(corpus(), rules, 5)
+    questions = generate_questions(corpus(), rules, 4)
+    assert questions == generate_questions(corpus()[::-1], rules, 4)
+    assert questions != generate_questions(corpus(), rules, 5)
 
 
 def test_episodes_start_in_the_apartment_before_their_target():
