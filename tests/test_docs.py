@@ -2,7 +2,7 @@
 
 A line that starts with ``$ `` is a command; it must exit with 0. A block fenced as ``python file=NAME`` or
 ``yaml file=NAME`` is written to that file first, as the reader would. Blocks of any other kind are not run; those of
-``console frameworks`` run in ``tests/frameworks``. Where the docs leave the episodes to chance, short ones are taken.
+``console frameworks`` run in ``tests/frameworks``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 _BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-_ANY_EPISODES = re.compile(r"robot-runtime run (?!.*--seed)")
-SHORT = "robot-runtime run --seed 25 "
-"""Its first episodes in the apartment are 2 m long, those of the default seed 5 to 7 m."""
 _LINK = re.compile(r"\]\((?!https?:|#)(?P<target>[^)#]+)")
 
 
@@ -52,7 +49,7 @@ def run_page(page: Path, todo: list[tuple[str, str]], folder: Path, path: list[P
             (folder / name).write_text(content, encoding="utf-8")
             continue
         done = subprocess.run(
-            ["bash", "-c", _ANY_EPISODES.sub(SHORT, content)],
+            ["bash", "-c", content],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
