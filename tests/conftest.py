@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +26,26 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"third-party data is not at {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``once(name, make)``: the folder that ``make(folder)`` has made, for all test processes; do not write into it."""
+    base = tmp_path_factory.getbasetemp()
+    # Each process has its own folder in one that is this run's.
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        folder, ready = shared / name, shared / f"{name}.ready"
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not ready.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a process that failed halfway
+                make(folder)
+                ready.touch()
+        return folder
+
+    return made
 
 
 @pytest.fixture

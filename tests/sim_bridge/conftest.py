@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,9 +109,9 @@ def _write_map(folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def room_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def room_folder(once: Callable[..., Path]) -> Path:
     """The room's scene folder; do not write into it."""
-    return write_room(tmp_path_factory.mktemp("scenes") / "room")
+    return once("room", write_room)
 
 
 @pytest.fixture(scope="session")
@@ -148,15 +146,8 @@ def small_house(shared_data: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def imported_house(small_house: Path, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    """The house imported once for all test processes, with coarser contact shapes than by default."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has its own folder in one that is this run's
-        shared = shared.parent
-    folder = shared / "small_house_scene"
-    with (shared / "small_house_scene.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "scene.yaml").is_file():
-            world = small_house / "worlds" / "small_house.world"
-            import_scene(world, folder, ImportOptions(texture_px=128, quality=Quality(tolerance_m=0.12, search=20)))
-    return load_scene(folder)
+def imported_house(small_house: Path, once: Callable[..., Path]) -> Scene:
+    """The house, with coarser contact shapes than by default."""
+    world = small_house / "worlds" / "small_house.world"
+    options = ImportOptions(texture_px=128, quality=Quality(tolerance_m=0.12, search=20))
+    return load_scene(once("small_house", lambda folder: import_scene(world, folder, options)))

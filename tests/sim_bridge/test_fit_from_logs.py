@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -94,29 +95,35 @@ def robot_file(folder: Path, **options: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sliding(room: Scene, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sliding(room: Scene, once: Callable[..., Path]) -> Path:
     """Logs of a robot that slides, slips, looks askew through a camera that flickers, and is late."""
-    folder = tmp_path_factory.mktemp("sliding")
-    robot = robot_file(
-        folder,
-        action_noise=erring(),
-        contact={"behaviour": "slide"},
-        camera={
-            "mount_error": {"tilt_deg": TILT_DEG, "roll_deg": ROLL_DEG, "height_m": HEIGHT_M},
-            "depth_noise": {"model": "fitted", "sigma": [0.002, 0.0, 0.002]},
-            "latency_s": 0.03,
-        },
-        localizer={"rate_hz": 20.0, "latency_s": 0.06, "noise_m": 0.02, "noise_deg": 1.0},
-    )
-    return campaign(folder / "logs", room, robot, 8, 40, 1)
+
+    def log(folder: Path) -> None:
+        folder.mkdir()
+        robot = robot_file(
+            folder,
+            action_noise=erring(),
+            contact={"behaviour": "slide"},
+            camera={
+                "mount_error": {"tilt_deg": TILT_DEG, "roll_deg": ROLL_DEG, "height_m": HEIGHT_M},
+                "depth_noise": {"model": "fitted", "sigma": [0.002, 0.0, 0.002]},
+                "latency_s": 0.03,
+            },
+            localizer={"rate_hz": 20.0, "latency_s": 0.06, "noise_m": 0.02, "noise_deg": 1.0},
+        )
+        campaign(folder / "logs", room, robot, 8, 40, 1)
+
+    return once("sliding", log) / "logs"
 
 
 @pytest.fixture(scope="module")
-def fitted(sliding: Path) -> Path:
+def fitted(sliding: Path, once: Callable[..., Path]) -> Path:
     """What ``fit`` made of them."""
-    out = sliding.parent / "fitted"
-    assert run_command(["fit", str(sliding), "--out", str(out), "--frames", "40"]) == 0
-    return out
+
+    def fit(out: Path) -> None:
+        assert run_command(["fit", str(sliding), "--out", str(out), "--frames", "40"]) == 0
+
+    return once("fitted", fit)
 
 
 def test_hidden_settings_are_found(fitted: Path) -> None:

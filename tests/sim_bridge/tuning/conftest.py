@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -47,12 +48,15 @@ EPISODES, MAX_STEPS = 2, 14
 
 
 @pytest.fixture(scope="session")
-def robot_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def robot_file(once: Callable[..., Path]) -> Path:
     """The hidden robot's YAML file."""
-    path = tmp_path_factory.mktemp("robots") / "hidden.yaml"
-    document = {"name": "hidden", "driver": "sim_bridge.robot.make_robot", "options": HIDDEN}
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return path
+
+    def write(folder: Path) -> None:
+        document = {"name": "hidden", "driver": "sim_bridge.robot.make_robot", "options": HIDDEN}
+        folder.mkdir()
+        (folder / "hidden.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+
+    return once("hidden_robot", write) / "hidden.yaml"
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +68,13 @@ def short_task() -> Task:
 
 
 @pytest.fixture(scope="session")
-def real_logs(room: Scene, robot_file: Path, short_task: Task, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def real_logs(room: Scene, robot_file: Path, short_task: Task, once: Callable[..., Path]) -> list[Path]:
     """Logs of three agents on the same episodes."""
-    folder = tmp_path_factory.mktemp("real")
+    folder = once("real_logs", lambda folder: _log(folder, room, robot_file, short_task))
+    return sorted(folder.glob("*.mcap"))
+
+
+def _log(folder: Path, room: Scene, robot_file: Path, short_task: Task) -> None:
     path, file = read_robot_file(str(robot_file))
     episodes = generate_episodes(room, short_task, EPISODES, seed=4)
     context = RobotContext.of(short_task, room, episodes, seed=0)
@@ -80,4 +88,3 @@ def real_logs(room: Scene, robot_file: Path, short_task: Task, tmp_path_factory:
             for seed, episode in enumerate(episodes):
                 run_episode(env, policy, episode, seed, name)
     recorder.close()
-    return sorted(folder.glob("*.mcap"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,6 @@ from robot_runtime.scene import Scene
 
 
 @pytest.fixture(scope="session")
-def room_logs(room: Scene, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def room_logs(room: Scene, once: Callable[..., Path]) -> list[Path]:
     """Three episodes in the room; do not write into their folder."""
-    return survey(tmp_path_factory.mktemp("survey"), room)
+    return sorted(once("survey", lambda folder: survey(folder, room)).glob("*.mcap"))
