@@ -5,7 +5,8 @@ on its own line, where it touched. If it slides (Habitat's ``allow_sliding``), w
 the wall, shortened to its part in that direction. Where along the way the wall is, and which way it faces, the map
 says within its cells, so both are integrated out; each hypothesis allows for a few ends that neither explains. The
 sum of the logarithms of both densities' ratio decides. Head-on contacts count for nothing: both hypotheses foretell the
-same.
+same. What ended where another ended, within what the map may be wrong by, is not counted again: a robot that is caught
+in a corner which the map does not have would else say so at every try.
 """
 
 from __future__ import annotations
@@ -31,8 +32,11 @@ from robot_runtime.scoring.intervals import Interval
 
 Array = NDArray[np.float64]
 
-FEWEST = 8
-"""Contacts in all, and deviations of the radius."""
+FEWEST = 5
+"""Contacts that tell stopping from sliding, each at a place of its own."""
+
+FEWEST_MEASURED = 8
+"""Of the radius, and of travel after touch."""
 
 DECISIVE = math.log(1000.0)
 """Nats, below which neither hypothesis is taken."""
@@ -68,8 +72,6 @@ MOST_RADII = 2.0
 """Of the robot as its task has it: what stopped it farther from any wall is not on the map."""
 
 STILL_M_S = 0.005
-
-SAME_M, SAME_RAD = 0.01, math.radians(3)
 
 PLACES, DIRECTIONS = 25, 9
 
@@ -149,16 +151,14 @@ def fit_contact(
     ]
     radius_m = _radius(touching, size, model)
     contacts: list[Contact] = []
-    last: tuple[int, SE2] | None = None
+    ends: dict[Walls, list[SE2]] = {}
     for number, logged, near in touching:
-        assert logged.before.stand is not None
-        start = logged.before.stand.truth
-        if last is not None and last[0] == number and _is_same_try(last[1], start):
-            continue
-        last = (number, start)
         found = _contact(number, logged, near, near.radius_m if radius_m is None else radius_m.mean, size, model)
-        if found is not None:
+        assert logged.after.stand is not None
+        end, others = logged.after.stand.truth, ends.setdefault(near, [])
+        if found is not None and not any(_is_same(end, other) for other in others):
             contacts.append(found)
+            others.append(end)
     felt = sum(contact.felt for contact in contacts)
     travel_m = _travel([episode.base for episode in episodes])
     total = math.fsum(contact.log_ratio for contact in contacts)
@@ -253,7 +253,7 @@ def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, mod
             distance_m = float(walls.distance_m(np.array([end.x_m]), np.array([end.y_m]))[0])
             if distance_m < MOST_RADII * walls.radius_m:
                 found.append(distance_m)
-    return median(found) if len(found) >= FEWEST else None
+    return median(found) if len(found) >= FEWEST_MEASURED else None
 
 
 def median(values: Sequence[float]) -> Interval:
@@ -263,9 +263,9 @@ def median(values: Sequence[float]) -> Interval:
     return Interval(float(np.median(values)), float(low), float(high))
 
 
-def _is_same_try(a: SE2, b: SE2) -> bool:
-    """Whether a robot that pushes from here has pushed from there: it tells the same once more."""
-    return a.distance_to(b) < SAME_M and abs(wrap_angle(a.yaw_rad - b.yaw_rad)) < SAME_RAD
+def _is_same(a: SE2, b: SE2) -> bool:
+    """Whether what held a robot here is what held it there: it tells the same once more."""
+    return a.distance_to(b) < WALL_M and abs(wrap_angle(a.yaw_rad - b.yaw_rad)) < WALL_RAD
 
 
 def _travel(base: Sequence[Sequence[BaseState]]) -> Interval | None:
@@ -279,7 +279,7 @@ def _travel(base: Sequence[Sequence[BaseState]]) -> Interval | None:
             elif pressed_at is not None and after.velocity.linear_m_s <= STILL_M_S:
                 found.append(after.odom.distance_to(pressed_at))
                 pressed_at = None
-    return median(found) if len(found) >= FEWEST else None
+    return median(found) if len(found) >= FEWEST_MEASURED else None
 
 
 def _weights(count: int) -> Array:

@@ -79,7 +79,7 @@ def pushing(slides: bool, count: int, head_on: bool = False) -> list:
     for number in range(count):
         yaw_rad = 0.0 if head_on else math.radians(50)
         touch_m = random.uniform(0.02, 0.1)
-        start = SE2(2.77 - touch_m * math.cos(yaw_rad), random.uniform(-1, 1), yaw_rad)
+        start = SE2(2.77 - touch_m * math.cos(yaw_rad), 0.2 * number - 1.9, yaw_rad)
         touch = start @ SE2(touch_m)
         slid_m = (0.25 - touch_m) * math.sin(yaw_rad) if slides else 0.0
         end = SE2(touch.x_m, touch.y_m + slid_m, yaw_rad)
@@ -113,6 +113,20 @@ def test_few_contacts_or_head_on_ones_alone_decide_nothing() -> None:
     ahead = fit_contact(pushing(False, 20, head_on=True), walls, Size(0.25, 30.0), STILL)
     assert ahead.behaviour is None
     assert "0 tell stopping from sliding" in ahead.reason
+
+
+def test_a_corner_that_the_map_lacks_is_one_mistake_however_often_the_robot_is_caught_there() -> None:
+    forward = COMMANDS[Action.MOVE_FORWARD]
+    held = ActionResult(Outcome.TIMED_OUT, forward, Displacement(), Zone.NONE, 1.0)
+    caught = []
+    for number in range(60):
+        at = SE2(2.77 - 0.002 * (number % 3), 1.5 + 0.004 * (number % 4), math.radians(50 + number % 5))
+        caught += [make_step(2 * number, None, None, at), make_step(2 * number + 1, Action.MOVE_FORWARD, held, at)]
+    episodes = [*pushing(True, 12), episode_of(caught), episode_of(caught)]
+    walls = {episodes[0].header.scene.digest: open_room()}
+    fit = fit_contact(episodes, walls, Size(0.25, 30.0), STILL)
+    assert len(fit.contacts) <= 14
+    assert fit.behaviour == "slide"
 
 
 def test_pushing_again_from_the_same_place_tells_it_once() -> None:
