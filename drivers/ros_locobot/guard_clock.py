@@ -31,12 +31,11 @@ class GuardClock:
         """Nanoseconds; comparable with each other only."""
         if not self.simulated:
             return self._host.now_ns()
-        ticked_ns, heard_ns = self._ticked_ns(), self._heard_ns
-        return heard_ns if ticked_ns < heard_ns <= ticked_ns + seconds_to_ns(AHEAD_S) else ticked_ns
+        return max(self._ticked_ns(), self._credible_ns(self._heard_ns))
 
     def heard(self, stamp_ns: int) -> None:
         """A report of that time has come: on a busy computer before ``/clock``, and it must not look old afterwards."""
-        self._heard_ns = stamp_ns
+        self._heard_ns = max(self._credible_ns(stamp_ns), self._credible_ns(self._heard_ns))
 
     def stalled(self) -> bool:
         """Whether simulated time has stood still too long; to be asked more often than that."""
@@ -48,6 +47,10 @@ class GuardClock:
                 self._moved_ns = host_ns
             self._newest_ns = now_ns
         return host_ns - self._moved_ns >= seconds_to_ns(STALL_S)
+
+    def _credible_ns(self, heard_ns: int) -> int:
+        """The time of a report, or 0 where ``/clock`` is too far behind it, as after it began anew."""
+        return heard_ns if heard_ns <= self._ticked_ns() + seconds_to_ns(AHEAD_S) else 0
 
     def _ticked_ns(self) -> int:
         """What ``/clock`` said last."""
