@@ -70,6 +70,11 @@ def all_pairs(source: RecordedSource) -> list[RawRgbd]:
     return found
 
 
+def level(depth: np.ndarray) -> int:
+    """Of the emulator's images of depth, which are alike everywhere and rise from one to the next."""
+    return int(np.median(depth))
+
+
 def test_a_recording_plays_what_was_delivered_at_its_own_pace(recording: Recording) -> None:
     with play(recording.path) as source:
         rig = source.calibration
@@ -79,9 +84,11 @@ def test_a_recording_plays_what_was_delivered_at_its_own_pace(recording: Recordi
         played = all_pairs(source)  # more than were asked for: every pair is recorded that came meanwhile
         offsets_ns = []
         for live in recording.raws:
-            (again,) = (raw for raw in played if np.array_equal(raw.depth, live.depth))
-            assert np.array_equal(again.color, live.color)
-            offsets_ns.append(again.color_stamp_ns - live.color_stamp_ns)
+            for again in (raw for raw in played if np.array_equal(raw.depth, live.depth)):
+                assert np.array_equal(again.color, live.color)
+                offsets_ns.append(again.color_stamp_ns - live.color_stamp_ns)
+        # On a busy computer the SDK may put the images of one pair into different sets, which is none then.
+        assert len(recording.raws) - 1 <= len(offsets_ns) <= len(recording.raws)
         assert max(offsets_ns) - min(offsets_ns) <= 5.1e6  # live stamps are as exact as arrivals are seen
         assert source._clock.now_ns() >= played[-1].color_stamp_ns
 
@@ -90,24 +97,25 @@ def test_the_last_pair_is_not_lost_where_the_player_stops_meanwhile(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with play(recording.path) as source:
-        whole = len(all_pairs(source))
-    take, taken, late = Capture.take, 0, list[FramePair]()
+        last = level(all_pairs(source)[-1].depth)
+    take, late, delayed = Capture.take, list[FramePair](), False
 
     def pausing(self: Capture, wait_ms: int = 0) -> FramePair | None:
         """The last pair comes after it was waited for, and before anybody looks whether there are more."""
-        nonlocal taken
+        nonlocal delayed
         pair = late.pop() if late else take(self, wait_ms)
-        taken += pair is not None
-        if pair is None or taken != whole:
+        if pair is None or delayed or level(np.asarray(pair.depth.get_data())) != last:
             return pair
         late.append(pair)
+        delayed = True
         stopped = rs.playback_status.stopped
         assert wait_for(SystemClock(), lambda: source._playback.current_status() == stopped or None, 30.0, 0.01)
         return None
 
     monkeypatch.setattr(Capture, "take", pausing)
     with play(recording.path) as source:
-        assert len(all_pairs(source)) == whole
+        assert level(all_pairs(source)[-1].depth) == last
+    assert delayed
 
 
 def test_the_end_of_a_recording_is_a_fault_unless_it_repeats(recording: Recording) -> None:
@@ -124,26 +132,39 @@ def test_the_end_of_a_recording_is_a_fault_unless_it_repeats(recording: Recordin
 def test_waiting_for_a_pair_that_comes_later_ends_in_time_and_loses_nothing(recording: Recording) -> None:
     with play(recording.path) as source:
         stamps = [raw.color_stamp_ns for raw in all_pairs(source)]
-        before = int(np.argmax(np.diff(stamps)))
-        assert stamps[before + 1] - stamps[before] > seconds_to_ns(0.4)
+        pause_ns = max(np.diff(stamps))
+        assert pause_ns > seconds_to_ns(0.4)
+    after_ns = 0
+
+    def go_on() -> None:
+        nonlocal after_ns
+        while True:
+            after_ns = source.read(after_ns, 0.2).color_stamp_ns + 1
+
     with play(recording.path) as source:
-        after_ns = pairs(source, before + 1)[-1].color_stamp_ns + 1
         with pytest.raises(StaleData, match="no pair exposed"):
-            source.read(after_ns, 0.2)
+            go_on()
         assert source._clock.now_ns() == pytest.approx(after_ns + seconds_to_ns(0.2), abs=STEP_NS)
         late = source.read(after_ns, 1.0)
-        assert late.color_stamp_ns - after_ns == pytest.approx(stamps[before + 1] - stamps[before], abs=10)
+        assert late.color_stamp_ns - after_ns == pytest.approx(pause_ns, abs=10)
 
 
 def test_without_real_time_pauses_of_a_recording_are_none(recording: Recording) -> None:
     with play(recording.path) as source:
-        in_real_time = all_pairs(source)
-    with play(recording.path, real_time=False) as source:
-        for recorded in in_real_time:
+        in_real_time = [level(raw.depth) for raw in all_pairs(source)]
+    shown: list[int] = []
+
+    def go_on() -> None:
+        while True:
             after_ns = source._clock.now_ns() + seconds_to_ns(0.3)
             raw = source.read(after_ns, 0.5)
             assert min(raw.color_stamp_ns, raw.depth_stamp_ns) == after_ns
-            assert np.array_equal(raw.depth, recorded.depth)
+            shown.append(level(raw.depth))
+
+    with play(recording.path, real_time=False) as source, pytest.raises(DeviceFault, match=r"ended after \d+ pairs"):
+        go_on()
+    assert shown == sorted(set(shown))
+    assert len(set(shown) ^ set(in_real_time)) <= 1, "a pair that the SDK may leave out on a busy computer"
     with pytest.raises(ValueError, match="real_time"):
         StreamOptions(real_time=False)
 
