@@ -137,3 +137,11 @@ def eventually(
         if (result := probe()) or ended or time.monotonic() > deadline_s:
             return result
         time.sleep(poll_s)
+
+
+def hears(publisher: Any, node: str) -> bool:
+    """Whether a subscriber of that node is connected to a publisher of this process.
+
+    A bare number of connections would count those who only ask for the definition, too, and who leave at once.
+    """
+    return any(peer == node for _, peer, *_ in publisher.impl.get_stats_info())

@@ -16,7 +16,7 @@ from genpy.dynamic import generate_dynamic
 from geometry_msgs.msg import Twist
 from kobuki_msgs.msg import SensorState
 from nav_msgs.msg import Odometry
-from ros_processes import eventually
+from ros_processes import eventually, hears
 from std_msgs.msg import Header, String
 
 from drivers.ros_locobot.clock import RosClock
@@ -139,9 +139,9 @@ def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_na
     try:
         with session() as made:
             made._heard = Heard()  # as on a network whose time is simulated
-            assert eventually(made._heard.publisher.get_num_connections)
+            assert eventually(lambda: hears(made._heard.publisher, ros_node))
             subscriber = made.subscribe(topic, Odometry, lambda _: None, awaited=True)
-            assert eventually(publisher.get_num_connections)
+            assert eventually(lambda: hears(publisher, ros_node))
             publisher.publish(Odometry(header=Header(stamp=rospy.Time(7))))
             assert eventually(lambda: [(m.frame_id, m.stamp.secs) for m in told] == [(topic, 7)])
             made.unsubscribe(subscriber)

@@ -18,7 +18,7 @@ from geometry_msgs.msg import Twist
 from guard_rig import SCRIPT, Rig
 from kobuki_msgs.msg import BumperEvent, SensorState
 from nav_msgs.msg import Odometry
-from ros_processes import LIMIT_S, eventually
+from ros_processes import LIMIT_S, eventually, hears
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Bool
 
@@ -108,7 +108,7 @@ def test_emergency_stop_as_a_service_and_as_a_topic(rig: Rig) -> None:
     rig.emergency_stop(False)
     assert rig.moves(linear=SPEED)
     button = rig.emergency_stop_topic()
-    assert eventually(button.get_num_connections)
+    assert eventually(lambda: hears(button, rig.guard_name))
     button.publish(Bool(True))
     assert rig.stands("e_stop")
     button.publish(Bool(False))
@@ -150,7 +150,7 @@ def test_a_publisher_known_to_be_silent_is_let_be_until_it_speaks(make_rig: Call
     rig.wish = (SPEED, 0.0)
     multiplexer = rig.publisher("velocity", Twist)
     assert rig.moves(linear=SPEED)
-    assert eventually(lambda: multiplexer.get_num_connections() >= 2)
+    assert eventually(lambda: hears(multiplexer, rig.guard_name))
     multiplexer.publish(Twist())
     assert rig.stands("foreign_publisher"), rig.guard.output
 
@@ -195,7 +195,7 @@ def test_a_base_with_events_only(make_rig: Callable[..., Rig]) -> None:
         return bool(rig.status and rig.status.source == "events" and rig.wire and rig.wire[-1][1])
 
     assert eventually(alive, poll_s=0.02), rig.guard.output
-    assert eventually(events.get_num_connections)
+    assert eventually(lambda: hears(events, rig.guard_name))
     events.publish(BumperEvent(bumper=BumperEvent.CENTER, state=BumperEvent.PRESSED))
     assert eventually(lambda: (alive(), rig.status.reason)[1] == "contact", poll_s=0.02)
     assert rig.status.bumper == "center"
