@@ -84,11 +84,9 @@ def test_a_recording_plays_what_was_delivered_at_its_own_pace(recording: Recordi
         played = all_pairs(source)  # more than were asked for: every pair is recorded that came meanwhile
         offsets_ns = []
         for live in recording.raws:
-            for again in (raw for raw in played if np.array_equal(raw.depth, live.depth)):
-                assert np.array_equal(again.color, live.color)
-                offsets_ns.append(again.color_stamp_ns - live.color_stamp_ns)
-        # On a busy computer the SDK may put the images of one pair into different sets, which is none then.
-        assert len(recording.raws) - 1 <= len(offsets_ns) <= len(recording.raws)
+            (again,) = (raw for raw in played if np.array_equal(raw.depth, live.depth))
+            assert np.array_equal(again.color, live.color)
+            offsets_ns.append(again.color_stamp_ns - live.color_stamp_ns)
         assert max(offsets_ns) - min(offsets_ns) <= 5.1e6  # live stamps are as exact as arrivals are seen
         assert source._clock.now_ns() >= played[-1].color_stamp_ns
 
@@ -163,8 +161,7 @@ def test_without_real_time_pauses_of_a_recording_are_none(recording: Recording) 
 
     with play(recording.path, real_time=False) as source, pytest.raises(DeviceFault, match=r"ended after \d+ pairs"):
         go_on()
-    assert shown == sorted(set(shown))
-    assert len(set(shown) ^ set(in_real_time)) <= 1, "a pair that the SDK may leave out on a busy computer"
+    assert shown == in_real_time
     with pytest.raises(ValueError, match="real_time"):
         StreamOptions(real_time=False)
 
