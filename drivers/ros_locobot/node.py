@@ -318,12 +318,26 @@ class Session:
                 started.set()
 
         self._heard = self.bounded(Heard, f"advertising {TOPIC}")
+        self._await_simulator(self._heard.publisher)
         self._clock_subscriber = self.subscribe("/clock", ClockMessage, tick)
         if not started.wait(self.options.connect_timeout_s):
             self.unsubscribe(self._clock_subscriber)
             raise StaleData(
                 "topic /clock has delivered nothing, but /use_sim_time is set",
                 "start the simulator, or on a real robot `rosparam set /use_sim_time false` and connect again",
+            )
+
+    def _await_simulator(self, heard: rospy.Publisher) -> None:
+        """A simulator that waits for its readers must know of this one before time can run away from it."""
+        nodes = [node for node in self.master.graph().subscribers.get(TOPIC, ()) if node != self.node]
+        if not any(not self.master.is_dead(node) for node in nodes):
+            return  # one that waits for nobody
+        if not wait_until(lambda: self.has_listener(heard), self.wait, self.options.connect_timeout_s, 0.02):
+            logging.getLogger(__name__).warning(
+                "topic %s: %s subscribes to it, but does not connect to this node, and will not wait for it; set "
+                "ROS_IP here to the address that the simulator sees",
+                TOPIC,
+                nodes[0],
             )
 
     def _publishers_of(self, topics: Sequence[str]) -> list[str]:

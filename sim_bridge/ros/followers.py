@@ -19,7 +19,7 @@ whoever will take in no more of them."""
 AHEAD_S = 0.04
 """How far simulated time may pass the newest report that somebody has taken in: two of a base's periods."""
 
-STEADY = 10
+STEADY = 3
 """Who has taken in so many reports, each at most ``AHEAD_S`` after the one before, is waited for; however late he is,
 for that is when he needs it. Reports that come more rarely can be waited for by nobody."""
 

@@ -151,6 +151,18 @@ def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_na
         ear.unregister()
 
 
+def test_a_connection_is_open_once_the_simulator_hears_who_reads(ros_node: str, ros_master: str, spawn: Any) -> None:
+    robot = spawn(*SIMULATED)
+    robot.wait_for_line("ready")
+    try:
+        with session() as made:
+            assert made._heard is not None
+            assert made.has_listener(made._heard.publisher)
+    finally:
+        robot.stop(signal.SIGKILL)
+        rospy.delete_param("/use_sim_time")
+
+
 def test_a_publisher_that_died_is_nobody(ros_node: str, ros_name: str, spawn: Any) -> None:
     program = "import rospy, sys; from std_msgs.msg import String; rospy.init_node('gone', disable_rostime=True); "
     program += "rospy.Publisher(sys.argv[1], String, queue_size=1); print('up', flush=True); rospy.spin()"
