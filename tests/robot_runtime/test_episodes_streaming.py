@@ -157,11 +157,11 @@ def robothor_chunks(count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("chunks", [habitat_chunks, robothor_chunks])
-def test_fifteen_thousand_episodes_take_two_megabytes(tmp_path: Path, chunks: Any) -> None:
+def test_fifty_thousand_episodes_take_two_megabytes(tmp_path: Path, chunks: Any) -> None:
     path = tmp_path / "large.json.gz"
     with gzip.open(path, "wt", compresslevel=1) as stream:
-        stream.writelines(chunks(15_000))
+        stream.writelines(chunks(50_000))
     done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True)
     count, peak_bytes = map(int, done.stdout.split())
-    assert count == 15_000
+    assert count == 50_000
     assert peak_bytes < 2_000_000

@@ -30,7 +30,7 @@ class Rig:
         core: what the base says 50 times a second; None for a base that says nothing.
         wish: what the runtime asks for 50 times a second; None for a runtime that is gone.
         wire: ``(time.monotonic(), linear, angular)`` of all that arrived at the base.
-        statuses: all that the guard told, in order.
+        statuses: all that the guard told, in order. told_s: when, by the guard's own clock (Unix time).
     """
 
     def __init__(self, name: str, spawn: Callable[..., Program], **parameters: Any) -> None:
@@ -39,6 +39,7 @@ class Rig:
         self.wish: tuple[float, float] | None = None
         self.wire: list[tuple[float, float, float]] = []
         self.statuses: list[GuardStatus] = []
+        self.told_s: list[float] = []
         self._spawn = spawn
         self._stop = threading.Event()
         topics = {"velocity": "velocity", "core": "core", "odom": "odom"}
@@ -131,4 +132,5 @@ class Rig:
         self.wire.append((time.monotonic(), message.linear.x, message.angular.z))
 
     def _on_status(self, message: DiagnosticArray) -> None:
+        self.told_s.append(message.header.stamp.to_sec())
         self.statuses.append(from_message(message))
