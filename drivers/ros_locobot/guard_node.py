@@ -36,7 +36,7 @@ from drivers.ros_locobot.guard_logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard_options import GuardOptions, read_guard_options
 from drivers.ros_locobot.guard_sensors import subscriptions
 from drivers.ros_locobot.guard_watch import MasterWatch
-from drivers.ros_locobot.heard import Heard
+from drivers.ros_locobot.heard import Heard, header_of
 from drivers.ros_locobot.master import Master, wait_until
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.clock import SystemClock, seconds_to_ns
@@ -71,14 +71,14 @@ class GuardNode:
         self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
+        self._sensors = subscriptions(options, self._logic.tracker, self._clock.now_ns)
         self._heard: Heard | None = None
         self._watch = MasterWatch(options, self._topics.velocity, self._found_publishers)
 
     def start(self) -> None:
         """Subscribe. Until the sensors have been heard the wheels are held at zero."""
-        sensors = subscriptions(self._options, self._logic.tracker, self._clock.now_ns)
         self._heard = Heard() if self._clock.simulated else None
-        for sensor in sensors:
+        for sensor in self._sensors:
             react = self._reacting(sensor.receive)
             if self._heard is not None:
                 react = _telling(react, partial(self._heard, sensor.topic))
@@ -88,7 +88,7 @@ class GuardNode:
         # What we send comes back here too: whatever does not come from us is a stranger's.
         rospy.Subscriber(self._topics.velocity, rospy.AnyMsg, self._overhear, tcp_nodelay=True)
         rospy.Service("~emergency_stop", SetBool, self._e_stop_service)
-        self._watch.start([(sensor.topic, sensor.definition) for sensor in sensors])
+        self._watch.start([(sensor.topic, sensor.definition) for sensor in self._sensors])
 
     def run(self, stop: threading.Event) -> None:
         """Repeat the decision until ``stop``; zero goes out at the end, whatever ends it."""
@@ -107,8 +107,9 @@ class GuardNode:
                 self._host.sleep(period_s)
                 with self._lock:
                     self._send()
-            if self._heard is not None and self._topics.core:
-                self._heard.leave(self._topics.core)
+            if self._heard is not None:
+                for sensor in self._sensors:
+                    self._heard.leave(sensor.topic)
             self._watch.stop()
 
     def _reacting(self, receive: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -116,7 +117,7 @@ class GuardNode:
 
         def react(message: Any) -> None:
             with self._lock:
-                if (header := getattr(message, "header", None)) is not None:
+                if (header := header_of(message)) is not None:
                     self._clock.heard(header.stamp.to_nsec())
                 try:
                     receive(message)

@@ -26,7 +26,7 @@ class Heard:
 
     def __call__(self, topic: str, message: Any) -> None:
         """A message of ``topic`` has been taken in; one without a header is not told."""
-        header = getattr(message, "header", None)
+        header = header_of(message)
         if header is not None:
             self.publisher.publish(Header(stamp=header.stamp, frame_id=topic))
 
@@ -34,3 +34,12 @@ class Heard:
         """No more messages of ``topic`` will be taken in: nobody needs to wait for them."""
         with suppress(rospy.ROSException):  # the node has ended: then the simulator's patience does it
             self.publisher.publish(Header(frame_id=topic))
+
+
+def header_of(message: Any) -> Header | None:
+    """A message's header, also of one that was taken in without its definition; None if it begins with none."""
+    if not isinstance(message, rospy.AnyMsg):
+        return getattr(message, "header", None)
+    lines = (line.partition("#")[0].split() for line in message._connection_header["message_definition"].splitlines())
+    first = next((line[0] for line in lines if line), "")
+    return Header().deserialize(message._buff) if first in ("Header", "std_msgs/Header") else None

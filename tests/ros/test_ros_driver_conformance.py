@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import rosgraph
@@ -16,6 +17,7 @@ from geometry_msgs.msg import Pose2D
 from robot_runtime_simulation.srv import Place
 from ros_processes import Program
 
+from drivers.ros_locobot.channel import Channel, Received
 from drivers.ros_locobot.driver import make_robot
 from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
 from robot_runtime.hal import Robot
@@ -73,6 +75,22 @@ class TestPyrobotCreate(_OverRos, ContactConformance):
     preset = "locobot-ros-create"
     arguments = ("--family", "pyrobot-create", "--manner", "report_hz=50")
     place = AT_WALL
+
+    def test_a_bumper_whose_reader_is_busy_is_not_silent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Simulated time waits for it, although two generations of its message are read without a definition."""
+        receive, number = Channel.receive, itertools.count(1)
+
+        def busy(channel: Channel, message: Any, stamped: bool = True) -> Received | None:
+            if channel.topic == "/bumper" and next(number) % 50 == 0:
+                rospy.rostime.wallsleep(0.3)
+            return receive(channel, message, stamped)
+
+        monkeypatch.setattr(Channel, "receive", busy)
+        with self.connected() as robot:
+            for _ in range(200):
+                robot.clock.sleep(0.01)
+                robot.base.state(0.1)
+        assert next(number) > 100
 
 
 class TestInterbotix(_OverRos, HeadConformance):

@@ -131,7 +131,8 @@ def test_commands_that_nobody_hears_are_refused(ros_node: str, ros_name: str) ->
         made.unsubscribe(publisher)
 
 
-def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_name: str) -> None:
+@pytest.mark.parametrize("taken_as", [Odometry, rospy.AnyMsg])
+def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_name: str, taken_as: Any) -> None:
     told: list[Any] = []
     ear = rospy.Subscriber(TOPIC, Header, told.append)
     topic = f"{ros_name}/odom"
@@ -140,7 +141,7 @@ def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_na
         with session() as made:
             made._heard = Heard()  # as on a network whose time is simulated
             assert eventually(lambda: hears(made._heard.publisher, ros_node))
-            subscriber = made.subscribe(topic, Odometry, lambda _: None, awaited=True)
+            subscriber = made.subscribe(topic, taken_as, lambda _: None, awaited=True)
             assert eventually(lambda: hears(publisher, ros_node))
             publisher.publish(Odometry(header=Header(stamp=rospy.Time(7))))
             assert eventually(lambda: [(m.frame_id, m.stamp.secs) for m in told] == [(topic, 7)])
