@@ -59,8 +59,10 @@ def main(seconds: float, camera_frame: str) -> dict[str, Any]:
     while not all_heard_from(end_ns) and time.monotonic() < deadline_s:
         time.sleep(0.01)
     with lock:
-        for topic in steady:
-            heard[topic] = [said for said in heard[topic] if begin_ns < instant(said) <= end_ns]
+        kept = {
+            topic: [said for said in messages if topic not in steady or begin_ns < instant(said) <= end_ns]
+            for topic, messages in heard.items()
+        }
     place = None
     if camera_frame:
         found = buffer.lookup_transform("map", camera_frame, rospy.Time(0), rospy.Duration(5))
@@ -72,7 +74,7 @@ def main(seconds: float, camera_frame: str) -> dict[str, Any]:
         "types": topics,
         "published": sorted(topic for topic, nodes in publishers if sim in nodes),
         "subscribed": sorted(topic for topic, nodes in subscribers if sim in nodes),
-        "heard": heard,
+        "heard": kept,
         "camera": place,
     }
 
