@@ -22,11 +22,20 @@ from std_msgs.msg import Header, String
 from drivers.ros_locobot.clock import RosClock
 from drivers.ros_locobot.errors import MasterGone, WrongDefinition
 from drivers.ros_locobot.heard import TOPIC, Heard
+from drivers.ros_locobot.master import publisher_definition
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.errors import DeviceFault, StaleData
 
 PROGRAM = str(Path(__file__).with_name("driver_program.py"))
+TALKER = """
+import rospy, sys
+from std_msgs.msg import String
+rospy.init_node("gone", disable_rostime=True)
+out = rospy.Publisher(sys.argv[1], String, queue_size=1)
+print("up", flush=True)
+rospy.spin()
+"""
 SIMULATED = ("-m", "sim_bridge.ros_robot", "--camera", "80x60@79")
 
 
@@ -165,10 +174,30 @@ def test_a_connection_is_open_once_the_simulator_hears_who_reads(ros_node: str, 
 
 
 def test_a_publisher_that_died_is_nobody(ros_node: str, ros_name: str, spawn: Any) -> None:
-    program = "import rospy, sys; from std_msgs.msg import String; rospy.init_node('gone', disable_rostime=True); "
-    program += "rospy.Publisher(sys.argv[1], String, queue_size=1); print('up', flush=True); rospy.spin()"
-    gone = spawn("-c", program, f"{ros_name}/words")
+    gone = spawn("-c", TALKER, f"{ros_name}/words")
     gone.wait_for_line("up")
     gone.stop(signal.SIGKILL)
     with session() as made, pytest.raises(StaleData, match="/gone did, and has died"):
         made.subscribe(f"{ros_name}/words", String, print)
+
+
+@pytest.mark.parametrize("leaves", ["the topic", "altogether"])
+def test_a_publisher_that_leaves_while_it_is_asked_is_nobody(
+    ros_node: str, ros_name: str, spawn: Any, monkeypatch: pytest.MonkeyPatch, leaves: str
+) -> None:
+    topic = f"{ros_name}/words"
+    program = spawn("-c", TALKER, topic) if leaves == "altogether" else None
+    own = rospy.Publisher(topic, String, queue_size=1) if program is None else None
+    if program is not None:
+        program.wait_for_line("up")
+
+    def late(*arguments: Any) -> tuple[str, str]:
+        if program is not None:
+            program.stop(signal.SIGKILL)
+        if own is not None:
+            own.unregister()
+        return publisher_definition(*arguments)
+
+    monkeypatch.setattr("drivers.ros_locobot.master.publisher_definition", late)
+    with session() as made:
+        made.check_definition(topic, String)
