@@ -23,6 +23,7 @@ LEAST_DIFFERING = math.ceil(1 - math.log2(ALPHA))
 """So many pairs must differ for the permutation test to reach ``ALPHA`` at all: 6."""
 
 Side = Literal["A", "B"]
+LACKED = "the other side has no score of this episode"
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _runs(side: Side, scores: Sequence[EpisodeScore], unpaired: list[Unpaired]) 
 def _obstacle(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore]) -> str:
     """Why the runs of an episode make no pair; empty if they do."""
     if not a or not b:
-        return f"{'B' if a else 'A'} has no score of this episode"
+        return LACKED
     first = a[0].choices
     names = {
         name
@@ -250,5 +251,5 @@ def _few(names: Iterable[str], most: int = 3) -> str:
 
 def _first(unpaired: Sequence[Unpaired]) -> str:
     """Other reasons than that the other side lacks the episode, which the counts have told."""
-    others = [item.reason for item in unpaired if "has no score of this" not in item.reason]
+    others = [item.reason for item in unpaired if item.reason != LACKED]
     return f"; {_few(others)}" if others else ""

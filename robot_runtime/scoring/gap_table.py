@@ -104,8 +104,8 @@ def sentence(correlation: Correlation) -> str:
 def _reasons(gap: Gap) -> Padding:
     rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     rows.add_column("how episodes failed", no_wrap=True)
-    rows.add_column("simulated", justify="right")
-    rows.add_column("real", justify="right")
+    rows.add_column("simulated", justify="right", no_wrap=True)
+    rows.add_column("real", justify="right", no_wrap=True)
     rows.add_column("")
     for reason in gap.reasons:
         style = "bold" if reason.alone else ""

@@ -121,8 +121,8 @@ class TestLeftOut:
             ("A", "0", "scored by different choices: scene_digest"),
             ("B", "0", "scored by different choices: scene_digest"),
             ("A", "1", "not scored: no end record"),
-            ("B", "1", "A has no score of this episode"),
-            ("A", "2", "B has no score of this episode"),
+            ("B", "1", "the other side has no score of this episode"),
+            ("A", "2", "the other side has no score of this episode"),
         }
         shown = " ".join(text(comparison).split())
         assert "not paired: 5 logs" in shown
@@ -169,7 +169,7 @@ class TestOutput:
         write_comparison(tmp_path / "c.json", comparison)
         document = json.loads((tmp_path / "c.json").read_text())
         assert document["groups"][0]["metrics"][1]["metric"] == "spl"
-        assert document["unpaired"][0]["reason"] == "A has no score of this episode"
+        assert document["unpaired"][0]["reason"] == "the other side has no score of this episode"
         assert document["test"]["alpha"] == 0.05
         with pytest.raises(RecordingError, match="cannot be written"):
             write_comparison(tmp_path / "no" / "c.json", comparison)
