@@ -190,7 +190,7 @@ class CalibratedOdometry(Localizer):
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._source.latest(max_age_s)
         self._follow()
-        return self._history.latest(self._clock.now_ns(), max_age_s)
+        return self._history.latest(self._clock.now_ns, max_age_s)
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         self._source.at(stamp_ns, timeout_s)  # waits until that has been measured

@@ -142,7 +142,7 @@ class TagLocalizer(Localizer):
         if max_age_s >= 0 and (newest is None or now_ns - newest.stamp_ns > max_age_s * 1e9):
             self._look(now_ns, LOOK_S)
         try:
-            return self._history.latest(self._clock.now_ns(), max_age_s)
+            return self._history.latest(self._clock.now_ns, max_age_s)
         except StaleData as error:
             raise self._explained(error) from error
 

@@ -39,7 +39,7 @@ class FakeLocalizer(FakeDevice, Localizer):
 
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._require_connected()
-        return self._history.latest(self._clock.now_ns(), max_age_s)
+        return self._history.latest(self._clock.now_ns, max_age_s)
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         self._require_connected()

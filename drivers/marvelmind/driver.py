@@ -110,7 +110,7 @@ class MarvelmindLocalizer(Localizer):
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._require_working()
         try:
-            return self._history.latest(self._clock.now_ns(), max_age_s)
+            return self._history.latest(self._clock.now_ns, max_age_s)
         except StaleData as error:
             raise self._explained(error) from error
 

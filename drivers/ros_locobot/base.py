@@ -73,10 +73,10 @@ class RosBase(RosDevice, Base):
     def state(self, max_age_s: float) -> BaseState:
         self._require_working()
         odom = self._odom.read(max_age_s)
-        with self._lock:
-            feedback, halt = self._feedback, self._halt
         self._sensors.check(max_age_s)
-        feedback = fresh("base", feedback, self._clock.now_ns(), max_age_s)
+        with self._lock:
+            feedback, halt, now_ns = self._feedback, self._halt, self._clock.now_ns()
+        feedback = fresh("base", feedback, now_ns, max_age_s)
         if halt in (Halt.NONE, Halt.EXPIRED) and (remote := self._halt_of_guard_node()) is not Halt.NONE:
             halt = remote
         voltage_v, fraction = self._sensors.battery()

@@ -75,7 +75,10 @@ class Channel:
             ClockSkew: it arrives, but its stamps are old: the clocks disagree.
             StaleData: naming the topic and its age.
         """
-        newest, last, now_ns = self._newest, self._last, self._clock.now_ns()
+        while True:
+            newest, last, now_ns = self._newest, self._last, self._clock.now_ns()
+            if newest is self._newest:
+                break  # else one came meanwhile: on a busy computer what is fresh would look old
         if newest is None or last is None:
             self._clock.check()
             raise StaleData(

@@ -63,7 +63,7 @@ class RosLocalizer(RosDevice, Localizer):
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._require_working()
         try:
-            return self._history.latest(self._clock.now_ns(), max_age_s)
+            return self._history.latest(self._clock.now_ns, max_age_s)
         except StaleData:
             self._source.read(max_age_s)  # names the topic, and tells silence from disagreeing clocks
             raise

@@ -173,7 +173,7 @@ class FusedLocalizer(Localizer):
         with self._lock:
             self._pull()
             try:
-                return self._history.latest(self._clock.now_ns(), max_age_s)
+                return self._history.latest(self._clock.now_ns, max_age_s)
             except StaleData as error:
                 raise self._explained(error) from error
 

@@ -109,9 +109,17 @@ class PoseHistory:
         with self._lock:
             return self._estimates[-1] if self._estimates else None
 
-    def latest(self, now_ns: int, max_age_s: float) -> PoseEstimate:
-        """The newest estimate. Raises ``StaleData`` if there is none or it is older than ``max_age_s``."""
-        return fresh(self.name, self.newest(), now_ns, max_age_s)
+    def latest(self, now: Callable[[], int], max_age_s: float) -> PoseEstimate:
+        """The newest estimate. Raises ``StaleData`` if there is none or it is older than ``max_age_s``.
+
+        Args:
+            now: the clock's ``now_ns``. It is read again if an estimate came meanwhile: on a busy computer the two may
+                lie far apart, and what is fresh would look old, or from the future.
+        """
+        while True:
+            newest, now_ns = self.newest(), now()
+            if newest is self.newest():
+                return fresh(self.name, newest, now_ns, max_age_s)
 
     def at(self, stamp_ns: int) -> PoseEstimate | None:
         """The pose at ``stamp_ns``, interpolated; None while no measurement at or after it has arrived.

@@ -179,7 +179,7 @@ class ReplayedLocalizer(Localizer):
 
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._receive()
-        return self._history.latest(self._clock.now_ns(), max_age_s)
+        return self._history.latest(self._clock.now_ns, max_age_s)
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         return pose_at(self._history, self._clock, stamp_ns, timeout_s, 0.01, self._receive)

@@ -143,6 +143,22 @@ def test_silence_names_topic_and_age() -> None:
     assert not isinstance(caught.value, ClockSkew)
 
 
+def test_what_comes_while_the_clock_is_read_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = simulated()
+    channel = Channel("/odom", clock)
+    channel.receive(message(10 * S))
+    read = clock.now_ns
+
+    def paused() -> int:
+        monkeypatch.undo()
+        clock.advance(11 * S)
+        channel.receive(message(11 * S))
+        return read()
+
+    monkeypatch.setattr(clock, "now_ns", paused)
+    assert channel.read(0.1).stamp_ns == 11 * S
+
+
 @pytest.mark.parametrize("busy_ms", [0, 500])
 def test_old_stamps_that_keep_coming_are_a_skew_and_no_silence(busy_ms: int) -> None:
     """Also where this computer is too busy to take in the next one."""

@@ -37,14 +37,25 @@ def test_an_empty_history_has_nothing() -> None:
     assert empty.at(0) is None
     assert len(empty) == 0
     with pytest.raises(StaleData, match="'tags' has delivered nothing yet"):
-        empty.latest(0, 1.0)
+        empty.latest(lambda: 0, 1.0)
 
 
 def test_latest_has_an_age() -> None:
     h = history(estimate(0), estimate(100))
-    assert h.latest(150 * MS, 0.05).stamp_ns == 100 * MS
+    assert h.latest(lambda: 150 * MS, 0.05).stamp_ns == 100 * MS
     with pytest.raises(StaleData, match=r"'tags' is 0\.051 s old"):
-        h.latest(151 * MS, 0.05)
+        h.latest(lambda: 151 * MS, 0.05)
+
+
+def test_what_arrives_while_the_clock_is_read_is_neither_old_nor_from_the_future() -> None:
+    h = history(estimate(0))
+
+    def now_ns() -> int:
+        if len(h) == 1:
+            h.add(estimate(290))
+        return 300 * MS
+
+    assert h.latest(now_ns, 0.1).stamp_ns == 290 * MS
 
 
 def test_between_two_measurements_everything_is_linear() -> None:
