@@ -2,8 +2,7 @@
 
 Seen of the SDK (2.59.1) and met here:
 
-* A set may hold images of different instants, an old one standing in for one that has not come. On a busy computer the
-  two images of a capture may so come in sets of their own; the first waits here for the second.
+* A set may hold images of different instants, an old one standing in for one that has not come; such a set is no pair.
 * The arrays of a frame are views of a pool's memory: a frame that is kept starves the pool, so they are copied.
 * The stamp is of the readout. The device's own metadata says how long before that the middle of the exposure was.
 """
@@ -52,15 +51,12 @@ class Capture:
         period_ms: of the camera; images more than half of it apart are not of one capture.
 
     Attributes:
-        sets: how many sets of images came. unpaired: how many of them completed no pair.
+        sets: how many sets of images came. unpaired: how many of them were no pair.
     """
 
     def __init__(self, pipeline: Any, name: str, period_ms: float) -> None:
         self._pipeline, self._name = pipeline, name
         self._slack_ms = period_ms / 2
-        self._color: Any = None  # the newest images that belong to no pair yet
-        self._depth: Any = None
-        self._before: tuple[float | None, float | None] = (None, None)  # stamps of the last pair
         self.sets = self.unpaired = 0
 
     def take(self, wait_ms: int = 0) -> FramePair | None:
@@ -84,32 +80,15 @@ class Capture:
     def _pair(self, frames: Any) -> FramePair | None:
         self.sets += 1
         color, depth = frames.get_color_frame(), frames.get_depth_frame()
-        if self._belong(color, depth):
-            return self._delivered(color, depth)
-        # What stands in has mostly been delivered already, and is not to be once more.
-        color = color if color and color.get_timestamp() != self._before[0] else None
-        depth = depth if depth and depth.get_timestamp() != self._before[1] else None
-        if self._belong(self._color, depth):
-            return self._delivered(self._color, depth, color=color)
-        if self._belong(color, self._depth):
-            return self._delivered(color, self._depth, depth=depth)
-        self.unpaired += 1
-        self._color, self._depth = color or self._color, depth or self._depth
-        return None
-
-    def _belong(self, color: Any, depth: Any) -> bool:
-        return bool(color and depth) and abs(color.get_timestamp() - depth.get_timestamp()) <= self._slack_ms
-
-    def _delivered(self, pair_color: Any, pair_depth: Any, color: Any = None, depth: Any = None) -> FramePair:
-        """The pair; ``color`` or ``depth`` of the same set wait on."""
-        self._color, self._depth = color, depth
-        self._before = pair_color.get_timestamp(), pair_depth.get_timestamp()
+        if not color or not depth or abs(color.get_timestamp() - depth.get_timestamp()) > self._slack_ms:
+            self.unpaired += 1
+            return None
         return FramePair(
-            _exposure_ns(pair_color),
-            _exposure_ns(pair_depth),
-            pair_depth.get_frame_timestamp_domain(),
-            np.array(pair_color.get_data(), np.uint8),
-            pair_depth,
+            _exposure_ns(color),
+            _exposure_ns(depth),
+            depth.get_frame_timestamp_domain(),
+            np.array(color.get_data(), np.uint8),
+            depth,
         )
 
 

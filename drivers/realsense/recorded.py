@@ -71,7 +71,10 @@ class RecordedSource(PipelineSource):
             playback = streams.resolve(rs.pipeline_wrapper(pipeline)).get_device().as_playback()
             # Before the start: a player in real time would leave frames out before it could be told.
             playback.set_real_time(False)
+            # Its sensors start one after the other, and what it reads in between is lost to the later one.
+            playback.pause()
             profile = pipeline.start(streams)
+            playback.resume()
         except RuntimeError as error:
             raise DeviceFault(
                 f"{self._name}: cannot be played: {error}",
