@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from contextlib import suppress
 from typing import Any
 
 from drivers.realsense.capture import FramePair
@@ -17,6 +19,8 @@ from robot_runtime.imaging.source import RawRgbd
 
 PULL_MS = 100
 """Of the host's time: decoding one pair takes some of it, whatever clock the robot has."""
+
+DRAIN_MS = 10
 
 
 class RecordedSource(PipelineSource):
@@ -61,7 +65,9 @@ class RecordedSource(PipelineSource):
                 return raw
 
     def close(self) -> None:
-        self._playback = self._next = None
+        playback, self._playback, self._next = self._playback, None, None
+        if playback is not None and self._pipeline is not None:
+            _bring_to_rest(playback, self._pipeline)
         super().close()
 
     def _start(self) -> tuple[Any, Any]:
@@ -138,3 +144,17 @@ class RecordedSource(PipelineSource):
             # It has gone back to its beginning: one period after its last pair, by the robot's clock.
             self._begin_ns += self._before_ns - first_ns + round(1e9 / self.rate_hz)
         self._before_ns = last_ns
+
+
+def _bring_to_rest(playback: Any, pipeline: Any) -> None:
+    """Pause the SDK's player: stopped while it ends its file in a thread of its own, it may abort the process."""
+
+    def pause() -> None:
+        with suppress(RuntimeError):  # it has been stopped
+            playback.pause()
+
+    pausing = threading.Thread(target=pause, name="RealSense pause", daemon=True)
+    pausing.start()
+    with suppress(RuntimeError):  # nothing runs that could be waited for
+        while pausing.is_alive():
+            pipeline.try_wait_for_frames(DRAIN_MS)  # until there is room for what it has read, it cannot pause
