@@ -13,7 +13,7 @@ from drivers.realsense.modes import device_modes
 from drivers.realsense.options import StreamOptions
 from drivers.realsense.sdk import rs
 from drivers.realsense.source import PipelineSource
-from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.imaging.source import RawRgbd
 
@@ -21,6 +21,8 @@ PULL_MS = 100
 """Of the host's time: decoding one pair takes some of it, whatever clock the robot has."""
 
 DRAIN_MS = 10
+REST_S = 10.0
+"""For the player to pause, which takes it milliseconds; the SDK itself gives up after so long."""
 
 
 class RecordedSource(PipelineSource):
@@ -155,6 +157,7 @@ def _bring_to_rest(playback: Any, pipeline: Any) -> None:
 
     pausing = threading.Thread(target=pause, name="RealSense pause", daemon=True)
     pausing.start()
+    watch = Stopwatch()
     with suppress(RuntimeError):  # nothing runs that could be waited for
-        while pausing.is_alive():
+        while pausing.is_alive() and watch.elapsed_s() < REST_S:
             pipeline.try_wait_for_frames(DRAIN_MS)  # until there is room for what it has read, it cannot pause

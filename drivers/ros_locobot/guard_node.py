@@ -117,9 +117,9 @@ class GuardNode:
 
         def react(message: Any) -> None:
             with self._lock:
-                if (header := header_of(message)) is not None:
-                    self._clock.heard(header.stamp.to_nsec())
                 try:
+                    if self._clock.simulated and (header := header_of(message)) is not None:
+                        self._clock.heard(header.stamp.to_nsec())
                     receive(message)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the wheels must stand still
                     self._logic.hold(Hold.FAULT, f"{type(error).__name__}: {error}")

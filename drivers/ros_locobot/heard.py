@@ -40,6 +40,7 @@ def header_of(message: Any) -> Header | None:
     """A message's header, also of one that was taken in without its definition; None if it begins with none."""
     if not isinstance(message, rospy.AnyMsg):
         return getattr(message, "header", None)
-    lines = (line.partition("#")[0].split() for line in message._connection_header["message_definition"].splitlines())
+    definition = message._connection_header.get("message_definition", "")
+    lines = (line.partition("#")[0].split() for line in definition.splitlines())
     first = next((line[0] for line in lines if line), "")
     return Header().deserialize(message._buff) if first in ("Header", "std_msgs/Header") else None

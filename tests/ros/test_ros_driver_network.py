@@ -21,7 +21,7 @@ from std_msgs.msg import Header, String
 
 from drivers.ros_locobot.clock import RosClock
 from drivers.ros_locobot.errors import MasterGone, WrongDefinition
-from drivers.ros_locobot.heard import TOPIC, Heard
+from drivers.ros_locobot.heard import TOPIC, Heard, header_of
 from drivers.ros_locobot.master import publisher_definition
 from drivers.ros_locobot.node import Session
 from drivers.ros_locobot.options import MasterOptions
@@ -159,6 +159,13 @@ def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_na
     finally:
         publisher.unregister()
         ear.unregister()
+
+
+@pytest.mark.parametrize("told", [{}, {"message_definition": "# no more than a comment\nfloat32 data\n"}])
+def test_a_message_that_does_not_say_how_it_begins_has_no_header(told: dict[str, str]) -> None:
+    message = rospy.AnyMsg()
+    message._connection_header, message._buff = told, bytes(16)
+    assert header_of(message) is None
 
 
 def test_a_connection_is_open_once_the_simulator_hears_who_reads(ros_node: str, ros_master: str, spawn: Any) -> None:
