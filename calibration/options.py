@@ -11,7 +11,7 @@ from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
     from calibration.procedure import Procedure
-    from robot_runtime.robots import ChosenParts
+    from robot_runtime.robots.loader import ChosenParts
 
 Out = Annotated[Path, typer.Option(help="File to write.")]
 
@@ -47,7 +47,7 @@ def tag_size_m(tag_mm: float) -> float:
 
 def of_camera(camera: str | None, camera_arg: list[str] | None) -> ChosenParts:
     """The robot with the camera of these options."""
-    from robot_runtime.robots import ChosenParts
+    from robot_runtime.robots.loader import ChosenParts
 
     return ChosenParts(camera=camera, camera_options=tuple(camera_arg or ()))
 
@@ -68,11 +68,11 @@ def run_calibration(
     Raises:
         ConfigError: a bad option. CalibrationFailed: see ``calibrate``. RuntimeFault: whatever a device has.
     """
-    from calibration.guide import Guide
+    from calibration.operator_guide import Guide
     from calibration.procedure import calibrate
-    from robot_runtime.cli.console import console
-    from robot_runtime.robots import RobotContext, load_robot
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.common.console import console
+    from robot_runtime.robots.loader import RobotContext, load_robot
+    from robot_runtime.scenes.scene import find_scene, load_scene
 
     if out.exists() and not overwrite:
         raise ConfigError(f"{out}: is there already", "choose another --out, or add --overwrite")

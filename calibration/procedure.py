@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from calibration.guide import Guide
-from robot_runtime.calibration_file import CalibrationFile, Stamp, write_calibration
+from calibration.operator_guide import Guide
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
+from robot_runtime.robots.calibration_file import CalibrationFile, Stamp, write_calibration
 
 C = TypeVar("C")
 S = TypeVar("S")

@@ -28,24 +28,22 @@ from typing import Any, TypeVar
 
 from typing_extensions import Self
 
-from robot_runtime.actions import Action, parse_action
-from robot_runtime.calibration_file import calibrations_in
-from robot_runtime.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
-from robot_runtime.commands import Command, Decision, VelocityCommand, WaypointCommand, check_command
-from robot_runtime.episodes.episode import Episode
+from robot_runtime.actions.continuous import Command, Decision, VelocityCommand, WaypointCommand, check_command
+from robot_runtime.actions.discrete import Action, parse_action
+from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import SE2
+from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault
-from robot_runtime.events import Event
-from robot_runtime.geodesic import GeodesicMap
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Robot
-from robot_runtime.localization.watch import PATIENCE_S, PoseWatch, check_frames
-from robot_runtime.motion import MotionController, MotionProfile
-from robot_runtime.objects import Grab, TrackedObjects
-from robot_runtime.placing.measured import placement
-from robot_runtime.policies.policy import Observation
-from robot_runtime.policies.source import PolicySource
-from robot_runtime.provenance import provenance
-from robot_runtime.rearranging import UNSHUFFLE, WALKTHROUGH, Rearranging, goal_state, start_state
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseWatch, check_frames
+from robot_runtime.metrics.episode_metrics import EpisodeScorer
+from robot_runtime.metrics.settings import Metrics
+from robot_runtime.motion.continuous import Steering
+from robot_runtime.motion.controller import MotionController, MotionProfile
+from robot_runtime.placement.measured import placement
+from robot_runtime.policy import Observation, PolicySource
 from robot_runtime.records import (
     ActionResult,
     EndReason,
@@ -57,13 +55,14 @@ from robot_runtime.records import (
     StepTimes,
     Subscriber,
 )
-from robot_runtime.scene import Scene
-from robot_runtime.scoring.rules import Metrics
-from robot_runtime.scoring.scorer import EpisodeScorer
+from robot_runtime.robots.calibration_file import calibrations_in
+from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.scenes.objects import Grab, TrackedObjects
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.sensors import Changes, ObservationBuilder, check_camera, observations_of
-from robot_runtime.steering import Steering
-from robot_runtime.streams import STREAMS
-from robot_runtime.tasks.rules import check_episode
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.rearrangement.session import UNSHUFFLE, WALKTHROUGH, Rearranging, goal_state, start_state
+from robot_runtime.tasks.registry import check_episode
 from robot_runtime.tasks.task import Task
 
 MAP_FRAME = "map"

@@ -24,17 +24,17 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from robot_runtime.datasets import load_episodes
+from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
-from robot_runtime.episodes import load_episodes
-from robot_runtime.episodes.episode import Episode
-from robot_runtime.episodes.generate import generate_episodes
 from robot_runtime.errors import EpisodeError
-from robot_runtime.policies.policy import Observation
+from robot_runtime.metrics.settings import Metrics
+from robot_runtime.policy import Observation
 from robot_runtime.records import EndReason
-from robot_runtime.robots import RobotContext, load_robot
-from robot_runtime.scene import find_scene, load_scene
-from robot_runtime.scoring.rules import Metrics
+from robot_runtime.robots.loader import RobotContext, load_robot
+from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.sensors import SENSORS
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task, load_task
 
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from robot_runtime.actions import Action, Displacement
-from robot_runtime.commands import Command
-from robot_runtime.episodes.episode import Episode
-from robot_runtime.events import Event
-from robot_runtime.geometry import SE2
+from robot_runtime.actions.continuous import Command
+from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
-from robot_runtime.objects import Grab, ObjectPose, ObjectSource
-from robot_runtime.policies.policy import Observation
-from robot_runtime.policies.source import PolicySource
-from robot_runtime.scene import Scene
+from robot_runtime.hal.events import Event
+from robot_runtime.policy import Observation, PolicySource
+from robot_runtime.scenes.objects import Grab, ObjectPose, ObjectSource
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
 

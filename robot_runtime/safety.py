@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from robot_runtime.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
 

@@ -20,14 +20,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.episodes.episode import Episode, Instruction, Question
+from robot_runtime.common.geometry import SE2, compass, gps, polar_goal
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
-from robot_runtime.geometry import SE2, compass, gps, polar_goal
 from robot_runtime.hal import CameraInfo, RgbdFrame
 from robot_runtime.imaging.depth import training_depth
-from robot_runtime.policies.policy import Observation
-from robot_runtime.scene import Scene
-from robot_runtime.tasks import areagoal, objectnav, pointnav, rearrangement
+from robot_runtime.policy import Observation
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks import areagoal, objectnav, pointnav
+from robot_runtime.tasks.episode import Episode, Instruction, Question
+from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, SensorName, Task
 
 MAX_TOKENS = 200
@@ -309,7 +310,7 @@ SENSORS: dict[SensorName, Sensor] = {
         bounds=lambda _: (0, 1),
         value=lambda moment: np.array([_changes(moment).phase != "walkthrough"], np.int64),
     ),
-    "program": _text_sensor("the evaluation program as JSON: robot_runtime.episodes.program", _program),
+    "program": _text_sensor("the evaluation program as JSON: robot_runtime.tasks.rearrangement.goal_program", _program),
     "imagegoal": Sensor(
         doc="colour, 0..255, of the goal state from where the robot starts; constant over the episode",
         dtype=np.uint8,

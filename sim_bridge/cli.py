@@ -36,7 +36,7 @@ def generate(
 
         robot-runtime scene generate scenes/big --seed 7 --size large
     """
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from sim_bridge.scenes.generate import generate_scene
 
     with shown_progress() as progress:
@@ -68,7 +68,7 @@ def import_(
 
         robot-runtime scene import scan.glb scenes/office --up z
     """
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
     from sim_bridge.scenes.decompose import Quality
     from sim_bridge.scenes.importer import ImportOptions, import_scene
@@ -104,7 +104,7 @@ def view_points(
 
         robot-runtime scene view-points scenes/house
     """
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from sim_bridge.scenes.view_points import write_view_points
 
     with shown_progress() as progress:
@@ -114,7 +114,7 @@ def view_points(
 
 
 def next_steps(folder: Path) -> None:
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
 
     console.print(f"look at it:  robot-runtime scene info {folder}", soft_wrap=True)
     console.print(f"run in it:   robot-runtime run --scene {folder}", soft_wrap=True)
@@ -131,9 +131,9 @@ def noise(
 
         robot-runtime scene noise noise.png
     """
-    from robot_runtime.cli.console import console
-    from robot_runtime.scene import find_scene, load_scene
-    from sim_bridge.noise.plot import draw
+    from robot_runtime.common.console import console
+    from robot_runtime.scenes.scene import find_scene, load_scene
+    from sim_bridge.figures.camera_noise import draw
 
     draw(picture, load_scene(find_scene(scene)), seed)
     console.print(f"{picture}: noise models", soft_wrap=True)
@@ -149,8 +149,8 @@ def action_noise(
 
         robot-runtime scene action-noise action-noise.png
     """
-    from robot_runtime.cli.console import console
-    from sim_bridge.noise.plot_actions import draw
+    from robot_runtime.common.console import console
+    from sim_bridge.figures.action_noise import draw
 
     draw(picture, seed)
     console.print(f"{picture}: errors of actions", soft_wrap=True)
@@ -159,7 +159,7 @@ def action_noise(
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
     """A progress bar per stage, with the time that is left."""
-    from robot_runtime.cli.console import progress_bar
+    from robot_runtime.common.console import progress_bar
 
     with progress_bar() as bar:
         tasks = {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robot_runtime.doctor import Finding, Verdict
+from robot_runtime.common.host_checks import Finding, Verdict
 from robot_runtime.errors import ConfigError, RenderingUnavailable
-from sim_bridge import gl
-from sim_bridge.twins.open3d_library import open3d
+from sim_bridge.reconstruction.open3d_import import open3d
+from sim_bridge.rendering import gl_context
 
 
 def check() -> Sequence[Finding]:
@@ -18,7 +18,7 @@ def check() -> Sequence[Finding]:
 def _opengl() -> Finding:
     what = "OpenGL without a screen"
     try:
-        return Finding(what, Verdict.OK, f"through {gl.choose_backend()}")
+        return Finding(what, Verdict.OK, f"through {gl_context.choose_backend()}")
     except RenderingUnavailable as missing:
         return Finding(what, Verdict.MISSING, missing.message, missing.remedy)
 

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from calibration.action_errors import Trial, by_action, error_of
-from calibration.fitting.logged import LoggedAction, LoggedEpisode
-from calibration.fitting.walls import Walls
-from robot_runtime.actions import Action, Displacement
-from robot_runtime.actuation import ARRIVAL, MOVES, ActionError, ActuationModel
+from calibration.fitting.log_samples import LoggedAction, LoggedEpisode
+from calibration.fitting.map_distance import Walls
+from calibration.motion.action_error_fit import Trial, by_action, error_of
+from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.records import Outcome
-from robot_runtime.scoring.intervals import Interval, bootstrap_mean
+from robot_runtime.robots.action_errors import ARRIVAL, MOVES, ActionError, ActuationModel
+from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 
 Array = NDArray[np.float64]
 

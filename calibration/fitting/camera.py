@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from calibration.fitting.actions import RESAMPLES
-from calibration.fitting.logged import LoggedEpisode, LoggedStep, whole
-from calibration.fitting.walls import Walls
-from robot_runtime import config
-from robot_runtime.camera_mount import CameraMount, load_mount
+from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, whole
+from calibration.fitting.map_distance import Walls
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import HeadState
 from robot_runtime.imaging.floor import find_floor
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.scoring.intervals import Interval
+from robot_runtime.robots.camera_mount import CameraMount, load_mount
+from robot_runtime.scoring.statistics.intervals import Interval
 
 MOST_FRAMES = 200
 """Of all logs together: the floor in a frame takes some 30 ms to find."""

@@ -42,13 +42,13 @@ def fit(
 
         robot-runtime run --robot fitted/robot.yaml
     """
-    from calibration.fitting.files import write_fit
     from calibration.fitting.fit import fit_robot, of_one_robot, read_all
-    from calibration.fitting.page import write_page
-    from calibration.fitting.replays import read_replays
-    from calibration.fitting.settings import settings
+    from calibration.fitting.html_page import write_page
+    from calibration.fitting.output import write_fit
+    from calibration.fitting.replay_results import read_replays
+    from calibration.fitting.simulator_options import settings
     from calibration.fitting.table import show
-    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.common.console import console, progress_bar
     from robot_runtime.scoring.summary import find_logs
 
     if (out / "robot.yaml").exists() and not overwrite:

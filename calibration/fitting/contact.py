@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.fitting.actions import RESAMPLES, Size
-from calibration.fitting.logged import LoggedAction, LoggedEpisode
-from calibration.fitting.walls import Walls
-from robot_runtime.actions import Action
-from robot_runtime.actuation import ActuationModel, ContactBehaviour
-from robot_runtime.geometry import SE2, wrap_angle
+from calibration.fitting.log_samples import LoggedAction, LoggedEpisode
+from calibration.fitting.map_distance import Walls
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import BaseState, Zone
 from robot_runtime.records import Outcome
-from robot_runtime.scoring.intervals import Interval
+from robot_runtime.robots.action_errors import ActuationModel, ContactBehaviour
+from robot_runtime.scoring.statistics.intervals import Interval
 
 Array = NDArray[np.float64]
 

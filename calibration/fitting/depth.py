@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from calibration.fitting.logged import LoggedEpisode, LoggedStep, whole
-from robot_runtime.geometry import wrap_angle
+from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, whole
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.imaging.edges import jumps
 from robot_runtime.recording.reader import LogReader
 

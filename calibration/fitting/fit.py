@@ -20,14 +20,14 @@ from calibration.fitting.camera import MOST_FRAMES, CameraFit, fit_camera
 from calibration.fitting.contact import ContactFit, fit_contact
 from calibration.fitting.depth import DepthFit, fit_depth
 from calibration.fitting.latency import LatencyFit, fit_latency
-from calibration.fitting.logged import LoggedEpisode, read_episode
-from calibration.fitting.replays import ReplayedCamera
+from calibration.fitting.log_samples import LoggedEpisode, read_episode
+from calibration.fitting.map_distance import Walls
+from calibration.fitting.replay_results import ReplayedCamera
 from calibration.fitting.validation import Validation, validate
-from calibration.fitting.walls import Walls
-from robot_runtime.actuation import ActuationModel
 from robot_runtime.errors import CalibrationFailed, ConfigError, RecordingError
-from robot_runtime.recording.serial import plain
+from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader
+from robot_runtime.robots.action_errors import ActuationModel
 
 Triple = tuple[float, float, float]
 

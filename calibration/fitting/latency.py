@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from calibration.fitting.actions import RESAMPLES
 from calibration.fitting.contact import median
-from calibration.fitting.logged import MAP_FRAME, LoggedEpisode, scatter, while_standing
-from robot_runtime.actions import Action
-from robot_runtime.clock import NS_PER_S
-from robot_runtime.geometry import wrap_angle
+from calibration.fitting.log_samples import MAP_FRAME, LoggedEpisode, scatter, while_standing
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.hal import PoseEstimate, PoseStatus
 from robot_runtime.records import Outcome
-from robot_runtime.scoring.intervals import Interval
+from robot_runtime.scoring.statistics.intervals import Interval
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from calibration.fitting.fit import RobotFit
 from calibration.fitting.table import NAMES
-from robot_runtime.actuation import MOVES, ActionError
-from robot_runtime.actuation_tables import published_models
+from robot_runtime.robots.action_errors import MOVES, ActionError
+from robot_runtime.robots.published_action_errors import published_models
 from robot_runtime.scoring.pose_tracks import CONFIDENCE_SIGMAS
 
 Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from calibration.fitting.fit import RAW_LOGS, RobotFit
-from calibration.fitting.settings import Setting, text
-from robot_runtime.scoring.intervals import Interval
+from calibration.fitting.simulator_options import Setting, text
+from robot_runtime.scoring.statistics.intervals import Interval
 
 AXES = ("ahead, mm", "left, mm", "heading, °")
 NAMES = {"move_forward": "forward", "turn_left": "turn left", "turn_right": "turn right"}

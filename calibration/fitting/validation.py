@@ -3,8 +3,8 @@
 Cross-validated over episodes: each action is judged by a model of other episodes. A model's figure is the mean
 logarithm of the density that it gives to where actions ended, in nats per action; differences between two models are
 paired, action by action, with a bootstrap interval over episodes. All models, the ideal one too, are given the
-tolerance with which a motion controller ends an action at all (``robot_runtime.actuation.ARRIVAL``) and the referee's
-noise.
+tolerance with which a motion controller ends an action at all (``robot_runtime.robots.action_errors.ARRIVAL``) and
+the referee's noise.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibration.fitting.actions import RESAMPLES, Sample, Selection, fit_model
-from robot_runtime.actuation import ARRIVAL, MOVES, ActuationModel
-from robot_runtime.actuation_tables import published_models
-from robot_runtime.scoring.intervals import Interval, bootstrap_mean
+from robot_runtime.robots.action_errors import ARRIVAL, MOVES, ActuationModel
+from robot_runtime.robots.published_action_errors import published_models
+from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.clock import utc_now_iso
+from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import ConfigError
 
 SAME_SCALE = 0.03
@@ -34,7 +34,7 @@ def make(
       robot-runtime tags make --ids 0-23 --out tags.pdf
       robot-runtime tags make --ids 100 --size 0.2 --out robot.pdf
     """
-    from drivers.apriltag.sheets import write_sheets  # the command line must be ready before matplotlib is
+    from drivers.apriltag.print_sheets import write_sheets  # the command line must be ready before matplotlib is
 
     numbers = _ids(ids)
     paper = write_sheets(out, numbers, size)
@@ -70,14 +70,14 @@ def survey(
       robot-runtime tags survey logs/tour --size 0.16 --surveyed door.yaml
     """
     from drivers.apriltag import survey as surveying  # the command line must be ready before scipy is
-    from drivers.apriltag.bundle import Look
+    from drivers.apriltag.bundle_adjustment import Look
     from drivers.apriltag.detector import DetectorOptions, TagDetector
-    from drivers.apriltag.looks import FRAMES_FILE, logged_looks, pictured_looks
     from drivers.apriltag.pose import Stance
-    from robot_runtime import config
-    from robot_runtime.camera_mount import load_mount
+    from drivers.apriltag.survey_images import FRAMES_FILE, logged_looks, pictured_looks
+    from robot_runtime.common import config
+    from robot_runtime.robots.camera_mount import load_mount
+    from robot_runtime.scenes.tag_map import TagMap, load_tag_map, write_tag_map
     from robot_runtime.scoring.summary import find_logs
-    from robot_runtime.tag_map import TagMap, load_tag_map, write_tag_map
 
     detector = TagDetector(DetectorOptions(decimate=decimate))
     camera = None if mount is None else load_mount(config.find_preset("mounts", mount))
@@ -124,7 +124,7 @@ def survey(
 
 def _ids(text: str) -> list[int]:
     """Numbers and ranges of numbers. Raises ``ConfigError``."""
-    from robot_runtime.tag_map import IDS
+    from robot_runtime.scenes.tag_map import IDS
 
     numbers: list[int] = []
     for part in text.split(","):

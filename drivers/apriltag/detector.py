@@ -15,7 +15,7 @@ import numpy as np
 import pupil_apriltags
 from numpy.typing import NDArray
 
-from robot_runtime import config
+from robot_runtime.common import config
 
 PIXEL_CENTRE = 0.5
 """The library counts from the corner of the first pixel; everybody else here from its centre."""
@@ -50,7 +50,8 @@ class Detection:
     """One tag in one image.
 
     Attributes:
-        corners_px: float64 (4, 2), x then y, in the order of :attr:`robot_runtime.tag_map.Tag.corners`; (0, 0) is the
+        corners_px: float64 (4, 2), x then y, in the order of :attr:`robot_runtime.scenes.tag_map.Tag.corners`; (0,
+        0) is the
             centre of the top left pixel.
         margin: contrast of its cells, grey levels.
     """

@@ -10,18 +10,19 @@ import numpy as np
 
 from drivers.apriltag.detector import DetectorOptions, TagDetector
 from drivers.apriltag.emulator import EmulatedEye
-from drivers.apriltag.eyes import CameraEye, Eye
+from drivers.apriltag.image_sources import CameraEye, Eye
 from drivers.apriltag.localizer import Accuracy, Bearing, TagLocalizer
 from drivers.apriltag.pose import CameraOnRobot
-from robot_runtime import config
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, Matrix, load_mount, rotation_rpy, transform
-from robot_runtime.clock import SimulatedClock
+from robot_runtime.common import config
+from robot_runtime.common.clock import SimulatedClock
+from robot_runtime.common.geometry import SE2, optical_axes
+from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, rotation_rpy, transform
 from robot_runtime.errors import ConfigError, DeviceFault
-from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
-from robot_runtime.robots import RobotContext
-from robot_runtime.streams import STREAMS
-from robot_runtime.tag_map import find_tag_map, load_tag_map
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.robots.camera_mount import CameraMount, load_mount
+from robot_runtime.robots.loader import RobotContext
+from robot_runtime.scenes.tag_map import find_tag_map, load_tag_map
 
 
 @dataclass(frozen=True)

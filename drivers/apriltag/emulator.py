@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from drivers.apriltag.eyes import Eye, Receiver
-from robot_runtime.clock import seconds_to_ns
+from drivers.apriltag.image_sources import Eye, Receiver
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import StaleData
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import CameraMotion, ColorNoise, Pose3, Simulation, Subscription
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import CameraMotion, ColorNoise, Pose3, Simulation, Subscription
 
 
 class EmulatedEye(Eye):

@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from drivers.apriltag.consistency import Suspects, common_size
 from drivers.apriltag.detector import Detection, TagDetector
-from drivers.apriltag.eyes import Eye, Image
+from drivers.apriltag.image_sources import Eye, Image
 from drivers.apriltag.pose import Geometry, Sighting, Solution, Stance, solve
-from drivers.apriltag.suspects import Suspects, common_size
-from robot_runtime import config
-from robot_runtime.clock import Clock
+from robot_runtime.common import config
+from robot_runtime.common.clock import Clock
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import NotConnected, StaleData
-from robot_runtime.events import Event
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Velocity
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.localization.history import PoseHistory
-from robot_runtime.simulation import Simulation, Subscription
-from robot_runtime.streams import STREAMS
-from robot_runtime.tag_map import Tag
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.pose_history import PoseHistory
+from robot_runtime.hal.simulation import Simulation, Subscription
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.scenes.tag_map import Tag
 
 NEAR_PREDICTION_M = 0.15
 """Between two looks odometry is off by less than this, and a tag's mirror solution by more."""

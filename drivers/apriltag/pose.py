@@ -20,10 +20,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import config
-from robot_runtime.camera_mount import Matrix, rotation_rpy, transform
-from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.tag_map import Tag, unit_corners
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
+from robot_runtime.scenes.tag_map import Tag, unit_corners
 
 Vector = NDArray[np.float64]
 

@@ -14,18 +14,18 @@ import numpy as np
 
 from drivers.apriltag.detector import DetectorOptions, TagDetector
 from drivers.apriltag.emulator import EmulatedEye
-from drivers.apriltag.eyes import Eye, WebcamEye
+from drivers.apriltag.image_sources import Eye, WebcamEye
 from drivers.apriltag.localizer import Accuracy, Bearing, TagLocalizer
 from drivers.apriltag.pose import CameraInRoom, Stance
 from drivers.opencv_camera.capture import WebcamFeed
 from drivers.opencv_camera.options import OpenCvOptions
-from robot_runtime import config
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, Matrix, Offset, Point3, rotation_rpy, transform
+from robot_runtime.common import config
+from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, Point3, rotation_rpy, transform
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.robots import RobotContext
-from robot_runtime.simulation import CameraMotion
-from robot_runtime.tag_map import Tag
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import CameraMotion
+from robot_runtime.robots.loader import RobotContext
+from robot_runtime.scenes.tag_map import Tag
 
 
 @dataclass(frozen=True)

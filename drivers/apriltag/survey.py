@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivers.apriltag.bundle import CORNER_SD_PX, FEWEST_LOOKS, Look, Problem, minimised
+from drivers.apriltag.bundle_adjustment import CORNER_SD_PX, FEWEST_LOOKS, Look, Problem, minimised
 from drivers.apriltag.pose import CameraOnRobot, Sighting, Stance, Vector, solve
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.tag_map import Tag
+from robot_runtime.scenes.tag_map import Tag
 
 HELD_OUT_EVERY = 5
 WORST_PX = 1.0

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robot_runtime.bench import Row, cpu_s
-from robot_runtime.clock import Stopwatch, SystemClock
+from robot_runtime.benchmarks.camera import DEPTH_RANGE_M, HFOV_DEG, SIZE, one_thread
+from robot_runtime.benchmarks.report import Row, cpu_s
+from robot_runtime.common.clock import Stopwatch, SystemClock
 from robot_runtime.errors import DriverMissing, StaleData
-from robot_runtime.imaging.bench import DEPTH_RANGE_M, HFOV_DEG, SIZE, one_thread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +35,8 @@ def rows(frames: int, seed: int) -> list[Row]:
     from drivers.azure_kinect import k4a
     from drivers.azure_kinect.calibration import FactoryCalibration
     from drivers.azure_kinect.factory import factory_document
+    from robot_runtime.benchmarks.ray_cast_room import Room, color_image, depth_counts
     from robot_runtime.hal import Intrinsics
-    from robot_runtime.imaging.analytic import Room, color_image, depth_counts
     from robot_runtime.imaging.reproject import Reprojector
 
     try:

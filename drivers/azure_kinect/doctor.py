@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 
 from drivers.azure_kinect import k4a, sdk_transform
-from robot_runtime.doctor import Finding, Verdict, usb_devices
+from robot_runtime.common.host_checks import Finding, Verdict, usb_devices
 from robot_runtime.errors import DriverMissing
 
 VENDOR, CAMERAS = "045e", ("097c", "097d")

@@ -15,11 +15,11 @@ from drivers.azure_kinect.device import Configuration, KinectDevice, SdkDevice
 from drivers.azure_kinect.emulator import EmulatedKinect, EmulatedOptions
 from drivers.azure_kinect.source import KinectSource
 from drivers.azure_kinect.streams import Controls, LiveStream, RecordedStream
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Camera, Robot
 from robot_runtime.imaging.camera import ImagingOptions, source_camera
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from drivers.azure_kinect.factory import factory_document
 from drivers.azure_kinect.k4a import Capture, Image, ImuSample, Sdk
 from drivers.azure_kinect.k4a_types import ColorControl
 from drivers.azure_kinect.mkv import MkvReader, MkvWriter
-from robot_runtime import config
-from robot_runtime.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common import config
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import ConfigError, DeviceFault
+from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.imaging.rig import RgbdCalibration
-from robot_runtime.simulation import Simulation, Subscription
 
 STARTED_US = 5_000_000
 """What the device's clock shows when the simulation starts: it was plugged in a while before."""

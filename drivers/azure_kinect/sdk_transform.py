@@ -24,7 +24,7 @@ from drivers.azure_kinect import k4a
 from drivers.azure_kinect.calibration import FactoryCalibration
 from drivers.azure_kinect.factory import factory_document
 from drivers.azure_kinect.k4a_types import SUCCEEDED, ColorResolution, DepthMode, Handle, ImageFormat
-from robot_runtime.clock import Stopwatch
+from robot_runtime.common.clock import Stopwatch
 
 LIMIT_S = 60.0
 """Of the whole process: a software renderer takes seconds per picture."""

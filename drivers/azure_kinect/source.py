@@ -11,7 +11,7 @@ from drivers.azure_kinect.factory import factory_document
 from drivers.azure_kinect.k4a import ImuSample, Sdk
 from drivers.azure_kinect.mkv import MkvWriter
 from drivers.azure_kinect.streams import CaptureStream, Stamped
-from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import NotConnected, StaleData
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode

@@ -18,9 +18,9 @@ from drivers.azure_kinect.device import Configuration, KinectDevice
 from drivers.azure_kinect.k4a import Capture, Image, ImuSample, Sdk
 from drivers.azure_kinect.k4a_types import ColorControl
 from drivers.azure_kinect.mkv import MkvReader
-from robot_runtime.clock import Clock, SystemClock, ahead_ns, ns_to_seconds, seconds_to_ns
-from robot_runtime.clock_sync import ClockSync
+from robot_runtime.common.clock import Clock, SystemClock, ahead_ns, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault, StaleData
+from robot_runtime.hal.clock_sync import ClockSync
 
 NS_PER_US = 1000
 CABLES = "its USB and power cables, and at what else is plugged into the same controller"

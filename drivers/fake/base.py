@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Cliff, SilentBase, StuckBumper, WheelDrop, zones
-from drivers.fake.truth import Truth
-from robot_runtime.clock import SimulatedClock, ns_to_seconds
-from robot_runtime.faults import Script
+from drivers.fake.ground_truth import Truth
+from robot_runtime.common.clock import SimulatedClock, ns_to_seconds
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
+from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
-from robot_runtime.streams import fresh
 
 BATTERY_V = 16.5
 

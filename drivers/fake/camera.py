@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import LostFrames
-from drivers.fake.truth import Truth
-from robot_runtime.clock import SimulatedClock, seconds_to_ns, wait_for
+from drivers.fake.ground_truth import Truth
+from robot_runtime.common.clock import SimulatedClock, seconds_to_ns, wait_for
+from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.errors import DeviceFault, StaleData
-from robot_runtime.faults import Script
-from robot_runtime.geometry import SE2, optical_axes
 from robot_runtime.hal import Camera, CameraInfo, RgbdFrame
+from robot_runtime.hal.fault_schedule import Script
 
 KEPT_S = 1.0
 """How long an exposure can still be asked for."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from drivers.fake.faults import RefusedConnection
-from robot_runtime.clock import SimulatedClock
+from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.errors import DeviceFault, NotConnected
-from robot_runtime.faults import Script
 from robot_runtime.hal import Device
+from robot_runtime.hal.fault_schedule import Script
 
 
 class FakeDevice(Device):

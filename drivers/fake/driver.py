@@ -10,16 +10,16 @@ from typing import Any
 from drivers.fake.base import FakeBase
 from drivers.fake.camera import FakeCamera
 from drivers.fake.faults import Fault
-from drivers.fake.hand import FakeManipulator, FakeTracker, Things
+from drivers.fake.ground_truth import Truth
 from drivers.fake.head import FakeHead
 from drivers.fake.localizer import FakeLocalizer
+from drivers.fake.manipulator import FakeManipulator, FakeTracker, Things
 from drivers.fake.placer import FakePlacer
-from drivers.fake.truth import Truth
-from robot_runtime import config
-from robot_runtime.clock import SimulatedClock, SystemClock, seconds_to_ns
-from robot_runtime.faults import Script
+from robot_runtime.common import config
+from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
 from robot_runtime.hal import BaseInfo, CameraInfo, HeadLimits, Intrinsics, Mount, Robot
-from robot_runtime.robots import RobotContext
+from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.robots.loader import RobotContext
 
 
 @dataclass(frozen=True)

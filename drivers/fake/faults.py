@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from robot_runtime.faults import Window
 from robot_runtime.hal import Zone
+from robot_runtime.hal.fault_schedule import Window
 
 ZoneName = Literal["left", "center", "right"]
 

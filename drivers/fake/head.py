@@ -6,11 +6,11 @@ import math
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import StuckHead
-from drivers.fake.truth import Truth
-from robot_runtime.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
-from robot_runtime.faults import Script
+from drivers.fake.ground_truth import Truth
+from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
 from robot_runtime.hal import Head, HeadLimits, HeadState
-from robot_runtime.streams import fresh
+from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.streams import fresh
 
 
 class FakeHead(FakeDevice, Head):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import DroppedPoses, LatePoses, LostTracking
-from drivers.fake.truth import Truth
-from robot_runtime.clock import SimulatedClock, seconds_to_ns
-from robot_runtime.faults import Script
+from drivers.fake.ground_truth import Truth
+from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
-from robot_runtime.localization.history import PoseHistory, pose_at
+from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.pose_history import PoseHistory, pose_at
 
 
 class FakeLocalizer(FakeDevice, Localizer):

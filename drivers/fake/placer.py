@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from drivers.fake.base import FakeBase
 from drivers.fake.camera import FakeCamera
-from drivers.fake.hand import Things
+from drivers.fake.ground_truth import Truth
 from drivers.fake.head import FakeHead
 from drivers.fake.localizer import FakeLocalizer
-from drivers.fake.truth import Truth
-from robot_runtime.clock import SimulatedClock, wait_for
+from drivers.fake.manipulator import Things
+from robot_runtime.common.clock import SimulatedClock, wait_for
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, InvalidStart
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Placer
-from robot_runtime.objects import ObjectPose
+from robot_runtime.scenes.objects import ObjectPose
 
 HEAD_TIMEOUT_S = 10.0
 PAUSE_S = 0.2

@@ -19,14 +19,14 @@ from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.options import MarvelmindOptions
 from drivers.marvelmind.port import Link, ThreadLink
 from drivers.marvelmind.protocol import POSITION_MM_UNIX, Decoder, Position, Quality, parse
-from robot_runtime import config
-from robot_runtime.clock import Clock, seconds_to_ns
+from robot_runtime.common import config
+from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
-from robot_runtime.events import Event
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot
-from robot_runtime.localization.history import PoseHistory, pose_at
-from robot_runtime.robots import RobotContext
-from robot_runtime.simulation import Simulation, Subscription
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.pose_history import PoseHistory, pose_at
+from robot_runtime.hal.simulation import Simulation, Subscription
+from robot_runtime.robots.loader import RobotContext
 
 EMULATED_ADDRESS = 11
 POLL_S = 0.02

@@ -43,11 +43,11 @@ from drivers.marvelmind.protocol import (
     encode,
     frame,
 )
-from robot_runtime.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.config import STRICT
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.config import STRICT
 from robot_runtime.errors import DeviceFault
-from robot_runtime.faults import Script
-from robot_runtime.simulation import Simulation, Subscription
+from robot_runtime.hal.fault_schedule import Script
+from robot_runtime.hal.simulation import Simulation, Subscription
 
 WIRE_HZ = 100.0
 """How often packets that are due are put on the wire."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from robot_runtime.faults import Window
+from robot_runtime.hal.fault_schedule import Window
 
 
 @dataclass(frozen=True)

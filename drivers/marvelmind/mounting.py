@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from robot_runtime.config import STRICT
-from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.common.config import STRICT
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.localization.alignment import Alignment
 
 

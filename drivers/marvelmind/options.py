@@ -8,9 +8,9 @@ from pathlib import Path
 
 from drivers.marvelmind.emulator import EmulatorOptions
 from drivers.marvelmind.mounting import Mounting, Pair
-from robot_runtime import config
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
-from robot_runtime.geometry import SE2
 from robot_runtime.localization.alignment import load_alignment
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivers.object_tracker.protocol import MAX_DATAGRAM, Sighting, decode
-from robot_runtime import config
-from robot_runtime.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common import config
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import ObjectTracker, Robot, TrackerInfo
-from robot_runtime.objects import ObjectPose, ObjectSource, TrackedObjects
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
+from robot_runtime.scenes.objects import ObjectPose, ObjectSource, TrackedObjects
 
 POLL_S = 0.1
 """How long closing may wait for the thread to notice."""

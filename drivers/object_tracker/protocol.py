@@ -15,9 +15,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
-from robot_runtime.objects import ObjectPose, Point3, Quaternion
+from robot_runtime.scenes.objects import ObjectPose, Point3, Quaternion
 
 MAX_DATAGRAM = 65_507
 """Bytes that fit one UDP datagram."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.opencv_camera.options import OpenCvOptions
-from robot_runtime.clock import Clock, ns_to_seconds
+from robot_runtime.common.clock import Clock, ns_to_seconds
 from robot_runtime.errors import DeviceFault
 
 PLAUSIBLE_AGE_S = 1.0

@@ -9,10 +9,10 @@ from drivers.opencv_camera.capture import Feed, WebcamFeed
 from drivers.opencv_camera.emulator import EmulatedFeed
 from drivers.opencv_camera.options import OpenCvOptions
 from drivers.opencv_camera.source import WebcamSource
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.camera import SourceCamera, source_camera
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> SourceCamera:

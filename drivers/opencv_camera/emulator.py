@@ -9,8 +9,8 @@ import numpy as np
 from drivers.opencv_camera.capture import OnImage
 from drivers.opencv_camera.options import OpenCvOptions
 from robot_runtime.hal import Intrinsics
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import Simulation, Subscription
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import Simulation, Subscription
 
 
 class EmulatedFeed:

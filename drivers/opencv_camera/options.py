@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.imaging.camera import ImagingOptions
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from drivers.opencv_camera.capture import Feed
 from drivers.opencv_camera.options import OpenCvOptions
-from robot_runtime.clock import Clock, seconds_to_ns, wait_for
+from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
 from robot_runtime.hal import Intrinsics
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
 

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from robot_runtime.bench import Row, cpu_s
+from robot_runtime.benchmarks.camera import one_thread
+from robot_runtime.benchmarks.report import Row, cpu_s
 from robot_runtime.errors import DriverMissing
-from robot_runtime.imaging.bench import one_thread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,9 +36,9 @@ def rows(frames: int, seed: int) -> list[Row]:
     import numpy as np
 
     from drivers.realsense.software_device import unit_color_from_depth, unit_lens
+    from robot_runtime.benchmarks.ray_cast_room import Room, color_image, depth_counts
     from robot_runtime.hal import Intrinsics
-    from robot_runtime.imaging.analytic import Room, color_image, depth_counts
-    from robot_runtime.imaging.lens import Lens
+    from robot_runtime.hal.lens import Lens
     from robot_runtime.imaging.reproject import Reprojector
     from robot_runtime.imaging.rig import RgbdCalibration
 

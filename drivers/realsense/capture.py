@@ -19,7 +19,7 @@ from drivers.realsense.filters import FilterChain
 from drivers.realsense.modes import lens_of
 from drivers.realsense.sdk import rs
 from robot_runtime.errors import DeviceFault
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 
 NS_PER_MS = 1_000_000
 NS_PER_US = 1_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from robot_runtime.doctor import Finding, Verdict, usb_devices
+from robot_runtime.common.host_checks import Finding, Verdict, usb_devices
 
 VENDOR = "8086"
 CAMERAS = ("0ad1", "0ad2", "0ad3", "0ad4", "0ad5", "0b07", "0b3a", "0b5b", "0b5c", "0b64")

@@ -12,10 +12,10 @@ from drivers.realsense.live import LiveSource
 from drivers.realsense.options import StreamOptions
 from drivers.realsense.recorded import RecordedSource
 from drivers.realsense.source import PipelineSource
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.hal import Robot
 from robot_runtime.imaging.camera import ImagingOptions, SourceCamera, source_camera
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from drivers.realsense.software_device import (
     unit_color_from_depth,
     unit_lens,
 )
-from robot_runtime import config
-from robot_runtime.clock import seconds_to_ns
-from robot_runtime.faults import Script, Window
-from robot_runtime.simulation import Simulation
+from robot_runtime.common import config
+from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.hal.fault_schedule import Script, Window
+from robot_runtime.hal.simulation import Simulation
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from drivers.realsense.sdk import rs
-from robot_runtime import config
+from robot_runtime.common import config
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from drivers.realsense.sdk import rs
 from robot_runtime.errors import DeviceFault
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.source import Sensor, SensorMode
 
 NAME = re.compile(r"^([1-9]\d{1,4})x([1-9]\d{1,4})$")

@@ -10,7 +10,7 @@ from pydantic import Field
 from drivers.realsense.filters import FilterOptions
 from drivers.realsense.modes import size_of
 from drivers.realsense.sdk import rs
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 
 Preset = Literal["custom", "default", "hand", "high_accuracy", "high_density", "medium_density"]

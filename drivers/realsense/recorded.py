@@ -13,7 +13,7 @@ from drivers.realsense.modes import device_modes
 from drivers.realsense.options import StreamOptions
 from drivers.realsense.sdk import rs
 from drivers.realsense.source import PipelineSource
-from robot_runtime.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import Clock, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.imaging.source import RawRgbd
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from drivers.realsense.modes import nominal_lens, nominal_modes
 from drivers.realsense.sdk import rs
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.source import Sensor
 
 NAME = "Intel RealSense D435"

@@ -13,9 +13,9 @@ from drivers.realsense.filters import FilterChain
 from drivers.realsense.modes import lens_of, nominal_lens, nominal_mode, nominal_modes, size_of
 from drivers.realsense.options import StreamOptions
 from drivers.realsense.sdk import rs
-from robot_runtime.clock import Clock
+from robot_runtime.common.clock import Clock
 from robot_runtime.errors import NotConnected
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from drivers.realsense.sdk import rs
-from robot_runtime.clock import Clock, ahead_ns, seconds_to_ns, unix_now_ns
-from robot_runtime.clock_sync import ClockSync
+from robot_runtime.common.clock import Clock, ahead_ns, seconds_to_ns, unix_now_ns
+from robot_runtime.hal.clock_sync import ClockSync
 
 
 class HostStamps:

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from robot_runtime import config
-from robot_runtime.clock import NS_PER_S, Clock, seconds_to_ns
+from robot_runtime.common import config
+from robot_runtime.common.clock import NS_PER_S, Clock, seconds_to_ns
 from robot_runtime.errors import ConfigError, DeviceFault, NotConnected, StaleData
 from robot_runtime.hal import Camera, CameraInfo, Mount, RgbdFrame, Robot
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
 
 NEAREST_M, FARTHEST_M = 0.01, 100.0
 """A log keeps what was measured, not what the sensor could have measured."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from drivers.ros_locobot.channel import Channel
-from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.connection.session import Session
+from drivers.ros_locobot.connection.subscription import Channel
 from robot_runtime.errors import NotConnected
 from robot_runtime.hal import Device
 

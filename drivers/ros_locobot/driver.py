@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from drivers.ros_locobot.base import RosBase
-from drivers.ros_locobot.camera import NOMINAL, RosCamera
-from drivers.ros_locobot.clock import RosClock
+from drivers.ros_locobot.base.driver import RosBase
+from drivers.ros_locobot.camera.driver import NOMINAL, RosCamera
+from drivers.ros_locobot.connection.clock import RosClock
+from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.head import RosHead
-from drivers.ros_locobot.localizers import make_localizer
-from drivers.ros_locobot.motion_log import MotionLog
-from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.sources import make_localizer
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.placer import RealPlacer, SimulationPlacer
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.hal import Placer, Robot
-from robot_runtime.placing.driving import DrivingPlacer
-from robot_runtime.placing.operator import OperatorPlacer
-from robot_runtime.robots import RobotContext
+from robot_runtime.placement.driving import DrivingPlacer
+from robot_runtime.placement.operator import OperatorPlacer
+from robot_runtime.robots.loader import RobotContext
 
 
 def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:

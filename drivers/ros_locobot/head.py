@@ -15,12 +15,12 @@ import rospy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 
+from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.device import RosDevice
-from drivers.ros_locobot.families import FAMILIES, head_limits, topics_of
-from drivers.ros_locobot.motion_log import MotionLog
-from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.localizer.motion_history import MotionLog
 from drivers.ros_locobot.options import RosOptions
-from robot_runtime.clock import seconds_to_ns
+from drivers.ros_locobot.robot_variants import FAMILIES, head_limits, topics_of
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Head, HeadLimits, HeadState
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from robot_runtime import config
-from robot_runtime.placing.offset import Tolerance
+from robot_runtime.common import config
+from robot_runtime.placement.offset import Tolerance
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -158,7 +158,7 @@ class CameraOptions:
     """The camera.
 
     Attributes:
-        mount: where it sits: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.camera_mount``).
+        mount: where it sits: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.robots.camera_mount``).
         rectified: whether the colour topic carries rectified images, so that the projection matrix P holds.
         max_distortion_px: how far lens distortion may shift a pixel of an unrectified image.
         depth_min_m, depth_max_m: the sensor's range (RealSense D435 at 640x480).

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import rospy
 from geometry_msgs.msg import Pose2D
 
-from drivers.ros_locobot.base import RosBase
-from drivers.ros_locobot.camera import RosCamera
+from drivers.ros_locobot.base.driver import RosBase
+from drivers.ros_locobot.camera.driver import RosCamera
+from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.head import RosHead
-from drivers.ros_locobot.localizers import RosLocalizer
-from drivers.ros_locobot.motion_log import MotionLog
-from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.sources import RosLocalizer
 from drivers.ros_locobot.options import PlacerOptions
-from robot_runtime.clock import wait_for
+from robot_runtime.common.clock import wait_for
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, InvalidStart, StaleData
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Localizer, Placer, Robot
-from robot_runtime.placing.placer import GuidedPlacer, tilt_head
-from robot_runtime.streams import STREAMS
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.placement.placer import GuidedPlacer, tilt_head
 
 SETTLED_S = 0.2
 """By then this computer's clock is past the instant at which the robot was placed, however late ``/clock`` comes."""

@@ -22,10 +22,11 @@ from pydantic import Field
 from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
 
-from robot_runtime import config
-from robot_runtime.camera_mount import Offset, Point3, load_mount, quaternion_rpy
-from robot_runtime.clock import NS_PER_S, unix_now_ns
+from robot_runtime.common import config
+from robot_runtime.common.clock import NS_PER_S, unix_now_ns
+from robot_runtime.common.transforms import Offset, Point3, quaternion_rpy
 from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.robots.camera_mount import load_mount
 
 Frame = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_/]*$")]
 

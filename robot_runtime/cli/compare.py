@@ -36,10 +36,10 @@ def compare(
 
         robot-runtime compare logs/a logs/b --json difference.json
     """
-    from robot_runtime.cli.console import console
     from robot_runtime.cli.score import score_with_progress
-    from robot_runtime.scoring import compare as comparing
-    from robot_runtime.scoring.compare_table import table
+    from robot_runtime.common.console import console
+    from robot_runtime.scoring.statistics import comparison as comparing
+    from robot_runtime.scoring.statistics.comparison_table import table
 
     chosen = options.workers_from(workers, ray, None)
     scores_a, scores_b = score_with_progress([[a], [b]], chosen, ledger=ledger, overwrite=overwrite)

@@ -7,28 +7,28 @@ from collections.abc import Iterable
 
 def robots(incomplete: str) -> list[str]:
     """Robot presets."""
-    from robot_runtime import config
+    from robot_runtime.common import config
 
     return _starting(incomplete, (name for name, _ in config.presets("robots")))
 
 
 def cameras(incomplete: str) -> list[str]:
     """Camera presets."""
-    from robot_runtime import config
+    from robot_runtime.common import config
 
     return _starting(incomplete, (name for name, _ in config.presets("cameras")))
 
 
 def localizers(incomplete: str) -> list[str]:
     """Localizer presets, for the policy and for the referee."""
-    from robot_runtime import config
+    from robot_runtime.common import config
 
     return _starting(incomplete, (name for name, _ in config.presets("localizers")))
 
 
 def tasks(incomplete: str) -> list[str]:
     """Task presets."""
-    from robot_runtime import config
+    from robot_runtime.common import config
 
     return _starting(incomplete, (name for name, _ in config.presets("tasks")))
 
@@ -37,7 +37,7 @@ def scenes(incomplete: str) -> list[str]:
     """Bundled scenes."""
     from importlib import metadata
 
-    from robot_runtime.scene import SCENE_ENTRY_POINTS
+    from robot_runtime.scenes.scene import SCENE_ENTRY_POINTS
 
     return _starting(incomplete, (entry_point.name for entry_point in metadata.entry_points(group=SCENE_ENTRY_POINTS)))
 

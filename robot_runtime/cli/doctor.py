@@ -27,8 +27,8 @@ def doctor(
 
         robot-runtime doctor azure-kinect
     """
-    from robot_runtime.cli.console import console
-    from robot_runtime.doctor import Verdict, examine
+    from robot_runtime.common.console import console
+    from robot_runtime.common.host_checks import Verdict, examine
     from robot_runtime.errors import DeviceFault
 
     marks = {Verdict.OK: "[green]ok[/]", Verdict.ABSENT: "[yellow]absent[/]", Verdict.MISSING: "[red]missing[/]"}

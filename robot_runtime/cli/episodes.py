@@ -12,7 +12,7 @@ from robot_runtime.cli import completion
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from robot_runtime.episodes.validate import Report
+    from robot_runtime.datasets.validate import Report
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -44,10 +44,10 @@ def generate(
 
         robot-runtime episodes generate objects.json.gz --scene scenes/house --task objectnav_habitat2020
     """
-    from robot_runtime.cli.console import console
-    from robot_runtime.episodes import save_episodes
-    from robot_runtime.episodes.generate import generate_episodes
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.common.console import console
+    from robot_runtime.datasets import save_episodes
+    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
     chosen_task = load_task(task)
@@ -69,8 +69,8 @@ def info(
 
     from rich.table import Table
 
-    from robot_runtime.cli.console import console
-    from robot_runtime.episodes import iter_episodes
+    from robot_runtime.common.console import console
+    from robot_runtime.datasets import iter_episodes
 
     lengths: list[float] = []
     ids, scenes, categories = Counter[str](), Counter[str](), Counter[str]()
@@ -113,12 +113,12 @@ def validate(
     """
     import json
 
-    from robot_runtime.cli.console import console
-    from robot_runtime.episodes import iter_readable
-    from robot_runtime.episodes.validate import MIN_RATIO
-    from robot_runtime.episodes.validate import validate as check
+    from robot_runtime.common.console import console
+    from robot_runtime.datasets import iter_readable
+    from robot_runtime.datasets.validate import MIN_RATIO
+    from robot_runtime.datasets.validate import validate as check
     from robot_runtime.errors import EpisodeError
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
     report = check(
@@ -152,8 +152,8 @@ def convert(
 
         robot-runtime episodes convert val.pkl.gz ithor_val.json.gz
     """
-    from robot_runtime.cli.console import console
-    from robot_runtime.episodes.convert import convert as convert_file
+    from robot_runtime.common.console import console
+    from robot_runtime.datasets.convert_pickle import convert as convert_file
 
     console.print(f"{convert_file(source, out, stage)} episodes: {out}", soft_wrap=True)
 

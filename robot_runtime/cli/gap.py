@@ -56,10 +56,10 @@ def compare(
 
         robot-runtime gap logs/sim logs/real --plot gap.png --html gap.html --json gap.json
     """
-    from robot_runtime.cli.console import console
     from robot_runtime.cli.score import score_with_progress
-    from robot_runtime.scoring.gap import find_gap, write_gap
-    from robot_runtime.scoring.gap_table import table
+    from robot_runtime.common.console import console
+    from robot_runtime.scoring.sim_to_real.gap import find_gap, write_gap
+    from robot_runtime.scoring.sim_to_real.table import table
 
     chosen = options.workers_from(workers, ray, None)
     found = find_gap(*score_with_progress([[simulated], [real]], chosen, ledger=ledger, overwrite=overwrite))
@@ -67,10 +67,10 @@ def compare(
     if json is not None:
         write_gap(json, found)
     if plot is not None:
-        from robot_runtime.scoring.gap_plot import write_plot
+        from robot_runtime.scoring.sim_to_real.plot import write_plot
 
         write_plot(plot, found)
     if html is not None:
-        from robot_runtime.scoring.gap_page import write_page
+        from robot_runtime.scoring.sim_to_real.page import write_page
 
         write_page(html, found)

@@ -37,11 +37,12 @@ def info() -> None:
     """
     from rich.table import Table
 
-    from robot_runtime import __version__, config
-    from robot_runtime.cli.console import console
+    from robot_runtime import __version__
+    from robot_runtime.common import config
+    from robot_runtime.common.console import console
+    from robot_runtime.common.provenance import git_commit
     from robot_runtime.policies import AGENTS
-    from robot_runtime.provenance import git_commit
-    from robot_runtime.scene import SCENE_ENTRY_POINTS
+    from robot_runtime.scenes.scene import SCENE_ENTRY_POINTS
 
     table = Table(show_header=False, box=None)
     table.add_row("robot-runtime", f"{__version__} {git_commit() or ''}")

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command_name
 
-from robot_runtime import __version__, policy_bench
+from robot_runtime import __version__
 from robot_runtime.cli import (
     compare,
     doctor,
@@ -31,12 +31,8 @@ from robot_runtime.cli import (
     serve,
     verdict,
 )
-from robot_runtime.cli.console import error_console
+from robot_runtime.common.console import error_console
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.imaging import bench as camera_bench
-from robot_runtime.localization import bench as localization_bench
-from robot_runtime.scoring import bench as score_bench
-from robot_runtime.workers import bench as workers_bench
 
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
@@ -106,11 +102,6 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
         policy,
         preflight,
         questions,
-        policy_bench,
-        score_bench,
-        camera_bench,
-        localization_bench,
-        workers_bench,
     ):
         module.register(groups)
     word = arguments[0] if arguments else ""

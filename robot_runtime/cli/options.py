@@ -16,8 +16,8 @@ import typer
 from robot_runtime.cli import completion
 
 if TYPE_CHECKING:
-    from robot_runtime.workers import ledger as ledgers
-    from robot_runtime.workers import mapping
+    from robot_runtime.parallel import checkpoint as ledgers
+    from robot_runtime.parallel.map import Workers as WorkerPool
 
 T = TypeVar("T")
 
@@ -116,12 +116,12 @@ def resumed(ledger: ledgers.Ledger[T, Any], items: Sequence[T]) -> str:
     return f"{ledger.path}: {sum(map(ledger.has, items))} of {len(items)} are done already"
 
 
-def workers_from(count: int | None, ray: str | None, default: int | None = 1) -> mapping.Workers:
+def workers_from(count: int | None, ray: str | None, default: int | None = 1) -> WorkerPool:
     """Who does the work, by the options of that name.
 
     Args:
         default: where neither is given; None for one per core.
     """
-    from robot_runtime.workers.mapping import Workers
+    from robot_runtime.parallel.map import Workers
 
     return Workers(default if count is None and ray is None else count, ray)

@@ -14,11 +14,11 @@ from robot_runtime.cli import completion, options
 from robot_runtime.errors import ConfigError, EpisodeError, PlacementFailed
 
 if TYPE_CHECKING:
-    from robot_runtime.episodes.episode import Episode
     from robot_runtime.hal import Placer, Robot
-    from robot_runtime.placing.guide import Guide
-    from robot_runtime.placing.offset import Tolerance
-    from robot_runtime.scene import Scene
+    from robot_runtime.placement.guide import Guide
+    from robot_runtime.placement.offset import Tolerance
+    from robot_runtime.scenes.scene import Scene
+    from robot_runtime.tasks.episode import Episode
 
 STAND_S = 1.0
 """For how long the robot is measured where it was left."""
@@ -70,15 +70,15 @@ def place(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
     real_time: options.RealTime = False,
 ) -> None:
-    from robot_runtime.cli.console import console, error_console
     from robot_runtime.cli.place_view import LiveGuide
     from robot_runtime.cli.run import choose_episodes
-    from robot_runtime.geometry import SE2
-    from robot_runtime.placing.guide import Guide
-    from robot_runtime.placing.measured import placement
-    from robot_runtime.placing.offset import Tolerance
-    from robot_runtime.robots import ChosenParts, RobotContext, load_robot
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.common.console import console, error_console
+    from robot_runtime.common.geometry import SE2
+    from robot_runtime.placement.guide import Guide
+    from robot_runtime.placement.measured import placement
+    from robot_runtime.placement.offset import Tolerance
+    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+    from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
     for option, value in (("--within-cm", within_cm), ("--within-deg", within_deg), ("--timeout", timeout_s)):
@@ -110,8 +110,8 @@ def place(
 
 
 def _placer(robot: Robot, scene: Scene, drive: bool, tolerance: Tolerance, guide: Guide) -> Placer:
-    from robot_runtime.placing.driving import DrivingPlacer
-    from robot_runtime.placing.operator import OperatorPlacer
+    from robot_runtime.placement.driving import DrivingPlacer
+    from robot_runtime.placement.operator import OperatorPlacer
 
     parts = (robot.clock, robot.base, robot.head, robot.localizer, robot.referee, tolerance, guide)
     if drive:

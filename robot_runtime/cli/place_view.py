@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import Self
 
-from robot_runtime.geometry import SE2
-from robot_runtime.placing.guide import Guide
-from robot_runtime.placing.offset import Offset, Tolerance
+from robot_runtime.common.geometry import SE2
+from robot_runtime.placement.guide import Guide
+from robot_runtime.placement.offset import Offset, Tolerance
 
 COLUMNS, ROWS = 33, 13
 ARROWS = "↑↖←↙↓↘→↗"

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from robot_runtime.imaging.preprocess import Operation
-    from robot_runtime.policies.formats.network import Execution
+    from robot_runtime.policies.package.formats.network import Execution
     from robot_runtime.policies.package.manifest import Manifest, Recurrent
-    from robot_runtime.policies.policy import Policy
-    from robot_runtime.policy_diff import OpenLoop
+    from robot_runtime.policy import Policy
+    from robot_runtime.scoring.policy_agreement import OpenLoop
 
 _Package = Annotated[Path, typer.Argument(help="Policy package: a folder or a zip.", metavar="PACKAGE")]
 _Threads = Annotated[int, typer.Option(min=1, help="CPU threads of the network.")]
@@ -45,8 +45,8 @@ def inspect(
     """
     import json
 
-    from robot_runtime import config
-    from robot_runtime.cli.console import console
+    from robot_runtime.common import config
+    from robot_runtime.common.console import console
     from robot_runtime.policies.package.files import read_package
 
     manifest = read_package(package).manifest
@@ -73,7 +73,7 @@ def validate(
 
         robot-runtime policy validate my_policy.zip --task pointnav_gps_compass
     """
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from robot_runtime.policies.package.policy import PackagePolicy, load_package
 
     loaded = load_package(package, _execution(threads, device))
@@ -86,7 +86,7 @@ def validate(
         markup=False,
     )
     if task is not None:
-        from robot_runtime.runtime import check_policy
+        from robot_runtime.policies.stepping import check_policy
         from robot_runtime.tasks.task import load_task
 
         check_policy(PackagePolicy(loaded), load_task(task))
@@ -108,8 +108,8 @@ def bench(
     import numpy as np
     from rich.table import Table
 
-    from robot_runtime.cli.console import console
-    from robot_runtime.clock import Stopwatch
+    from robot_runtime.common.clock import Stopwatch
+    from robot_runtime.common.console import console
     from robot_runtime.policies.package.policy import load_package
     from robot_runtime.policies.package.speed import time_package
 
@@ -150,7 +150,7 @@ def diff(
     from robot_runtime.cli.run import agent_arguments
     from robot_runtime.policies import load_source
     from robot_runtime.policies.package.files import is_package
-    from robot_runtime.policies.source import PolicySource
+    from robot_runtime.policy import PolicySource
 
     if len(others) == 1 and is_package(others[0]):
         same = _diff_packages(Path(policy), others[0])
@@ -166,9 +166,9 @@ def diff(
 
 
 def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
-    from robot_runtime.cli.console import console, progress_bar
-    from robot_runtime.policy_diff import open_loop
+    from robot_runtime.common.console import console, progress_bar
     from robot_runtime.recording.reader import LogReader
+    from robot_runtime.scoring.policy_agreement import open_loop
     from robot_runtime.scoring.summary import find_logs
 
     logs = find_logs(paths)
@@ -213,10 +213,10 @@ def _said_otherwise(name: str, again: OpenLoop) -> Iterator[str]:
 
 
 def _diff_packages(first: Path, second: Path) -> bool:
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from robot_runtime.policies.package.files import read_package
     from robot_runtime.policies.package.policy import load_package
-    from robot_runtime.policy_diff import manifest_differences, network_difference
+    from robot_runtime.scoring.policy_agreement import manifest_differences, network_difference
 
     a = read_package(first)
     b = load_package(second)
@@ -237,7 +237,7 @@ def _diff_packages(first: Path, second: Path) -> bool:
 
 
 def _execution(threads: int, device: str) -> Execution:
-    from robot_runtime.policies.formats.network import Execution
+    from robot_runtime.policies.package.formats.network import Execution
 
     return Execution(threads, device)  # type: ignore[arg-type]  # checked there, with a better message
 
@@ -284,7 +284,7 @@ def _about(manifest: Manifest) -> Table:
 
 
 def _operation(operation: Operation) -> str:
-    from robot_runtime import config
+    from robot_runtime.common import config
 
     fields = config.unparse(operation)
     keys = ", ".join(fields.pop("keys"))

@@ -71,8 +71,8 @@ def export(
         robot-runtime policy export exp__stage_00.pt --out allenact.zip --licence MIT --task objectnav_robothor2021
         --backbone resnet18-f37072fd.pth --framework-python frameworks/bin/python
     """
-    from robot_runtime import config
-    from robot_runtime.cli.console import console
+    from robot_runtime.common import config
+    from robot_runtime.common.console import console
     from robot_runtime.tasks.task import load_task
 
     export_checkpoint = config.resolve("robot_runtime.policies.convert.export:export_checkpoint", "policy export")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from robot_runtime.hal import Camera, Robot
-    from robot_runtime.preflight.findings import Finding
-    from robot_runtime.preflight.look import Look
-    from robot_runtime.scene import Scene
+    from robot_runtime.preflight.checks import Finding
+    from robot_runtime.preflight.observe import Look
+    from robot_runtime.scenes.scene import Scene
     from robot_runtime.tasks.task import Task
 
 
@@ -66,13 +66,13 @@ def preflight(
     """
     from contextlib import ExitStack
 
-    from robot_runtime.actuation import load_actuation
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
     from robot_runtime.policies import load_policy
-    from robot_runtime.preflight import findings
-    from robot_runtime.robots import ChosenParts, RobotContext, load_robot
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.preflight import checks
+    from robot_runtime.robots.action_errors import load_actuation
+    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+    from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
     with ExitStack() as stack:
@@ -88,29 +88,29 @@ def preflight(
         connected = stack.enter_context(load_robot(robot, context, parts))
         seen = look_around(connected, trained, chosen_scene) if needs_images(chosen_policy.needs) else None
         measured = load_actuation(actuation) if actuation is not None else None
-        found = findings.findings(chosen_policy.needs, trained, run_in, connected, seen, measured)
+        found = checks.findings(chosen_policy.needs, trained, run_in, connected, seen, measured)
         print_findings(chosen_policy.name, connected, found)
         if modes:
             print_modes(connected.camera)
         if picture is not None and seen is not None:
-            from robot_runtime.preflight.picture import draw
+            from robot_runtime.preflight.figure import draw
 
             draw(picture, chosen_policy.name, connected.name, trained.camera, connected.camera.info, seen)
             console.print(f"picture: {picture}", soft_wrap=True)
-        findings.check_findings(chosen_policy.name, found)
+        checks.check_findings(chosen_policy.name, found)
         console.print("[green]this robot is what the policy was trained on[/]")
 
 
 def needs_images(needs: Sequence[str]) -> bool:
     """Whether a policy of these sensors sees anything."""
-    from robot_runtime.preflight.findings import IMAGES
+    from robot_runtime.preflight.checks import IMAGES
 
     return bool(IMAGES & set(needs))
 
 
 def look_around(robot: Robot, task: Task, scene: Scene) -> Look:
     """What the robot sees with its head as at an episode's start; a simulated one is put on free floor first."""
-    from robot_runtime.preflight.look import look, open_place
+    from robot_runtime.preflight.observe import look, open_place
 
     if robot.simulation is not None:
         robot.placer.place(open_place(scene, robot.base.info.radius_m), task.camera.tilt_rad)
@@ -121,7 +121,7 @@ def print_modes(camera: Camera) -> None:
     """What each mode fills of the training camera's image, if the camera has modes."""
     from rich.table import Table
 
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from robot_runtime.imaging.camera import SourceCamera
 
     if not isinstance(camera, SourceCamera):
@@ -150,7 +150,7 @@ def print_findings(policy: str, robot: Robot, found: Sequence[Finding]) -> None:
     """The table, and under it what each difference is expected to cost."""
     from rich.table import Table
 
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
 
     marks = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "refused": "[red]refused[/]"}
     table = Table(title=f"{policy} on {robot.name}", title_justify="left", box=None, pad_edge=False)

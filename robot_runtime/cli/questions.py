@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from robot_runtime.questions import QuestionSet
+    from robot_runtime.datasets.questions import QuestionSet
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -44,12 +44,12 @@ def questions(
     """
     from dataclasses import replace
 
-    from robot_runtime.cli.console import console, progress_bar
-    from robot_runtime.episodes import mp3d_eqa
+    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.datasets import mp3d_eqa
+    from robot_runtime.datasets.questions import find_rules, generate_questions, write_questions
+    from robot_runtime.datasets.questions.episodes import question_episodes
     from robot_runtime.errors import EpisodeError
-    from robot_runtime.questions import find_rules, generate_questions, write_questions
-    from robot_runtime.questions.episodes import question_episodes
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.scenes.scene import find_scene, load_scene
 
     chosen = find_rules(rules)
     if templates:
@@ -81,7 +81,7 @@ def questions(
 def _show(asked: QuestionSet) -> None:
     from rich.table import Table
 
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
 
     table = Table("template", "possible", "too rare", "too predictable", "kept", "an example", box=None)
     for name, tally in asked.tallies.items():

@@ -38,12 +38,12 @@ def report(
 
         robot-runtime report logs/all --out report --cluster scene
     """
-    from robot_runtime.cli.console import console, print_retry, progress_bar
-    from robot_runtime.scoring.picture import write_picture
-    from robot_runtime.scoring.report import MOST_ON_ONE_PAGE, write_report
-    from robot_runtime.scoring.rules import Rules
+    from robot_runtime.common.console import console, print_retry, progress_bar
+    from robot_runtime.metrics.settings import Rules
+    from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
+    from robot_runtime.scoring.report.png import write_picture
+    from robot_runtime.scoring.report.terminal_table import not_scored
     from robot_runtime.scoring.summary import find_logs
-    from robot_runtime.scoring.table import not_scored
 
     paths = find_logs(logs)
     out = out or Path("report.html" if len(paths) <= MOST_ON_ONE_PAGE else "report")

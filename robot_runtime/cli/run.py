@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli import completion, options
-from robot_runtime.clock import utc_now_iso
+from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, RuntimeFault
 
 if TYPE_CHECKING:
-    from robot_runtime.episodes.episode import Episode
-    from robot_runtime.policies.policy import Policy
+    from robot_runtime.policy import Policy
     from robot_runtime.records import StepRecord
-    from robot_runtime.scene import Scene
+    from robot_runtime.scenes.scene import Scene
+    from robot_runtime.tasks.episode import Episode
     from robot_runtime.tasks.task import Task
 
 DEFAULT_TASK = "pointnav_gps_compass"
@@ -113,14 +113,15 @@ def run(
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
 ) -> None:
-    from robot_runtime.cli.console import console, error_console, progress_bar
     from robot_runtime.cli.score import print_scores
+    from robot_runtime.common.console import console, error_console, progress_bar
     from robot_runtime.env import Env
+    from robot_runtime.policies.stepping import check_policy
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.records import Subscriber
-    from robot_runtime.robots import ChosenParts, RobotContext, load_robot, read_robot_file
-    from robot_runtime.runtime import check_policy, run_episode
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot, read_robot_file
+    from robot_runtime.runtime import run_episode
+    from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task, with_sensors
 
     if agent is not None and policy is not None:
@@ -194,7 +195,7 @@ def choose_policy(
     """What ``--agent``, ``--policy`` and their options name; the caller closes it. Raises ``RuntimeFault``."""
     from robot_runtime.policies import has_own_process, is_remote, load_source
     from robot_runtime.policies.package.files import read_manifest
-    from robot_runtime.policies.source import PolicySource
+    from robot_runtime.policy import PolicySource
 
     source = PolicySource(policy or agent, arguments, None if python is None else str(python), timeout_s)
     isolated = python is not None or timeout_s is not None
@@ -207,8 +208,8 @@ def choose_episodes(
     path: Path | None, count: int | None, seed: int, task: Task, scene: Scene, unreadable: list[RuntimeFault] | None
 ) -> list[Episode]:
     """The first ``count``; one that cannot be read goes to ``unreadable`` if that is a list, else ends everything."""
-    from robot_runtime.episodes import iter_readable
-    from robot_runtime.episodes.generate import generate_episodes
+    from robot_runtime.datasets import iter_readable
+    from robot_runtime.datasets.generate import generate_episodes
 
     if path is None:
         return generate_episodes(scene, task, count or 3, seed)

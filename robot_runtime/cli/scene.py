@@ -31,9 +31,9 @@ def info(
     """
     from rich.table import Table
 
-    from robot_runtime.cli.console import console
-    from robot_runtime.maps import Cell
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.common.console import console
+    from robot_runtime.scenes.occupancy_map import Cell
+    from robot_runtime.scenes.scene import find_scene, load_scene
 
     loaded = load_scene(find_scene(scene))
     width_m, depth_m = loaded.map.size_m

@@ -15,9 +15,9 @@ from robot_runtime.cli import options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robot_runtime.scoring.rules import Rules
+    from robot_runtime.metrics.settings import Rules
+    from robot_runtime.parallel.map import Workers
     from robot_runtime.scoring.summary import EpisodeScore
-    from robot_runtime.workers.mapping import Workers
 
 
 class ClusterBy(str, Enum):
@@ -36,7 +36,7 @@ class Challenge(str, Enum):
 
 
 class Referee(str, Enum):
-    """Whose poses count, see :class:`robot_runtime.scoring.rules.Rules`."""
+    """Whose poses count, see :class:`robot_runtime.metrics.settings.Rules`."""
 
     LOGGED = "logged"
     SMOOTHED = "smoothed"
@@ -102,10 +102,10 @@ def score(
         return
     if (submission is None) != (out is None):
         raise ConfigError("--submission and --out go together", "give both: which challenge, and the file to write")
-    from robot_runtime.cli.console import console
-    from robot_runtime.scoring.results import write_json, write_parquet
-    from robot_runtime.scoring.rules import Rules
-    from robot_runtime.scoring.table import table
+    from robot_runtime.common.console import console
+    from robot_runtime.metrics.settings import Rules
+    from robot_runtime.scoring.report.export import write_json, write_parquet
+    from robot_runtime.scoring.report.terminal_table import table
 
     rules = Rules(referee=referee.value, evidence="ignore" if ignore_evidence else "use")
     (scores,) = score_with_progress(
@@ -123,8 +123,8 @@ def score(
 
 
 def _submit(challenge: Challenge, out: Path, scores: Sequence[EpisodeScore], split: str | None) -> None:
-    from robot_runtime.cli.console import console, progress_bar
-    from robot_runtime.scoring.submission import habitat_lines, habitat_result, write_habitat, write_robothor
+    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.scoring.report.submission import habitat_lines, habitat_result, write_habitat, write_robothor
 
     scored = sum(score.scorable for score in scores)
     if challenge is Challenge.HABITAT:
@@ -140,7 +140,7 @@ def _submit(challenge: Challenge, out: Path, scores: Sequence[EpisodeScore], spl
 
 def print_scores(logs: Sequence[Path], console: Console) -> list[EpisodeScore]:
     """Score, print the table, and return the scores."""
-    from robot_runtime.scoring.table import table
+    from robot_runtime.scoring.report.terminal_table import table
 
     (scores,) = score_with_progress([logs], options.workers_from(None, None, None))
     console.print(table(scores))
@@ -156,11 +156,11 @@ def score_with_progress(
     overwrite: bool = False,
 ) -> list[list[EpisodeScore]]:
     """The scores of several groups of logs, under one progress bar. ledger, overwrite: the options of that name."""
-    from robot_runtime.cli.console import error_console, print_retry, progress_bar
-    from robot_runtime.scoring.rules import Rules
+    from robot_runtime.common.console import error_console, print_retry, progress_bar
+    from robot_runtime.metrics.settings import Rules
+    from robot_runtime.parallel.map import LIMIT_S
     from robot_runtime.scoring.score_ledger import score_ledger
     from robot_runtime.scoring.summary import find_logs, score_logs
-    from robot_runtime.workers.mapping import LIMIT_S
 
     paths = [find_logs(logs) for logs in groups]
     everything = [path for group in paths for path in group]
@@ -179,7 +179,7 @@ def score_with_progress(
 
 
 def _check_cases(path: Path) -> None:
-    from robot_runtime.cli.console import console
+    from robot_runtime.common.console import console
     from robot_runtime.scoring.cases import run_cases, table
 
     report = run_cases(path)

@@ -78,12 +78,12 @@ def robothor(
         float, typer.Option(min=1, max=86400, help="Seconds of silence after which a client has lost its episode.")
     ] = 60.0,
 ) -> None:
-    from robot_runtime.cli.console import console, error_console
     from robot_runtime.cli.run import choose_episodes, log_folder
     from robot_runtime.cli.score import print_scores
+    from robot_runtime.common.console import console, error_console
     from robot_runtime.recording.writer import Recorder
-    from robot_runtime.robots import ChosenParts, RobotContext, load_robot, read_robot_file
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot, read_robot_file
+    from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.servers.robothor import AGENT_NAME, RobothorServer
     from robot_runtime.tasks.task import load_task
 
@@ -152,8 +152,8 @@ def policy(
     ] = None,
     key: Annotated[Path | None, typer.Option(help="PEM file with its private key.")] = None,
 ) -> None:
-    from robot_runtime.cli.console import console, error_console
     from robot_runtime.cli.run import DEFAULT_TASK, agent_arguments, choose_policy
+    from robot_runtime.common.console import console, error_console
     from robot_runtime.policies.remote.encryption import server_context
     from robot_runtime.servers.policy import PolicyServer
     from robot_runtime.tasks.task import load_task

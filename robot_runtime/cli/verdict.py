@@ -35,8 +35,8 @@ def verdict(
 
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
-    from robot_runtime.cli.console import console
-    from robot_runtime.recording.evidence import add_statement, evidence_path, read_objects
+    from robot_runtime.common.console import console
+    from robot_runtime.recording.annotations import add_statement, evidence_path, read_objects
     from robot_runtime.scoring.summary import find_logs
 
     poses = read_objects(objects) if objects is not None else {}

@@ -10,7 +10,7 @@
             return load_robot("my_robot.yaml", RobotContext(scene=None, camera=None, seed=0))
 
 A test site with a wall adds :class:`ContactConformance`; one with an object to take, a robot with a hand,
-:class:`robot_runtime.conformance_objects.ObjectConformance`.
+:class:`robot_runtime.conformance.manipulation.ObjectConformance`.
 
 **It drives the robot**: give it 0.6 m of free floor ahead and room to turn. It waits on the robot's own clock only,
 so a simulated robot needs no real time. A check that fails names the rule that was broken.

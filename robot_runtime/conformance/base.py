@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from robot_runtime.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.conformance.harness import EXPIRY_S, NOT_FINITE, Harness, check, refused
 from robot_runtime.errors import InvalidCommand, StaleData
-from robot_runtime.geometry import wrap_angle
 from robot_runtime.hal import Halt, Robot, Velocity, Zone
 
 

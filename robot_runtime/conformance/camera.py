@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from robot_runtime.clock import NS_PER_S, ns_to_seconds
+from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.conformance.harness import Harness, check, refused
 from robot_runtime.errors import DeviceFault, StaleData
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.geometry import wrap_angle
 from robot_runtime.hal import BaseState, Robot, Velocity
 
 NOT_FINITE = (float("nan"), float("inf"), float("-inf"))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from robot_runtime.clock import seconds_to_ns, wait_for
+from robot_runtime.common.clock import seconds_to_ns, wait_for
 from robot_runtime.conformance.harness import NOT_FINITE, Harness, check, refused
 from robot_runtime.errors import InvalidCommand, StaleData
 from robot_runtime.hal import Robot

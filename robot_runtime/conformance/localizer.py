@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from robot_runtime.clock import NS_PER_S, ns_to_seconds
+from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.conformance.harness import Harness, check, refused
 from robot_runtime.errors import StaleData
 from robot_runtime.hal import Localizer, PoseStatus, Robot

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from robot_runtime.clock import NS_PER_S, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.clock import NS_PER_S, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.conformance.base import BaseConformance
 from robot_runtime.conformance.camera import CameraConformance
 from robot_runtime.conformance.harness import check, refused
 from robot_runtime.conformance.head import HeadConformance
 from robot_runtime.conformance.localizer import LocalizerConformance
 from robot_runtime.errors import DeviceFault, NotConnected
-from robot_runtime.geometry import wrap_angle
 from robot_runtime.hal import Device, Localizer, Robot, Velocity
 
 

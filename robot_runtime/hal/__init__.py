@@ -20,7 +20,7 @@ from robot_runtime.hal.camera import Camera, CameraInfo, Intrinsics, Mount, Rgbd
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head, HeadLimits, HeadState
 from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
-from robot_runtime.hal.objects import Manipulator, ObjectTracker, TrackerInfo
+from robot_runtime.hal.manipulation import Manipulator, ObjectTracker, TrackerInfo
 from robot_runtime.hal.robot import Placer, Robot
 
 __all__ = [

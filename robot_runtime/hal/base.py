@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from enum import Enum, Flag
 
-from robot_runtime.geometry import SE2
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal.device import Device
 
 

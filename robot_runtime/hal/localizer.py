@@ -9,9 +9,9 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.events import Event
-from robot_runtime.geometry import SE2
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal.device import Device
+from robot_runtime.hal.events import Event
 
 
 class PoseStatus(str, Enum):

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import Self
 
-from robot_runtime.clock import Clock
+from robot_runtime.common.clock import Clock
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
-from robot_runtime.geometry import SE2
 from robot_runtime.hal.base import Base
 from robot_runtime.hal.camera import Camera
 from robot_runtime.hal.device import Device
 from robot_runtime.hal.head import Head
 from robot_runtime.hal.localizer import Localizer
-from robot_runtime.hal.objects import Manipulator, ObjectTracker
-from robot_runtime.objects import ObjectPose
+from robot_runtime.hal.manipulation import Manipulator, ObjectTracker
+from robot_runtime.scenes.objects import ObjectPose
 
 if TYPE_CHECKING:
-    from robot_runtime.simulation import Simulation
+    from robot_runtime.hal.simulation import Simulation
 
 
 class Placer(ABC):

@@ -17,19 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime import config
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, load_mount, rotation_rpy
-from robot_runtime.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.common import config
+from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.common.transforms import OPTICAL_RPY_RAD, rotation_rpy
 from robot_runtime.errors import BlindCamera, DeviceFault, FrozenCamera, NotConnected, StaleData, UnpairedImages
-from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame, Robot
+from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.coverage import Coverage, check_coverage, coverage
 from robot_runtime.imaging.latency import load_latency
 from robot_runtime.imaging.reproject import Reprojector
 from robot_runtime.imaging.rig import RgbdCalibration, load_calibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
-from robot_runtime.robots import RobotContext
-from robot_runtime.streams import STREAMS
+from robot_runtime.robots.camera_mount import CameraMount, load_mount
+from robot_runtime.robots.loader import RobotContext
 
 BLIND_FRAMES = 5
 """Pairs in succession without any depth, after which the depth sensor counts as blind; one alone may be a flash."""

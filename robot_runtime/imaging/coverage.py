@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.source import Sensor, SensorMode
 
 NEEDED: dict[Sensor, float] = {"color": 0.9, "depth": 0.7}

@@ -1,6 +1,7 @@
 """How late a camera's stamps are: what ``robot-runtime calibrate latency`` measures and every camera may be told.
 
-The file is stamped (``robot_runtime.calibration_file``), the camera's YAML names it as ``latency`` under ``imaging``::
+The file is stamped (``robot_runtime.robots.calibration_file``), the camera's YAML names it as ``latency`` under
+``imaging``::
 
     latency_s: 0.0312     # from the middle of an exposure to what its stamp says
 """
@@ -13,8 +14,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from robot_runtime import config
-from robot_runtime.calibration_file import read_calibration
+from robot_runtime.common import config
+from robot_runtime.robots.calibration_file import read_calibration
 
 KIND = "latency"
 """Of the calibration's file."""

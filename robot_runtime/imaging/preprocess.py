@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import PolicyError
 from robot_runtime.imaging.kernels import pil_bilinear, torch_area, torch_nearest
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.compiled import compiled
+from robot_runtime.common.jit import compiled
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.raster import SPAN_ROWS, depth_of, draw_surface
 from robot_runtime.imaging.rig import RgbdCalibration
 

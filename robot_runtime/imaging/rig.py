@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import config
-from robot_runtime.calibration_file import check_stamp, open_calibration
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
+from robot_runtime.robots.calibration_file import check_stamp, open_calibration
 
 Matrix = NDArray[np.float64]
 Row = tuple[float, float, float, float]

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from robot_runtime import config
-from robot_runtime.calibration_file import Stamp, check_if_stamped
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.robots.calibration_file import Stamp, check_if_stamped
 
 KIND = "localization"
 """Of the calibration that writes alignments."""

@@ -22,11 +22,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from robot_runtime.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.localization.anchor import AnchorLimits, anchor
-from robot_runtime.localization.belief import Belief, Fix, carry, update
-from robot_runtime.localization.track import OdometryNoise, Track, Waypoint
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.localization.gaussian_pose import Belief, Fix, carry, update
+from robot_runtime.localization.odometry_preintegration import OdometryNoise, Track, Waypoint
+from robot_runtime.localization.relocalization import AnchorLimits, anchor
 
 GATES = {2: 13.82, 3: 16.27}
 """Chi-squared quantiles at 0.999, by the measurement's dimensions: of good ones, one in a thousand is rejected."""

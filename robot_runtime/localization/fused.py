@@ -26,20 +26,20 @@ from typing import Any
 
 import numpy as np
 
-from robot_runtime import config
-from robot_runtime.clock import Clock, ns_to_seconds
+from robot_runtime.common import config
+from robot_runtime.common.clock import Clock, ns_to_seconds
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, NotConnected, StaleData
-from robot_runtime.events import Event
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus, Robot
-from robot_runtime.localization.anchor import AnchorLimits
-from robot_runtime.localization.belief import Belief, Fix, covariance_of, whitening
-from robot_runtime.localization.blend import Blend, BlendLimits
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.pose_history import PoseHistory, pose_at
 from robot_runtime.localization.ekf import PoseFilter, Verdict
+from robot_runtime.localization.gaussian_pose import Belief, Fix, covariance_of, whitening
 from robot_runtime.localization.health import Bounds, Health, HealthLimits
-from robot_runtime.localization.history import PoseHistory, pose_at
-from robot_runtime.localization.track import OdometryNoise
-from robot_runtime.robots import Part, RobotContext, make_part
+from robot_runtime.localization.odometry_preintegration import OdometryNoise
+from robot_runtime.localization.output_smoothing import Blend, BlendLimits
+from robot_runtime.localization.relocalization import AnchorLimits
+from robot_runtime.robots.loader import Part, RobotContext, make_part
 
 POLL_S = 0.02
 

@@ -31,13 +31,13 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import config
-from robot_runtime.clock import ns_to_seconds, seconds_to_ns
-from robot_runtime.events import Event
-from robot_runtime.geometry import wrap_angle
+from robot_runtime.common import config
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.hal import PoseEstimate, PoseStatus
-from robot_runtime.localization.belief import Fix
-from robot_runtime.localization.track import Waypoint
+from robot_runtime.hal.events import Event
+from robot_runtime.localization.gaussian_pose import Fix
+from robot_runtime.localization.odometry_preintegration import Waypoint
 
 SAME = 1e-6
 """Metres and radians within which two measurements count as the same numbers."""

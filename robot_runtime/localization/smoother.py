@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.clock import NS_PER_S
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import PoseEstimate, PoseStatus
-from robot_runtime.localization.history import PoseHistory
+from robot_runtime.hal.pose_history import PoseHistory
 
 CAUCHY = 2.3849
 """In standard deviations: 95 % as efficient as least squares where noise is normal (Holland and Welsch 1977)."""

@@ -14,19 +14,18 @@ from robot_runtime.policies.agents.policy import AgentPolicy
 from robot_runtime.policies.agents.process import TIME_LIMIT_S, Isolation
 from robot_runtime.policies.package.files import is_package, read_manifest_bytes
 from robot_runtime.policies.package.policy import load_package_policy
-from robot_runtime.policies.policy import Policy
-from robot_runtime.policies.python import load_python
-from robot_runtime.policies.source import PolicySource, digest_of
+from robot_runtime.policies.python_agent import load_python
+from robot_runtime.policy import Policy, PolicySource, digest_of
 
 AGENTS: dict[str, str] = {
     "pointnav-depth": "robot_runtime.policies.shipped:pointnav_depth",
-    "random": "robot_runtime.policies.baselines:Random",
-    "random-actions": "robot_runtime.policies.baselines:RandomActions",
-    "forward-only": "robot_runtime.policies.baselines:ForwardOnly",
-    "goal-follower": "robot_runtime.policies.baselines:GoalFollower",
-    "bug": "robot_runtime.policies.bug:Bug",
-    "oracle": "robot_runtime.policies.oracle:Oracle",
-    "classical": "robot_runtime.policies.classical.agent:Classical",
+    "random": "robot_runtime.policies.baselines.blind:Random",
+    "random-actions": "robot_runtime.policies.baselines.blind:RandomActions",
+    "forward-only": "robot_runtime.policies.baselines.blind:ForwardOnly",
+    "goal-follower": "robot_runtime.policies.baselines.blind:GoalFollower",
+    "bug": "robot_runtime.policies.baselines.bug2:Bug",
+    "oracle": "robot_runtime.policies.baselines.oracle:Oracle",
+    "classical": "robot_runtime.policies.baselines.classical.agent:Classical",
 }
 """The agents that ship with the runtime: name -> ``module:Class``."""
 

@@ -22,7 +22,7 @@ from google.protobuf.descriptor import Descriptor
 from mcap.well_known import MessageEncoding, SchemaEncoding
 from mcap_protobuf.schema import build_file_descriptor_set
 
-from robot_runtime.streams import STREAMS
+from robot_runtime.hal.streams import STREAMS
 
 LOG_FORMAT = 1
 """Version of the layout of a log; stands in its ``/episode`` record."""

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robot_runtime import config
-from robot_runtime.episodes.episode import Episode
-from robot_runtime.geometry import SE2
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import Intrinsics
-from robot_runtime.maps import MapFile, OccupancyMap
-from robot_runtime.objects import ObjectSource
-from robot_runtime.policies.source import PolicySource
-from robot_runtime.recording import serial
+from robot_runtime.policy import PolicySource
+from robot_runtime.recording import json_records
 from robot_runtime.recording.channels import LOG_FORMAT
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scene import Scene, SceneFile
+from robot_runtime.scenes.objects import ObjectSource
+from robot_runtime.scenes.occupancy_map import MapFile, OccupancyMap
+from robot_runtime.scenes.scene import Scene, SceneFile
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
 
@@ -25,23 +25,23 @@ def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
     """The header without provenance and without the scene, of which name and digest remain."""
     return {
         "format": LOG_FORMAT,
-        "episode": serial.plain(header.episode),
-        "task": serial.plain(header.task),
+        "episode": json_records.plain(header.episode),
+        "task": json_records.plain(header.task),
         "scene": {"name": header.scene.name, "digest": header.scene.digest},
         "robot": header.robot,
-        "robot_config": serial.plain(header.robot_config),
+        "robot_config": json_records.plain(header.robot_config),
         "agent": header.agent,
         "seed": header.seed,
-        "intrinsics": serial.plain(header.intrinsics),
+        "intrinsics": json_records.plain(header.intrinsics),
         "depth_unit_m": header.depth_unit_m,
         "mount": list(header.mount),
         "start_ns": header.start_ns,
         "dataset": header.dataset,
-        "object_source": serial.plain(header.object_source),
-        "origin": serial.plain(header.origin),
-        "placement": serial.plain(header.placement),
-        "localizers": serial.plain(header.localizers),
-        "policy": serial.plain(header.policy),
+        "object_source": json_records.plain(header.object_source),
+        "origin": json_records.plain(header.origin),
+        "placement": json_records.plain(header.placement),
+        "localizers": json_records.plain(header.localizers),
+        "policy": json_records.plain(header.policy),
     }
 
 
@@ -53,7 +53,7 @@ def scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
     }
     return [
         # JSON is YAML too, and is read a hundred times as fast.
-        ("scene.yaml", "application/yaml", json.dumps(serial.plain(scene.file), indent=1).encode()),
+        ("scene.yaml", "application/yaml", json.dumps(json_records.plain(scene.file), indent=1).encode()),
         (scene.file.map, "application/yaml", json.dumps(scene.map.to_document("map.pgm"), indent=1).encode()),
         ("map.pgm", "image/x-portable-graymap", scene.map.to_pgm()),
         ("view_points.json", "application/json", json.dumps(view_points).encode()),
@@ -63,7 +63,10 @@ def scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
 def provenance_to_text(header: EpisodeHeader) -> dict[str, str]:
     """Provenance, and where the scene's meshes are, as texts by name; what is no text is JSON."""
     provenance = {**header.provenance, "scene_folder": str(header.scene.folder)}
-    return {key: value if isinstance(value, str) else serial.dumps(value).decode() for key, value in provenance.items()}
+    return {
+        key: value if isinstance(value, str) else json_records.dumps(value).decode()
+        for key, value in provenance.items()
+    }
 
 
 def header_from_json(
@@ -95,8 +98,8 @@ def header_from_json(
         provenance=said,
         dataset=data.get("dataset", ""),  # logs of the first days have none
         object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
-        origin=serial.pose_from_json(data["origin"]) if data.get("origin") else None,
-        placement=serial.placement_from_json(data["placement"]) if data.get("placement") else None,
+        origin=json_records.pose_from_json(data["origin"]) if data.get("origin") else None,
+        placement=json_records.placement_from_json(data["placement"]) if data.get("placement") else None,
         localizers={role: tuple(names) for role, names in data.get("localizers", {}).items()},
         policy=config.parse(data["policy"], PolicySource, f"{where}: policy") if data.get("policy") else None,
     )

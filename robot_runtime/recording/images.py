@@ -16,7 +16,7 @@ from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 from numpy.typing import NDArray
 
 from robot_runtime.hal import RgbdFrame
-from robot_runtime.recording.stamps import timestamp
+from robot_runtime.recording.timestamps import timestamp
 
 CAMERA_FRAME = "camera"
 """Frame of the images: the camera's optical frame, x right, y down, z forward."""

@@ -25,19 +25,19 @@ from typing import Any
 
 from mcap.writer import CompressionType, Writer
 
-from robot_runtime.clock import seconds_to_ns
-from robot_runtime.events import Event
-from robot_runtime.geometry import SE2
+from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, PoseEstimate
-from robot_runtime.objects import ObjectPose
-from robot_runtime.recording import messages, serial
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.recording import json_records, messages
 from robot_runtime.recording.channels import CHANNELS, Channel, poses_channel
-from robot_runtime.recording.durable import DurableFile
+from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_rgb, encode_semantic
 from robot_runtime.recording.pose_streams import poses_to_json, topic_of
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
-from robot_runtime.streams import STREAMS
+from robot_runtime.scenes.objects import ObjectPose
 
 SYNC_S = 1.0
 """fsync at least so often while there is something to sync."""
@@ -103,7 +103,7 @@ class LogWriter:
         self._protobuf("scene", stamp_ns, index, messages.track(self._last_pose, record))
         self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
         self._write_objects(record)
-        self._json("step", stamp_ns, index, serial.step_to_json(record, self._objects_since))
+        self._json("step", stamp_ns, index, json_records.step_to_json(record, self._objects_since))
         self._last_pose = record.referee.pose
         self._end_chunk()
 
@@ -136,7 +136,7 @@ class LogWriter:
         topic, last_ns = topic_of(source), estimates[-1].stamp_ns
         if topic not in self._channels:
             self._register(poses_channel(topic))
-        self._message(topic, last_ns, 0, serial.dumps(poses_to_json(source, estimates)))
+        self._message(topic, last_ns, 0, json_records.dumps(poses_to_json(source, estimates)))
 
     def write_end(self, end: EpisodeEnd) -> None:
         """The last record."""
@@ -166,7 +166,7 @@ class LogWriter:
         self._channels[channel.topic] = self._mcap.register_channel(channel.topic, channel.message_encoding, schema)
 
     def _json(self, stream: str, stamp_ns: int, sequence: int, value: Any) -> None:
-        self._message(STREAMS[stream].topic, stamp_ns, sequence, serial.dumps(value))
+        self._message(STREAMS[stream].topic, stamp_ns, sequence, json_records.dumps(value))
 
     def _protobuf(self, stream: str, stamp_ns: int, sequence: int, message: Any) -> None:
         self._message(STREAMS[stream].topic, stamp_ns, sequence, message.SerializeToString())

@@ -30,14 +30,14 @@ from foxglove_schemas_protobuf.Vector3_pb2 import Vector3
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from robot_runtime.episodes.brought import DEFAULT_SIZE_M, size_of
-from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.hal import PoseEstimate
-from robot_runtime.maps import Cell, OccupancyMap
-from robot_runtime.objects import ObjectPose
 from robot_runtime.recording.images import CAMERA_FRAME
-from robot_runtime.recording.stamps import timestamp
+from robot_runtime.recording.timestamps import timestamp
 from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.tasks.rearrangement.episode_objects import DEFAULT_SIZE_M, size_of
 
 MAP_FRAME = "map"
 BASE_FRAME = "base_link"

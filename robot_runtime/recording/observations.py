@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
-from robot_runtime.policies.policy import Observation
-from robot_runtime.recording import serial
+from robot_runtime.policy import Observation
+from robot_runtime.recording import json_records
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.sensors import SENSORS, Moment
 from robot_runtime.tasks import objectnav
@@ -18,7 +18,7 @@ from robot_runtime.tasks import objectnav
 
 def numbers_of(observation: Mapping[str, Any]) -> Observation:
     """What a step's JSON says of an observation, without its images."""
-    return {name: serial.array_from_json(array) for name, array in observation.items() if "data" in array}
+    return {name: json_records.array_from_json(array) for name, array in observation.items() if "data" in array}
 
 
 def digests_of(observation: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def with_images(
             observation[name] = record.observation[name]
         elif name in digests:
             observation[name] = SENSORS[name].value(moment)
-            if serial.array_to_json(observation[name]) != digests[name]:
+            if json_records.array_to_json(observation[name]) != digests[name]:
                 raise RecordingError(
                     f"{where}: observation {name!r} made from the logged frame is not the one that the policy saw",
                     "read the log with the version that its provenance names, or use frame(): what the camera saw",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.geometry import SE2
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import PoseEstimate, PoseStatus
 
 _UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))

@@ -16,16 +16,16 @@ from mcap.records import Attachment, Channel, McapRecord, Message, MessageIndex,
 from typing_extensions import Self
 
 from robot_runtime.errors import ConfigError, RecordingError, SceneError
-from robot_runtime.events import Event
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame
-from robot_runtime.objects import ObjectPose
-from robot_runtime.recording import images, observations, serial
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.streams import STREAMS
+from robot_runtime.recording import images, json_records, observations
 from robot_runtime.recording.channels import IMAGE_TOPICS, LOG_FORMAT
 from robot_runtime.recording.header import header_from_json
+from robot_runtime.recording.mcap_scan import Damaged, LogFile, Span
 from robot_runtime.recording.pose_streams import poses_from_json
-from robot_runtime.recording.scan import Damaged, LogFile, Span
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
-from robot_runtime.streams import STREAMS
+from robot_runtime.scenes.objects import ObjectPose
 
 _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
@@ -110,7 +110,7 @@ class LogReader:
                 elif topic == _TOPICS["host"]:
                     phase_s = {message.sequence: _loads(message)["phase_s"]}
                 elif topic == _TOPICS["objects"]:
-                    objects = {None: {}, message.sequence: serial.objects_from_json(_loads(message)["poses"])}
+                    objects = {None: {}, message.sequence: json_records.objects_from_json(_loads(message)["poses"])}
                 elif topic == _TOPICS["step"]:
                     try:
                         data = _loads(message)
@@ -162,13 +162,13 @@ class LogReader:
         """What the base reported between the steps, at the logged rate. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["base"]:
-                yield serial.base_from_json(_loads(message))
+                yield json_records.base_from_json(_loads(message))
 
     def events(self) -> Iterator[Event]:
         """What happened beside the steps, in the order in which it was told. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["events"]:
-                yield serial.event_from_json(_loads(message))
+                yield json_records.event_from_json(_loads(message))
 
     def poses(self) -> dict[str, list[PoseEstimate]]:
         """Every raw pose by source (``LocalizerInfo.name``), in the order of arrival. Raises ``RecordingError``."""
@@ -272,7 +272,7 @@ class LogReader:
             if not self._holds_images_only(chunk):
                 try:
                     ends = [_loads(m) for topic, m in self._messages(chunk) if topic == _TOPICS["end"]]
-                    return serial.end_from_json(ends[-1]) if ends else None
+                    return json_records.end_from_json(ends[-1]) if ends else None
                 except (KeyError, ValueError, TypeError) as error:
                     raise self._not_understood("its end", error) from error
         return None
@@ -307,7 +307,7 @@ def _step(
     if since not in objects:
         # Of a log that was torn and recovered; what was written earlier or later is not where they were.
         raise ValueError(f"the objects' poses that were written with step {since} are lost")
-    return serial.step_from_json(data, observation, frame, phase_s, objects[since])
+    return json_records.step_from_json(data, observation, frame, phase_s, objects[since])
 
 
 def _loads(message: Message) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from mcap.records import Attachment, Channel, Header, Message, Metadata, Schema
 from mcap.writer import CompressionType, Writer
 
 from robot_runtime.errors import writing
-from robot_runtime.recording.durable import DurableFile
-from robot_runtime.recording.scan import Damaged, LogFile, Span
+from robot_runtime.recording.durable_file import DurableFile
+from robot_runtime.recording.mcap_scan import Damaged, LogFile, Span
 
 _ONE_CHUNK = 1 << 30
 

@@ -15,13 +15,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from robot_runtime.clock import NS_PER_S
+from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import RecordingError
-from robot_runtime.events import Event
 from robot_runtime.hal import BaseState, PoseEstimate
+from robot_runtime.hal.events import Event
+from robot_runtime.hal.streams import STREAMS
 from robot_runtime.recording.log_writer import LogWriter
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
-from robot_runtime.streams import STREAMS
 
 _QUEUED_STEPS = 8  # 18 MB of 640x480 frames
 _QUEUED_JOBS = 1024

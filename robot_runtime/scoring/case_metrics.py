@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from robot_runtime.scoring import statistics
-from robot_runtime.scoring.intervals import bootstrap_mean, wilson
-from robot_runtime.scoring.metrics import dtw, eqa, fidelity, path, rearrangement, tours
-from robot_runtime.scoring.metrics.boxes import Box, iou
-from robot_runtime.scoring.metrics.collisions import collisions
-from robot_runtime.scoring.metrics.distances import EUCLIDEAN, Distance, Euclidean, Graph
-from robot_runtime.scoring.metrics.edit import sed
-from robot_runtime.scoring.metrics.spl import sct, soft_spl, spl
-from robot_runtime.scoring.metrics.success import distance_to_goal, success, visible_success
+from robot_runtime.metrics.functional import dtw, eqa, fidelity, path, rearrangement, tours
+from robot_runtime.metrics.functional.boxes import Box, iou
+from robot_runtime.metrics.functional.collisions import collisions
+from robot_runtime.metrics.functional.distances import EUCLIDEAN, Distance, Euclidean, Graph
+from robot_runtime.metrics.functional.edit import sed
+from robot_runtime.metrics.functional.spl import sct, soft_spl, spl
+from robot_runtime.metrics.functional.success import distance_to_goal, success, visible_success
+from robot_runtime.scoring.statistics import hypothesis_tests
+from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 
 
 class CaseInputs:
@@ -205,10 +205,10 @@ METRICS: dict[str, Callable[[CaseInputs], Any]] = {
     "t5_episode": _house_cleanup,
     "ithor_rearrange": _room_rearrangement,
     "shortest_tour": _tour,
-    "srcc": lambda x: statistics.srcc(x["sim"], x["real"]),
-    "rank_reversals": lambda x: len(statistics.rank_reversals(x["sim"], x["real"])),
-    "spl_variance": lambda x: list(statistics.spl_variance(x["p"], x["c"], x["n"])),
-    "paired_p_value": lambda x: statistics.paired_permutation_test(x["a"], x["b"]).p_value,
+    "srcc": lambda x: hypothesis_tests.srcc(x["sim"], x["real"]),
+    "rank_reversals": lambda x: len(hypothesis_tests.rank_reversals(x["sim"], x["real"])),
+    "spl_variance": lambda x: list(hypothesis_tests.spl_variance(x["p"], x["c"], x["n"])),
+    "paired_p_value": lambda x: hypothesis_tests.paired_permutation_test(x["a"], x["b"]).p_value,
     "wilson": _wilson,
     "bootstrap_ci": _bootstrap,
 }

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from robot_runtime.scoring.intervals import Interval, bootstrap_mean, wilson
-from robot_runtime.scoring.latency import PhaseTime, together
-from robot_runtime.scoring.scorer import ALL_METRICS, SHARES
+from robot_runtime.metrics.episode_metrics import ALL_METRICS, SHARES
+from robot_runtime.metrics.step_times import PhaseTime, together
+from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean, wilson
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 CONFIDENCE = 0.95

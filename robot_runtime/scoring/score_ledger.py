@@ -9,19 +9,19 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from robot_runtime import __version__
-from robot_runtime.recording.evidence import evidence_path
-from robot_runtime.recording.serial import plain
-from robot_runtime.scoring.rules import Rules
-from robot_runtime.scoring.scorer import SCORER_VERSION
+from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.metrics.settings import Rules
+from robot_runtime.parallel.checkpoint import Ledger, file_key
+from robot_runtime.recording.annotations import evidence_path
+from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.summary import EpisodeScore
-from robot_runtime.workers.ledger import Ledger, file_key
 
 
 def score_ledger(path: Path, rules: Rules, overwrite: bool = False) -> Ledger[Path, EpisodeScore]:
     """The ledger of scores by these rules, of logs as they are now; logs without a score are tried again.
 
     Raises:
-        ConfigError, RecordingError: see :class:`robot_runtime.workers.ledger.Ledger`.
+        ConfigError, RecordingError: see :class:`robot_runtime.parallel.checkpoint.Ledger`.
     """
     settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": __version__, **plain(rules)}
     return Ledger(path, settings, _key, encode_score, decode_score, overwrite)

@@ -10,21 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from robot_runtime.episodes.episode import Episode
-from robot_runtime.episodes.splits import split_of
+from robot_runtime.datasets.splits import split_of
 from robot_runtime.errors import RecordingError, RuntimeFault
-from robot_runtime.geodesic import GeodesicMap
-from robot_runtime.recording.evidence import Statement, read_evidence
+from robot_runtime.metrics.episode_metrics import EpisodeScorer
+from robot_runtime.metrics.reference_poses import check_rule, scored_steps
+from robot_runtime.metrics.settings import Metrics, Rules
+from robot_runtime.metrics.step_times import Latency
+from robot_runtime.parallel.checkpoint import Ledger
+from robot_runtime.parallel.engine import Lost
+from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
+from robot_runtime.recording.annotations import Statement, read_evidence
+from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.recording.serial import plain
 from robot_runtime.records import EpisodeHeader, Placement
-from robot_runtime.scoring.latency import Latency
-from robot_runtime.scoring.referee import check_rule, scored_steps
-from robot_runtime.scoring.rules import Metrics, Rules
-from robot_runtime.scoring.scorer import EpisodeScorer
-from robot_runtime.workers.ledger import Ledger
-from robot_runtime.workers.mapping import LIMIT_S, ONE, Workers, map_in_order
-from robot_runtime.workers.worker import Lost
+from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.tasks.episode import Episode
 
 Cluster = Literal["none", "scene", "trajectory"]
 """What is drawn anew for an interval: episodes; or whole scenes, or all episodes of one start and one route or goal.
@@ -121,7 +121,7 @@ def score_logs(
 
     Args:
         on_scored: called after each, in order, for progress.
-        workers: the scores do not depend on them. See :func:`robot_runtime.workers.mapping.map_in_order`.
+        workers: the scores do not depend on them. See :func:`robot_runtime.parallel.map.map_in_order`.
         limit_s: for one log, where others than this process work.
         ledger: see :func:`robot_runtime.scoring.score_ledger.score_ledger`.
         on_retry: told of a log whose worker was lost, and which is given to another.

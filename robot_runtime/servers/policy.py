@@ -23,10 +23,9 @@ from websockets.frames import CloseCode
 from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
-from robot_runtime import config
-from robot_runtime.clock import Stopwatch
+from robot_runtime.common import config
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
-from robot_runtime.policies.policy import Policy
 from robot_runtime.policies.remote.protocol import (
     MAX_REQUEST_BYTES,
     OURS,
@@ -38,7 +37,8 @@ from robot_runtime.policies.remote.protocol import (
     pack,
     unpack,
 )
-from robot_runtime.runtime import check_policy
+from robot_runtime.policies.stepping import check_policy
+from robot_runtime.policy import Policy
 from robot_runtime.tasks.task import Task
 
 HOLD_S = 10.0

@@ -34,26 +34,26 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from robot_runtime.actions import ALLENACT_ROBOTHOR, ROBOTHOR, Action
-from robot_runtime.env import MAP_FRAME, Env
-from robot_runtime.episodes.episode import Episode
-from robot_runtime.episodes.robothor import AGENT_HEIGHT_M
-from robot_runtime.errors import RuntimeFault, UnknownAction
-from robot_runtime.geometry import (
+from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, Action
+from robot_runtime.common.geometry import (
     SE2,
     thor_horizon_to_tilt,
     thor_rotation_to_yaw,
     thor_to_ros_position,
     wrap_angle,
 )
+from robot_runtime.datasets.robothor import AGENT_HEIGHT_M
+from robot_runtime.env import MAP_FRAME, Env
+from robot_runtime.errors import RuntimeFault, UnknownAction
 from robot_runtime.hal import BaseState, Robot
-from robot_runtime.localization.watch import PATIENCE_S
+from robot_runtime.localization.pose_monitor import PATIENCE_S
 from robot_runtime.records import EndReason, Outcome, Subscriber
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.servers import robothor_messages as messages
 from robot_runtime.servers.exchange import Answer, Call, Exchange, Refused
 from robot_runtime.servers.http import Door
 from robot_runtime.servers.robothor_messages import Request, check_size, number, parse_request
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
 AGENT_NAME = "robothor-client"

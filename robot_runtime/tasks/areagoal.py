@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scene import Room, Scene
+from robot_runtime.scenes.scene import Room, Scene
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Category, Task
 
 TARGET_SPACING_M = 0.1

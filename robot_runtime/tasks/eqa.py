@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from robot_runtime.episodes.episode import Episode, Question
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scene import Room, Scene
+from robot_runtime.scenes.scene import Room, Scene
+from robot_runtime.tasks.episode import Episode, Question
 from robot_runtime.tasks.objectnav import object_goal
 from robot_runtime.tasks.task import Task
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scene import Scene, SceneObject
+from robot_runtime.scenes.scene import Scene, SceneObject
+from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Category, Task
 
 

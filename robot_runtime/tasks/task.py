@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from robot_runtime import config
-from robot_runtime.actions import Action, Magnitudes
-from robot_runtime.commands import Control
+from robot_runtime.actions.continuous import Control
+from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
 
@@ -217,7 +217,7 @@ class Task:
         max_steps, max_seconds: the episode ends when so many actions were made, or with the action during which so many
             seconds had passed on the robot's clock, since it was at the start; None: time does not count.
         control: of the continuous actions; None where there are only ``actions``, which are discrete.
-        gps_dimensions: of the sensor ``gps``, Habitat's ``DIMENSIONALITY``: ``robot_runtime.geometry.gps``.
+        gps_dimensions: of the sensor ``gps``, Habitat's ``DIMENSIONALITY``: ``robot_runtime.common.geometry.gps``.
         source: paper, repository and file that the constants come from.
     """
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from robot_runtime.episodes.episode import Episode, Goal, Instruction
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode, Goal, Instruction
 from robot_runtime.tasks.task import Task
 
 

@@ -1,6 +1,7 @@
 """Where an action ends beside where it should: errors that the robot's own odometry does not see.
 
-Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR (``robot_runtime.actuation_tables``
+Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR
+(``robot_runtime.robots.published_action_errors``
 names where they are from), and what was measured on one robot, in a file (``fitted``) or written out (``gaussian``).
 Each has a ``multiplier`` of its errors, means included: the knob that Kadian et al. 2020 turned from 0 to 1.
 """
@@ -17,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime import config
-from robot_runtime.actions import Action
-from robot_runtime.actuation import MOVES, ActuationModel, Triple, load_actuation
-from robot_runtime.actuation_tables import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_parts
-from sim_bridge.options import NonNegative, Positive
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.robots.action_errors import MOVES, ActuationModel, Triple, load_actuation
+from robot_runtime.robots.published_action_errors import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_parts
 
 Floats = NDArray[np.float64]
 

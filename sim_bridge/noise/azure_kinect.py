@@ -29,13 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime import config
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import DepthNoise
 from robot_runtime.imaging.edges import jumps
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import DepthNoise
 from sim_bridge.noise.bounce import one_bounce
 from sim_bridge.noise.surface import Floats, normals, range_factor, rays_of
-from sim_bridge.options import NonNegative, Positive
 
 WIGGLE_M = 299_792_458 / 320e6 / 2 / 4
 HEXAGON = ((-0.03, 0.52), (0.23, 0.0), (0.78, 0.0), (1.07, 0.52), (0.81, 1.0), (0.23, 1.0))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.compiled import compiled
+from robot_runtime.common.jit import compiled
 
 Floats = NDArray[np.float32]
 Numbers = NDArray[np.float64]

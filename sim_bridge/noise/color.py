@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime import config
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import CameraMotion, ColorNoise
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import CameraMotion, ColorNoise
 from sim_bridge.noise.surface import Floats, rays_of
-from sim_bridge.options import NonNegative
 
 FAR_M = 100.0
 """What has no depth is taken to be there."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robot_runtime import config
-from sim_bridge.options import NonNegative, Positive
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative, Positive
 
 
 @dataclass(frozen=True)

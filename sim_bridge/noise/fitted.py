@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from robot_runtime import config
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import DepthNoise
 from robot_runtime.imaging.edges import jumps
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import DepthNoise
 from sim_bridge.noise.surface import Floats
-from sim_bridge.options import NonNegative
 
 EDGE = 0.04
 """Share of the depth by which neighbours on different surfaces are apart."""

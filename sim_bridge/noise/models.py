@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import CameraMotion, ColorNoise, DepthNoise
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import CameraMotion, ColorNoise, DepthNoise
 from sim_bridge.noise.azure_kinect import AzureKinectNoise, AzureKinectOptions
 from sim_bridge.noise.color import GaussianNoise, GaussianOptions, SensorNoise, SensorOptions
 from sim_bridge.noise.fitted import FittedDepthNoise, FittedDepthOptions

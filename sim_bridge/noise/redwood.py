@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import config
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative
 from robot_runtime.errors import ConfigError
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import DepthNoise
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import DepthNoise
 from sim_bridge.noise.azure_kinect import shifted
 from sim_bridge.noise.surface import Floats
-from sim_bridge.options import NonNegative
 
 FAR_M = 10.0
 DISPARITY_M = 35.130

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from robot_runtime import config
-from robot_runtime.imaging.lens import Lens
-from robot_runtime.simulation import DepthNoise
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import DepthNoise
 from sim_bridge.noise.surface import Floats
-from sim_bridge.options import NonNegative, Positive
 
 MOST_DISPARITY_PX = 126
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.imaging.lens import Lens
-from sim_bridge import lens_view
+from robot_runtime.hal.lens import Lens
+from sim_bridge.rendering import lens_renderer
 
 Floats = NDArray[np.float32]
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 @lru_cache(maxsize=8)
 def rays_of(lens: Lens) -> Floats:
     """float32 (H, W, 3) with z = 1; 0 beyond the lens's edge."""
-    return np.nan_to_num(lens_view.rays_of(lens)).astype(np.float32)
+    return np.nan_to_num(lens_renderer.rays_of(lens)).astype(np.float32)
 
 
 @lru_cache(maxsize=8)

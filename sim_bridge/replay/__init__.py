@@ -4,7 +4,7 @@
 
     log ──► replay.py ──► pose_replay.py     recorded poses rendered in the twin, sensor against sensor
                      ├──► action_replay.py   recorded actions from the recorded start, trajectory against trajectory
-                     ├──► robot_runtime.policy_diff   the policy over the recorded observations (open loop)
+                     ├──► robot_runtime.scoring.policy_agreement   the policy over the recorded observations (open loop)
                      └──► closed_loop.py     the policy in the twin from the recorded start
                                  │
                             results.py ──► JSON, the page

@@ -14,14 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from robot_runtime.commands import Decision
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import RecordingError, RuntimeFault
-from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.metrics.functional.dtw import ndtw
+from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
-from robot_runtime.scoring.metrics.dtw import ndtw
-from robot_runtime.scoring.referee import MAP_FRAME
 from sim_bridge.replay.action_images import ImagePairs
+from sim_bridge.replay.backends.base import ReplayError, Twin, TwinStep
 from sim_bridge.replay.results import (
     ActionReplay,
     ActionStep,
@@ -31,7 +32,6 @@ from sim_bridge.replay.results import (
     Note,
     Thresholds,
 )
-from sim_bridge.replay.twin import ReplayError, Twin, TwinStep
 
 SAME_POSE = 1e-6
 """Metres and radians. A recorded start that is so near to the episode's is the episode's: a pose that was interpolated

@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.recording import serial
+from robot_runtime.parallel.checkpoint import Ledger, file_key
+from robot_runtime.parallel.engine import Lost
+from robot_runtime.parallel.map import Workers, map_in_order
+from robot_runtime.recording import json_records
 from robot_runtime.records import StepRecord
-from robot_runtime.robots import read_robot_file
-from robot_runtime.workers.ledger import Ledger, file_key
-from robot_runtime.workers.mapping import Workers, map_in_order
-from robot_runtime.workers.worker import Lost
+from robot_runtime.robots.loader import read_robot_file
 from sim_bridge.replay import summary_table
-from sim_bridge.replay.gallery import Gallery
-from sim_bridge.replay.kept import Kept
-from sim_bridge.replay.line import Line, line_of
-from sim_bridge.replay.mujoco_twin import RECORDED
+from sim_bridge.replay.backends.mujoco import RECORDED
+from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
-from sim_bridge.replay.page import make_folder, render, write_page, write_text
-from sim_bridge.replay.replay import replay_log
+from sim_bridge.replay.page.page import make_folder, render, write_page, write_text
+from sim_bridge.replay.page.thumbnails import Gallery
+from sim_bridge.replay.resource_cache import Kept
 from sim_bridge.replay.results import SCHEMA, write_replay
+from sim_bridge.replay.summary import Line, line_of
 
 CHUNK = 4
 """Logs that a worker gets at once: a replay takes seconds, so few keep all workers busy."""
@@ -103,11 +103,11 @@ def replay_logs(
 
 def _ledger(options: ReplayOptions, pages: bool, overwrite: bool) -> Ledger[Job, Line]:
     make_folder(options.out)
-    settings = {**serial.plain(options), "pages": pages, "schema": SCHEMA}
+    settings = {**json_records.plain(options), "pages": pages, "schema": SCHEMA}
     del settings["out"]
     if options.into not in (RECORDED, *ADAPTERS):
         # What the name stands for: the file of a fitted robot is written anew with every fit.
-        robot = json.dumps(serial.plain(read_robot_file(options.into)[1]), sort_keys=True)
+        robot = json.dumps(json_records.plain(read_robot_file(options.into)[1]), sort_keys=True)
         settings["robot"] = hashlib.sha256(robot.encode()).hexdigest()[:12]
     return Ledger(options.out / LEDGER, settings, _key, _encode, _decode, overwrite)
 
@@ -117,7 +117,7 @@ def _key(job: Job) -> str:
 
 
 def _encode(line: Line) -> object:
-    return serial.plain(line) if not line.reason else None
+    return json_records.plain(line) if not line.reason else None
 
 
 def _decode(document: object) -> Line:
@@ -130,7 +130,7 @@ def _needed(job: Job, out: Path) -> list[Path]:
 
 def write_lines(path: Path, lines: Sequence[Line], options: ReplayOptions) -> None:
     """A JSON file with a row per log. Raises ``RecordingError``."""
-    document = {"schema": SCHEMA, "into": options.into, "replays": [serial.plain(line) for line in lines]}
+    document = {"schema": SCHEMA, "into": options.into, "replays": [json_records.plain(line) for line in lines]}
     write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 

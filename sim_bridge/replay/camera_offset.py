@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.geometry import optical_axes
+from robot_runtime.common.geometry import optical_axes
 from robot_runtime.hal import Intrinsics
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 
 Floats = NDArray[np.float64]
 

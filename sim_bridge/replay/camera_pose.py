@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from robot_runtime import config
-from robot_runtime.camera_mount import CameraMount, load_mount, opengl_rotation
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2, optical_axes
+from robot_runtime.common.transforms import opengl_rotation
 from robot_runtime.errors import ConfigError
-from robot_runtime.geometry import SE2, optical_axes
+from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.simulation import Pose3
+from robot_runtime.robots.camera_mount import CameraMount, load_mount
 
 SAME_PLACE_M = 0.001
 """A mount whose camera is farther from where the header has it is not the one that the log was recorded with."""

@@ -12,9 +12,9 @@ from robot_runtime.cli import completion, options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robot_runtime.policies.source import PolicySource
-    from sim_bridge.replay.line import Line
+    from robot_runtime.policy import PolicySource
     from sim_bridge.replay.results import Part
+    from sim_bridge.replay.summary import Line
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -103,8 +103,8 @@ def replay(
 
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
     """
-    from robot_runtime.cli.console import console, error_console, print_retry, progress_bar
-    from robot_runtime.robots import changed_options
+    from robot_runtime.common.console import console, error_console, print_retry, progress_bar
+    from robot_runtime.robots.loader import changed_options
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.replay import summary_table
     from sim_bridge.replay.batch import named, replay_logs, write_lines
@@ -150,9 +150,9 @@ def replay(
 
 def _check(into: str, scene: str | None) -> None:
     """What is wrong for every log is said once, before the first. Raises ``ConfigError``, ``SceneError``."""
-    from robot_runtime.robots import read_robot_file
-    from robot_runtime.scene import find_scene
-    from sim_bridge.replay.mujoco_twin import RECORDED
+    from robot_runtime.robots.loader import read_robot_file
+    from robot_runtime.scenes.scene import find_scene
+    from sim_bridge.replay.backends.mujoco import RECORDED
     from sim_bridge.replay.options import ADAPTERS
 
     if into != RECORDED and into not in ADAPTERS:
@@ -173,7 +173,7 @@ def _parts(chosen: Mapping[Part, bool | None]) -> tuple[Part, ...]:
 def _source(policy: str | None, agent: str | None, pairs: list[str], python: Path | None) -> PolicySource | None:
     """The policy to be asked in place of the one that a log names. Raises ``ConfigError``."""
     from robot_runtime.cli.run import agent_arguments
-    from robot_runtime.policies.source import PolicySource
+    from robot_runtime.policy import PolicySource
 
     if policy is not None and agent is not None:
         raise ConfigError("--policy and --agent exclude each other", "name one of them")

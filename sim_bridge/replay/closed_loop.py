@@ -8,25 +8,25 @@ from dataclasses import asdict, replace
 from itertools import takewhile
 from pathlib import Path
 
+from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
-from robot_runtime.episodes.episode import Episode
 from robot_runtime.errors import DeviceFault, PolicyError, RecordingError, SceneError
-from robot_runtime.geodesic import GeodesicMap
-from robot_runtime.geometry import SE2
-from robot_runtime.policies.policy import Policy
+from robot_runtime.policy import Policy
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.runtime import run_episode
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.summary import score_log
-from robot_runtime.tasks.rules import check_episode
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.registry import check_episode
 from sim_bridge.replay.action_replay import MOVED_M, decision_of, recorded_start, second_start
-from sim_bridge.replay.foreign import ForeignTwin
-from sim_bridge.replay.foreign_loop import run_foreign
-from sim_bridge.replay.mujoco_twin import MujocoTwin, around
+from sim_bridge.replay.backends.base import Twin, TwinUnable
+from sim_bridge.replay.backends.external import ForeignTwin
+from sim_bridge.replay.backends.external_episode import run_foreign
+from sim_bridge.replay.backends.mujoco import MujocoTwin, around
 from sim_bridge.replay.results import ClosedLoop, Metrics, Note
-from sim_bridge.replay.twin import Twin, TwinUnable
 
 PART = "closed"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robot_runtime.policies.source import PolicySource
+from robot_runtime.policy import PolicySource
 from sim_bridge.replay.results import PARTS, Part, Thresholds
 
 ADAPTERS = {
-    "habitat": "sim_bridge.replay.habitat_twin.make_twin",
-    "ai2thor": "sim_bridge.replay.thor_twin.make_twin",
+    "habitat": "sim_bridge.replay.backends.habitat.make_twin",
+    "ai2thor": "sim_bridge.replay.backends.ai2thor.make_twin",
 }
 """Twins of other simulators, by the name that ``--into`` takes."""
 

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.errors import RecordingError
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
+from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.scoring.referee import MAP_FRAME
-from sim_bridge.camera import CameraOptions, as_measured
-from sim_bridge.model import NEAR_M, SKY_M
+from sim_bridge.physics.scene_model import NEAR_M, SKY_M
+from sim_bridge.replay.backends.base import Twin
 from sim_bridge.replay.camera_offset import Surfaces, camera_offset, surfaces
 from sim_bridge.replay.camera_pose import camera_options, logged_camera
-from sim_bridge.replay.frame_error import color_error, depth_error
+from sim_bridge.replay.image_error import color_error, depth_error
 from sim_bridge.replay.results import FrameDifference, Note, PoseReplay
-from sim_bridge.replay.twin import Twin
+from sim_bridge.robot.camera import CameraOptions, as_measured
 
 MOST_FOR_OFFSET = 40
 """Frames, evenly over the episode: more make the camera's offset no better known."""

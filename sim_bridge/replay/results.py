@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from robot_runtime import config
-from robot_runtime.actions import Action
-from robot_runtime.commands import VelocityCommand, WaypointCommand
+from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError, writing
-from robot_runtime.geometry import SE2
-from robot_runtime.objects import GrabOutcome
-from robot_runtime.policy_diff import OpenLoop
-from robot_runtime.recording import serial
+from robot_runtime.recording import json_records
 from robot_runtime.records import EndReason, Outcome
+from robot_runtime.scenes.objects import GrabOutcome
+from robot_runtime.scoring.policy_agreement import OpenLoop
 from sim_bridge.replay.camera_offset import CameraOffset
-from sim_bridge.replay.frame_error import ColorError, DepthError
+from sim_bridge.replay.image_error import ColorError, DepthError
 
 SCHEMA = 1
 
@@ -291,7 +291,7 @@ class Replay:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can say it."""
-        document: dict[str, Any] = serial.plain(self)
+        document: dict[str, Any] = json_records.plain(self)
         return document
 
     @staticmethod

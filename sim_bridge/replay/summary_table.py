@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sim_bridge.replay import words
-from sim_bridge.replay.line import Line, median_of
-from sim_bridge.replay.page_parts import closed_rows, summarize
+from sim_bridge.replay.page import text
+from sim_bridge.replay.page.tables import closed_rows, summarize
 from sim_bridge.replay.results import ActionReplay, Note, PoseReplay, Replay
+from sim_bridge.replay.summary import Line, median_of
 
 _GAP = (0, 2, 0, 0)
 
@@ -26,7 +26,7 @@ def one(replay: Replay) -> Group:
     """All parts of one replay."""
     title = f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}"
     parts: list[RenderableType] = [_line(title, style="bold")]
-    parts.append(_line(words.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
+    parts.append(_line(text.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
     rows = Table(box=None, pad_edge=False, padding=_GAP, show_header=False)
     rows.add_column(no_wrap=True, style="bold")
     rows.add_column(no_wrap=True)
@@ -40,8 +40,8 @@ def one(replay: Replay) -> Group:
         decided = replay.open_loop
         first = decided.first_difference
         detail = "" if first is None else f"first other decision: step {first}"
-        rows.add_row("open loop", "agreement", words.share(decided.agreement), detail)
-        rows.add_row("", "logits", words.number(decided.logit_difference, 3), "largest difference")
+        rows.add_row("open loop", "agreement", text.share(decided.agreement), detail)
+        rows.add_row("", "logits", text.number(decided.logit_difference, 3), "largest difference")
         certain = {True: "yes", False: "no", None: "–"}[decided.deterministic]
         rows.add_row("", "deterministic", certain, "asked again with the same seed")
         if decided.answer_same is not None:
@@ -49,27 +49,27 @@ def one(replay: Replay) -> Group:
     for number, (label, recorded, replayed) in enumerate(closed_rows(replay)):
         rows.add_row("" if number else "closed loop", label, replayed, f"recorded: {recorded}")
     parts.append(rows)
-    if replay.pose is not None and (said := words.offset_sentence(replay.pose.offset)):
+    if replay.pose is not None and (said := text.offset_sentence(replay.pose.offset)):
         parts.append(_line(said, style="yellow"))
     return Group(*parts, *notes(replay.notes))
 
 
 def _pose(rows: Table, pose: PoseReplay) -> None:
     found = summarize(pose)
-    off = f"95 %: {words.number(found.depth_p95_mm, 1, ' mm')}; {words.share(found.far_off)} beyond 5 cm"
-    rows.add_row("pose", "depth error", words.number(found.depth_median_mm, 1, " mm"), off)
-    rows.add_row("", "depth bias", words.number(found.depth_bias_mm, 1, " mm"), "recorded - twin")
-    rows.add_row("", "colour SSIM", words.number(found.ssim, 3), f"over {len(pose.frames)} frames")
+    off = f"95 %: {text.number(found.depth_p95_mm, 1, ' mm')}; {text.share(found.far_off)} beyond 5 cm"
+    rows.add_row("pose", "depth error", text.number(found.depth_median_mm, 1, " mm"), off)
+    rows.add_row("", "depth bias", text.number(found.depth_bias_mm, 1, " mm"), "recorded - twin")
+    rows.add_row("", "colour SSIM", text.number(found.ssim, 3), f"over {len(pose.frames)} frames")
 
 
 def _action(rows: Table, action: ActionReplay) -> None:
     steps = f"{max(0, len(action.steps) - 1)} of {max(0, action.recorded_steps - 1)} actions"
-    rows.add_row("action", "nDTW", words.number(action.ndtw, 3), steps)
+    rows.add_row("action", "nDTW", text.number(action.ndtw, 3), steps)
     end_deg = None if action.end_error_rad is None else math.degrees(action.end_error_rad)
     largest_m = None if action.largest_error_m is None else 100 * action.largest_error_m
     end_m = None if action.end_error_m is None else 100 * action.end_error_m
-    detail = f"{words.number(end_deg, 1, '°')}; at any step up to {words.number(largest_m, 1, ' cm')}"
-    rows.add_row("", "end error", words.number(end_m, 2, " cm"), detail)
+    detail = f"{text.number(end_deg, 1, '°')}; at any step up to {text.number(largest_m, 1, ' cm')}"
+    rows.add_row("", "end error", text.number(end_m, 2, " cm"), detail)
     for label, found, meaning in (
         ("diverges", action.divergence, "apart since then"),
         ("departs", action.departure, "the first action that leads elsewhere by itself"),
@@ -81,7 +81,7 @@ def _action(rows: Table, action: ActionReplay) -> None:
 def notes(found: Sequence[Note]) -> list[Text]:
     """What could not be done, and what the reader can do about it."""
     lines = []
-    for said in words.grouped(found):
+    for said in text.grouped(found):
         parts = f"{', '.join(said.parts)}: " if said.parts else ""
         remedy = f" → {said.remedy}" if said.remedy else ""
         lines.append(_line(f"{parts}{said.message}{remedy}", style="yellow"))
@@ -99,13 +99,13 @@ def cells(line: Line) -> list[str]:
         closed = f"{success[line.success_recorded]}→{success[line.success_replayed]}"
     where = "–" if line.diverged is None else "no" if line.diverged_at is None else f"step {line.diverged_at}"
     return [
-        words.number(line.depth_median_mm),
-        words.number(line.tilt_deg, 2),
-        words.number(line.ssim, 3),
-        words.number(line.ndtw, 3),
-        words.number(None if line.end_error_m is None else 100 * line.end_error_m),
+        text.number(line.depth_median_mm),
+        text.number(line.tilt_deg, 2),
+        text.number(line.ssim, 3),
+        text.number(line.ndtw, 3),
+        text.number(None if line.end_error_m is None else 100 * line.end_error_m),
         where,
-        words.share(line.agreement, 0),
+        text.share(line.agreement, 0),
         closed,
     ]
 
@@ -120,13 +120,13 @@ def medians(lines: Sequence[Line]) -> list[str]:
         if line.success_recorded is not None and line.success_replayed is not None
     ]
     return [
-        words.number(median_of(lines, lambda line: line.depth_median_mm)),
-        words.number(median_of(lines, lambda line: line.tilt_deg), 2),
-        words.number(median_of(lines, lambda line: line.ssim), 3),
-        words.number(median_of(lines, lambda line: line.ndtw), 3),
-        words.number(None if end_m is None else 100 * end_m),
+        text.number(median_of(lines, lambda line: line.depth_median_mm)),
+        text.number(median_of(lines, lambda line: line.tilt_deg), 2),
+        text.number(median_of(lines, lambda line: line.ssim), 3),
+        text.number(median_of(lines, lambda line: line.ndtw), 3),
+        text.number(None if end_m is None else 100 * end_m),
         f"{sum(known)}/{len(known)}" if known else "–",
-        words.share(median_of(lines, lambda line: line.agreement), 0),
+        text.share(median_of(lines, lambda line: line.agreement), 0),
         f"{sum(same)}/{len(same)} same" if same else "–",
     ]
 

@@ -11,11 +11,11 @@ from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 
-from robot_runtime.clock import Clock, seconds_to_ns
-from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.common.clock import Clock, seconds_to_ns
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.safety import STILL
-from sim_bridge.chassis import Chassis
-from sim_bridge.odometry import moved_between
+from sim_bridge.robot.chassis import Chassis
+from sim_bridge.robot.odometry import moved_between
 from sim_bridge.ros import messages
 from sim_bridge.ros.families import Family
 from sim_bridge.ros.faults import Faults

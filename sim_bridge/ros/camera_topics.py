@@ -19,20 +19,21 @@ from numpy.typing import NDArray
 from sensor_msgs.msg import CameraInfo, Image
 from tf2_msgs.msg import TFMessage
 
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, CameraMount, opengl_rotation, quaternion_rpy
-from robot_runtime.clock import Clock, seconds_to_ns
+from robot_runtime.common.clock import Clock, seconds_to_ns
+from robot_runtime.common.transforms import OPTICAL_RPY_RAD, opengl_rotation, quaternion_rpy
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics
-from robot_runtime.simulation import CameraMotion
-from sim_bridge.camera import CameraOptions, Noise, as_measured, camera_motion
-from sim_bridge.head import SimHead
-from sim_bridge.renderer import SceneRenderer
+from robot_runtime.hal.simulation import CameraMotion
+from robot_runtime.robots.camera_mount import CameraMount
+from sim_bridge.physics.world import World
+from sim_bridge.rendering.renderer import SceneRenderer
+from sim_bridge.robot.camera import CameraOptions, Noise, as_measured, camera_motion
+from sim_bridge.robot.head import SimHead
 from sim_bridge.ros import messages
 from sim_bridge.ros.families import Names
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.outlet import Outlet
 from sim_bridge.ros.timeline import Ticks, Timeline
-from sim_bridge.world import World
 
 MAX_WAITING = 2
 """Exposures in real time that wait to be drawn; the next is left out."""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from robot_runtime import config
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.errors import ConfigError
-from sim_bridge.options import NonNegative, Positive
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import partial
 import rospy
 from std_msgs.msg import Header
 
-from robot_runtime.clock import Stopwatch, seconds_to_ns
+from robot_runtime.common.clock import Stopwatch, seconds_to_ns
 from sim_bridge.ros.faults import Faults
 
 HEARD_TOPIC = "/simulation/heard"

@@ -10,8 +10,8 @@ from interbotix_xs_msgs.msg import JointGroupCommand, JointSingleCommand
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 
-from robot_runtime.clock import Clock, seconds_to_ns
-from sim_bridge.head import SimHead
+from robot_runtime.common.clock import Clock, seconds_to_ns
+from sim_bridge.robot.head import SimHead
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.faults import Faults

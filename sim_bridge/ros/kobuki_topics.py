@@ -18,7 +18,7 @@ from kobuki_msgs.msg import (
 from sensor_msgs.msg import Imu
 from std_msgs.msg import Empty
 
-from robot_runtime.clock import seconds_to_ns
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Zone
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics, battery_diagnosis, level_diagnosis

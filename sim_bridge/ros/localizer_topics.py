@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 
-from robot_runtime.clock import Clock, seconds_to_ns
+from robot_runtime.common.clock import Clock, seconds_to_ns
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import StaleData
-from robot_runtime.geometry import SE2, wrap_angle
-from sim_bridge.localizer import LocalizerOptions, SimLocalizer
+from sim_bridge.physics.world import World
+from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.outlet import Outlet
 from sim_bridge.ros.timeline import Ticks, Timeline
-from sim_bridge.world import World
 
 TRUTH_TOPIC = "/simulation/ground_truth"
 AMCL_TOPIC = "/amcl_pose"

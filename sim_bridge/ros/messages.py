@@ -18,8 +18,8 @@ from sensor_msgs.msg import CameraInfo, Image, Imu, JointState
 from std_msgs.msg import Header
 from tf2_msgs.msg import TFMessage
 
-from robot_runtime.clock import NS_PER_S
-from robot_runtime.geometry import SE2
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import Intrinsics, Velocity
 
 DBL_MAX = sys.float_info.max

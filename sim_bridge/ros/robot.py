@@ -1,4 +1,4 @@
-"""The simulated LoCoBot with all its topics: what ``python -m sim_bridge.ros_robot`` runs."""
+"""The simulated LoCoBot with all its topics: what ``python -m sim_bridge.ros`` runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ import rospy
 from rosgraph_msgs.msg import Clock as ClockMessage
 from tf2_msgs.msg import TFMessage
 
-from robot_runtime.camera_mount import CameraMount
-from robot_runtime.clock import MAX_CATCH_UP_S, SimulatedClock, seconds_to_ns
+from robot_runtime.common.clock import MAX_CATCH_UP_S, SimulatedClock, seconds_to_ns
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics
-from robot_runtime.scene import Scene
-from sim_bridge.battery import Battery
-from sim_bridge.chassis import Chassis
-from sim_bridge.head import SimHead
-from sim_bridge.model import build_model
-from sim_bridge.mount_error import misplaced
+from robot_runtime.robots.camera_mount import CameraMount
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise.drift import Drift
-from sim_bridge.robot import DEFAULT_INTRINSICS, SimOptions
+from sim_bridge.physics.scene_model import build_model
+from sim_bridge.physics.world import World
+from sim_bridge.robot.battery import Battery
+from sim_bridge.robot.camera_misalignment import misplaced
+from sim_bridge.robot.chassis import Chassis
+from sim_bridge.robot.driver import DEFAULT_INTRINSICS, SimOptions
+from sim_bridge.robot.head import SimHead
+from sim_bridge.robot.wheel_slip import slip_of
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.camera_topics import CameraTopics
@@ -37,8 +39,6 @@ from sim_bridge.ros.outlet import Outlet
 from sim_bridge.ros.services import Services
 from sim_bridge.ros.timeline import MAX_LAG_S, Pace, Timeline
 from sim_bridge.ros.wheel_control import WheelControl
-from sim_bridge.slip import slip_of
-from sim_bridge.world import World
 
 PAUSE_S = 0.02
 """Host seconds between two looks at whether a world that stands still may go on."""

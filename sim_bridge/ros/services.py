@@ -10,8 +10,8 @@ from typing import Any
 import rospy
 from robot_runtime_simulation.srv import Place, PlaceResponse, SetFault, SetFaultResponse
 
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, InvalidStart, RuntimeFault
-from robot_runtime.geometry import SE2
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.inbox import Inbox
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robot_runtime.clock import MAX_CATCH_UP_S, SystemClock, seconds_to_ns, unix_now_ns
+from robot_runtime.common.clock import MAX_CATCH_UP_S, SystemClock, seconds_to_ns, unix_now_ns
 
 MAX_LAG_S = 0.01
 """How far ``/clock`` may fall behind its pace and still make up for it: what a sleep of the host overshoots."""

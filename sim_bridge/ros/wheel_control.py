@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from robot_runtime.clock import seconds_to_ns
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Velocity
 from robot_runtime.safety import STILL
 from sim_bridge.ros.families import Manners

@@ -13,7 +13,7 @@ from PIL import Image
 from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
-from robot_runtime.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
+from robot_runtime.scenes.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
 from sim_bridge.scenes.columns import columns
 from sim_bridge.scenes.decompose import Quality, convex_parts
 from sim_bridge.scenes.mesh_files import Look, MeshPart

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.scene import Collision
+from robot_runtime.scenes.scene import Collision
 from sim_bridge.scenes.raster import Grid, mark_triangles
 
 Array = NDArray[np.float64]

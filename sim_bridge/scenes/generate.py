@@ -18,8 +18,8 @@ from pathlib import Path
 from scipy import ndimage
 
 from robot_runtime.errors import SceneError
-from robot_runtime.maps import OccupancyMap
-from robot_runtime.scene import Asset, Room, SceneFile
+from robot_runtime.scenes.occupancy_map import OccupancyMap
+from robot_runtime.scenes.scene import Asset, Room, SceneFile
 from sim_bridge.scenes import shell
 from sim_bridge.scenes.furnish import FURNISH
 from sim_bridge.scenes.furniture import decor
@@ -58,7 +58,7 @@ class _Furnished:
 
 
 def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Progress = silent) -> None:
-    """Write a furnished flat as a scene folder (see :mod:`robot_runtime.scene`).
+    """Write a furnished flat as a scene folder (see :mod:`robot_runtime.scenes.scene`).
 
     Args:
         folder: made if absent; must hold nothing yet; the scene is called like it. seed: of everything random.

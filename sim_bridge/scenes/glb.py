@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
+from robot_runtime.common.geometry import ros_to_habitat_position
 from robot_runtime.errors import SceneError
-from robot_runtime.geometry import ros_to_habitat_position
-from robot_runtime.scene import Asset, Material, Scene
+from robot_runtime.scenes.scene import Asset, Material, Scene
 
 _AXES = np.array([ros_to_habitat_position(*axis) for axis in np.eye(3)], np.float64).T
 """Takes vectors along the ROS axes to glTF's as Habitat lays them: y up, and forward is -z."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from robot_runtime import __version__
 from robot_runtime.errors import SceneError
-from robot_runtime.maps import OccupancyMap
-from robot_runtime.scene import SceneFile
+from robot_runtime.scenes.occupancy_map import OccupancyMap
+from robot_runtime.scenes.scene import SceneFile
 from sim_bridge.scenes.assets import AssetWriter
 from sim_bridge.scenes.decompose import Quality
 from sim_bridge.scenes.occupancy import occupancy_from_assets

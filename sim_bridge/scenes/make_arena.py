@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from robot_runtime.maps import Cell, OccupancyMap
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 
 INSIDE_M = (7.0, 5.0)
 """From wall to wall; the room's south-west corner is the map's origin."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from robot_runtime import config
+from robot_runtime.common import config
 
 _VENDOR_PREFIX = re.compile(r"^aws_robomaker_[a-z]+_")
 _COUNTER = re.compile(r"([_. -]*\d+)+$")

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from robot_runtime.errors import SceneError
-from robot_runtime.maps import Cell, OccupancyMap
-from robot_runtime.scene import SceneFile
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.scenes.scene import SceneFile
 from sim_bridge.scenes.raster import Grid, Points, mark_outline, mark_triangles, slice_hull
 from sim_bridge.scenes.shapes import contact_shapes, visual_triangles
 

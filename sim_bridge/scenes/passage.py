@@ -10,7 +10,7 @@ import shapely
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from robot_runtime.maps import Cell, OccupancyMap
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from sim_bridge.scenes.layout import Opening
 from sim_bridge.scenes.raster import Grid, mark_outline, slice_hull
 from sim_bridge.scenes.rect import Rect

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.errors import SceneError
-from robot_runtime.scene import Collision
+from robot_runtime.scenes.scene import Collision
 from sim_bridge.scenes.mesh_files import FORMATS, Look, MeshPart, load_mesh
 from sim_bridge.scenes.sdf import Geometry, ModelPath, PlacedModel, read_world
 

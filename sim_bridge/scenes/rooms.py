@@ -14,8 +14,8 @@ import shapely
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from robot_runtime.maps import Cell, OccupancyMap
-from robot_runtime.scene import Room
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.scenes.scene import Room
 
 PASSAGE_SHARE = 0.8
 """A passage parts two rooms when it is narrower than this share of the smaller room's width."""

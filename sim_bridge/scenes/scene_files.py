@@ -13,7 +13,7 @@ import yaml
 from numpy.typing import NDArray
 from PIL import Image
 
-from robot_runtime.scene import SceneFile
+from robot_runtime.scenes.scene import SceneFile
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_runtime.scene import Asset, Material, SceneObject, Visual
+from robot_runtime.scenes.scene import Asset, Material, SceneObject, Visual
 from sim_bridge.scenes.furniture.kit import Surface
 from sim_bridge.scenes.meshes import Mesh, merge
 from sim_bridge.scenes.placement import Placed

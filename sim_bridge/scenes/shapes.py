@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from robot_runtime.errors import SceneError
-from robot_runtime.scene import Asset, Collision, SceneFile
+from robot_runtime.scenes.scene import Asset, Collision, SceneFile
 
 Points = NDArray[np.float64]
 Faces = NDArray[np.int64]

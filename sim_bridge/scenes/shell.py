@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robot_runtime.scene import Collision
+from robot_runtime.scenes.scene import Collision
 from sim_bridge.scenes.furniture.kit import Surface
 from sim_bridge.scenes.layout import DOOR_HEIGHT_M, FloorPlan, Opening, PlanRoom
 from sim_bridge.scenes.meshes import Mesh, Point, box, merge, quad

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from robot_runtime.maps import OccupancyMap
-from robot_runtime.scene import Scene, SceneObject, load_scene
-from sim_bridge.model import Group, SceneModel, build_model
+from robot_runtime.scenes.occupancy_map import OccupancyMap
+from robot_runtime.scenes.scene import Scene, SceneObject, load_scene
+from sim_bridge.physics.scene_model import Group, SceneModel, build_model
 from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.shapes import spread
 

@@ -17,14 +17,14 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from robot_runtime.actions import Action
-from robot_runtime.episodes.episode import Episode
-from robot_runtime.episodes.generate import generate_episodes
-from robot_runtime.policies.classical.agent import Classical
-from robot_runtime.policies.policy import Observation
-from robot_runtime.scene import load_scene
+from robot_runtime.actions.discrete import Action
+from robot_runtime.datasets.generate import generate_episodes
+from robot_runtime.policies.baselines.classical.agent import Classical
+from robot_runtime.policy import Observation
+from robot_runtime.scenes.scene import load_scene
+from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task, load_task
-from sim_bridge.training.twin import Errors, Twin, preset_options
+from sim_bridge.training.kinematic_simulator import Errors, Twin, preset_options
 
 TASK = "pointnav_gps_compass"
 WIDTH, HEIGHT = 160, 120

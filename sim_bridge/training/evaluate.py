@@ -20,10 +20,10 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.workers.mapping import Workers
+from robot_runtime.parallel.map import Workers
+from sim_bridge.training.apartments import HELD_OUT
 from sim_bridge.training.jobs import done
 
-HELD_OUT = 12
 FIRST_SEED = 1
 """Of the held-out apartments; those for training begin at ``pointnav.FIRST_SEED``."""
 
@@ -84,7 +84,7 @@ def evaluate(
     seed: int,
 ) -> None:
     """What the command does; its options say what the arguments mean."""
-    from sim_bridge.training.pointnav import make_apartments
+    from sim_bridge.training.apartments import make_apartments
 
     held_out = [out / "apartments" / str(FIRST_SEED + i) for i in range(apartments)]
     make_apartments(held_out, workers)
@@ -116,13 +116,13 @@ def run_job(job: Job) -> list[Outcome]:
 
 
 def _run(job: Job) -> list[Outcome]:
+    from robot_runtime.datasets.generate import generate_episodes
     from robot_runtime.env import Env
-    from robot_runtime.episodes.generate import generate_episodes
     from robot_runtime.policies import load_policy
     from robot_runtime.records import EndReason
-    from robot_runtime.robots import RobotContext, load_robot
+    from robot_runtime.robots.loader import RobotContext, load_robot
     from robot_runtime.runtime import run_episodes
-    from robot_runtime.scene import load_scene
+    from robot_runtime.scenes.scene import load_scene
     from robot_runtime.tasks.task import load_task
 
     task, scene = load_task(job.task), load_scene(job.scene)
@@ -153,7 +153,7 @@ def _run(job: Job) -> list[Outcome]:
 
 def line(by_scene: Sequence[Sequence[Outcome]]) -> str:
     """Means with 95 % intervals: over episodes, and for SPL of several scenes over whole scenes as well."""
-    from robot_runtime.scoring.intervals import bootstrap_mean, wilson
+    from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 
     outcomes = [outcome for scene in by_scene for outcome in scene]
     scenes = [number for number, scene in enumerate(by_scene) for _ in scene]

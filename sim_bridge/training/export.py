@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from robot_runtime.policies.networks.export import without_notes
+from robot_runtime.policies.convert.networks.export import without_notes
 from robot_runtime.tasks.task import Task
 from sim_bridge.training import mapping
 from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPolicy, StopsByRule

@@ -7,8 +7,8 @@ from functools import partial
 from typing import NoReturn, TypeVar
 
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.workers.mapping import Workers, map_in_order
-from robot_runtime.workers.worker import Lost
+from robot_runtime.parallel.engine import Lost
+from robot_runtime.parallel.map import Workers, map_in_order
 
 LIMIT_S = 3600.0
 """Of one job: ten episodes of a learned policy on a busy machine, and then some."""

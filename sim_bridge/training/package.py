@@ -10,20 +10,20 @@ import numpy as np
 import torch
 
 from robot_runtime import __version__
-from robot_runtime.actions import HABITAT
+from robot_runtime.actions.discrete import HABITAT
+from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
-from robot_runtime.episodes.generate import generate_episodes
 from robot_runtime.errors import PackageError
 from robot_runtime.imaging.preprocess import Resize
-from robot_runtime.policies.formats.network import Execution, open_network
-from robot_runtime.policies.formats.torch_network import TorchNetwork
 from robot_runtime.policies.package import golden, manifest
+from robot_runtime.policies.package.formats.network import Execution, open_network
+from robot_runtime.policies.package.formats.torch_network import TorchNetwork
 from robot_runtime.policies.package.policy import load_package
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.policies.package.writer import UNKNOWN_SHA256, golden_file, write_package
-from robot_runtime.policies.policy import Observation
-from robot_runtime.robots import RobotContext, load_robot
-from robot_runtime.scene import find_scene, load_scene
+from robot_runtime.policy import Observation
+from robot_runtime.robots.loader import RobotContext, load_robot
+from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
 from sim_bridge.training.export import OPSET, export_policy, shipped
 from sim_bridge.training.mapping import HEIGHT, WIDTH

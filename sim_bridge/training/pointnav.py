@@ -10,20 +10,18 @@ that an interrupted run goes on where it was. ``log.jsonl`` in the folder says h
 from __future__ import annotations
 
 import json
-import os
 import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from robot_runtime.clock import Stopwatch
-from robot_runtime.workers.mapping import Workers
+from robot_runtime.common.clock import Stopwatch
+from robot_runtime.parallel.map import Workers
+from sim_bridge.training.apartments import make_apartments
 from sim_bridge.training.jobs import done
 
-SIZES = ("robothor", "medium", "large")
 FIRST_SEED = 100_000
 """Apartments for training have seeds from here on; those that policies are evaluated in have smaller ones."""
 
@@ -171,8 +169,9 @@ class Training:
         return folder
 
     def _evaluate(self, package: Path) -> None:
+        from sim_bridge.training.apartments import HELD_OUT
         from sim_bridge.training.collect import TASK
-        from sim_bridge.training.evaluate import HELD_OUT, evaluate
+        from sim_bridge.training.evaluate import evaluate
 
         for robot in ("sim", "sim-noisy"):
             evaluate(self._workers, self.out / "evaluation", [str(package)], [], robot, TASK, 10, HELD_OUT, 0)
@@ -184,24 +183,6 @@ class Training:
         print(text, flush=True)
         with (self.out / "log.jsonl").open("a") as log:
             log.write(text + "\n")
-
-
-def make_apartments(folders: Sequence[Path], workers: Workers) -> None:
-    """The apartments whose seeds are the folders' names, without view points, unless they are there."""
-    for _ in done(_make_apartment, folders, workers):
-        pass
-
-
-def _make_apartment(folder: Path) -> None:
-    from sim_bridge.scenes.generate import flats
-
-    if folder.exists():
-        return
-    seed = int(folder.name)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
-    next(flats(seed, SIZES[seed % len(SIZES)])).write(draft)
-    draft.replace(folder)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from robot_runtime.errors import ConfigError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from robot_runtime.policies.source import PolicySource
-    from robot_runtime.workers.worker import Lost
+    from robot_runtime.parallel.engine import Lost
+    from robot_runtime.policy import PolicySource
     from sim_bridge.tuning.progress import Watcher
 
 
@@ -82,12 +82,12 @@ def tune(
 
         robot-runtime gap tune logs/real --likelihood-only --refine camera.mount_error.tilt_deg=-5:5
     """
-    from robot_runtime.cli.console import console, progress_bar
+    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.parallel.map import employed
     from robot_runtime.scoring.summary import find_logs
-    from robot_runtime.workers.mapping import employed
     from sim_bridge.tuning.episodes import Places
     from sim_bridge.tuning.plot import write_plot
-    from sim_bridge.tuning.refine import Range
+    from sim_bridge.tuning.refinement import Range
     from sim_bridge.tuning.results import write_tuning
     from sim_bridge.tuning.settings import make_grid
     from sim_bridge.tuning.sweep import Wishes, sweep
@@ -115,7 +115,7 @@ def tune(
 
 
 def _bar(progress: Progress) -> Watcher:
-    from robot_runtime.cli.console import print_retry
+    from robot_runtime.common.console import print_retry
     from sim_bridge.tuning.progress import Watcher
 
     bar = progress.add_task("starting", total=None, note="")
@@ -131,7 +131,7 @@ def _bar(progress: Progress) -> Watcher:
 
 
 def _policy(text: str) -> tuple[str, PolicySource]:
-    from robot_runtime.policies.source import PolicySource
+    from robot_runtime.policy import PolicySource
 
     agent, equals, spec = text.partition("=")
     if not (agent and equals and spec):

@@ -9,17 +9,16 @@ from pathlib import Path
 
 from robot_runtime.env import Env
 from robot_runtime.errors import PolicyError, RuntimeFault, SceneError
+from robot_runtime.metrics.episode_metrics import EpisodeScorer
+from robot_runtime.metrics.settings import Metrics
 from robot_runtime.policies import AGENTS, load_source
-from robot_runtime.policies.policy import Policy
-from robot_runtime.policies.source import PolicySource
+from robot_runtime.policy import Policy, PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
-from robot_runtime.robots import RobotContext, build_robot
+from robot_runtime.robots.loader import RobotContext, build_robot
 from robot_runtime.runtime import run_episode
-from robot_runtime.scene import Scene, find_scene, load_scene
-from robot_runtime.scoring.rules import Metrics
-from robot_runtime.scoring.scorer import EpisodeScorer
+from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.tasks.task import Task
 from sim_bridge.tuning.settings import Setting

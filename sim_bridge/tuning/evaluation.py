@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import __version__, config
-from robot_runtime.actions import Action
+from robot_runtime import __version__
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
 from robot_runtime.errors import InvalidStart
-from robot_runtime.recording.serial import plain
-from robot_runtime.workers.ledger import Ledger, file_key
-from robot_runtime.workers.mapping import ONE, Workers
-from robot_runtime.workers.worker import Lost
-from sim_bridge.model import SceneModel
+from robot_runtime.parallel.checkpoint import Ledger, file_key
+from robot_runtime.parallel.engine import Lost
+from robot_runtime.parallel.map import ONE, Workers
+from robot_runtime.recording.json_records import plain
+from sim_bridge.physics.scene_model import SceneModel
 from sim_bridge.replay.camera_pose import logged_camera
-from sim_bridge.robot import SimOptions
+from sim_bridge.robot.driver import SimOptions
 from sim_bridge.tuning.episodes import Places, Scenes
-from sim_bridge.tuning.evidence import Evidence, Motion
 from sim_bridge.tuning.likelihood import (
     ActionErrorsOf,
     Parts,
@@ -34,7 +34,8 @@ from sim_bridge.tuning.likelihood import (
     motion_part,
     mount_off,
 )
-from sim_bridge.tuning.motion import Prediction, drift_covariances, motion_options, predict, scene_model
+from sim_bridge.tuning.log_statistics import Evidence, Motion
+from sim_bridge.tuning.one_step_prediction import Prediction, drift_covariances, motion_options, predict, scene_model
 from sim_bridge.tuning.progress import SILENT, Watcher, all_done
 from sim_bridge.tuning.settings import Setting
 from sim_bridge.tuning.timing import delay_s, timing_options

@@ -2,8 +2,10 @@
 
 ========  ============================================================================================================
 motions   per action, the density (1/(m² rad)) of where the referee saw it end: normal about where the simulator ends it
-          (:mod:`sim_bridge.tuning.motion`) plus the mean of the setting's errors of actions. Its covariance adds the
-          setting's errors, the referee's at both ends, :data:`robot_runtime.actuation.ARRIVAL`, and where something is
+          (:mod:`sim_bridge.tuning.one_step_prediction`) plus the mean of the setting's errors of actions. Its
+          covariance adds the
+          setting's errors, the referee's at both ends, :data:`robot_runtime.robots.action_errors.ARRIVAL`, and where
+          something is
           touched, :data:`WALL`: scenes are not exact. So that no single action decides, it is mixed with a wide one:
           of :data:`STRAY` of all actions nobody knows why they end where they do (:data:`WIDE`).
 contacts  per action, the probability that it ends by contact, or does not: :data:`SURE` that the simulator knows.
@@ -26,14 +28,14 @@ from dataclasses import astuple, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions import Action
-from robot_runtime.actuation import ARRIVAL, ActionError
-from sim_bridge.mount_error import MountError, misplaced
+from robot_runtime.actions.discrete import Action
+from robot_runtime.robots.action_errors import ARRIVAL, ActionError
 from sim_bridge.noise.actions import action_noise
 from sim_bridge.replay.camera_pose import LoggedCamera
-from sim_bridge.robot import SimOptions
-from sim_bridge.tuning.evidence import Evidence, FloorOff, Motion, described
-from sim_bridge.tuning.motion import Prediction
+from sim_bridge.robot.camera_misalignment import MountError, misplaced
+from sim_bridge.robot.driver import SimOptions
+from sim_bridge.tuning.log_statistics import Evidence, FloorOff, Motion, described
+from sim_bridge.tuning.one_step_prediction import Prediction
 
 Floats = NDArray[np.float64]
 

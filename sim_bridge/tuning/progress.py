@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from robot_runtime.workers.ledger import Ledger
-from robot_runtime.workers.mapping import Workers, map_in_order
-from robot_runtime.workers.worker import Function, Lost
+from robot_runtime.parallel.checkpoint import Ledger
+from robot_runtime.parallel.engine import Function, Lost
+from robot_runtime.parallel.map import Workers, map_in_order
 
 CHUNK = 4
 """Items that a worker gets at once: a learned policy takes a minute for each."""

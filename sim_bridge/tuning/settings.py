@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_type_hints
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
-from robot_runtime.robots import RobotFile, changed_options, read_robot_file
-from sim_bridge.robot import SimOptions
+from robot_runtime.robots.loader import RobotFile, changed_options, read_robot_file
+from sim_bridge.robot.driver import SimOptions
 
-DRIVER = "sim_bridge.robot.make_robot"
+DRIVER = "sim_bridge.robot.driver.make_robot"
 
 AS_IT_IS = "as it is"
 

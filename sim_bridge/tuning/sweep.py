@@ -12,23 +12,23 @@ from pathlib import Path
 
 import numpy as np
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
-from robot_runtime.policies.source import PolicySource
+from robot_runtime.parallel.engine import Lost
+from robot_runtime.parallel.map import ONE, Workers, map_in_order
+from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.groups import CONFIDENCE, RESAMPLES, SEED
-from robot_runtime.scoring.intervals import Interval, bootstrap_mean
-from robot_runtime.workers.mapping import ONE, Workers, map_in_order
-from robot_runtime.workers.worker import Lost
+from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 from sim_bridge.tuning.episodes import Places
 from sim_bridge.tuning.evaluation import Evaluation, action_ledger, summed
-from sim_bridge.tuning.evidence import Evidence, read_evidence
 from sim_bridge.tuning.likelihood import Parts
+from sim_bridge.tuning.log_statistics import Evidence, read_evidence
+from sim_bridge.tuning.policy_runs import Foretold, Replayer, run_ledger
 from sim_bridge.tuning.progress import LIMIT_S, SILENT, Watcher
-from sim_bridge.tuning.refine import Range, evaluations, refine
+from sim_bridge.tuning.refinement import Range, evaluations, refine
 from sim_bridge.tuning.results import Tried, Tuning
-from sim_bridge.tuning.runs import Foretold, Replayer, run_ledger
 from sim_bridge.tuning.settings import Setting
 
 CHUNK = 8

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
 from robot_runtime.env import Env
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.robots import RobotContext, build_robot
-from robot_runtime.scene import Scene
-from sim_bridge.chassis import ContactOptions
-from sim_bridge.mount_error import MountError
-from sim_bridge.robot import SimOptions
+from robot_runtime.robots.loader import RobotContext, build_robot
+from robot_runtime.scenes.scene import Scene
+from sim_bridge.robot.camera_misalignment import MountError
+from sim_bridge.robot.chassis import ContactOptions
+from sim_bridge.robot.driver import SimOptions
 from sim_bridge.tuning.settings import Setting
 
 STEPS = 5

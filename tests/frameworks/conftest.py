@@ -20,9 +20,9 @@ HAS_FRAMEWORKS = Path(sys.prefix).name == ".venv-frameworks"
 if HAS_FRAMEWORKS:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from sim_bridge import habitat_without_sim
+        from sim_bridge.habitat import import_shim
 
-        habitat_without_sim.make_baselines_importable()
+        import_shim.make_baselines_importable()
         import habitat  # noqa: F401
         import habitat_baselines.agents.ppo_agents  # noqa: F401
 

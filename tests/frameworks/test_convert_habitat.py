@@ -22,8 +22,8 @@ from robot_runtime.policies.convert.conversion import Options
 from robot_runtime.policies.convert.export import export_checkpoint
 from robot_runtime.policies.convert.frameworks.habitat import rollout
 from robot_runtime.policies.convert.habitat import convert_habitat
+from robot_runtime.policies.convert.networks.export import EagerNetwork
 from robot_runtime.policies.convert.observations import patchwork
-from robot_runtime.policies.networks.export import EagerNetwork
 from robot_runtime.policies.package.golden import record
 from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.policies.package.policy import load_package

@@ -17,20 +17,21 @@ import yaml
 from habitat.core.benchmark import Benchmark
 from habitat_baselines.agents import ppo_agents, simple_agents
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
+from robot_runtime.datasets import load_episodes, save_episodes
+from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
-from robot_runtime.episodes import load_episodes, save_episodes
-from robot_runtime.episodes.generate import generate_episodes
 from robot_runtime.errors import ConfigError
+from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason
-from robot_runtime.robots import RobotContext, load_robot
-from robot_runtime.scene import find_scene, load_scene
-from robot_runtime.scoring.scorer import EpisodeScorer
+from robot_runtime.robots.loader import RobotContext, load_robot
+from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import load_task
-from sim_bridge import habitat as bridge
-from sim_bridge import habitat_bench, habitat_without_sim
-from sim_bridge.habitat_config import task_of
+from sim_bridge.benchmarks import habitat as habitat_benchmark
+from sim_bridge.habitat import import_shim
+from sim_bridge.habitat import simulator as bridge
+from sim_bridge.habitat.config import task_of
 
 SCENE = load_scene(find_scene("apartment"))
 TASKS = {"pointnav": load_task("pointnav_gps_compass"), "objectnav": load_task("objectnav_habitat2020")}
@@ -314,12 +315,12 @@ def test_nothing_is_put_in_place_of_an_installed_habitat_sim(monkeypatch: pytest
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: found)
     for name in [name for name in sys.modules if name.split(".")[0] in ("habitat", "habitat_baselines")]:
         monkeypatch.delitem(sys.modules, name)
-    habitat_without_sim.make_baselines_importable()
+    import_shim.make_baselines_importable()
     assert not any(name.startswith("habitat") for name in sys.modules)
 
 
 def test_the_row_of_the_benchmark() -> None:
-    (row,) = habitat_bench.rows(5, 0)
+    (row,) = habitat_benchmark.rows(5, 0)
     assert row.id == "habitat_step_overhead_ms"
     assert row.value is not None
     assert row.value > 0

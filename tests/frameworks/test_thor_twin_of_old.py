@@ -7,7 +7,7 @@ import pytest
 from synthetic import header
 
 from robot_runtime.errors import DriverMissing
-from sim_bridge.replay.thor_twin import make_twin
+from sim_bridge.replay.backends.ai2thor import make_twin
 
 
 def test_the_installed_ai2thor_is_told_from_the_one_that_a_twin_needs():

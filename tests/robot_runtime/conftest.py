@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeEnd, EpisodeHeader
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from open_room import CAMERA, Witness, fake_robot, make_episode, make_fake, make_object_episode, make_scene, make_task
 
-from robot_runtime.actions import Action, Magnitudes
-from robot_runtime.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
 from robot_runtime.errors import (
     ConfigError,
@@ -26,7 +27,6 @@ from robot_runtime.errors import (
     UnknownAction,
     UnreachableGoal,
 )
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, Robot, Velocity, Zone
 from robot_runtime.records import PHASES, EndReason, EpisodeEnd, EpisodeHeader, Outcome, StepRecord, Subscriber
 

@@ -12,13 +12,13 @@ import pytest
 import yaml
 from open_room import Witness, fake_robot, make_episode, make_object_episode, make_scene, make_task
 
+from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
-from robot_runtime.episodes.episode import Instruction
 from robot_runtime.errors import ConfigError, EpisodeError, StaleData, UnknownAction
-from robot_runtime.geometry import SE2
 from robot_runtime.gym import NavigationEnv, Reward, observation_space
 from robot_runtime.hal import Robot
 from robot_runtime.records import EndReason
+from robot_runtime.tasks.episode import Instruction
 from robot_runtime.tasks.task import Success, Task
 
 TASK = make_task()

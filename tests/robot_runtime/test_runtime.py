@@ -9,15 +9,16 @@ from typing import Any, ClassVar
 import pytest
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
-from robot_runtime.episodes.episode import Question
 from robot_runtime.errors import InvalidStart, PolicyError, UnknownAction
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Robot
-from robot_runtime.policies.policy import Answer, Observation, Policy, World
+from robot_runtime.policies.stepping import check_policy
+from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.records import ANSWER, EndReason
-from robot_runtime.runtime import check_policy, run_episode, run_episodes
+from robot_runtime.runtime import run_episode, run_episodes
+from robot_runtime.tasks.episode import Question
 from robot_runtime.tasks.task import Category, Success, Task
 
 TASK = make_task()

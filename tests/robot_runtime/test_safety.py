@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from robot_runtime.clock import seconds_to_ns
+from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits, GuardState, step

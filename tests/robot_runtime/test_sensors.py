@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_runtime.actions import Action, Magnitudes
-from robot_runtime.episodes.episode import Episode, Instruction, Question, RearrangedObject
-from robot_runtime.episodes.program import Program
+from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.common.geometry import SE2, gps, gps_to_start_frame
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
-from robot_runtime.geometry import SE2, gps, gps_to_start_frame
 from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
-from robot_runtime.objects import ObjectPose
+from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.sensors import SENSORS, Changes, ObservationBuilder, check_camera
+from robot_runtime.tasks.episode import Episode, Instruction, Question, RearrangedObject
+from robot_runtime.tasks.rearrangement.goal_program import Program
 from robot_runtime.tasks.task import Category, Rearrangement, SensorName, Success, Task, TrainingCamera
 
 CAMERA = TrainingCamera(

@@ -14,9 +14,9 @@ import json
 import sys
 
 from drivers.ros_locobot.driver import make_robot
-from robot_runtime.actions import Displacement
-from robot_runtime.motion import MotionController
-from robot_runtime.robots import RobotContext
+from robot_runtime.actions.discrete import Displacement
+from robot_runtime.motion.controller import MotionController
+from robot_runtime.robots.loader import RobotContext
 
 PAUSE_S = 0.5
 

@@ -13,11 +13,11 @@ import json
 import sys
 
 from drivers.ros_locobot.driver import make_robot
-from robot_runtime.actions import Displacement
-from robot_runtime.clock import SystemClock
+from robot_runtime.actions.discrete import Displacement
+from robot_runtime.common.clock import SystemClock
 from robot_runtime.errors import DeviceFault
-from robot_runtime.motion import MotionController
-from robot_runtime.robots import RobotContext
+from robot_runtime.motion.controller import MotionController
+from robot_runtime.robots.loader import RobotContext
 
 host = SystemClock()
 robot = make_robot(RobotContext(None, None, 0), "program", json.loads(sys.argv[1]), "argument")

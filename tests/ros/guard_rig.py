@@ -17,7 +17,7 @@ from ros_processes import LIMIT_S, Program, eventually
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool
 
-from drivers.ros_locobot.guard_node import GuardStatus, from_message
+from drivers.ros_locobot.guard.node import GuardStatus, from_message
 
 SCRIPT = Path(__file__).resolve().parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard"
 PERIOD_S = 0.02

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from robot_runtime.actions import Action
-from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.actions.discrete import Action
+from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 

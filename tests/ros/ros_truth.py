@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ros_processes import Program, eventually
 
-from robot_runtime.geometry import SE2, wrap_angle
+from robot_runtime.common.geometry import SE2, wrap_angle
 
 MOVED_M, MOVED_RAD = 0.0002, math.radians(0.05)
 """Within one period of 20 ms: a hundredth of a metre per second, 2.5 degrees per second."""

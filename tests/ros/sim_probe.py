@@ -19,7 +19,7 @@ import rospy
 import rostopic
 import tf2_ros
 
-from drivers.ros_locobot.heard import Heard
+from drivers.ros_locobot.connection.simulation_ack import Heard
 
 LIMIT_S = 60.0
 TRUTH = "/simulation/ground_truth"

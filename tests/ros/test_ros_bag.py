@@ -27,21 +27,21 @@ from sensor_msgs.msg import Image
 from synthetic import FORWARD, LEFT, RIGHT, STOP, UP
 
 from drivers.ros_locobot.bag.definitions import DEFINITIONS, md5_of
+from drivers.ros_locobot.bag.episode_header import Assumptions
 from drivers.ros_locobot.bag.errors import DamagedBag
 from drivers.ros_locobot.bag.export import export_log
-from drivers.ros_locobot.bag.foreign import import_drive
-from drivers.ros_locobot.bag.layout import layout
+from drivers.ros_locobot.bag.import_external import import_drive
+from drivers.ros_locobot.bag.import_own import restore
 from drivers.ros_locobot.bag.reader import BagReader
-from drivers.ros_locobot.bag.restore import restore
-from drivers.ros_locobot.bag.setting import Assumptions
+from drivers.ros_locobot.bag.topic_layout import layout
 from drivers.ros_locobot.options import RosOptions
-from robot_runtime import config
-from robot_runtime.actions import Action
-from robot_runtime.geometry import SE2
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.robots import RobotFile
+from robot_runtime.robots.loader import RobotFile
 
 COLOR, DEPTH = "/camera/color/image_raw", "/camera/aligned_depth_to_color/image_raw"
 
@@ -218,7 +218,7 @@ def test_what_the_tool_recorded_of_a_drive_is_its_episode(make_master: Any, spaw
     """In simulated time, which a busy machine slows down and does not break."""
     task = synthetic.pointnav_task(width=80, height=60)
     master = make_master()
-    simulated = spawn("-m", "sim_bridge.ros_robot", "--camera", "80x60@79", "--start", "1.2,1.36,0", master=master.uri)
+    simulated = spawn("-m", "sim_bridge.ros", "--camera", "80x60@79", "--start", "1.2,1.36,0", master=master.uri)
     simulated.wait_for_line("ready")
     path = tmp_path / "drive.bag"
     topics = (COLOR, DEPTH, "/camera/color/camera_info", "/odom", "/mobile_base/sensors/core", "/joint_states")

@@ -17,11 +17,11 @@ from geometry_msgs.msg import Pose2D
 from robot_runtime_simulation.srv import Place
 from ros_processes import Program
 
-from drivers.ros_locobot.channel import Channel, Received
+from drivers.ros_locobot.connection.subscription import Channel, Received
 from drivers.ros_locobot.driver import make_robot
 from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
 from robot_runtime.hal import Robot
-from robot_runtime.robots import RobotContext, read_robot_file
+from robot_runtime.robots.loader import RobotContext, read_robot_file
 
 OPEN = (1.2, 1.36, 0.0)
 """In the bundled apartment: 1.5 m of free floor ahead."""
@@ -39,7 +39,7 @@ class _OverRos(Harness):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
     def simulated(cls, ros_node: str, ros_environ: dict[str, str], ros_master: str) -> Iterator[None]:
-        command = [sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--camera", "80x60@79", *cls.arguments]
+        command = [sys.executable, "-u", "-m", "sim_bridge.ros", "--camera", "80x60@79", *cls.arguments]
         program = Program(command, os.environ)
         try:
             program.wait_for_line("ready")

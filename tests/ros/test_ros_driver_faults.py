@@ -19,16 +19,16 @@ from robot_runtime_simulation.srv import Place, SetFault
 from ros_processes import Program, eventually
 from sensor_msgs.msg import JointState
 
+from drivers.ros_locobot.connection.errors import ClockSkew, DepthUnit, SecondPublisher
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.errors import ClockSkew, DepthUnit, SecondPublisher
 from drivers.ros_locobot.head import RosHead
-from robot_runtime.actions import Displacement
-from robot_runtime.clock import NS_PER_S
+from robot_runtime.actions.discrete import Displacement
+from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import DeviceFault, FrozenCamera, StaleData
 from robot_runtime.hal import Halt, PoseStatus, Robot, Velocity, Zone
-from robot_runtime.motion import MotionController
+from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
 
 OPTIONS: dict[str, Any] = {
     "family": "pyrobot-kobuki",
@@ -50,7 +50,7 @@ rospy.spin()
 
 @pytest.fixture(scope="module", autouse=True)
 def _simulated(ros_node: str, ros_environ: dict[str, str], ros_master: str) -> Iterator[None]:
-    command = [sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--camera", "80x60@79"]
+    command = [sys.executable, "-u", "-m", "sim_bridge.ros", "--camera", "80x60@79"]
     program = Program(command, os.environ)
     try:
         program.wait_for_line("ready")

@@ -19,12 +19,12 @@ from ros_processes import Program, eventually
 from std_srvs.srv import SetBool
 
 from drivers.ros_locobot.driver import make_robot
-from robot_runtime.actions import Displacement
+from robot_runtime.actions.discrete import Displacement
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Halt, Robot, Velocity
-from robot_runtime.motion import MotionController
+from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
 
 GUARD = str(Path(__file__).resolve().parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
 OPTIONS: dict[str, Any] = {
@@ -39,7 +39,7 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _simulated(ros_node: str, ros_environ: dict[str, str], ros_master: str) -> Iterator[None]:
-    program = Program([sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--camera", "80x60@79"], os.environ)
+    program = Program([sys.executable, "-u", "-m", "sim_bridge.ros", "--camera", "80x60@79"], os.environ)
     try:
         program.wait_for_line("ready")
         yield

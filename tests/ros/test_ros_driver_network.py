@@ -19,11 +19,11 @@ from nav_msgs.msg import Odometry
 from ros_processes import eventually, hears
 from std_msgs.msg import Header, String
 
-from drivers.ros_locobot.clock import RosClock
-from drivers.ros_locobot.errors import MasterGone, WrongDefinition
-from drivers.ros_locobot.heard import TOPIC, Heard, header_of
-from drivers.ros_locobot.master import publisher_definition
-from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.connection.clock import RosClock
+from drivers.ros_locobot.connection.errors import MasterGone, WrongDefinition
+from drivers.ros_locobot.connection.master import publisher_definition
+from drivers.ros_locobot.connection.session import Session
+from drivers.ros_locobot.connection.simulation_ack import TOPIC, Heard, header_of
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.errors import DeviceFault, StaleData
 
@@ -36,7 +36,7 @@ out = rospy.Publisher(sys.argv[1], String, queue_size=1)
 print("up", flush=True)
 rospy.spin()
 """
-SIMULATED = ("-m", "sim_bridge.ros_robot", "--camera", "80x60@79")
+SIMULATED = ("-m", "sim_bridge.ros", "--camera", "80x60@79")
 
 
 @contextmanager
@@ -205,6 +205,6 @@ def test_a_publisher_that_leaves_while_it_is_asked_is_nobody(
             own.unregister()
         return publisher_definition(*arguments)
 
-    monkeypatch.setattr("drivers.ros_locobot.master.publisher_definition", late)
+    monkeypatch.setattr("drivers.ros_locobot.connection.master.publisher_definition", late)
     with session() as made:
         made.check_definition(topic, String)

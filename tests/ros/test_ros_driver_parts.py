@@ -15,19 +15,19 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import CameraInfo, Image
 
-from drivers.ros_locobot.camera import NOMINAL, RosCamera
-from drivers.ros_locobot.clock import RosClock
-from drivers.ros_locobot.diagnostics import Diagnostics, Level
+from drivers.ros_locobot.camera.driver import NOMINAL, RosCamera
+from drivers.ros_locobot.connection.clock import RosClock
+from drivers.ros_locobot.connection.diagnostics import Diagnostics, Level
+from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.head import Stillness
-from drivers.ros_locobot.localizers import make_localizer
-from drivers.ros_locobot.motion_log import MotionLog
-from drivers.ros_locobot.node import Session
+from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.sources import make_localizer
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.placer import RealPlacer
-from robot_runtime import config
-from robot_runtime.clock import NS_PER_S, SimulatedClock
+from robot_runtime.common import config
+from robot_runtime.common.clock import NS_PER_S, SimulatedClock
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, FrozenCamera, InvalidStart, PlacementFailed
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import HeadLimits, HeadState, PoseEstimate, PoseStatus
 
 MS = 1_000_000

@@ -16,7 +16,7 @@ from genpy.dynamic import generate_dynamic
 from ros_processes import LIMIT_S, Master, Program
 from ros_truth import Truth
 
-from robot_runtime.config import find_preset
+from robot_runtime.common.config import find_preset
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd, Outcome
 
@@ -38,7 +38,7 @@ class Network:
         self._stack, self._environ = stack, environ
         self.master = Master(environ)
         stack.callback(self.master.kill)
-        self.robot = self.start("-m", "sim_bridge.ros_robot", "--camera", "80x60@79", "--clock", clock)
+        self.robot = self.start("-m", "sim_bridge.ros", "--camera", "80x60@79", "--clock", clock)
         self.robot.wait_for_line("ready")
         self.truth = Truth(self.start(str(HERE / "truth_program.py")))
         self.guard = self.start(GUARD, "__name:=robot_runtime_guard", "_family:=pyrobot-kobuki")

@@ -23,18 +23,18 @@ from robot_runtime_simulation.srv import SetFault
 from ros_processes import Program
 from ros_truth import Truth
 
+from drivers.ros_locobot.connection.errors import ClockSkew, DepthUnit, SecondPublisher
 from drivers.ros_locobot.driver import make_robot
-from drivers.ros_locobot.errors import ClockSkew, DepthUnit, SecondPublisher
+from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
-from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import DeviceFault, FrozenCamera, LocalizationLost, StaleData
-from robot_runtime.geometry import SE2
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, Outcome
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.loader import RobotContext
 from robot_runtime.runtime import run_episode
-from robot_runtime.scene import find_scene, load_scene
+from robot_runtime.scenes.scene import find_scene, load_scene
+from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
 HERE = Path(__file__).parent
@@ -68,7 +68,7 @@ def truth(ros_node: str, ros_environ: dict[str, str], ros_master: str) -> Iterat
     programs = [
         Program([sys.executable, "-u", *arguments], os.environ)
         for arguments in (
-            ("-m", "sim_bridge.ros_robot", "--camera", "80x60@79", "--rate", "2"),
+            ("-m", "sim_bridge.ros", "--camera", "80x60@79", "--rate", "2"),
             (str(HERE / "truth_program.py"),),
         )
     ]

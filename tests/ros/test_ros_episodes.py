@@ -11,14 +11,14 @@ import pytest
 import yaml
 from ros_stack import Stack, workspace_environ
 
-from robot_runtime.config import find_preset
-from robot_runtime.geometry import wrap_angle
+from robot_runtime.common.config import find_preset
+from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.summary import score_log
-from sim_bridge.replay.kept import Kept
+from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.replay import replay_log
+from sim_bridge.replay.resource_cache import Kept
 
 SIZE = {"width": 80, "height": 60}
 """Of the camera, in place of 640x480: the agent does not look, and drawing takes time."""

@@ -22,7 +22,7 @@ from ros_processes import LIMIT_S, eventually, hears
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Bool
 
-from drivers.ros_locobot.guard_clock import GuardClock
+from drivers.ros_locobot.guard.clock import GuardClock
 
 SPEED = 0.2
 

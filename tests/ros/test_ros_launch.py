@@ -18,12 +18,13 @@ import yaml
 from ros_processes import LIMIT_S, Program, eventually
 from ros_stack import LAUNCH, Stack, workspace_environ
 
-from drivers.ros_locobot.description import describe
 from drivers.ros_locobot.static_transforms import TransformsFile, camera_transform
-from robot_runtime import config
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, load_mount, quaternion_rpy, rotation_rpy
+from drivers.ros_locobot.urdf import describe
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
+from robot_runtime.common.transforms import OPTICAL_RPY_RAD, quaternion_rpy, rotation_rpy
 from robot_runtime.errors import ConfigError
-from robot_runtime.geometry import SE2
+from robot_runtime.robots.camera_mount import load_mount
 
 PROBE = Path(__file__).with_name("sim_probe.py")
 FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")

@@ -21,24 +21,24 @@ from robot_runtime_simulation.srv import Place
 from ros_processes import Program
 
 from drivers.fake.driver import make_robot as make_fake
-from drivers.ros_locobot.aligned import aligned
 from drivers.ros_locobot.driver import make_robot
+from drivers.ros_locobot.localizer.alignment import aligned
+from drivers.ros_locobot.localizer_factory import make_localizer
 from drivers.ros_locobot.options import LocalizerOptions
-from drivers.ros_locobot.part import make_localizer
-from robot_runtime import config
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
 from robot_runtime.conformance import Harness, LocalizerConformance
 from robot_runtime.env import Env
-from robot_runtime.episodes.episode import Episode, Goal
 from robot_runtime.errors import ConfigError
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus, Robot, Velocity
 from robot_runtime.localization.alignment import Alignment
+from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.policies import load_policy
 from robot_runtime.records import EndReason, EpisodeHeader, StepRecord, Subscriber
-from robot_runtime.robots import Part, RobotContext, make_part, read_robot_file
+from robot_runtime.robots.loader import Part, RobotContext, make_part, read_robot_file
 from robot_runtime.runtime import run_episode
-from robot_runtime.scene import find_scene, load_scene
-from robot_runtime.scoring.scorer import EpisodeScorer
+from robot_runtime.scenes.scene import find_scene, load_scene
+from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
 OPEN = (1.2, 1.36, 0.0)
@@ -64,7 +64,7 @@ def preset(name: str) -> Part:
 @pytest.fixture(scope="module")
 def simulated(ros_node: str, ros_environ: dict[str, str], ros_master: str) -> Iterator[None]:
     """A robot of which AMCL and motion capture say where it is."""
-    command = [sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--camera", "80x60@79", "--rate", "2"]
+    command = [sys.executable, "-u", "-m", "sim_bridge.ros", "--camera", "80x60@79", "--rate", "2"]
     program = Program([*command, "--localizer", "amcl"], os.environ)
     try:
         program.wait_for_line("ready")

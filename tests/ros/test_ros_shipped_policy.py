@@ -11,12 +11,12 @@ import pytest
 import yaml
 from ros_processes import Master, Program
 
-from robot_runtime.episodes import save_episodes
-from robot_runtime.episodes.episode import Episode, Goal
-from robot_runtime.geometry import SE2
+from robot_runtime.common.geometry import SE2
+from robot_runtime.datasets import save_episodes
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason
 from robot_runtime.scoring.summary import score_log
+from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
 GUARD = str(Path(__file__).parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
@@ -25,7 +25,11 @@ RUN_LIMIT_S = 200.0
 START, GOAL = SE2(5.07, 0.82, 0.0), Goal(5.87, 0.82)
 """Free floor of the bundled apartment."""
 
-SLOW_EYES = {"name": "slow-eyes", "driver": "sim_bridge.robot.make_robot", "options": {"camera": {"rate_hz": 5.0}}}
+SLOW_EYES = {
+    "name": "slow-eyes",
+    "driver": "sim_bridge.robot.driver.make_robot",
+    "options": {"camera": {"rate_hz": 5.0}},
+}
 """Drawing takes the time of this test; the policy needs its camera's whole size, and one frame per step."""
 
 
@@ -54,7 +58,7 @@ def test_the_shipped_policy_reaches_a_goal_by_default(
             return program
 
         options = ("--family", family, "--rate", "2", "--robot", str(slow), *manners)
-        simulated = start("-m", "sim_bridge.ros_robot", *options)
+        simulated = start("-m", "sim_bridge.ros", *options)
         simulated.wait_for_line("ready")
         guard = start(GUARD, "__name:=robot_runtime_guard", f"_family:={family}")
         guard.wait_for_line("commands pass")

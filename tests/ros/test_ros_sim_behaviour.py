@@ -22,10 +22,10 @@ from ros_processes import LIMIT_S, Program, eventually
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Float64
 
-from robot_runtime.geometry import SE2
-from robot_runtime.robots import RobotContext
-from robot_runtime.scene import find_scene, load_scene
-from sim_bridge.robot import make_robot
+from robot_runtime.common.geometry import SE2
+from robot_runtime.robots.loader import RobotContext
+from robot_runtime.scenes.scene import find_scene, load_scene
+from sim_bridge.robot.driver import make_robot
 from sim_bridge.ros.faults import FAULTS
 
 CORE = "/mobile_base/sensors/core"
@@ -77,7 +77,7 @@ def silent_now(*silent: list[Any], others: list[Any]) -> bool:
 @pytest.fixture(scope="module")
 def program(ros_node: str) -> Iterator[Program]:
     """A Kobuki without errors; its command timeout is PyRobot's, 0.6 s."""
-    program = Program([sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--clock", "real"], os.environ)
+    program = Program([sys.executable, "-u", "-m", "sim_bridge.ros", "--clock", "real"], os.environ)
     try:
         program.wait_for_line("ready")
         yield program
@@ -366,7 +366,7 @@ def test_every_fault_can_be_had_and_unknown_ones_say_what_there_is(robot: Progra
 def test_it_ends_when_its_standard_input_closes(make_master: Any, ros_environ: dict[str, str]) -> None:
     # On a network of its own: leaving, it takes the services along that every simulated robot offers.
     process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "sim_bridge.ros_robot", "--clock", "real", "--die-with-stdin"],
+        [sys.executable, "-u", "-m", "sim_bridge.ros", "--clock", "real", "--die-with-stdin"],
         env=ros_environ | {"ROS_MASTER_URI": make_master().uri},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

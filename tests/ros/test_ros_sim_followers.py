@@ -11,8 +11,8 @@ import rospy
 from ros_processes import LIMIT_S, eventually, hears
 from std_msgs.msg import Header
 
-from drivers.ros_locobot.heard import TOPIC, Heard
-from robot_runtime.clock import NS_PER_S, seconds_to_ns
+from drivers.ros_locobot.connection.simulation_ack import TOPIC, Heard
+from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from sim_bridge.ros import followers
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.followers import AHEAD_S, HEARD_TOPIC, PATIENCE_S, STEADY, Followers

@@ -125,7 +125,7 @@ JOINTS = {
 @pytest.mark.parametrize("family", list(PUBLISHED))
 def test_topics_of_a_family(family: str, make_master: Any, spawn: Any) -> None:
     master: Master = make_master()
-    robot: Program = spawn("-m", "sim_bridge.ros_robot", "--family", family, "--robot-name", "rob", master=master.uri)
+    robot: Program = spawn("-m", "sim_bridge.ros", "--family", family, "--robot-name", "rob", master=master.uri)
     robot.wait_for_line("ready")
     probe: Program = spawn(str(PROBE), str(SECONDS), master=master.uri)
     assert probe.process.wait(90) == 0, probe.output
@@ -183,7 +183,7 @@ def check_clock(stamps: list[int]) -> None:
 
 
 def test_without_a_master_it_says_so(spawn: Any, free_port: int) -> None:
-    robot: Program = spawn("-m", "sim_bridge.ros_robot", master=f"http://127.0.0.1:{free_port}")
+    robot: Program = spawn("-m", "sim_bridge.ros", master=f"http://127.0.0.1:{free_port}")
     assert robot.process.wait(60) == 7
     assert "no ROS master answers" in robot.output
     assert "start `roscore`" in robot.output
@@ -205,7 +205,7 @@ def test_without_a_master_it_says_so(spawn: Any, free_port: int) -> None:
 def test_bad_arguments_say_what_would_do(
     arguments: tuple[str, ...], message: str, capsys: Any, monkeypatch: Any
 ) -> None:
-    from sim_bridge.ros_robot import main
+    from sim_bridge.ros.__main__ import main
 
     monkeypatch.setattr(sys, "argv", ["ros_robot", *arguments])
     assert main() == 2

@@ -12,10 +12,10 @@ import yaml
 from boxes_obj import write_box
 
 from robot_runtime.hal import Robot
-from robot_runtime.maps import Cell, OccupancyMap
-from robot_runtime.robots import RobotContext
-from robot_runtime.scene import Scene, load_scene
-from sim_bridge.robot import make_robot
+from robot_runtime.robots.loader import RobotContext
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.scenes.scene import Scene, load_scene
+from sim_bridge.robot.driver import make_robot
 from sim_bridge.scenes.decompose import Quality
 from sim_bridge.scenes.importer import ImportOptions, import_scene
 

@@ -6,8 +6,9 @@ import importlib
 
 import pytest
 
-from robot_runtime.doctor import Verdict
-from sim_bridge import doctor, gl
+from robot_runtime.common.host_checks import Verdict
+from sim_bridge import doctor
+from sim_bridge.rendering import gl_context
 
 
 def test_an_extra_that_is_not_installed_keeps_nothing_else_from_working(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +19,7 @@ def test_an_extra_that_is_not_installed_keeps_nothing_else_from_working(monkeypa
             raise ModuleNotFoundError("No module named 'open3d'", name="open3d")
         return load(name, package)
 
-    monkeypatch.setattr(gl, "choose_backend", lambda: "egl")
+    monkeypatch.setattr(gl_context, "choose_backend", lambda: "egl")
     monkeypatch.setattr(importlib, "import_module", without)
     opengl, meshes = doctor.check()
     assert (opengl.verdict, meshes.verdict) == (Verdict.OK, Verdict.ABSENT)

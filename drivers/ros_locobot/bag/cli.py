@@ -17,9 +17,9 @@ from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, Recor
 if TYPE_CHECKING:
     from drivers.ros_locobot.bag.reader import BagReader
     from drivers.ros_locobot.options import RosOptions
-    from robot_runtime.episodes.episode import Episode
     from robot_runtime.recording.writer import Recorder
-    from robot_runtime.robots import RobotFile
+    from robot_runtime.robots.loader import RobotFile
+    from robot_runtime.tasks.episode import Episode
 
 DRIVER = "drivers.ros_locobot.driver.make_robot"
 
@@ -76,8 +76,8 @@ def export(
     """
     _require_rosbags()
     from drivers.ros_locobot.bag.export import export_log
-    from drivers.ros_locobot.bag.layout import layout
-    from robot_runtime.cli.console import console, progress_bar
+    from drivers.ros_locobot.bag.topic_layout import layout
+    from robot_runtime.common.console import console, progress_bar
     from robot_runtime.recording.reader import LogReader
     from robot_runtime.scoring.summary import find_logs
 
@@ -151,17 +151,17 @@ def import_(
         robot-runtime import --rosbag drive.bag --task pointnav_habitat2020 --scene flat --episodes val.json.gz --stop
     """
     _require_rosbags()
-    from drivers.ros_locobot.bag import layout
-    from drivers.ros_locobot.bag.foreign import import_drive
+    from drivers.ros_locobot.bag import topic_layout
+    from drivers.ros_locobot.bag.episode_header import Assumptions
+    from drivers.ros_locobot.bag.import_external import import_drive
+    from drivers.ros_locobot.bag.import_own import is_exported, restore
     from drivers.ros_locobot.bag.reader import BagReader
-    from drivers.ros_locobot.bag.restore import is_exported, restore
-    from drivers.ros_locobot.bag.setting import Assumptions
-    from robot_runtime.cli.console import console, progress_bar
-    from robot_runtime.scene import find_scene, load_scene
+    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
     with BagReader(rosbag) as bag, progress_bar() as progress:
-        bar = progress.add_task(rosbag.name, total=bag.count((layout.STEP,)) or None, note="steps")
+        bar = progress.add_task(rosbag.name, total=bag.count((topic_layout.STEP,)) or None, note="steps")
         if is_exported(bag):
             log = _record(out, lambda recorder: restore(bag, recorder, lambda: progress.advance(bar)))
         else:
@@ -208,8 +208,8 @@ def _record(folder: Path, tell: Callable[[Recorder], object]) -> Path:
 def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
     """The robot's YAML, by name or by the topics of the bag. Raises ``ConfigError``."""
     from drivers.ros_locobot.options import RosOptions
-    from robot_runtime import config
-    from robot_runtime.robots import read_robot_file
+    from robot_runtime.common import config
+    from robot_runtime.robots.loader import read_robot_file
 
     path, file = read_robot_file(name or _preset(bag))
     if file.driver != DRIVER:
@@ -221,7 +221,7 @@ def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
 
 
 def _preset(bag: BagReader) -> str:
-    from drivers.ros_locobot.bag.layout import layout
+    from drivers.ros_locobot.bag.topic_layout import layout
 
     def found(family: Family) -> int:
         """How many of its topics the bag has."""
@@ -238,7 +238,7 @@ def _preset(bag: BagReader) -> str:
 
 
 def _episode(path: Path, wanted: str | None) -> Episode:
-    from robot_runtime.episodes import load_episodes
+    from robot_runtime.datasets import load_episodes
 
     loaded = [episode for episode in load_episodes(path) if wanted in (None, episode.id)]
     if len(loaded) != 1:

@@ -2,7 +2,7 @@
 
 The robot's topics are for other tools: rviz, rqt, other people's code. Where a log has less than a robot says (encoder
 ticks, covariances), they hold zeros. Nothing is read back from them but pictures; ``/robot_runtime/…`` has the rest,
-so that :mod:`~drivers.ros_locobot.bag.restore` finds the same log again.
+so that :mod:`~drivers.ros_locobot.bag.import_own` finds the same log again.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 
-from drivers.ros_locobot.bag import layout as at
 from drivers.ros_locobot.bag import messages
-from drivers.ros_locobot.bag.layout import Layout
+from drivers.ros_locobot.bag import topic_layout as at
+from drivers.ros_locobot.bag.topic_layout import Layout
 from drivers.ros_locobot.bag.writer import BagWriter
-from robot_runtime.camera_mount import OPTICAL_RPY_RAD, quaternion_rpy
-from robot_runtime.geometry import SE2
+from robot_runtime.common.geometry import SE2
+from robot_runtime.common.transforms import OPTICAL_RPY_RAD, quaternion_rpy
 from robot_runtime.hal import BaseState
-from robot_runtime.recording import serial
+from robot_runtime.recording import json_records
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_semantic
 from robot_runtime.recording.reader import LogReader
@@ -103,8 +103,8 @@ class _Topics:
         self._base_topics(record.base)
         self._where_it_is(record)
         data = {
-            "step": serial.step_to_json(record, record.index if record.objects else None),
-            "objects": serial.plain(record.objects),
+            "step": json_records.step_to_json(record, record.index if record.objects else None),
+            "objects": json_records.plain(record.objects),
             "phase_s": record.phase_s,
         }
         self._say(at.STEP, data, record.times.observed_ns)
@@ -164,4 +164,4 @@ class _Topics:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(serial.plain(value), allow_nan=False, separators=(",", ":"))
+    return json.dumps(json_records.plain(value), allow_nan=False, separators=(",", ":"))

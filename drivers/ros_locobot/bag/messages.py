@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.definitions import stored_name, typestore
-from robot_runtime.clock import NS_PER_S
-from robot_runtime.geometry import SE2
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Intrinsics, PoseEstimate, Zone
-from robot_runtime.maps import Cell, OccupancyMap
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 
 _BITS = {Zone.RIGHT: 1, Zone.CENTER: 2, Zone.LEFT: 4}
 _WHEEL_BITS = {Zone.RIGHT: 1, Zone.LEFT: 2}

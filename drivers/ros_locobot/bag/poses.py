@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from drivers.ros_locobot.aligned import aligned, read_alignment
-from drivers.ros_locobot.bag import layout as at
-from drivers.ros_locobot.bag.drive import YAML_REMEDY, Drive
+from drivers.ros_locobot.bag import topic_layout as at
 from drivers.ros_locobot.bag.errors import MissingTopic, NoOverlap
 from drivers.ros_locobot.bag.reader import BagReader
-from drivers.ros_locobot.bag.samples import Samples
-from drivers.ros_locobot.gate import Gate, GateLimits
+from drivers.ros_locobot.bag.stamped_series import Samples
+from drivers.ros_locobot.bag.trajectory import YAML_REMEDY, Drive
+from drivers.ros_locobot.localizer.alignment import aligned, read_alignment
+from drivers.ros_locobot.localizer.messages import planar, planar_covariance, planar_pose
+from drivers.ros_locobot.localizer.pose_gate import Gate, GateLimits
 from drivers.ros_locobot.options import LocalizerOptions
-from drivers.ros_locobot.planar import planar, planar_covariance, planar_pose
-from robot_runtime.clock import NS_PER_S, ns_to_seconds, seconds_to_ns
-from robot_runtime.geometry import SE2
+from robot_runtime.common.clock import NS_PER_S, ns_to_seconds, seconds_to_ns
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import PoseEstimate, PoseStatus
 
 POSE_REMEDY = f"{YAML_REMEDY}, or add --poses odometry: then the wheels alone say where it was"

@@ -19,8 +19,8 @@ from typing_extensions import Self
 
 from drivers.ros_locobot.bag.definitions import md5_of, stored_name, typestore
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
-from drivers.ros_locobot.errors import WrongDefinition
-from robot_runtime.clock import NS_PER_S, ns_to_seconds
+from drivers.ros_locobot.connection.errors import WrongDefinition
+from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.errors import RecordingError
 
 # What the library lets through when it meets bytes that no recorder wrote; RuntimeError is lz4's.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from robot_runtime.commands import Decision
+from robot_runtime.actions.continuous import Decision
 from robot_runtime.errors import UnknownAction
 from robot_runtime.policies.agents.interface import Interface
-from robot_runtime.policies.policy import Answer
+from robot_runtime.policy import Answer
 from robot_runtime.tasks.task import Task
 
 

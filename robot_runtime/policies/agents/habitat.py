@@ -32,11 +32,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from robot_runtime.actions import HABITAT, HABITAT_2019, HABITAT_2020, HABITAT_2023, Action, Dialect, parse_action
-from robot_runtime.commands import Command, Control, Decision, Range, VelocityCommand, WaypointCommand, scaled
+from robot_runtime.actions.continuous import Command, Control, Decision, Range, VelocityCommand, WaypointCommand, scaled
+from robot_runtime.actions.discrete import (
+    HABITAT,
+    HABITAT_2019,
+    HABITAT_2020,
+    HABITAT_2023,
+    Action,
+    Dialect,
+    parse_action,
+)
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies.agents.interface import Interface
-from robot_runtime.policies.policy import Answer, Observation
+from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
 
 _STOP = "velocity_stop"

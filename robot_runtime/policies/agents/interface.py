@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from robot_runtime.commands import Decision
+from robot_runtime.actions.continuous import Decision
 from robot_runtime.errors import PolicyError
-from robot_runtime.policies.policy import Answer, Observation
+from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
 
 

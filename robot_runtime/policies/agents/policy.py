@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from robot_runtime.commands import Decision
+from robot_runtime.actions.continuous import Decision
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents.interface import Interface
 from robot_runtime.policies.agents.process import AgentProcess, Isolation, split
-from robot_runtime.policies.policy import Answer, Observation, Policy, World
+from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.clock import Stopwatch
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, PolicyError
 from robot_runtime.policies.agents import worker
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from robot_runtime.actions import ALLENACT_ROBOTHOR, ROBOTHOR, parse_action
-from robot_runtime.commands import Decision
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, parse_action
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies.agents.interface import Interface
-from robot_runtime.policies.policy import Answer, Observation
+from robot_runtime.policy import Answer, Observation
 from robot_runtime.tasks.task import Task
 
 

@@ -14,14 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.errors import CheckpointError
 from robot_runtime.imaging.preprocess import Divide, Operation, Resize, Standardize
 from robot_runtime.policies.convert.checkpoint import Checkpoint, read_checkpoint, state_of, tensors_in
 from robot_runtime.policies.convert.conversion import CONVERTER, UNPROVEN, Conversion, Options, Original
+from robot_runtime.policies.convert.networks.allenact import SIDE, AllenactConfig, AllenactPolicy, Image
+from robot_runtime.policies.convert.networks.frozen import OUT_CHANNELS, FrozenBackbone
 from robot_runtime.policies.convert.weights import load_weights, without_prefix
-from robot_runtime.policies.networks.allenact import SIDE, AllenactConfig, AllenactPolicy, Image
-from robot_runtime.policies.networks.frozen import OUT_CHANNELS, FrozenBackbone
 from robot_runtime.policies.package.manifest import SCHEMA, Goal, Manifest, PreviousAction, Recurrent, Source, Tensor
 from robot_runtime.policies.package.writer import golden_file
 from robot_runtime.tasks.task import Task

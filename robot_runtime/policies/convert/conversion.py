@@ -12,7 +12,7 @@ from torch import nn
 
 from robot_runtime import __version__
 from robot_runtime.imaging.preprocess import Operation
-from robot_runtime.policies.networks.export import OPSET
+from robot_runtime.policies.convert.networks.export import OPSET
 from robot_runtime.policies.package.manifest import Converter, Format, Manifest, Mode, Model, Proof, Selection
 from robot_runtime.policies.package.writer import UNKNOWN_SHA256
 from robot_runtime.tasks.task import Task

@@ -13,10 +13,10 @@ from robot_runtime.policies.convert.allenact import convert_allenact
 from robot_runtime.policies.convert.checkpoint import Checkpoint, read_checkpoint
 from robot_runtime.policies.convert.conversion import Conversion, Family, Options
 from robot_runtime.policies.convert.habitat import convert_habitat
+from robot_runtime.policies.convert.networks.export import EagerNetwork, export
 from robot_runtime.policies.convert.observations import patchwork
 from robot_runtime.policies.convert.proof import prove, run_original
-from robot_runtime.policies.formats.network import open_network
-from robot_runtime.policies.networks.export import EagerNetwork, export
+from robot_runtime.policies.package.formats.network import open_network
 from robot_runtime.policies.package.golden import Golden, record
 from robot_runtime.policies.package.manifest import Manifest, Proof
 from robot_runtime.policies.package.policy import Package, load_package

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robot_runtime import config
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
 from robot_runtime.errors import CheckpointError, PolicyError
 from robot_runtime.imaging.preprocess import Cast, CenterCrop, Operation, ResizeShortestEdge, preprocess
 from robot_runtime.policies.convert.checkpoint import Checkpoint, tensors_in
 from robot_runtime.policies.convert.conversion import CONVERTER, UNPROVEN, Conversion, Options, Original
 from robot_runtime.policies.convert.habitat_config import HabitatFacts, read_facts
 from robot_runtime.policies.convert.habitat_task import habitat_task
+from robot_runtime.policies.convert.networks.ddppo import CHANNELS, SENSES, DdppoConfig, DdppoPolicy, Image, Sense
+from robot_runtime.policies.convert.networks.resnet import BACKBONES, Backbone
 from robot_runtime.policies.convert.weights import load_weights, without_prefix
-from robot_runtime.policies.networks.ddppo import CHANNELS, SENSES, DdppoConfig, DdppoPolicy, Image, Sense
-from robot_runtime.policies.networks.resnet import BACKBONES, Backbone
 from robot_runtime.policies.package.manifest import SCHEMA, Goal, Manifest, PreviousAction, Recurrent, Source, Tensor
 from robot_runtime.policies.package.writer import golden_file
 from robot_runtime.tasks.task import Task

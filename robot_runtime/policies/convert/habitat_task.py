@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from robot_runtime import config
-from robot_runtime.actions import Action, Magnitudes
+from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.common import config
 from robot_runtime.errors import CheckpointError
 from robot_runtime.policies.convert.conversion import Options
 from robot_runtime.policies.convert.habitat_config import HabitatFacts
-from robot_runtime.policies.networks.ddppo import DdppoConfig
+from robot_runtime.policies.convert.networks.ddppo import DdppoConfig
 from robot_runtime.tasks.task import SensorName, Success, Task, TaskKind, TrainingCamera
 
 _KINDS: Mapping[str, TaskKind] = {"Nav-v0": "pointnav", "ObjectNav-v1": "objectnav"}

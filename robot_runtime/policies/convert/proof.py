@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import CheckpointError, ConfigError, PolicyError
 from robot_runtime.policies.convert.conversion import Original
-from robot_runtime.policies.formats.network import Network
+from robot_runtime.policies.package.formats.network import Network
 from robot_runtime.policies.package.golden import Golden, replay
 from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest, Proof
 

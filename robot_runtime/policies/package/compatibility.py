@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import PolicyMismatch
 from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task

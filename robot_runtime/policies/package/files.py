@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from robot_runtime import config
+from robot_runtime.common import config
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.manifest import MANIFEST_FILE, Manifest
 

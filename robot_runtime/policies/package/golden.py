@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.errors import PackageError
-from robot_runtime.policies.formats.network import Network
 from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
+from robot_runtime.policies.package.formats.network import Network
 from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.tasks.task import SENSOR_NAMES

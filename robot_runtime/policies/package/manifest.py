@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from robot_runtime import config
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
 from robot_runtime.imaging.preprocess import Operation
 from robot_runtime.tasks.task import SENSOR_NAMES, SensorName, Task
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from robot_runtime.actions import Action
-from robot_runtime.commands import Decision
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import ConfigError, PolicyError, PolicyMismatch
-from robot_runtime.policies.formats.network import Execution, Network, open_network
 from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.files import PackageFiles, read_package
+from robot_runtime.policies.package.formats.network import Execution, Network, open_network
 from robot_runtime.policies.package.manifest import Manifest, Mode, Selection
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.policies.package.selection import Selector
-from robot_runtime.policies.policy import Observation, Policy, World
+from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.tasks.task import Task
 
 

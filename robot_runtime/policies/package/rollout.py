@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import PolicyError, PolicyOutputError
 from robot_runtime.imaging.preprocess import preprocess
-from robot_runtime.policies.formats.network import Network, check_tensor
+from robot_runtime.policies.package.formats.network import Network, check_tensor
 from robot_runtime.policies.package.manifest import LOGITS, MASK, PREVIOUS_ACTION, RECURRENT, VALUE, Manifest, Tensor
 from robot_runtime.tasks.task import SENSOR_NAMES
 

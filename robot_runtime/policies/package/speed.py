@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robot_runtime.clock import Stopwatch
-from robot_runtime.geometry import SE2
+from robot_runtime.common.clock import Stopwatch
+from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.imaging.preprocess import preprocess
-from robot_runtime.policies.formats.network import Array, Network
+from robot_runtime.policies.package.formats.network import Array, Network
 from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.policies.package.policy import Package, PackagePolicy
 from robot_runtime.policies.package.rollout import Rollout, prepare

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from robot_runtime import config
-from robot_runtime.config import SHORT_FLOAT
+from robot_runtime.common import config
+from robot_runtime.common.config import SHORT_FLOAT
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.files import read_package
 from robot_runtime.policies.package.golden import Golden

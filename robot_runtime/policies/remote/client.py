@@ -19,11 +19,10 @@ from websockets.exceptions import InvalidHandshake, InvalidURI, WebSocketExcepti
 from websockets.frames import CloseCode
 from websockets.sync.client import ClientConnection, connect
 
-from robot_runtime import config
-from robot_runtime.clock import Stopwatch, SystemClock, wait_for
-from robot_runtime.commands import Decision
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.common import config
+from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.errors import ConfigError, PolicyError
-from robot_runtime.policies.policy import Observation, Policy, World
 from robot_runtime.policies.remote.encryption import client_context
 from robot_runtime.policies.remote.protocol import (
     MAX_ANSWER_BYTES,
@@ -37,6 +36,7 @@ from robot_runtime.policies.remote.protocol import (
     pack,
     unpack,
 )
+from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.tasks.task import SENSOR_NAMES, Task
 
 TIME_LIMIT_S = 10.0

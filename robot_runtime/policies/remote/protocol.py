@@ -11,10 +11,10 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from robot_runtime.commands import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents.habitat import HabitatInterface
-from robot_runtime.policies.policy import Observation
+from robot_runtime.policy import Observation
 from robot_runtime.tasks.task import Task
 
 PROTOCOL = 1

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robot_runtime.scene import Collision, Material, Point3
+from robot_runtime.scenes.scene import Collision, Material, Point3
 from sim_bridge.scenes.meshes import Array, Mesh, merge
 from sim_bridge.scenes.textures import TEXTURES
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robot_runtime.scene import Collision
+from robot_runtime.scenes.scene import Collision
 from sim_bridge.scenes.furniture.kit import Model, Support, Surface, block, drum
 from sim_bridge.scenes.meshes import Mesh, box, cylinder, lathe, merge, quad, sphere
 

@@ -7,8 +7,8 @@ import pytest
 
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.coverage import check_coverage, coverage
-from robot_runtime.imaging.lens import Lens
 from robot_runtime.imaging.source import SensorMode
 
 ROBOTHOR = Intrinsics.from_hfov(640, 480, 79.0)

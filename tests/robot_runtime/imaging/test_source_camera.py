@@ -10,11 +10,11 @@ import pytest
 from open_room import CAMERA, Witness, make_episode, make_fake, make_scene, make_task
 from raw_source import NARROW, WIDE, RawSource
 
-from robot_runtime import config
-from robot_runtime.actions import Action
-from robot_runtime.calibration_file import Stamp, write_calibration
-from robot_runtime.camera_mount import CameraMount, Offset
-from robot_runtime.clock import seconds_to_ns
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
+from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.common.geometry import SE2
+from robot_runtime.common.transforms import Offset
 from robot_runtime.conformance import CameraConformance
 from robot_runtime.env import Env
 from robot_runtime.errors import (
@@ -27,14 +27,15 @@ from robot_runtime.errors import (
     StaleData,
     UnpairedImages,
 )
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import Intrinsics, Robot, Velocity
+from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.camera import BLIND_FRAMES, ImagingOptions, color_from_target, source_camera
-from robot_runtime.imaging.lens import Lens
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, Outcome
-from robot_runtime.robots import RobotContext
+from robot_runtime.robots.calibration_file import Stamp, write_calibration
+from robot_runtime.robots.camera_mount import CameraMount
+from robot_runtime.robots.loader import RobotContext
 from robot_runtime.sensors import check_camera
 
 TASK = make_task()

@@ -12,15 +12,22 @@ import numpy as np
 import pytest
 
 from drivers.fake.driver import make_robot
-from robot_runtime.clock import NS_PER_S, SimulatedClock
+from robot_runtime.benchmarks.synthetic_drives import (
+    Beacons,
+    Drive,
+    ReplayedLocalizer,
+    make_drive,
+    measure,
+    odometry_of,
+)
+from robot_runtime.common.clock import NS_PER_S, SimulatedClock
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import ConfigError, NotConnected, StaleData
-from robot_runtime.events import Event
-from robot_runtime.geometry import SE2, wrap_angle
 from robot_runtime.hal import LocalizerInfo, PoseEstimate, PoseStatus
+from robot_runtime.hal.events import Event
 from robot_runtime.localization.fused import FusedLocalizer, FusedOptions
 from robot_runtime.localization.health import Bounds
-from robot_runtime.localization.synthetic import Beacons, Drive, ReplayedLocalizer, make_drive, measure, odometry_of
-from robot_runtime.robots import RobotContext, load_robot
+from robot_runtime.robots.loader import RobotContext, load_robot
 
 CLEAN = Beacons(outliers=0.0, dropouts_per_min=0.0)
 POSES = replace(CLEAN, noise_deg=1.0)
@@ -424,8 +431,8 @@ def test_it_needs_odometry_and_a_map() -> None:
 
 
 def test_its_presets_load() -> None:
-    from robot_runtime import config
-    from robot_runtime.robots import Part
+    from robot_runtime.common import config
+    from robot_runtime.robots.loader import Part
 
     names = [name for name, _ in config.presets("localizers") if name.startswith("fused")]
     assert {"fused", "fused-marvelmind", "fused-apriltag"} <= set(names)

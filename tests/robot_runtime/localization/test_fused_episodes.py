@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from open_room import Witness, make_episode, make_fake, make_object_episode, make_scene, make_task
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
 from robot_runtime.env import Env
 from robot_runtime.errors import LocalizationLost
 from robot_runtime.hal import Robot

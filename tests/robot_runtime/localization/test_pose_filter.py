@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robot_runtime.clock import NS_PER_S, seconds_to_ns
-from robot_runtime.geometry import SE2, wrap_angle
-from robot_runtime.localization.belief import Belief, Fix, belief_of, carry, covariance_of, update, whitening
+from robot_runtime.benchmarks.synthetic_drives import Beacons, Drive, make_drive, measure
+from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
+from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.localization.ekf import PoseFilter, Verdict, pose_of
-from robot_runtime.localization.synthetic import Beacons, Drive, make_drive, measure
-from robot_runtime.localization.track import OdometryNoise, Track, motion
+from robot_runtime.localization.gaussian_pose import Belief, Fix, belief_of, carry, covariance_of, update, whitening
+from robot_runtime.localization.odometry_preintegration import OdometryNoise, Track, motion
 
 angles = st.floats(-math.pi, math.pi)
 lengths = st.floats(-5, 5)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from box_world import make_task
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import PolicyError, UnknownAction
 from robot_runtime.policies import AGENTS, load_policy
-from robot_runtime.policies.baselines import GoalFollower
-from robot_runtime.policies.policy import Policy
-from robot_runtime.policies.python import HabitatAgent
+from robot_runtime.policies.baselines.blind import GoalFollower
+from robot_runtime.policies.python_agent import HabitatAgent
+from robot_runtime.policy import Policy
 from robot_runtime.tasks.task import load_task
 
 
@@ -84,7 +84,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
 
 
 def test_a_module_and_class_name_loads_policies_and_habitat_agents() -> None:
-    assert isinstance(load_policy("robot_runtime.policies.baselines:Random"), Policy)
+    assert isinstance(load_policy("robot_runtime.policies.baselines.blind:Random"), Policy)
     policy = load_policy(f"{__name__}:Answering", answer="turn_left")
     policy.reset(make_task(), 0)
     assert policy.act({}) is Action.TURN_LEFT
@@ -117,8 +117,8 @@ def test_a_file_loads_once_and_may_hold_dataclasses(tmp_path: Path) -> None:
     ("name", "message", "remedy"),
     [
         ("no_such_package.agents:Mine", "no module 'no_such_package'", "PYTHONPATH"),
-        ("robot_runtime.policies.baselines:Nobody", "no class 'Nobody'", "after the colon"),
-        ("robot_runtime.policies.baselines:", "module:Class", "package.module:Class"),
+        ("robot_runtime.policies.baselines.blind:Nobody", "no class 'Nobody'", "after the colon"),
+        ("robot_runtime.policies.baselines.blind:", "module:Class", "package.module:Class"),
         (f"{__name__}:NotAnAgent", "has no reset", "Policy"),
         (f"{__name__}:FailsToStart", "OSError: no weights", "--debug"),
         ("absent.py:Mine", "no such file", "path"),

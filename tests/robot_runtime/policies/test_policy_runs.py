@@ -17,12 +17,12 @@ from open_room import Witness, fake_robot, make_episode, make_scene
 from robot_runtime.cli.main import run_command
 from robot_runtime.env import Env
 from robot_runtime.errors import PolicyMismatch, PolicyOutputError
-from robot_runtime.policies.formats.network import Network
+from robot_runtime.policies.package.formats.network import Network
 from robot_runtime.policies.package.policy import Package, PackagePolicy, load_package, load_package_policy
-from robot_runtime.policy_diff import open_loop
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import PHASES, EndReason
 from robot_runtime.runtime import run_episode
+from robot_runtime.scoring.policy_agreement import open_loop
 
 SAMPLED = ["--agent-arg", "selection=sample", "--agent-arg", "temperature=9"]
 """Else the random weights decide for the same action for ever."""

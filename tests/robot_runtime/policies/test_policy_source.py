@@ -15,7 +15,7 @@ import tiny_package as tiny
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import PolicyChanged, PolicyError
 from robot_runtime.policies import load_source
-from robot_runtime.policies.source import PolicySource
+from robot_runtime.policy import PolicySource
 from robot_runtime.recording.header import header_from_json, header_to_json, scene_files
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader

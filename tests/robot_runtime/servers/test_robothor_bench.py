@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from robot_runtime.servers import robothor_bench
-from sim_bridge import habitat_bench
+from robot_runtime.benchmarks import robothor_server
+from sim_bridge.benchmarks import habitat
 
 
 def test_the_protocols_row() -> None:
-    (row,) = robothor_bench.rows(5, 0)
+    (row,) = robothor_server.rows(5, 0)
     assert row.id == "robothor_step_overhead_ms"
     assert row.value is not None
     assert row.value > 0
@@ -16,6 +16,6 @@ def test_the_protocols_row() -> None:
 
 
 def test_habitats_row_says_where_to_run_it() -> None:
-    (row,) = habitat_bench.rows(5, 0)
+    (row,) = habitat.rows(5, 0)
     assert (row.id, row.value, row.target, row.sense) == ("habitat_step_overhead_ms", None, 5, "<=")
     assert ".venv-frameworks" in row.note

@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from robothor_rig import LIMIT_S, TOKEN, Wire, body, event, serving
 
-from robot_runtime.actions import Action
-from robot_runtime.episodes.robothor import AGENT_HEIGHT_M
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
+from robot_runtime.datasets.robothor import AGENT_HEIGHT_M
 from robot_runtime.errors import ConfigError
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import BaseState
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder

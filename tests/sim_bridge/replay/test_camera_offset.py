@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robot_runtime.geometry import optical_axes
+from robot_runtime.benchmarks.ray_cast_room import Room
+from robot_runtime.common.geometry import optical_axes
 from robot_runtime.hal import Intrinsics
-from robot_runtime.imaging.analytic import Room
-from robot_runtime.imaging.lens import Lens
+from robot_runtime.hal.lens import Lens
 from sim_bridge.replay.camera_offset import CameraOffset, Surfaces, camera_offset, surfaces
 
 PINHOLE = Intrinsics.from_hfov(160, 120, 79.0)

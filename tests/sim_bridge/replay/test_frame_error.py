@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from sim_bridge.replay.frame_error import BANDS, color_error, depth_error
+from sim_bridge.replay.image_error import BANDS, color_error, depth_error
 
 SHAPE = (48, 64)
 

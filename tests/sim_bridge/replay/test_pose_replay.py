@@ -12,22 +12,22 @@ import yaml
 from scripted import DOWN, INTO_A_WALL, TASK, UP, F, L, R, record, replayed, steps_of
 from things_room import BOWL, CAMERA, MUG, crosshair_on, make_scene, make_things_robot, on_floor
 
-from robot_runtime.actions import Action
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
-from robot_runtime.episodes.episode import Episode, RearrangedObject
 from robot_runtime.errors import RecordingError
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import StepRecord
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.task import Rearrangement, Success, Task
+from sim_bridge.replay.backends.base import Twin
+from sim_bridge.replay.backends.mujoco import factory
 from sim_bridge.replay.camera_pose import logged_camera
-from sim_bridge.replay.mujoco_twin import factory
 from sim_bridge.replay.pose_replay import FramePair, pose_replay
 from sim_bridge.replay.results import PoseReplay, Replay
-from sim_bridge.replay.twin import Twin
 
 LOOKS = [L, UP, F, R, DOWN, DOWN, F, L, L, UP, F]
 LARGER = replace(TASK, camera=replace(TASK.camera, width=160, height=120))

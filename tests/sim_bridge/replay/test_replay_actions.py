@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import DOWN, INTO_A_WALL, TASK, UP, F, L, R, record, replayed, steps_of
 
-from robot_runtime.commands import VelocityCommand, WaypointCommand
-from robot_runtime.geometry import SE2
-from robot_runtime.scene import Scene
+from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
+from robot_runtime.common.geometry import SE2
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import load_task
 from sim_bridge.replay.action_replay import displacement_difference
 from sim_bridge.replay.results import ActionReplay, Divergence, Replay, Thresholds, read_replay, write_replay

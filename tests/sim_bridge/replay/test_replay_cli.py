@@ -13,8 +13,8 @@ import yaml
 from scripted import TASK, F, L, R, record
 
 from robot_runtime.cli.main import run_command
-from robot_runtime.scene import Scene
-from robot_runtime.workers.mapping import Workers
+from robot_runtime.parallel.map import Workers
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.batch import named, replay_logs
 from sim_bridge.replay.options import ReplayOptions
 from sim_bridge.replay.results import read_replay

@@ -9,24 +9,24 @@ import pytest
 from scripted import TASK, F, L, R, moved, record, replayed, rewritten
 from things_room import CAMERA, CRATE, MUG, make_scene, on_floor
 
-from robot_runtime.actions import Action
-from robot_runtime.episodes.episode import Episode, Goal, Instruction, Question, RearrangedObject
-from robot_runtime.geometry import SE2
-from robot_runtime.objects import GrabOutcome
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
 from robot_runtime.policies import load_source
-from robot_runtime.policies.source import PolicySource
+from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, StepRecord
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.objects import GrabOutcome
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question, RearrangedObject
 from robot_runtime.tasks.task import Rearrangement, Success, Task
 from sim_bridge.replay.action_replay import replay_actions
+from sim_bridge.replay.backends.mujoco import factory
 from sim_bridge.replay.closed_loop import run_closed_loop
-from sim_bridge.replay.mujoco_twin import factory
-from sim_bridge.replay.page_parts import tiles
+from sim_bridge.replay.page.tables import tiles
 from sim_bridge.replay.results import PARTS, read_replay, write_replay
 
 AGENT = """
-from robot_runtime.policies.policy import Policy
+from robot_runtime.policy import Policy
 
 class Homing(Policy):
     name = "homing"
@@ -36,7 +36,7 @@ class Homing(Policy):
         self.left = 30
 
     def act(self, seen):
-        from robot_runtime.actions import Action
+        from robot_runtime.actions.discrete import Action
         distance_m, azimuth_rad = seen["pointgoal_with_gps_compass"].tolist()
         if distance_m < 0.3:
             return Action.STOP
@@ -113,8 +113,8 @@ def test_without_a_policy_there_is_no_closed_loop(room: Scene, tmp_path: Path) -
 # --- words ----------------------------------------------------------------------------------------------------------
 
 READER = """
-from robot_runtime.actions import Action
-from robot_runtime.policies.policy import Policy
+from robot_runtime.actions.discrete import Action
+from robot_runtime.policy import Policy
 
 class Reader(Policy):
     name = "reader"
@@ -213,8 +213,8 @@ def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
 
 
 TURNING = """
-from robot_runtime.actions import Action
-from robot_runtime.policies.policy import Policy
+from robot_runtime.actions.discrete import Action
+from robot_runtime.policy import Policy
 
 class Turning(Policy):
     name = "turning"

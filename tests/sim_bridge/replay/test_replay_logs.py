@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from scripted import INTO_A_WALL, TASK, F, L, R, moved, record, replayed, rewritten, steps_of
 
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
-from robot_runtime.geometry import SE2
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, Outcome
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.action_replay import replay_actions
-from sim_bridge.replay.mujoco_twin import START_REACH_M, factory
+from sim_bridge.replay.backends.mujoco import START_REACH_M, factory
 from sim_bridge.replay.results import Replay
 
 
@@ -206,7 +206,7 @@ def test_a_camera_that_recorded_its_bytes_does_not_record_again(room: Scene, tmp
     taken = tmp_path / "run.mkv"
     taken.touch()
     part = {"name": "kinect", "driver": "drivers.azure_kinect.driver.make_camera", "options": {"record_to": str(taken)}}
-    own = {"name": "own", "driver": "sim_bridge.robot.make_robot", "options": {}, "camera": part}
+    own = {"name": "own", "driver": "sim_bridge.robot.driver.make_robot", "options": {}, "camera": part}
     recorded = rewritten(log, tmp_path / "kinect", header={"robot_config": own})
     (replay,) = replayed([recorded], into="recorded")
     assert replay.action is not None, said(replay)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from scripted import DOWN, TASK, UP, F, L, R, record, replayed
 
-from calibration.fitting.replays import read_replays
-from robot_runtime.scene import Scene
+from calibration.fitting.replay_results import read_replays
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.results import write_replay
 
 LARGER = replace(TASK, camera=replace(TASK.camera, width=160, height=120))

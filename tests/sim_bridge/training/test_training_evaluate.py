@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from robot_runtime.scene import Scene
-from robot_runtime.workers.mapping import Workers
+from robot_runtime.parallel.map import Workers
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.training.evaluate import evaluate
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.training.collect import Job, collect, small_task
 from sim_bridge.training.export import INPUTS, OUTPUTS, example_inputs, export_learner, shipped
 from sim_bridge.training.learn import PIECE, STREAMS, Dataset, batches, learn

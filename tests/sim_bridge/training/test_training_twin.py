@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from robot_runtime.actions import Action
-from robot_runtime.episodes.episode import Episode, Goal
-from robot_runtime.geometry import SE2
-from robot_runtime.scene import Scene
-from sim_bridge.robot import SimOptions
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode, Goal
+from sim_bridge.robot.driver import SimOptions
 from sim_bridge.training.collect import small_task
-from sim_bridge.training.twin import Errors, Twin, preset_options
+from sim_bridge.training.kinematic_simulator import Errors, Twin, preset_options
 
 EXACT = Errors(SimOptions(), 0.0)
 

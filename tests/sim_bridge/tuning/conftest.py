@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from robot_runtime.datasets.generate import generate_episodes
 from robot_runtime.env import Env
-from robot_runtime.episodes.generate import generate_episodes
 from robot_runtime.policies import load_source
-from robot_runtime.policies.source import PolicySource
+from robot_runtime.policy import PolicySource
 from robot_runtime.recording.writer import Recorder
-from robot_runtime.robots import RobotContext, build_robot, read_robot_file
+from robot_runtime.robots.loader import RobotContext, build_robot, read_robot_file
 from robot_runtime.runtime import run_episode
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task, load_task
 
 HIDDEN = {
@@ -52,7 +52,7 @@ def robot_file(once: Callable[..., Path]) -> Path:
     """The hidden robot's YAML file."""
 
     def write(folder: Path) -> None:
-        document = {"name": "hidden", "driver": "sim_bridge.robot.make_robot", "options": HIDDEN}
+        document = {"name": "hidden", "driver": "sim_bridge.robot.driver.make_robot", "options": HIDDEN}
         folder.mkdir()
         (folder / "hidden.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
 

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robot_runtime.actions import Action, Displacement
+from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import InvalidStart
-from robot_runtime.geometry import SE2
 from robot_runtime.hal import PoseEstimate
-from robot_runtime.scene import Scene
-from sim_bridge.chassis import ContactOptions
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise.actions import PyRobotOptions, RobothorOptions, action_noise
 from sim_bridge.noise.drift import DriftOptions
-from sim_bridge.robot import SimOptions
+from sim_bridge.physics.world import World
+from sim_bridge.robot.chassis import ContactOptions
+from sim_bridge.robot.driver import SimOptions
 from sim_bridge.tuning.episodes import Places
 from sim_bridge.tuning.evaluation import Evaluation
-from sim_bridge.tuning.evidence import FloorOff, Motion, displacement, read_evidence
 from sim_bridge.tuning.likelihood import ActionErrorsOf, Spread, camera_part, delay_part, motion_part
-from sim_bridge.tuning.motion import Prediction, drift_covariances, predict, scene_model
+from sim_bridge.tuning.log_statistics import FloorOff, Motion, displacement, read_evidence
+from sim_bridge.tuning.one_step_prediction import Prediction, drift_covariances, predict, scene_model
 from sim_bridge.tuning.settings import make_grid
-from sim_bridge.world import World
 
 FORWARD, LEFT = Displacement(forward_m=0.25), Displacement(turn_rad=math.radians(30))
 EAST_WALL_X_M, RADIUS_M = 3.0, 0.18

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from robot_runtime.errors import ConfigError
-from sim_bridge.tuning.refine import Range, refine
+from sim_bridge.tuning.refinement import Range, refine
 from sim_bridge.tuning.settings import AS_IT_IS, Setting, make_grid, make_setting
 
 

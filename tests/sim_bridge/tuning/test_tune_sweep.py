@@ -14,9 +14,9 @@ from rich.console import Console
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import InvalidStart, PolicyError, RecordingError, SceneError
-from robot_runtime.policies.source import PolicySource
+from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.scene import Scene
+from robot_runtime.scenes.scene import Scene
 from sim_bridge.tuning.episodes import Places, policy_source, rerun
 from sim_bridge.tuning.results import Tuning
 from sim_bridge.tuning.settings import AS_IT_IS, make_grid
@@ -80,7 +80,7 @@ def test_the_command_goes_on_from_what_is_done(
     found = (tmp_path / "tuning.json").read_bytes()
     assert (tmp_path / "tuning.png").read_bytes().startswith(b"\x89PNG")
 
-    monkeypatch.setattr("sim_bridge.tuning.runs.rerun", lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr("sim_bridge.tuning.policy_runs.rerun", lambda *_: pytest.fail("ran again"))
     monkeypatch.setattr("sim_bridge.tuning.evaluation.predict", lambda *_: pytest.fail("simulated again"))
     command(*arguments)
     assert (tmp_path / "tuning.json").read_bytes() == found
@@ -99,7 +99,7 @@ def test_two_workers_find_what_one_finds(real_logs: list[Path], tmp_path: Path, 
 def test_numbers_are_found_by_likelihood_alone(
     real_logs: list[Path], tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sim_bridge.tuning.runs.rerun", lambda *_: pytest.fail("ran a policy"))
+    monkeypatch.setattr("sim_bridge.tuning.policy_runs.rerun", lambda *_: pytest.fail("ran a policy"))
     out = command(
         *["tune", *real_logs[::2], "--likelihood-only", "--refine", "camera.mount_error.tilt_deg=-5:5"],
         *["--out", tmp_path / "out"],
@@ -180,7 +180,7 @@ class TestWithout:
             ran.append(1)
             return rerun(*arguments)
 
-        monkeypatch.setattr("sim_bridge.tuning.runs.rerun", counted)
+        monkeypatch.setattr("sim_bridge.tuning.policy_runs.rerun", counted)
         for action in (0, 0, 2):
             agent.write_text(body % action, encoding="utf-8")
             sweep(real_logs[:1], make_grid("sim", [], study=False), wishes)

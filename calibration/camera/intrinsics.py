@@ -1,0 +1,201 @@
+"""``robot-runtime calibrate intrinsics``: a colour camera's lens from views of a ChArUco board, beside the factory's.
+
+The lens is OpenCV's plumb bob (Zhang 2000; ``cv2.calibrateCamera``), or its rational model where the factory has that,
+with the factory's denominator (k4, k5, k6): freed, it fits the views as well with a pole in the middle of the image.
+Views must cover the image and be tilted to all sides: from others, focal length and distance cannot be told apart, and
+they are refused. The factory's own intrinsics are judged by the same held-out views.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.camera import figures
+from calibration.camera.board_views import BoardView, collect
+from calibration.camera.charuco import FEWEST_CORNERS, Board, Corners
+from calibration.operator_guide import Guide
+from calibration.procedure import Fit, Procedure
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.hal import Robot
+from robot_runtime.hal.lens import Lens
+
+Array = NDArray[np.float64]
+Model = Literal["brown_conrady", "rational"]
+
+KIND = "intrinsics"
+
+FEWEST_VIEWS = 8
+
+LEAST_COVERED = 0.5
+"""Of the image's cells: where no corner was, distortion is a guess."""
+
+LEAST_SPAN_RAD = math.radians(30)
+"""Between the board's tilts to opposite sides, about either axis of the image."""
+
+MOST_FOCAL_SIGMA_PCT = 0.1
+"""Standard deviation of the focal length, from the fit: a third of the error that is allowed."""
+
+OUTLIER = 5.0
+"""A corner that is off by this many times the median is left out: beside a reflection, at the image's very edge."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLens:
+    """A lens, and the one that the device came with."""
+
+    lens: Lens
+    factory: Lens
+
+
+class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
+    """See the module.
+
+    Args:
+        views: to solve from and to verify on.
+    """
+
+    kind = KIND
+    limits: Mapping[str, float] = {"reprojection_px": 1.0}
+
+    def __init__(self, board: Board, views: int, time_limit_s: float) -> None:
+        self._board, self._views, self._time_limit_s = board, views, time_limit_s
+
+    def record(self, robot: Robot, guide: Guide) -> list[BoardView]:
+        return collect(robot, guide, self._board, self._views, self._time_limit_s)
+
+    def solve(self, captures: Sequence[BoardView]) -> Fit[FoundLens]:
+        rig = captures[0].view.rig
+        model: Model = "rational" if rig.color.model == "rational" else "brown_conrady"
+        seen = [capture.corners for capture in captures]
+        _require_spread(rig.color, seen)
+        fitted = self._fit(rig.color, seen, model)
+        limit_px = OUTLIER * float(np.median(np.concatenate(fitted.errors_px)))
+        good = [
+            Corners(view.ids[errors <= limit_px], view.pixels[errors <= limit_px])
+            for view, errors in zip(seen, fitted.errors_px, strict=True)
+        ]
+        good = [view for view in good if len(view.ids) >= FEWEST_CORNERS]
+        _require_spread(rig.color, good)
+        fitted = self._fit(rig.color, good, model)
+        lens, sigma_pct = fitted.lens, fitted.focal_sigma_pct
+        _require_tilts(fitted.normals)
+        if not sigma_pct <= MOST_FOCAL_SIGMA_PCT:
+            raise CalibrationFailed(
+                f"the views leave the focal length uncertain by {sigma_pct:.2g} % (one sigma; at most "
+                f"{MOST_FOCAL_SIGMA_PCT:g} %)",
+                "take more views, nearer and tilted more, of a flat board",
+            )
+        errors_px = np.concatenate(fitted.errors_px)
+        kept = errors_px.size / sum(len(view.ids) for view in seen)
+        residuals = {
+            "reprojection_px": float(np.sqrt(np.mean(errors_px**2))),
+            "focal_sigma_pct": sigma_pct,
+            "left_out_pct": 100 * (1 - kept),
+        }
+        document = replace(rig, color=lens, source=KIND).to_document()
+        method = f"ChArUco {self._board.columns}x{self._board.rows}, {model}, {len(good)} views"
+        return Fit(FoundLens(lens, rig.color), document, rig.serial, method, residuals)
+
+    def verify(self, solution: FoundLens, held_out: Sequence[BoardView]) -> dict[str, float]:
+        found, factory = solution.lens, solution.factory
+        return {
+            "reprojection_px": self._rms_px(found, held_out),
+            "factory_reprojection_px": self._rms_px(factory, held_out),
+            "focal_difference_pct": 100 * max(abs(found.fx / factory.fx - 1), abs(found.fy / factory.fy - 1)),
+            "center_difference_px": math.hypot(found.cx - factory.cx, found.cy - factory.cy),
+            "views": float(len(held_out)),
+        }
+
+    def show(self, fit: Fit[FoundLens], held_out: Sequence[BoardView], guide: Guide) -> None:
+        lens = fit.solution.lens
+        seen = np.concatenate([capture.corners.pixels for capture in held_out])
+        foretold = np.concatenate([self._foretold(lens, capture.corners) for capture in held_out])
+        guide.picture("residuals.png", figures.residuals(lens, seen, foretold))
+
+    def _fit(self, start: Lens, views: Sequence[Corners], model: Model) -> _Fitted:
+        points = [self._board.corners_m[view.ids].astype(np.float32) for view in views]
+        pixels = [view.pixels.astype(np.float32) for view in views]
+        flags, guess = cv2.CALIB_USE_INTRINSIC_GUESS, np.zeros(5)
+        if model == "rational":
+            flags |= cv2.CALIB_RATIONAL_MODEL | cv2.CALIB_FIX_K4 | cv2.CALIB_FIX_K5 | cv2.CALIB_FIX_K6
+            guess = np.array(start.coefficients)
+        try:
+            _, matrix, distortion, turns, shifts, sigmas, _, _ = cv2.calibrateCameraExtended(
+                points, pixels, (start.width, start.height), start.matrix, guess, flags=flags
+            )
+        except cv2.error as error:
+            raise CalibrationFailed(
+                f"the views cannot be solved: {str(error).strip().splitlines()[-1]}",
+                "capture again, with the board tilted to all sides",
+            ) from error
+        fx, fy, cx, cy = (float(value) for value in (matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]))
+        coefficients = tuple(np.ravel(distortion)[: guess.size].tolist())
+        lens = Lens(start.width, start.height, fx, fy, cx, cy, model, coefficients, start.max_radius)
+        if not np.isfinite(lens.rays(np.concatenate(pixels))).all():
+            raise CalibrationFailed(
+                f"the {model} model that fits best folds the image where the board was seen",
+                "take more views, in the image's corners",
+            )
+        errors = []
+        for point, pixel, turn, shift in zip(points, pixels, turns, shifts, strict=True):
+            foretold, _ = cv2.projectPoints(point, turn, shift, matrix, distortion)
+            errors.append(np.linalg.norm(foretold.reshape(-1, 2) - pixel, axis=1))
+        normals = np.array([cv2.Rodrigues(turn)[0][:, 2] for turn in turns])
+        return _Fitted(lens, errors, normals, 100 * float(np.ravel(sigmas)[0]) / fx)
+
+    def _rms_px(self, lens: Lens, views: Sequence[BoardView]) -> float:
+        errors = [self._foretold(lens, view.corners) - view.corners.pixels for view in views]
+        return float(np.sqrt((np.concatenate(errors) ** 2).sum(axis=1).mean()))
+
+    def _foretold(self, lens: Lens, corners: Corners) -> Array:
+        """Where a lens would show the corners of the board at its most likely pose, float64 (N, 2)."""
+        points = self._board.corners_m[corners.ids]
+        rays = lens.rays(corners.pixels)
+        usable = np.isfinite(rays).all(axis=1)
+        _, turn, shift = cv2.solvePnP(points[usable], rays[usable, :2], np.eye(3), None)
+        seen = points @ cv2.Rodrigues(turn)[0].T + shift.ravel()
+        return lens.project(seen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A lens; corners' errors per view; the board's normals in the optical frame, (N, 3); the focal length's sigma."""
+
+    lens: Lens
+    errors_px: list[Array]
+    normals: Array
+    focal_sigma_pct: float
+
+
+def _require_spread(lens: Lens, views: Sequence[Corners]) -> None:
+    if len(views) < FEWEST_VIEWS:
+        raise CalibrationFailed(
+            f"{len(views)} views to solve from are too few, at least {FEWEST_VIEWS} are needed",
+            "capture longer, or ask for more with --views",
+        )
+    share = float(figures.covered(lens, [view.pixels for view in views]).mean())
+    if share < LEAST_COVERED:
+        raise CalibrationFailed(
+            f"the board was seen in {100 * share:.0f} % of the image, at least {100 * LEAST_COVERED:.0f} % are needed",
+            "bring the board into every corner of the image; `--view DIR` shows where it is missing",
+        )
+
+
+def _require_tilts(normals: Array) -> None:
+    """The board's normals must point to all sides: a fan to one side, or none, does not tell focal length."""
+    for axis, side in ((0, "left and right"), (1, "up and down")):
+        angles = np.arctan2(normals[:, axis], normals[:, 2])
+        span_rad = float(angles.max() - angles.min())
+        if span_rad < LEAST_SPAN_RAD:
+            raise CalibrationFailed(
+                f"the board's tilts {side} differ by {math.degrees(span_rad):.0f}°, at least "
+                f"{math.degrees(LEAST_SPAN_RAD):.0f}° are needed",
+                f"capture again, and tilt the board {side} by 30° and more",
+            )

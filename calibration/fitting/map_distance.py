@@ -1,0 +1,67 @@
+"""How far a robot is from what the map says is in its way, between the map's cells."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from robot_runtime.common.geometry import SE2
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+
+Array = NDArray[np.float64]
+
+STEP_M = 0.01
+"""Between places that are looked at on a way."""
+
+SMOOTH_CELLS = 1.0
+"""Over which the direction of a wall is taken: the edges of cells have only two directions."""
+
+
+class Walls:
+    """Distances on one map.
+
+    Args:
+        radius_m: of the robot, as its task has it.
+    """
+
+    def __init__(self, occupancy: OccupancyMap, radius_m: float) -> None:
+        self.radius_m = radius_m
+        self._map = occupancy
+        occupied = np.pad(occupancy.cells == Cell.OCCUPIED, 1, constant_values=False)
+        # From nothing everything is farther than the map is wide.
+        outside = ndimage.distance_transform_edt(~occupied) if occupied.any() else np.full(occupied.shape, 1e6)
+        inside = ndimage.distance_transform_edt(occupied)
+        # From centre to centre; what occupies a cell begins half a cell earlier.
+        signed = (outside - np.where(outside > 0, 0.5, 0) - inside + np.where(inside > 0, 0.5, 0))[1:-1, 1:-1]
+        self._signed_m = signed * occupancy.resolution_m
+        smooth = ndimage.gaussian_filter(self._signed_m, SMOOTH_CELLS)
+        self._away = np.stack(np.gradient(smooth, occupancy.resolution_m)[::-1])
+
+    def distance_m(self, x_m: Array, y_m: Array) -> Array:
+        """From points to the nearest occupied cell, below 0 inside one, float64 like ``x_m``; as at the edge beyond."""
+        return self._at(self._signed_m, x_m, y_m)
+
+    def away(self, x_m: float, y_m: float) -> tuple[float, float]:
+        """Unit vector (map) from the nearest occupied cell to a point; (0, 0) where there is none."""
+        dx, dy = (float(self._at(part, np.array([x_m]), np.array([y_m]))[0]) for part in self._away)
+        length = math.hypot(dx, dy)
+        return (dx / length, dy / length) if length > 1e-6 else (0.0, 0.0)
+
+    def along(self, start: SE2, way_m: float) -> tuple[Array, Array]:
+        """Ways of a straight line ahead, and the distance to the nearest wall there, float64 (N,) both."""
+        ways_m = np.linspace(0.0, way_m, max(2, math.ceil(way_m / STEP_M) + 1))
+        x_m, y_m = start.x_m + ways_m * math.cos(start.yaw_rad), start.y_m + ways_m * math.sin(start.yaw_rad)
+        return ways_m, self.distance_m(x_m, y_m)
+
+    def nearest_on_way_m(self, start: SE2, way_m: float) -> float:
+        """The least distance on a straight line ahead."""
+        return float(self.along(start, way_m)[1].min())
+
+    def _at(self, grid: Array, x_m: Array, y_m: Array) -> Array:
+        size_m = self._map.resolution_m
+        rows = (np.asarray(y_m) - self._map.origin_y_m) / size_m - 0.5
+        columns = (np.asarray(x_m) - self._map.origin_x_m) / size_m - 0.5
+        return np.asarray(ndimage.map_coordinates(grid, [rows, columns], order=1, mode="nearest"))

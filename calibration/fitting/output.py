@@ -1,0 +1,94 @@
+"""What a fit leaves behind: ``actuation.yaml``, ``robot.yaml``, ``fit.json``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from calibration.fitting.fit import RobotFit
+from calibration.fitting.simulator_options import Setting, options
+from calibration.motion.action_error_fit import deviations
+from robot_runtime.common import config
+from robot_runtime.errors import writing
+from robot_runtime.recording.json_records import plain
+from robot_runtime.robots.action_errors import KIND
+from robot_runtime.robots.calibration_file import Stamp, write_calibration
+
+DRIVER = "sim_bridge.robot.driver.make_robot"
+
+
+def write_fit(folder: Path, fit: RobotFit, found: list[Setting], valid_days: float) -> None:
+    """Write the three files. Raises ``RecordingError``: they cannot be written."""
+    with writing(folder, "give another --out"):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_calibration(folder / "actuation.yaml", stamp(fit, valid_days), config.unparse(fit.model))
+        robot = {"name": f"{fit.robot.partition('@')[0]}-fitted", "driver": DRIVER, "options": options(found)}
+        head = f"# Fitted to the logs of {fit.robot!r} by `robot-runtime fit`; what each option is worth: fit.json\n"
+        body = yaml.safe_dump(plain(robot), sort_keys=False, default_flow_style=None, width=120)
+        (folder / "robot.yaml").write_text(head + body, encoding="utf-8")
+        document = json.dumps(plain(as_document(fit, found)), indent=2, allow_nan=False)
+        (folder / "fit.json").write_text(document + "\n", encoding="utf-8")
+
+
+def stamp(fit: RobotFit, valid_days: float) -> Stamp:
+    """Of the actuation file."""
+    residuals: dict[str, float] = {}
+    for name, action in fit.actions.items():
+        residuals |= deviations(name, action.error)
+    held_out = {}
+    if fit.validation.nats is not None:
+        held_out["nats_per_action"] = fit.validation.nats
+        held_out["gain_over_best_published_nats"] = fit.validation.rivals[0].gain.mean
+    size, referee = fit.selection.size, " and ".join(fit.header.localizers.get("referee", ())) or "unnamed"
+    method = (
+        f"{len(fit.selection.samples)} actions of {size.forward_m:g} m and {size.turn_deg:g}° in "
+        f"{len(fit.episodes)} logged episodes, referee {referee}"
+    )
+    return Stamp.now(KIND, fit.robot.partition("@")[0], "", valid_days, method, residuals, held_out)
+
+
+def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
+    """Everything that was found, for other programs."""
+    return {
+        "robot": fit.robot,
+        "logs": [str(episode.path) for episode in fit.episodes],
+        "unused": [{"log": str(path), "reason": reason} for path, reason in fit.unused],
+        "torn": list(fit.torn),
+        "continuous_commands": fit.continuous,
+        "size": plain(fit.selection.size),
+        "left_out": fit.selection.left_out,
+        "actions": {
+            name: {
+                "count": action.error.count,
+                "mean": action.error.mean,
+                "covariance": action.error.covariance,
+                "bias_interval": [plain(one) for one in action.bias],
+                "referee_noise": action.noise,
+            }
+            for name, action in fit.actions.items()
+        },
+        "correlation_of_consecutive_errors": {
+            "pairs": fit.correlated,
+            **{k: v if v == v else None for k, v in zip(("x", "y", "yaw"), fit.correlation, strict=True)},
+        },
+        "contact": {
+            "behaviour": fit.contact.behaviour,
+            "reason": fit.contact.reason,
+            "contacts": len(fit.contact.contacts),
+            "telling": fit.contact.telling,
+            "felt": fit.contact.felt,
+            "log_ratio_slide_to_stop": fit.contact.log_ratio,
+            "shortfall_m": fit.contact.shortfall_m,
+            "travel_m": plain(fit.contact.travel_m),
+            "radius_m": plain(fit.contact.radius_m),
+        },
+        "camera": plain(fit.camera),
+        "replayed_camera": plain(fit.replayed),
+        "depth": plain(fit.depth),
+        "latency": plain(fit.latency),
+        "held_out": plain(fit.validation),
+        "settings": [plain(setting) for setting in found],
+    }

@@ -1,0 +1,197 @@
+"""What was found as options of a simulated robot: one list, which the robot's file, the table and the page show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.fitting.fit import RobotFit
+from robot_runtime.common import config
+from robot_runtime.scoring.statistics.intervals import Interval
+
+MOST_TILT_DEG = 0.5
+"""Half the interval of the camera's angle, above which it is not set: it says nothing then."""
+
+MOST_AWAY_M = 0.02
+"""Likewise of its place."""
+
+LEAST_NOISE_M, LEAST_NOISE_DEG, LEAST_LATENCY_S = 1e-4, 0.01, 0.001
+"""Below these a localizer is exact, as a simulated one is by itself."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One option.
+
+    Attributes:
+        option: its place under ``options``, dotted; empty where no option stands for it.
+        value: None where it is left as it is, and ``note`` says why.
+        found: as text, with its interval.
+    """
+
+    name: str
+    found: str
+    option: str = ""
+    value: Any = None
+    note: str = ""
+
+
+def settings(fit: RobotFit) -> list[Setting]:
+    """Everything that was found, and what is set by it."""
+    return [*_actions(fit), *_contact(fit), *_camera(fit), *_depth(fit), *_latency(fit)]
+
+
+def options(found: list[Setting]) -> dict[str, Any]:
+    """The options of a simulated robot."""
+    nested: dict[str, Any] = {}
+    for setting in found:
+        if setting.option and setting.value is not None:
+            *path, last = setting.option.split(".")
+            into = nested
+            for name in path:
+                into = into.setdefault(name, {})
+            into[last] = setting.value
+    return nested
+
+
+def text(interval: Interval, unit: str = "", digits: int = 2, scale: float = 1.0) -> str:
+    """A figure with its interval."""
+    mean, low, high = (f"{scale * value:.{digits}f}" for value in (interval.mean, interval.low, interval.high))
+    return f"{mean} [{low}, {high}] {unit}".rstrip()
+
+
+def _actions(fit: RobotFit) -> Iterator[Setting]:
+    document = config.unparse(fit.model)
+    document.pop("contact", None)
+    # The file of a calibration is stamped and may be moved; a robot's file that holds its content cannot lose it.
+    value = {"model": "gaussian", **document}
+    count = sum(action.error.count for action in fit.actions.values())
+    yield Setting("errors of actions", f"{count} actions", "action_noise", value)
+
+
+def _contact(fit: RobotFit) -> Iterator[Setting]:
+    contact = fit.contact
+    if contact.behaviour is None:
+        yield Setting("at a wall", "not known", "contact.behaviour", None, contact.reason)
+    else:
+        ratio = f"{contact.log_ratio:+.0f} nats for sliding by {contact.telling} of {len(contact.contacts)} contacts"
+        yield Setting("at a wall", f"{contact.behaviour}s: {ratio}", "contact.behaviour", contact.behaviour)
+    if contact.travel_m is not None:
+        yield Setting("travel after touch", text(contact.travel_m, "mm", 1, 1e3))
+    if contact.radius_m is None:
+        yield Setting("radius at contact", "not known", "body.radius_m", None, "too few contacts ended at a wall")
+        return
+    found, described_m = contact.radius_m, fit.header.task.robot_radius_m
+    cell_m = fit.header.scene.map.resolution_m
+    beyond = found.low - described_m > cell_m or described_m - found.high > cell_m
+    note = "" if beyond else f"{described_m:g} m as described, within a cell of the map"
+    yield Setting("radius at contact", text(found, "m", 3), "body.radius_m", found.mean if beyond else None, note)
+
+
+def _camera(fit: RobotFit) -> Iterator[Setting]:
+    camera = fit.camera
+    forward_m = fit.header.mount[0]
+    if camera.mount is not None:
+        yield Setting("camera's mount", f"{camera.mount}, as described", "camera.mount", camera.mount)
+    elif forward_m:
+        yield Setting("camera ahead of the axis", f"{forward_m:.3f} m, as logged", "camera.forward_m", forward_m)
+    for option in ("tilt_deg", "roll_deg", "pan_deg", "height_m", "forward_m"):
+        yield _askew(fit, option)
+
+
+def _askew(fit: RobotFit, option: str) -> Setting:
+    """One option of the mount's error: by replays where they tell, which see walls, too; else by the floor."""
+    name, place = f"camera's {option.partition('_')[0]}", f"camera.mount_error.{option}"
+    by_replays: Interval | None = getattr(fit.replayed, option, None)
+    found: Interval | None = by_replays or getattr(fit.camera, option, None)
+    if found is None:
+        walls = "" if hasattr(fit.camera, option) else "the floor does not tell: give --replay"
+        return Setting(name, "not known", place, None, walls or fit.camera.reason)
+    metres = option.endswith("_m")
+    shown = text(found, "mm", 1, 1e3) if metres else text(found, "°")
+    if by_replays is not None and fit.replayed is not None:
+        shown += f", {fit.replayed.replays} replays"
+    if (found.high - found.low) / 2 > (MOST_AWAY_M if metres else MOST_TILT_DEG):
+        return Setting(name, shown, place, None, "too unsure to be set")
+    return Setting(name, shown, place, round(found.mean, 5))
+
+
+def _depth(fit: RobotFit) -> Iterator[Setting]:
+    depth = fit.depth
+    if fit.header.depth_unit_m:
+        unit = f"{1e3 * fit.header.depth_unit_m:g} mm, as logged"
+        yield Setting("lattice of depth", unit, "camera.depth_unit_m", fit.header.depth_unit_m)
+    value: dict[str, Any] = {}
+    if depth.sigma is None:
+        shown, note = "not known", depth.reason
+    elif not any(one.sigma_m or one.holes for one in depth.bins):
+        shown, note = f"none in {depth.pairs} pairs of frames", "as a simulated one by itself"
+    else:
+        shown, note = f"{_polynomial(depth.sigma)}, {depth.pairs} pairs of frames", ""
+        value = {
+            "sigma": [float(f"{one:.4g}") for one in depth.sigma],
+            "window_px": depth.window_px,
+            "holes": [[round(one.depth_m, 3), round(one.holes, 5)] for one in depth.bins],
+            "edge_gain": round(depth.edge_gain, 2),
+            "edge_holes": round(depth.edge_holes, 4),
+        }
+    if fit.replayed is not None and any(depth.bias):
+        value["bias"] = [float(f"{one:.4g}") for one in depth.bias]
+        told = f"{_polynomial(depth.bias)}, seen as far as {fit.replayed.farthest_m:.1f} m"
+        yield Setting("bias of depth", told, "", None, "part of its noise")
+    yield Setting("noise of depth", shown, "camera.depth_noise", {"model": "fitted", **value} if value else None, note)
+
+
+def _polynomial(coefficients: tuple[float, float, float]) -> str:
+    c0, c1, c2 = (1e3 * value for value in coefficients)
+    return f"{c0:.1f} {c1:+.1f} z {c2:+.1f} z² mm".replace("+", "+ ").replace(" -", " - ")
+
+
+def _latency(fit: RobotFit) -> Iterator[Setting]:
+    latency = fit.latency
+    if latency.camera_s is not None:
+        found_s = latency.camera_s
+        yield Setting("camera's latency", text(found_s, "ms", 0, 1e3), "camera.latency_s", round(found_s.mean, 4))
+    elif latency.camera_at_most_s is not None:
+        shown, note = f"at most {1e3 * latency.camera_at_most_s:.0f} ms", "observations waited for poses, not for it"
+        if latency.camera_at_most_s < LEAST_LATENCY_S:
+            shown, note = "none", "as a simulated one by itself"
+        yield Setting("camera's latency", shown, "camera.latency_s", None, note)
+    if latency.look_s is not None:
+        yield Setting("a look takes", text(latency.look_s, "s"))
+    for role, source in latency.sources.items():
+        late = "" if source.latency_s is None else f", late by {text(source.latency_s, 'ms', 0, 1e3)}"
+        noise = "" if source.noise_m is None else f", noise {1e3 * source.noise_m:.1f} mm {source.noise_deg or 0:.2f}°"
+        name = {"policy": "policy's localizer", "referee": "referee", "odometry": "odometry"}[role]
+        shown = f"{source.name}, {source.rate_hz:.1f} Hz{late}{noise}"
+        if source.lost >= 0.005:
+            shown += f", {100 * source.lost:.0f} % lost"
+        if role != "policy":
+            yield Setting(name, shown)
+            continue
+        value = _localizer(fit)
+        yield Setting(name, shown, "localizer", value, "" if value else "exact, as a simulated one by itself")
+        if source.stamps_late_s is not None:
+            yield Setting("its stamps by odometry", f"late by {text(source.stamps_late_s, 'ms', 1, 1e3)}")
+    if "policy" not in latency.sources:
+        yield Setting("policy's localizer", "several sources", "localizer", None, "fused ones have no one latency")
+
+
+def _localizer(fit: RobotFit) -> dict[str, Any] | None:
+    """Options of the policy's localizer; None for one without errors."""
+    source = fit.latency.sources["policy"]
+    odometry = fit.latency.sources.get("odometry")
+    if odometry is not None and odometry.name == source.name:
+        return {"source": "odometry", "rate_hz": round(source.rate_hz, 2)}
+    latency_s = 0.0 if source.latency_s is None else source.latency_s.mean
+    noise_m, noise_deg = source.noise_m or 0.0, source.noise_deg or 0.0
+    if latency_s < LEAST_LATENCY_S and noise_m < LEAST_NOISE_M and noise_deg < LEAST_NOISE_DEG:
+        return None
+    return {
+        "rate_hz": round(source.rate_hz, 2),
+        "latency_s": round(latency_s, 4),
+        "noise_m": round(noise_m, 5),
+        "noise_deg": round(noise_deg, 4),
+        "dropout_probability": round(source.lost, 4),
+    }

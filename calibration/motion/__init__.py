@@ -1,0 +1,1 @@
+"""Calibrations of motion: odometry, errors of actions, and the alignment of a localizer with the map."""

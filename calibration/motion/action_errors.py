@@ -1,0 +1,98 @@
+"""``robot-runtime calibrate actuation``: where discrete actions really end.
+
+Each action is carried out many times by the runtime's own motion controller, and a referee says where the robot stood
+before and after. What is left after taking away what was commanded has a mean and a covariance (along, to the left,
+heading; correlations included). The referee's own scatter is taken off it. The file is what a simulated robot needs to
+err in the same way: ``action_noise: {model: fitted, file: ...}``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from calibration.motion.action_error_fit import Trial, by_action, deviations, error_of
+from calibration.motion.trajectories import Driver
+from calibration.operator_guide import Guide
+from calibration.procedure import Fit, Procedure
+from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common import config
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.hal import Robot
+from robot_runtime.robots.action_errors import ARRIVAL, KIND, ActionError, ActuationModel
+
+ROOM_M = 0.9
+FEWEST = 8
+
+LIMIT_RATIO = 3.0
+"""Of the held-out errors' squared distances, in standard deviations, to what three normal numbers have on average."""
+
+
+class ActuationProcedure(Procedure[Trial, ActuationModel]):
+    """Args: forward_m, turn_deg: of the actions. cycles: how often each is carried out."""
+
+    kind: ClassVar[str] = KIND
+    limits: Mapping[str, float] = {"distance_ratio": LIMIT_RATIO}
+
+    def __init__(self, forward_m: float, turn_deg: float, cycles: int) -> None:
+        self._forward_m, self._turn_deg, self._cycles = forward_m, turn_deg, cycles
+        self._referee = ""
+
+    def record(self, robot: Robot, guide: Guide) -> Sequence[Trial]:
+        self._referee = robot.referee.info.name
+        driver = Driver(robot, guide, ROOM_M)
+        turn_rad = math.radians(self._turn_deg)
+        commands = {
+            Action.MOVE_FORWARD: Displacement(forward_m=self._forward_m),
+            Action.TURN_LEFT: Displacement(turn_rad=turn_rad),
+            Action.TURN_RIGHT: Displacement(turn_rad=-turn_rad),
+        }
+        trials: list[Trial] = []
+        for cycle in range(self._cycles):
+            for action, command in commands.items():
+                trials.append(Trial.of(action, command, driver.move(command)))
+            driver.go(Displacement(forward_m=-self._forward_m))
+            driver.return_home()
+            guide.progress(cycle + 1, self._cycles)
+        return trials
+
+    def split(self, captures: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
+        kept: list[Trial] = []
+        held_out: list[Trial] = []
+        for trials in by_action(captures).values():
+            ours, theirs = super().split(trials)
+            kept += ours
+            held_out += theirs
+        return kept, held_out
+
+    def solve(self, captures: Sequence[Trial]) -> Fit[ActuationModel]:
+        errors: dict[str, ActionError] = {}
+        residuals: dict[str, float] = {}
+        for action, trials in by_action(captures).items():
+            name = action.name.lower()
+            if len(trials) < FEWEST:
+                raise CalibrationFailed(
+                    f"actuation: {len(trials)} trials of {name}, {FEWEST} are needed", "raise --cycles"
+                )
+            errors[name] = error_of(trials)
+            residuals |= deviations(name, errors[name])
+        model = ActuationModel(self._forward_m, self._turn_deg, errors)
+        method = f"{len(captures)} actions of {self._forward_m:g} m and {self._turn_deg:g}°, referee {self._referee}"
+        return Fit(model, config.unparse(model), "", method, residuals)
+
+    def verify(self, solution: ActuationModel, held_out: Sequence[Trial]) -> Mapping[str, float]:
+        ratios, off = [], []
+        for trial in held_out:
+            expected = solution.actions[trial.action.name.lower()]
+            residual = trial.error - np.array(expected.mean)
+            ratios.append(residual @ np.linalg.solve(expected.matrix + trial.noise + ARRIVAL, residual) / 3)
+            off.append(residual)
+        rms = np.sqrt(np.mean(np.square(off), axis=0))
+        return {
+            "distance_ratio": float(np.mean(ratios)),
+            "position_rms_mm": 1e3 * math.hypot(rms[0], rms[1]),
+            "heading_rms_deg": math.degrees(rms[2]),
+        }

@@ -1,0 +1,168 @@
+"""Drives that are measured twice: by the robot's own odometry, and by a referee who sees where it really is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration import start_poses
+from calibration.operator_guide import Guide
+from robot_runtime.actions.discrete import Displacement
+from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.errors import CalibrationFailed
+from robot_runtime.hal import PoseEstimate, PoseStatus, Robot
+from robot_runtime.motion.controller import MotionController
+from robot_runtime.records import Outcome
+
+Array = NDArray[np.float64]
+
+STAND_S = 0.5
+"""How long the referee looks at a robot that stands: its poses' mean is taken."""
+
+HOMING_M = 0.08
+HOMING_RAD = math.radians(5)
+"""How far from where it began a robot may stray before it goes back."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """Where a robot stands, by its odometry and in truth.
+
+    Attributes:
+        noise: float64 (3, 3), covariance of ``truth`` (m, m, rad in map): how the referee's poses scatter, over their
+            number; 0 where there is but one.
+    """
+
+    odom: SE2
+    truth: SE2
+    noise: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """What lies between two stands, measured in the frame of the first.
+
+    Attributes:
+        odom, truth: where it led, by odometry and by the referee.
+        turned_rad, truly_turned_rad: the same of the heading, whole turns included.
+        noise: float64 (3, 3), covariance of ``truth``.
+    """
+
+    odom: SE2
+    truth: SE2
+    turned_rad: float
+    truly_turned_rad: float
+    noise: Array
+
+    @classmethod
+    def between(cls, before: Standing, after: Standing, turned_rad: float) -> Move:
+        """Args: turned_rad: by odometry, from which the referee's heading is less than half a turn away."""
+        truth = after.truth.relative_to(before.truth)
+        truly_turned_rad = turned_rad + wrap_angle(truth.yaw_rad - turned_rad)
+        c, s = math.cos(before.truth.yaw_rad), math.sin(before.truth.yaw_rad)
+        by_start = np.array([[-c, -s, truth.y_m], [s, -c, -truth.x_m], [0, 0, -1]])
+        by_end = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+        noise = by_start @ before.noise @ by_start.T + by_end @ after.noise @ by_end.T
+        return cls(after.odom.relative_to(before.odom), truth, turned_rad, truly_turned_rad, noise)
+
+
+class Driver:
+    """Moves a connected robot and measures.
+
+    Args:
+        room_m: that it needs around it.
+
+    Raises:
+        CalibrationFailed: the referee does not know headings.
+    """
+
+    def __init__(self, robot: Robot, guide: Guide, room_m: float) -> None:
+        self._robot = robot
+        self._motion = MotionController(robot.clock, robot.base, robot.head)
+        guide.ask(f"put the robot on free floor with {room_m:g} m around it, where {robot.referee.info.name!r} sees it")
+        if robot.simulation is not None:
+            start_poses.stand_in_the_middle(robot, robot.simulation)
+        self._home = self._here = self.stand()
+
+    def stand(self) -> Standing:
+        """Where the robot stands now.
+
+        Raises:
+            CalibrationFailed: the referee is lost, or knows no headings.
+        """
+        state, _ = self._motion.rest()
+        referee, clock = self._robot.referee, self._robot.clock
+        mark = referee.arrivals().mark
+        clock.sleep_until(clock.now_ns() + seconds_to_ns(STAND_S))
+        began_ns = state.stamp_ns
+        seen = [
+            estimate
+            for estimate in referee.arrivals(mark).estimates
+            if estimate.stamp_ns >= began_ns and estimate.status is PoseStatus.OK
+        ]
+        if not seen:
+            raise CalibrationFailed(
+                f"referee {referee.info.name!r} does not see the robot", "clear its view, or name another by --referee"
+            )
+        return Standing(state.odom, *mean_pose(seen, referee.info.name))
+
+    def move(self, *displacements: Displacement) -> Move:
+        """Carry out motions that must be possible, one after the other, and measure what they came to.
+
+        Raises:
+            CalibrationFailed: one ended otherwise than it should.
+        """
+        before = self._here
+        turned_rad = sum(self.go(displacement) for displacement in displacements)
+        self._here = after = self.stand()
+        return Move.between(before, after, turned_rad)
+
+    def go(self, displacement: Displacement) -> float:
+        """One motion, measured by odometry alone: by how many radians it turned. Raises ``CalibrationFailed``."""
+        result = self._motion.execute(displacement)
+        if result.outcome is not Outcome.REACHED:
+            raise CalibrationFailed(
+                f"a motion of the drive ended as {result.outcome.value} {result.detail}".rstrip(),
+                "clear the floor around the robot, and repeat",
+            )
+        return result.measured.turn_rad
+
+    def return_home(self) -> None:
+        """Go back to where the drive began, if the robot has strayed."""
+        for _ in range(3):
+            self._here = self.stand()
+            way = self._home.truth.relative_to(self._here.truth)
+            distance_m = math.hypot(way.x_m, way.y_m)
+            if distance_m > HOMING_M:
+                self.go(Displacement(turn_rad=math.atan2(way.y_m, way.x_m)))
+                self.go(Displacement(forward_m=distance_m))
+                self._here = self.stand()
+            turn_rad = wrap_angle(self._home.truth.yaw_rad - self._here.truth.yaw_rad)
+            if abs(turn_rad) > HOMING_RAD:
+                self.go(Displacement(turn_rad=turn_rad))
+            elif distance_m <= HOMING_M:
+                break
+        self._here = self.stand()
+
+
+def mean_pose(estimates: Sequence[PoseEstimate], referee: str) -> tuple[SE2, Array]:
+    """The mean pose of a robot that stands, and its covariance, float64 (3, 3).
+
+    Raises:
+        CalibrationFailed: the referee knows no headings.
+    """
+    if not all(math.isfinite(estimate.covariance[2, 2]) for estimate in estimates):
+        raise CalibrationFailed(
+            f"referee {referee!r} knows positions but no headings",
+            "name one that knows both by --referee: motion capture, tags, or a fused localizer",
+        )
+    first, count = estimates[0].pose, len(estimates)
+    poses = np.array([(e.pose.x_m, e.pose.y_m, wrap_angle(e.pose.yaw_rad - first.yaw_rad)) for e in estimates])
+    x_m, y_m, turn_rad = poses.mean(axis=0).tolist()
+    noise = np.cov(poses, rowvar=False) / count if count > 1 else np.zeros((3, 3))
+    return SE2(x_m, y_m, wrap_angle(first.yaw_rad + turn_rad)), noise

@@ -1,0 +1,174 @@
+"""Where images of tags come from: the robot's own camera, or one that stands in the room.
+
+An eye hands every image to one receiver: at its own rate, and at once when somebody needs a pose of a certain instant.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drivers.opencv_camera.capture import Feed
+from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
+from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
+from robot_runtime.hal import Camera
+from robot_runtime.hal.lens import Lens
+
+Image = NDArray[np.uint8]
+
+Receiver = Callable[[int, Image], None]
+"""Takes the middle of the exposure, Clock nanoseconds, and uint8 (H, W, 3), red first, or (H, W)."""
+
+JOIN_S = 2.0
+EXPOSURE_S = 0.5
+"""An image that is looked for at the eye's own rate comes within this time, or that look is given up."""
+
+POLL_S = 0.005
+
+
+class Eye(ABC):
+    """A source of images."""
+
+    @property
+    @abstractmethod
+    def lens(self) -> Lens:
+        """What its images were taken through."""
+
+    @abstractmethod
+    def open(self, receiver: Receiver) -> None:
+        """Begin to look. Raises ``DeviceFault`` naming the camera and the remedy."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Look no more; in any state, twice."""
+
+    @abstractmethod
+    def look(self, after_ns: int, timeout_s: float) -> None:
+        """Have the receiver called with the first image exposed at or after an instant, before this returns.
+
+        Raises:
+            StaleData: there is none within ``timeout_s``.
+            DeviceFault: the camera failed.
+        """
+
+
+class CameraEye(Eye):
+    """The robot's own camera, whose frames the policy gets, too.
+
+    A look for the instant of a frame that the policy has just got is that very frame, where the camera keeps it. Looks
+    at the eye's own rate are in a thread of its own: the camera's ``capture`` must allow that.
+
+    Args:
+        rate_hz: how often to look by itself.
+    """
+
+    def __init__(self, camera: Camera, clock: Clock, rate_hz: float) -> None:
+        self._camera, self._clock, self._rate_hz = camera, clock, rate_hz
+        k = camera.info.intrinsics
+        self._lens = Lens(k.width, k.height, k.fx, k.fy, k.cx, k.cy)
+        self._receiver: Receiver | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def lens(self) -> Lens:
+        return self._lens
+
+    def open(self, receiver: Receiver) -> None:
+        self.close()
+        self._receiver = receiver
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, args=(self._stop,), name="apriltag camera", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+            self._thread = None
+
+    def look(self, after_ns: int, timeout_s: float) -> None:
+        frame = self._camera.capture(after_ns, timeout_s)
+        if self._receiver is not None:
+            self._receiver(frame.stamp_ns, frame.rgb)
+
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(1 / self._rate_hz):
+            # Whoever asks for a pose meanwhile looks for itself, and gets the error.
+            with suppress(RuntimeFault):
+                self.look(self._clock.now_ns(), EXPOSURE_S)
+
+
+class WebcamEye(Eye):
+    """A webcam that stands in the room.
+
+    Args:
+        feed: of its images, taken off the device as they come.
+        lens: of its calibration; images of another size are refused.
+        latency_s: from the middle of an exposure to its stamp.
+    """
+
+    def __init__(self, name: str, feed: Feed, lens: Lens, clock: Clock, rate_hz: float, latency_s: float) -> None:
+        self._name, self._feed, self._lens, self._clock = name, feed, lens, clock
+        self._period_ns, self._latency_ns = seconds_to_ns(1 / rate_hz), seconds_to_ns(latency_s)
+        self._receiver: Receiver | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._seen_ns: int | None = None
+        """Stamp of the last image that was handed on."""
+        self._wanted_ns: int | None = None
+        self._fault: DeviceFault | None = None
+
+    @property
+    def lens(self) -> Lens:
+        return self._lens
+
+    def open(self, receiver: Receiver) -> None:
+        self.close()
+        self._begin()
+        self._receiver = receiver
+        self._feed.start(self._take, self._end)
+
+    def close(self) -> None:
+        self._feed.stop()
+
+    def look(self, after_ns: int, timeout_s: float) -> None:
+        self._wanted_ns = after_ns
+        if wait_for(self._clock, lambda: self._seen_since(after_ns), timeout_s, POLL_S) is None:
+            raise StaleData(f"{self._name}: no image came within {timeout_s:g} s", "look at its cable")
+
+    def _seen_since(self, after_ns: int) -> bool | None:
+        if self._fault is not None:
+            raise self._fault
+        return True if self._seen_ns is not None and self._seen_ns >= after_ns else None
+
+    # --- the feed's thread ---
+
+    def _take(self, arrived_ns: int, decode: Callable[[], Image | None]) -> None:
+        stamp_ns, wanted_ns = arrived_ns - self._latency_ns, self._wanted_ns
+        due = self._seen_ns is None or stamp_ns - self._seen_ns >= self._period_ns
+        if not due and (wanted_ns is None or stamp_ns < wanted_ns):
+            return
+        image = decode()
+        if image is None or self._receiver is None:
+            return
+        if image.shape[:2] != (self._lens.height, self._lens.width):
+            self._fault = DeviceFault(
+                f"{self._name}: delivers {image.shape[1]}x{image.shape[0]}, and its calibration is of "
+                f"{self._lens.width}x{self._lens.height}",
+                "calibrate it in the mode that it delivers",
+            )
+            return
+        self._receiver(stamp_ns, np.ascontiguousarray(image[:, :, ::-1]))
+        self._seen_ns = stamp_ns
+        if wanted_ns is not None and stamp_ns >= wanted_ns:
+            self._wanted_ns = None
+
+    def _end(self) -> None:
+        self._fault = DeviceFault(f"{self._name}: is gone", "plug it in again and start anew")

@@ -1,0 +1,118 @@
+"""Images of tags for a survey: from logs, or from a folder of pictures.
+
+A folder has ``frames.yaml`` beside its pictures::
+
+    lens: {width: 1280, height: 720, fx: 610.0, fy: 610.0, cx: 639.5, cy: 359.5}
+    camera: {xyz_m: [0.0, 0.0, 0.88], rpy_deg: [0.0, 0.0, 0.0]}    # body frame (x forward) in base_link, head straight
+    frames:
+    - {image: 0001.png, x_m: 1.0, y_m: 2.0, yaw_deg: 90.0, pan_deg: 0.0, tilt_deg: -10.0}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from drivers.apriltag.bundle_adjustment import Look
+from drivers.apriltag.detector import TagDetector
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2, optical_axes
+from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, rotation_rpy, transform
+from robot_runtime.errors import ConfigError
+from robot_runtime.hal.lens import Lens
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.robots.camera_mount import CameraMount
+
+FRAMES_FILE = "frames.yaml"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture, and where the robot was thought to be; angles are left and up positive."""
+
+    image: str
+    x_m: float
+    y_m: float
+    yaw_deg: float
+    pan_deg: float = 0.0
+    tilt_deg: float = 0.0
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The content of ``frames.yaml``."""
+
+    lens: Lens
+    camera: Offset
+    frames: tuple[Frame, ...] = field(default_factory=tuple)
+
+    __pydantic_config__ = config.STRICT
+
+
+def logged_looks(path: Path, run: int, detector: TagDetector, mount: CameraMount | None) -> Iterator[Look]:
+    """The steps of a log, one by one.
+
+    Args:
+        mount: where the camera sat; None for what the log says.
+
+    Raises:
+        RecordingError: no log, or a damaged one.
+    """
+    with LogReader(path) as log:
+        k = log.header.intrinsics
+        lens = Lens(k.width, k.height, k.fx, k.fy, k.cx, k.cy)
+        for step in log.steps():
+            pan_rad, tilt_rad = step.head.pan_rad, step.head.tilt_rad
+            if mount is None:
+                camera = transform(log.header.mount, optical_axes(pan_rad, tilt_rad))
+            else:
+                camera = mount.sensor(SE2(), pan_rad, tilt_rad) @ _optical()
+            # A pose in `odom` is a guess as well; what the map is must come from surveyed tags then.
+            yield _look(step.frame.rgb, lens, step.pose.pose, step.base.odom, run, camera, detector)
+
+
+def pictured_looks(folder: Path, run: int, detector: TagDetector) -> Iterator[Look]:
+    """The pictures of a folder. Raises ``ConfigError`` naming the file: none, malformed, or of another size."""
+    path = folder / FRAMES_FILE
+    listed = config.load(path, Frames)
+    for frame in listed.frames:
+        image = cv2.imread(str(folder / frame.image), cv2.IMREAD_GRAYSCALE)
+        if image is None:
+            raise ConfigError(f"{path}: {frame.image!r} is no picture", "name PNG or JPEG files of that folder")
+        if image.shape != (listed.lens.height, listed.lens.width):
+            raise ConfigError(
+                f"{path}: {frame.image!r} is {image.shape[1]}x{image.shape[0]}, the lens "
+                f"{listed.lens.width}x{listed.lens.height}",
+                "give the lens of the mode that the pictures were taken in, and do not scale them",
+            )
+        head = rotation_rpy(0.0, -math.radians(frame.tilt_deg), 0.0)
+        head = rotation_rpy(0.0, 0.0, math.radians(frame.pan_deg)) @ head
+        camera = listed.camera.matrix.copy()
+        camera[:3, :3] = head @ camera[:3, :3] @ _optical()[:3, :3]
+        pose = SE2(frame.x_m, frame.y_m, math.radians(frame.yaw_deg))
+        yield _look(np.asarray(image, np.uint8), listed.lens, pose, None, run, camera, detector)
+
+
+def _look(
+    image: NDArray[np.uint8],
+    lens: Lens,
+    pose: SE2,
+    odom: SE2 | None,
+    run: int,
+    camera: Matrix,
+    detector: TagDetector,
+) -> Look:
+    rays = {seen.id: lens.rays(seen.corners_px)[:, :2] for seen in detector.detect(image)}
+    return Look(pose, odom, run, camera, rays, math.sqrt(lens.fx * lens.fy))
+
+
+def _optical() -> Matrix:
+    return transform((0.0, 0.0, 0.0), rotation_rpy(*OPTICAL_RPY_RAD))

@@ -1,0 +1,1 @@
+"""Benchmarks over a real roscore: ``robot-runtime bench ros``."""

@@ -1,0 +1,54 @@
+"""``robot-runtime bench ros``: what the LoCoBot over ROS does in which time, over real rospy on this computer.
+
+Every group of rows is a function of the network and a number of trials, in a file of its own: ``bench_*.py``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.benchmarks.report import print_rows, write_rows
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["bench"].command("ros")(ros)
+
+
+def ros(
+    trials: Annotated[int, typer.Option(min=1, help="Of each kind of stop and of motion, and pairs of images.")] = 200,
+    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+) -> None:
+    """Measure the LoCoBot over ROS: stops of the robot-side guard, images, and the time and accuracy of motion.
+
+    Master, guard, robot and runtime are processes of this computer, connected by TCP over loopback. Stops and images
+    are measured in real time, motion in the simulated robot's.
+
+    Example:
+
+        robot-runtime bench ros --trials 200 --json bench_ros.json
+    """
+    from drivers.ros_locobot.benchmarks.network import local_network
+    from robot_runtime.common.console import console, progress_bar
+
+    with local_network("bench") as network, progress_bar() as progress:
+        from drivers.ros_locobot.benchmarks.camera import camera_rows
+        from drivers.ros_locobot.benchmarks.guard import guard_rows
+        from drivers.ros_locobot.benchmarks.motion import motion_rows
+
+        rows = []
+        # Motion comes last: from then on, time on this network is simulated.
+        for name, total, measure in (
+            ("stops", 2 * trials, guard_rows),
+            ("images", trials, camera_rows),
+            ("motion", 2 * trials, motion_rows),
+        ):
+            rows += measure(network, trials, partial(progress.advance, progress.add_task(name, total=total, note="")))
+    print_rows("bench ros", rows, console)
+    if json is not None:
+        write_rows(json, "ros", rows)
+        console.print(f"rows: {json}", soft_wrap=True)

@@ -1,0 +1,191 @@
+"""Questions to a ROS master and to the nodes it knows, each with a time limit.
+
+rospy's own calls have none: they wait for ever for a master that is gone or hangs. These open a connection of their own
+for every question and never share rospy's.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import xmlrpc.client
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlparse
+
+from rosgraph.network import ROSHandshakeException, read_ros_handshake_header, write_ros_handshake_header
+
+from drivers.ros_locobot.connection.errors import MasterGone, WrongDefinition
+from robot_runtime.errors import DeviceFault
+
+CALLER_ID = "/robot_runtime"
+UNREACHABLE = (OSError, http.client.HTTPException, xmlrpc.client.Error)
+"""What :func:`ask` raises when there is no answer."""
+
+
+class _Transport(xmlrpc.client.Transport):
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__()
+        self._timeout_s = timeout_s
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        connection = super().make_connection(host)
+        connection.timeout = self._timeout_s
+        return connection
+
+
+def ask(uri: str, method: str, *arguments: Any, timeout_s: float, caller_id: str = CALLER_ID) -> tuple[int, str, Any]:
+    """Call a ROS API (``code, text, value``). Raises one of ``UNREACHABLE``."""
+    with xmlrpc.client.ServerProxy(uri, transport=_Transport(timeout_s)) as proxy:
+        code, text, value = getattr(proxy, method)(caller_id, *arguments)
+    return int(code), str(text), value
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Who publishes and who subscribes to what: topic to node names."""
+
+    publishers: dict[str, tuple[str, ...]]
+    subscribers: dict[str, tuple[str, ...]]
+
+
+class Master:
+    """A master at a URI.
+
+    Args:
+        uri: e.g. ``http://locobot:11311``.
+        timeout_s: limit of every question.
+
+    Every method raises ``MasterGone``, naming the URI, when the master does not answer in time.
+    """
+
+    def __init__(self, uri: str, timeout_s: float) -> None:
+        self.uri = uri
+        self._timeout_s = timeout_s
+
+    def identity(self) -> str:
+        """What differs between two masters that run at one URI after each other."""
+        return f"{self._call('getPid')} {self.parameter('/run_id', default='')}"
+
+    def parameter(self, name: str, default: Any) -> Any:
+        """A parameter's value, ``default`` if it is not set."""
+        try:
+            code, _, value = self._raw("getParam", name)
+        except xmlrpc.client.Fault:
+            return default
+        return value if code == 1 else default
+
+    def graph(self) -> Graph:
+        """The present registrations."""
+        publishers, subscribers, _ = self._call("getSystemState")
+        return Graph(*({topic: tuple(nodes) for topic, nodes in side} for side in (publishers, subscribers)))
+
+    def topic_types(self) -> dict[str, str]:
+        """The type of each topic as its first publisher registered it, ``*`` if unknown."""
+        return dict(self._call("getTopicTypes"))
+
+    def node_uri(self, node: str) -> str | None:
+        """A node's own XML-RPC URI; None if the master does not know the node."""
+        code, _, uri = self._raw("lookupNode", node)
+        return uri if code == 1 else None
+
+    def is_dead(self, node: str) -> bool:
+        """Whether a registered node is known to be gone: it crashed, and the master was never told."""
+        uri = self.node_uri(node)
+        if uri is None:
+            return True
+        try:
+            ask(uri, "getPid", timeout_s=self._timeout_s)
+        except ConnectionRefusedError:
+            return True
+        except UNREACHABLE:
+            return False  # cut off from us, but perhaps not from the robot
+        return False
+
+    def has_service(self, name: str) -> bool:
+        """Whether a node offers the service."""
+        return self._raw("lookupService", name)[0] == 1
+
+    def _raw(self, method: str, *arguments: Any) -> tuple[int, str, Any]:
+        try:
+            return ask(self.uri, method, *arguments, timeout_s=self._timeout_s)
+        except xmlrpc.client.Fault:
+            raise
+        except UNREACHABLE as error:
+            raise MasterGone(
+                f"ROS master {self.uri} does not answer within {self._timeout_s:g} s: {error or type(error).__name__}",
+                "start roscore on the robot, and check ROS_MASTER_URI (or the option master.uri) and the network",
+            ) from error
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        code, text, value = self._raw(method, *arguments)
+        if code != 1:
+            raise MasterGone(f"ROS master {self.uri} refuses {method}: {text}", "look at the log of its roscore")
+        return value
+
+
+def publisher_definition(node_uri: str, topic: str, timeout_s: float) -> tuple[str, str]:
+    """``(type, md5)`` under which a node publishes a topic: the header that it greets a subscriber with.
+
+    Raises:
+        DeviceFault: if the node cannot be reached in time: usually it advertises a host name that is unknown here.
+    """
+    try:
+        code, text, protocol = ask(node_uri, "requestTopic", topic, [["TCPROS"]], timeout_s=timeout_s)
+        if code != 1:
+            raise OSError(text)
+        _, host, port = protocol
+        with socket.create_connection((host, port), timeout=timeout_s) as connection:
+            greeting = {"callerid": CALLER_ID, "topic": topic, "md5sum": "*", "type": "*", "tcp_nodelay": "1"}
+            write_ros_handshake_header(connection, greeting)
+            header = read_ros_handshake_header(connection, io.BytesIO(), 65536)
+    except (*UNREACHABLE, ROSHandshakeException, ValueError) as error:
+        host_name = urlparse(node_uri).hostname
+        raise DeviceFault(
+            f"topic {topic}: its publisher at {node_uri} cannot be reached: {error or type(error).__name__}",
+            f"make {host_name!r} resolve here and the port reachable: set ROS_IP on the robot, or add it to "
+            "/etc/hosts; if the node has crashed, start it again or run `rosnode cleanup`",
+        ) from error
+    if "error" in header:
+        raise DeviceFault(
+            f"topic {topic}: {node_uri} refuses subscribers: {header['error']}", "look at that node's log"
+        )
+    return header.get("type", "*"), header.get("md5sum", "*")
+
+
+def check_publishers(master: Master, topic: str, message: Any, timeout_s: float) -> None:
+    """Whether every living publisher of a topic speaks the definition of ``message`` (a generated message class).
+
+    A subscriber with another one just gets nothing, and only the publisher's log says so.
+
+    Raises:
+        WrongDefinition: naming the topic, the node and both md5s.
+        DeviceFault: a publisher cannot be reached.
+    """
+    for node in master.graph().publishers.get(topic, ()):
+        uri = master.node_uri(node)
+        if uri is None or master.is_dead(node):
+            continue
+        try:
+            type_name, md5 = publisher_definition(uri, topic, timeout_s)
+        except DeviceFault:
+            if node not in master.graph().publishers.get(topic, ()) or master.is_dead(node):
+                continue  # it left meanwhile
+            raise
+        if type_name not in ("*", message._type) or md5 not in ("*", message._md5sum):
+            raise WrongDefinition(
+                f"topic {topic}: {node} publishes {type_name} with md5 {md5}, "
+                f"expected is {message._type} with md5 {message._md5sum}",
+                "remap the topic in the robot's YAML, or build ros_ws and the robot with the same message definitions",
+            )
+
+
+def wait_until(poll: Callable[[], bool], pause: Callable[[float], Any], timeout_s: float, poll_s: float) -> bool:
+    """Whether ``poll`` became true in about ``timeout_s`` of host time, spent in ``pause`` (e.g. ``Event.wait``)."""
+    for _ in range(max(1, round(timeout_s / poll_s))):
+        if poll():
+            return True
+        pause(poll_s)
+    return poll()

@@ -1,0 +1,102 @@
+"""One subscription as a stream with an age: the newest message, when it was measured, and why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from drivers.ros_locobot.connection.clock import CHRONY, RosClock
+from drivers.ros_locobot.connection.errors import ClockSkew
+from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.errors import StaleData
+
+LATELY_S = 1.0
+"""A topic that has delivered within so long is not silent, whoever was too busy to take in the next message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message, when it was measured (its stamp, or its arrival if it has none) and when it arrived."""
+
+    stamp_ns: int
+    arrival_ns: int
+    message: Any
+
+
+class Channel:
+    """The newest message of a topic.
+
+    A message whose stamp is older on arrival than the clock's ``allowed_skew_s`` shows that two clocks disagree, or
+    that the network delays it that long, which is as bad. Written by rospy's thread of that topic, read by any other.
+
+    Args:
+        topic: its full name, for messages.
+        clock: what stamps are compared with.
+    """
+
+    def __init__(self, topic: str, clock: RosClock) -> None:
+        self.topic = topic
+        self._clock = clock
+        self._newest: Received | None = None
+        self._last: Received | None = None
+
+    @property
+    def newest(self) -> Received | None:
+        """The newest message, of any age; None before the first."""
+        return self._newest
+
+    def receive(self, message: Any, stamped: bool = True) -> Received | None:
+        """Take in a message; None if its stamp is unusable: zero, or too far in the future.
+
+        Args:
+            stamped: whether its header counts, if it has one; else it is as old as its arrival.
+        """
+        header = getattr(message, "header", None) if stamped else None
+        arrival_ns = self._clock.now_ns()
+        if header is None:
+            stamp_ns = arrival_ns
+        else:
+            stamp_ns = header.stamp.to_nsec()
+            if stamp_ns == 0 or not self._clock.meets(stamp_ns, self.topic):
+                return None
+        received = self._last = Received(stamp_ns, max(arrival_ns, stamp_ns), message)
+        if self._newest is None or stamp_ns >= self._newest.stamp_ns:
+            self._newest = received
+        return received
+
+    def forget(self) -> None:
+        """Drop what was received: the connection ended."""
+        self._newest = self._last = None
+
+    def read(self, max_age_s: float) -> Received:
+        """The newest message.
+
+        Raises:
+            ClockSkew: it arrives, but its stamps are old: the clocks disagree.
+            StaleData: naming the topic and its age.
+        """
+        while True:
+            newest, last, now_ns = self._newest, self._last, self._clock.now_ns()
+            if newest is self._newest:
+                break  # else one came meanwhile: on a busy computer what is fresh would look old
+        if newest is None or last is None:
+            self._clock.check()
+            raise StaleData(
+                f"topic {self.topic} has delivered nothing yet",
+                "check that its node runs and stamps its messages (`rostopic hz`, `rostopic echo -n1`)",
+            )
+        age_s = ns_to_seconds(now_ns - newest.stamp_ns)
+        if age_s <= max_age_s:
+            return newest
+        self._clock.check()
+        lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)
+        allowed_s = self._clock.allowed_skew_s
+        if lag_s > max(allowed_s, max_age_s) and ns_to_seconds(now_ns - last.arrival_ns) <= max(max_age_s, LATELY_S):
+            raise ClockSkew(
+                f"topic {self.topic}: messages arrive with stamps {lag_s:.3f} s old, {allowed_s:g} s is allowed",
+                CHRONY,
+            )
+        raise StaleData(
+            f"topic {self.topic} is silent: its newest message is {age_s:.3f} s old, {max_age_s:g} s is allowed",
+            "check that its node runs (`rosnode ping`), and the network between the computers",
+        )

@@ -1,0 +1,151 @@
+"""What the robot-side guard decides, and how it says why: pure, no ROS, no threads, no clock of its own.
+
+It is ``robot_runtime.safety.Guard`` fed by a :class:`LevelTracker`, plus *holds*: reasons to stand still that only a
+node can know (a second publisher, a clock that stands still, a fault of its own). While something holds, commands are
+forgotten rather than kept for later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from drivers.ros_locobot.guard.safety_levels import Kind, LevelTracker
+from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.errors import InvalidCommand
+from robot_runtime.hal import Halt, Velocity, Zone
+from robot_runtime.safety import STILL, Guard, GuardLimits
+
+
+class Hold(str, Enum):
+    """What the node itself stands still for, in order of precedence; after an e-stop, before everything else."""
+
+    ENDED = "ended"
+    FAULT = "fault"
+    FOREIGN_PUBLISHER = "foreign_publisher"
+    CLOCK = "clock"
+
+
+TEXTS: Mapping[Halt | Hold, str] = {
+    Halt.NONE: "commands pass",
+    Halt.E_STOP: "emergency stop: release it with the service or the topic emergency_stop",
+    Halt.NO_FEEDBACK: "the base's sensors are silent: is the base on, its driver running, its topics as configured?",
+    Halt.WHEEL_DROP: "a wheel hangs: put the robot on the floor",
+    Halt.CLIFF: "a cliff sensor sees no floor: only straight reverse is allowed",
+    Halt.CONTACT: "the bumper is pressed: only turning and reverse are allowed",
+    Halt.EXPIRED: "no command for too long: the runtime stopped, or the network between it and here",
+    Hold.ENDED: "the guard has ended: nothing may move the base until it is started again",
+    Hold.FAULT: "the guard itself failed: see its log, then start it again",
+    Hold.FOREIGN_PUBLISHER: "another node publishes velocities to the base: stop it (or see base.silent_publishers)",
+    Hold.CLOCK: "/use_sim_time is set and /clock stands still: is the simulator running?",
+}
+"""For people, in one line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What goes to the base, and why it is not what was asked for (``Halt.NONE`` if it is)."""
+
+    velocity: Velocity
+    reason: Halt | Hold
+
+
+@dataclass(frozen=True, slots=True)
+class GuardStatus:
+    """The guard at one instant, as its status topic tells it.
+
+    Attributes:
+        reason: a value of ``Halt`` or :class:`Hold`; ``none`` while commands pass.
+        text: the same for people, with particulars.
+        e_stop: whether the emergency stop is engaged.
+        bumper, cliff, wheel_drop: zones as words (``left+center``), empty for none.
+        source: what those come from: ``levels``, ``events`` or ``none``.
+        notes: what else a person should know (the master is gone, nobody listens), empty for nothing.
+    """
+
+    reason: str
+    text: str
+    e_stop: bool
+    bumper: str
+    cliff: str
+    wheel_drop: str
+    source: str
+    notes: str = ""
+
+
+class WheelGuard:
+    """The node's mind. Not thread-safe: the node calls it under its lock, and reads the clock inside that lock."""
+
+    def __init__(self, limits: GuardLimits, tracker: LevelTracker) -> None:
+        self.tracker = tracker
+        self._guard = Guard(limits)
+        self._holds: dict[Hold, str] = {}
+        self._invalid = ""
+        self._last = Output(STILL, Halt.NO_FEEDBACK)
+
+    def command(self, velocity: Velocity, now_ns: int) -> None:
+        """A velocity has arrived. One that is not finite stops the wheels and is told in the status."""
+        try:
+            self._guard.command(velocity, now_ns)
+            self._invalid = ""
+        except InvalidCommand as error:
+            self._invalid = error.message
+
+    def emergency_stop(self, engaged: bool) -> None:
+        """Engage or release; either way the command that was active is forgotten."""
+        if engaged:
+            self._guard.emergency_stop()
+        else:
+            self._guard.release_emergency_stop()
+
+    def hold(self, hold: Hold, detail: str) -> None:
+        """Stand still until :meth:`release`; ``detail`` names the culprit."""
+        self._holds[hold] = detail
+
+    def release(self, hold: Hold) -> None:
+        """That reason is gone."""
+        self._holds.pop(hold, None)
+
+    def decide(self, now_ns: int) -> Output:
+        """What the base must be told now."""
+        feedback = self.tracker.feedback(now_ns)
+        if feedback is not None:
+            self._guard.feedback(feedback)
+        if self._holds:
+            self._guard.stop()
+        decision = self._guard.tick(now_ns)
+        hold = next((hold for hold in Hold if hold in self._holds), None)
+        if hold is None or decision.halt is Halt.E_STOP:
+            self._last = Output(decision.velocity, decision.halt)
+        else:
+            self._last = Output(STILL, hold)
+        return self._last
+
+    def status(self, now_ns: int, notes: Iterable[str] = ()) -> GuardStatus:
+        """Why the wheels do what the last :meth:`decide` had them do."""
+        reason, feedback = self._last.reason, self.tracker.feedback(now_ns)
+        text = TEXTS[reason]
+        if isinstance(reason, Hold) and self._holds.get(reason):
+            text = f"{text} ({self._holds[reason]})"
+        elif reason is Halt.EXPIRED:
+            text = f"{text} ({self._guard.limits.command_timeout_s:g} s are allowed)"
+        elif reason is Halt.NO_FEEDBACK and feedback is not None:
+            text = f"{text} (newest {ns_to_seconds(now_ns - feedback.stamp_ns):.1f} s old)"
+        zones = {kind: _words(getattr(feedback, kind.value)) if feedback else "" for kind in Kind}
+        return GuardStatus(
+            reason=reason.value,
+            text=text,
+            e_stop=self._guard.state.e_stop,
+            bumper=zones[Kind.BUMPER],
+            cliff=zones[Kind.CLIFF],
+            wheel_drop=zones[Kind.WHEEL_DROP],
+            source=self.tracker.source,
+            notes="; ".join(note for note in (self._invalid, *notes) if note),
+        )
+
+
+def _words(zone: Zone) -> str:
+    return "+".join(
+        single.name.lower() for single in (Zone.LEFT, Zone.CENTER, Zone.RIGHT) if single in zone and single.name
+    )

@@ -1,0 +1,252 @@
+"""The node beside the base: owns its velocity topic and lets through only what the Guard allows.
+
+Started by ``ros_ws/src/robot_runtime_guard``, whose README has the topics and parameters. Safety needs no master, no
+timer and no runtime: a stop is decided and sent within the callback that brings the bad news, and a loop that depends
+on this process alone repeats the last decision.
+
+::
+
+    sensors ──► LevelTracker ┐
+    command ───────────────► WheelGuard ──► the base's velocity topic
+    e-stop, other publishers ┘         └──► status
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+import rosgraph
+import rospy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Twist
+from std_msgs.msg import Bool
+from std_srvs.srv import SetBool, SetBoolRequest, SetBoolResponse
+
+from drivers.ros_locobot.connection.errors import MasterGone
+from drivers.ros_locobot.connection.master import Master, wait_until
+from drivers.ros_locobot.connection.simulation_ack import Heard, header_of
+from drivers.ros_locobot.guard.clock import GuardClock
+from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
+from drivers.ros_locobot.guard.master_watch import MasterWatch
+from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
+from drivers.ros_locobot.guard.safety_levels import LevelTracker
+from drivers.ros_locobot.guard.sensors import subscriptions
+from drivers.ros_locobot.options import MasterOptions
+from robot_runtime.common.clock import SystemClock, seconds_to_ns
+from robot_runtime.errors import RuntimeFault
+from robot_runtime.hal import Halt, Velocity
+from robot_runtime.safety import STILL
+
+NODE_NAME = "robot_runtime_guard"
+STATUS_PERIOD_S = 1.0
+LAST_WORDS = 3
+"""How often zero is sent at the end, a period apart: one packet may be lost, and the first only wakes the sender."""
+
+SWITCH_INTERVAL_S = 0.0005
+"""Of Python's threads, 5 ms by default, which a callback with bad news would wait for a busy one."""
+
+
+class GuardNode:
+    """Connects :class:`WheelGuard` to topics. Everything that decides runs under one lock, sending included, so that no
+    older velocity overtakes a stop."""
+
+    def __init__(self, options: GuardOptions, clock: GuardClock) -> None:
+        self._options = options
+        self._clock = clock
+        self._topics = options.resolved_topics()
+        self._logic = WheelGuard(options.limits(), LevelTracker())
+        self._lock = threading.Lock()
+        self._sent = STILL
+        self._told: GuardStatus | None = None
+        self._told_ns = 0
+        self._host = SystemClock()
+        # Of one message only, the newest, sent by a thread: a base that stopped reading can never block the guard.
+        self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
+        self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
+        self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
+        self._sensors = subscriptions(options, self._logic.tracker, self._clock.now_ns)
+        self._heard: Heard | None = None
+        self._watch = MasterWatch(options, self._topics.velocity, self._found_publishers)
+
+    def start(self) -> None:
+        """Subscribe. Until the sensors have been heard the wheels are held at zero."""
+        self._heard = Heard() if self._clock.simulated else None
+        for sensor in self._sensors:
+            react = self._reacting(sensor.receive)
+            if self._heard is not None:
+                react = _telling(react, partial(self._heard, sensor.topic))
+            rospy.Subscriber(sensor.topic, sensor.message, react, tcp_nodelay=True)
+        rospy.Subscriber("~command", Twist, self._reacting(self._command), queue_size=1, tcp_nodelay=True)
+        rospy.Subscriber("~emergency_stop", Bool, self._reacting(self._e_stop_message), tcp_nodelay=True)
+        # What we send comes back here too: whatever does not come from us is a stranger's.
+        rospy.Subscriber(self._topics.velocity, rospy.AnyMsg, self._overhear, tcp_nodelay=True)
+        rospy.Service("~emergency_stop", SetBool, self._e_stop_service)
+        self._watch.start([(sensor.topic, sensor.definition) for sensor in self._sensors])
+
+    def run(self, stop: threading.Event) -> None:
+        """Repeat the decision until ``stop``; zero goes out at the end, whatever ends it."""
+        period_s = 1 / self._options.publish_hz
+        try:
+            while not stop.wait(period_s):
+                with self._lock:
+                    self._send()
+                self._tell()
+        finally:
+            with self._lock:
+                self._logic.hold(Hold.ENDED, "")
+                self._send()
+            self._tell()  # rospy sends from threads of its own: until the last zero they have time for it
+            for _ in range(LAST_WORDS):
+                self._host.sleep(period_s)
+                with self._lock:
+                    self._send()
+            if self._heard is not None:
+                for sensor in self._sensors:
+                    self._heard.leave(sensor.topic)
+            self._watch.stop()
+
+    def _reacting(self, receive: Callable[[Any], None]) -> Callable[[Any], None]:
+        """A callback that decides at once, and sends if that changes the wheels."""
+
+        def react(message: Any) -> None:
+            with self._lock:
+                try:
+                    if self._clock.simulated and (header := header_of(message)) is not None:
+                        self._clock.heard(header.stamp.to_nsec())
+                    receive(message)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the wheels must stand still
+                    self._logic.hold(Hold.FAULT, f"{type(error).__name__}: {error}")
+                    rospy.logerr(traceback.format_exc())
+                self._send(only_changes=True)
+
+        return react
+
+    def _command(self, message: Twist) -> None:
+        self._logic.command(Velocity(message.linear.x, message.angular.z), self._clock.now_ns())
+
+    def _e_stop_message(self, message: Bool) -> None:
+        self._logic.emergency_stop(message.data)
+
+    def _e_stop_service(self, request: SetBoolRequest) -> SetBoolResponse:
+        with self._lock:
+            self._logic.emergency_stop(request.data)
+            self._send()
+        return SetBoolResponse(True, "stopped: all commands are refused" if request.data else "released")
+
+    def _overhear(self, message: rospy.AnyMsg) -> None:
+        sender = message._connection_header.get("callerid", "?")
+        if sender != rospy.get_name():
+            self._watch.heard(sender)
+            self._found_publishers((sender,))
+
+    def _found_publishers(self, nodes: tuple[str, ...]) -> None:
+        with self._lock:
+            if nodes:
+                self._logic.hold(Hold.FOREIGN_PUBLISHER, ", ".join(nodes))
+            else:
+                self._logic.release(Hold.FOREIGN_PUBLISHER)
+            self._send(only_changes=True)
+
+    def _send(self, only_changes: bool = False) -> None:
+        """Decide and send. Called under the lock."""
+        if self._clock.stalled():
+            self._logic.hold(Hold.CLOCK, "")
+        else:
+            self._logic.release(Hold.CLOCK)
+        velocity = self._logic.decide(self._clock.now_ns()).velocity
+        if not only_changes or velocity != self._sent:
+            twist = Twist()
+            twist.linear.x, twist.angular.z = velocity.linear_m_s, velocity.angular_rad_s
+            self._wheels.publish(twist)
+            self._sent = velocity
+
+    def _tell(self) -> None:
+        notes = self._watch.notes()
+        if self._wheels.get_num_connections() < 2:  # one of them is our own ear
+            notes = (*notes, f"nobody listens to {self._topics.velocity}")
+        with self._lock:
+            now_ns = self._clock.now_ns()
+            status = self._logic.status(now_ns, notes)
+        # The text has ages, which change all the time; what they are of does not.
+        changed = self._told is None or replace(status, text="") != replace(self._told, text="")
+        if changed or now_ns - self._told_ns >= seconds_to_ns(STATUS_PERIOD_S):
+            if self._told is None or status.reason != self._told.reason:
+                log = rospy.loginfo if status.reason == Halt.NONE.value else rospy.logwarn
+                log("%s", status.text)
+            self._told, self._told_ns = status, now_ns
+            message = to_message(status)
+            self._status.publish(message)
+            self._diagnostics.publish(message)
+
+
+def _telling(react: Callable[[Any], None], tell: Callable[[Any], None]) -> Callable[[Any], None]:
+    def both(message: Any) -> None:
+        react(message)
+        tell(message)
+
+    return both
+
+
+def to_message(status: GuardStatus) -> DiagnosticArray:
+    """The status as rqt's monitors show it. Level: OK while commands pass, ERROR for what a person must mend."""
+    passing = {Halt.NONE.value: DiagnosticStatus.OK, Halt.EXPIRED.value: DiagnosticStatus.WARN}
+    passing[Halt.CONTACT.value] = passing[Halt.CLIFF.value] = DiagnosticStatus.WARN
+    array = DiagnosticArray()
+    array.header.stamp = rospy.Time.now()
+    values = [
+        KeyValue(key, str(value).lower() if isinstance(value, bool) else value) for key, value in asdict(status).items()
+    ]
+    level = passing.get(status.reason, DiagnosticStatus.ERROR)
+    array.status = [DiagnosticStatus(level, NODE_NAME, status.text, NODE_NAME, values)]
+    return array
+
+
+def from_message(array: DiagnosticArray) -> GuardStatus:
+    """What :func:`to_message` wrote. Raises ``KeyError`` if it was somebody else."""
+    values = {pair.key: pair.value for pair in array.status[0].values}
+    return GuardStatus(
+        **{name: values[name] for name in GuardStatus.__dataclass_fields__ if name != "e_stop"},
+        e_stop=values["e_stop"] == "true",
+    )
+
+
+def _join(stop: threading.Event) -> None:
+    """Become a node. Raises ``MasterGone``: rospy itself would wait for ever for a master that is not there."""
+    limits = MasterOptions()
+    master = Master(rosgraph.get_master_uri().rstrip("/"), limits.timeout_s)
+
+    def answers() -> bool:
+        try:
+            return bool(master.identity())
+        except MasterGone:
+            return False
+
+    if not wait_until(answers, stop.wait, limits.connect_timeout_s, 0.1):
+        master.identity()
+    rospy.init_node(NODE_NAME, disable_signals=True)
+
+
+def main() -> None:
+    """Run the node until SIGTERM or Ctrl-C. Exit status 2 and one line for a parameter that is wrong."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        _join(stop)
+        node = GuardNode(read_guard_options(rospy.get_param("~", None), rospy.get_name()), GuardClock())
+        node.start()
+    except RuntimeFault as error:
+        print(f"{NODE_NAME}: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    try:
+        node.run(stop)
+    finally:
+        rospy.signal_shutdown("the guard has ended")

@@ -1,0 +1,58 @@
+"""Which topics tell the guard about contact, cliffs and wheels on each kind of base, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import rospy
+from ca_msgs.msg import Bumper
+from kobuki_msgs.msg import BumperEvent, CliffEvent, SensorState, WheelDropEvent
+from std_msgs.msg import Empty
+
+from drivers.ros_locobot.guard.options import GuardOptions
+from drivers.ros_locobot.guard.safety_levels import Kind, LevelTracker, create_levels, kobuki_levels
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """One subscription.
+
+    Attributes:
+        message: class to subscribe with; ``AnyMsg`` where the content does not matter or the name may differ.
+        definition: what its publishers must speak; None for anything.
+        receive: takes a message into the tracker.
+    """
+
+    topic: str
+    message: Any
+    definition: Any
+    receive: Callable[[Any], None]
+
+
+def subscriptions(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]) -> list[Sensor]:
+    """What to subscribe to; a topic that the family does not have, or that the YAML leaves out, is not there."""
+    return [sensor for sensor in _all(options, tracker, now_ns) if sensor.topic]
+
+
+def _all(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]) -> Iterator[Sensor]:
+    topics = options.resolved_topics()
+    if options.family == "pyrobot-create":
+
+        def bumper(message: rospy.AnyMsg) -> None:
+            # ca_msgs before 2.0, create_msgs since, and the same on the wire.
+            if message._connection_header["md5sum"] == Bumper._md5sum:
+                tracker.levels(create_levels(Bumper().deserialize(message._buff)), now_ns())
+
+        yield Sensor(topics.bumper, rospy.AnyMsg, Bumper, bumper)
+        yield Sensor(topics.cliff, Empty, Empty, lambda _: tracker.pulse(Kind.CLIFF, now_ns()))
+        yield Sensor(topics.wheel_drop, Empty, Empty, lambda _: tracker.pulse(Kind.WHEEL_DROP, now_ns()))
+        return
+    yield Sensor(topics.core, SensorState, SensorState, lambda m: tracker.levels(kobuki_levels(m), now_ns()))
+    yield Sensor(topics.bumper, BumperEvent, BumperEvent, lambda m: tracker.event(Kind.BUMPER, m.bumper, m.state))
+    yield Sensor(topics.cliff, CliffEvent, CliffEvent, lambda m: tracker.event(Kind.CLIFF, m.sensor, m.state))
+    yield Sensor(
+        topics.wheel_drop, WheelDropEvent, WheelDropEvent, lambda m: tracker.event(Kind.WHEEL_DROP, m.wheel, m.state)
+    )
+    yield Sensor(topics.odom, rospy.AnyMsg, None, lambda _: tracker.alive(now_ns()))

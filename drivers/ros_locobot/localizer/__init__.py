@@ -1,0 +1,1 @@
+"""Localizers over ROS 1: odometry, tf, AMCL and motion capture."""

@@ -1,0 +1,29 @@
+"""Localizers over ROS for any robot: ``driver: drivers.ros_locobot.localizer_factory.make_localizer``.
+
+For presets in ``launch/localizers/`` and the ``localizer`` and ``referee`` parts of a robot's file: motion capture,
+AMCL, SLAM. Options are :class:`~drivers.ros_locobot.options.LocalizerOptions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drivers.ros_locobot.base.driver import RosBase
+from drivers.ros_locobot.localizer.sources import make_localizer as make_source
+from drivers.ros_locobot.options import LocalizerOptions
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError
+from robot_runtime.hal import Localizer, Robot
+from robot_runtime.robots.loader import RobotContext
+
+
+def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:
+    """The source, disconnected. Raises ``ConfigError`` for a bad option, or a robot that is not on ROS."""
+    chosen = config.parse(dict(options), LocalizerOptions, where)
+    if not isinstance(robot.base, RosBase):
+        raise ConfigError(
+            f"{where}: robot {robot.name!r} is not on ROS, where these poses are", "choose a locobot-ros robot"
+        )
+    session, site, motion = robot.base.site
+    return make_source("localizer", session, chosen, site, motion, robot.name)

@@ -1,0 +1,64 @@
+"""The robot's URDF, with the camera where its mount file says: for roslaunch's ``<param command="...">``.
+
+::
+
+    describe family:=interbotix robot_name:=locobot mount:=interbotix
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import get_args
+
+import xacro
+
+from drivers.ros_locobot.options import FamilyName
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.robots.camera_mount import load_mount
+
+XACRO_FILE = Path("description", "locobot.urdf.xacro")
+
+
+def describe(family: str = "pyrobot-kobuki", robot_name: str = "locobot", mount: str = "") -> str:
+    """The URDF as XML.
+
+    Args:
+        robot_name: what an Interbotix robot's frames begin with.
+        mount: a preset of ``launch/mounts`` or a YAML file; the family's own if empty.
+
+    Raises:
+        ConfigError: no such family or mount, or a mount file that is malformed.
+    """
+    if family not in get_args(FamilyName):
+        raise ConfigError(
+            f"there is no family {family!r} of LoCoBots", f"use one of: {', '.join(get_args(FamilyName))}"
+        )
+    mount_file = config.find_preset("mounts", mount or family).resolve()
+    load_mount(mount_file)
+    source = next(path for root in config.preset_roots() if (path := root / XACRO_FILE).is_file())
+    mappings = {"family": family, "robot_name": robot_name, "mount": str(mount_file)}
+    document: str = xacro.process_file(str(source), mappings=mappings).toprettyxml(indent="  ")
+    return document
+
+
+def main() -> int:
+    """The program; prints what is wrong and what helps to standard error, which roslaunch shows."""
+    try:
+        arguments = dict(_pair(argument) for argument in sys.argv[1:])
+        known = {"family", "robot_name", "mount"}
+        if unknown := arguments.keys() - known:
+            raise ConfigError(f"there is no argument {min(unknown)!r}", f"use {', '.join(sorted(known))}")
+        sys.stdout.write(describe(**arguments))
+    except RuntimeFault as fault:
+        print(f"error: {fault}", file=sys.stderr)
+        return fault.exit_code
+    return 0
+
+
+def _pair(argument: str) -> tuple[str, str]:
+    name, assigned, value = argument.partition(":=")
+    if not assigned:
+        raise ConfigError(f"argument {argument!r} is not of the form NAME:=VALUE", "write e.g. family:=interbotix")
+    return name, value

@@ -1,0 +1,1 @@
+"""Actions of the simulators: discrete ones by name, and continuous commands in SI units."""

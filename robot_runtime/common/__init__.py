@@ -1,0 +1,1 @@
+"""Shared foundations: clock, configuration, geometry, transforms, provenance, console."""

@@ -1,0 +1,78 @@
+"""Who ran what where: the part of a log that differs between two otherwise identical runs."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from robot_runtime import __version__
+from robot_runtime.common.clock import utc_now_iso
+
+_DISTRIBUTIONS = (
+    "numpy",
+    "scipy",
+    "scikit-fmm",
+    "opencv-python-headless",
+    "mcap",
+    "mujoco",
+    "onnxruntime",
+    "torch",
+    "gtsam",
+)
+
+
+def git_commit() -> str | None:
+    """The checkout's commit, with ``-dirty`` if files differ; None where the code is not in a git checkout."""
+    folder = Path(__file__).resolve().parent.parent
+    if not (folder / ".git").exists():
+        return None
+    try:
+        described = subprocess.run(
+            ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return described.stdout.strip()
+
+
+def provenance() -> dict[str, Any]:
+    """Time, host, user, versions and commit, JSON-serialisable."""
+    return {
+        "created": utc_now_iso(),
+        "host": platform.node(),
+        "user": _user(),
+        "platform": platform.platform(),
+        **software(),
+        "commit": git_commit(),
+    }
+
+
+def software() -> dict[str, Any]:
+    """The versions that figures may depend on: equal ones, equal figures."""
+    return {
+        "python": platform.python_version(),
+        "robot_runtime": __version__,
+        "libraries": {name: _installed(name) for name in _DISTRIBUTIONS},
+    }
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no such user in the container's passwd
+        return None
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,204 @@
+"""What habitat-lab's PointNav-v1 and ObjectNav-v1 files have in common.
+
+A dataset is a JSON document with ``episodes``. A split file may leave them to ``content/<scene>.json.gz`` beside it.
+Positions are in Habitat's frame (y up, agent looks along -z), rotations quaternions x, y, z, w; everything is turned
+into ROS. What an :class:`Episode` does not model is kept in ``Episode.info`` and written back, so that reading and
+writing loses nothing:
+
+=====================  ===============================================================================================
+``Episode.info`` key   content
+=====================  ===============================================================================================
+``episode_id``         in formats whose ids may be numbers, the id as it was
+``start_rotation``     the quaternion as it was; written back while it still has the episode's heading
+``goals``              the goals' other fields (``radius``, ...), one dict per goal
+``dataset``            the document's other fields (``category_to_task_category_id``, ...)
+any other              the record's field of that name (``info``, ``shortest_paths``, ``start_room``, ...)
+=====================  ===============================================================================================
+
+Source: habitat-lab, ``datasets/pointnav/pointnav_dataset.py``, ``datasets/object_nav/object_nav_dataset.py``,
+``tasks/nav/nav.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import NotRequired, TypedDict
+
+from robot_runtime.common.geometry import (
+    SE2,
+    habitat_quaternion_to_yaw,
+    habitat_to_ros_position,
+    ros_to_habitat_position,
+    yaw_to_habitat_quaternion,
+)
+from robot_runtime.datasets.io import OPEN, Finite, Quaternion, Reader, Vector3, read_json, records_of
+from robot_runtime.errors import EpisodeError
+from robot_runtime.tasks.episode import Episode
+
+
+class InfoRecord(TypedDict):
+    """The free part of an episode."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    geodesic_distance: NotRequired[Finite | None]
+
+
+class EpisodeRecord(TypedDict):
+    """What PointNav and ObjectNav episodes share."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    episode_id: str
+    scene_id: str
+    start_position: Vector3
+    start_rotation: Quaternion
+    info: NotRequired[InfoRecord | None]
+    shortest_paths: NotRequired[list[list[Any]] | None]
+
+
+OTHER_TASKS = frozenset({"instruction", "question", "goal_image_id", "ao_states"})
+"""Fields that only episodes of other Habitat tasks have: VLN, EQA, InstanceImageNav, Rearrange."""
+
+
+def first_has(document: Any, field: str) -> bool:
+    """Whether a document's first episode has a field."""
+    episodes = document.get("episodes") if isinstance(document, dict) else None
+    return isinstance(episodes, list) and bool(episodes) and isinstance(episodes[0], dict) and field in episodes[0]
+
+
+class _Fields(TypedDict):
+    id: str
+    scene: str
+    start: SE2
+    start_z_m: float
+    shortest_path_m: float | None
+    shortest_path: tuple[tuple[float, float], ...]
+
+
+def content_files(path: Path, document: Any) -> list[Path]:
+    """Those in ``content/`` beside a split file, if its document leaves the episodes to them; else none."""
+    if isinstance(document, dict) and document.get("episodes") == []:
+        return sorted((path.parent / "content").glob("*.json.gz"))
+    return []
+
+
+def load(path: Path, reader: Callable[[Any, Path], Reader]) -> list[Episode]:
+    """All episodes of a split file, and of ``content/`` beside it where the split leaves them there.
+
+    Args:
+        reader: of the format.
+
+    Raises:
+        EpisodeError: names file, episode, field and remedy.
+    """
+    document = read_json(path)
+    files = content_files(path, document)
+    documents = [(file, read_json(file)) for file in files] if files else [(path, document)]
+    return [episode for file, content in documents for episode in parse(content, file, reader)]
+
+
+def parse(document: Any, path: Path, reader: Callable[[Any, Path], Reader]) -> list[Episode]:
+    """All episodes of one document read from ``path``. Raises ``EpisodeError``."""
+    read = reader(document, path)
+    return [read(index, record) for index, record in enumerate(records_of(document))]
+
+
+def to_ros(position: list[float]) -> tuple[float, float, float]:
+    """A position of the file in ``map``."""
+    return habitat_to_ros_position(position[0], position[1], position[2])
+
+
+def to_heading(rotation: list[float], where: Callable[[], str]) -> float:
+    """A rotation of the file as heading in ``map``. Raises ``EpisodeError`` naming ``where()``."""
+    try:
+        return habitat_quaternion_to_yaw(*rotation)
+    except ValueError as error:
+        raise EpisodeError(f"{where()}: {error}", "give it a unit quaternion x, y, z, w") from error
+
+
+def from_record(record: Mapping[str, Any], path: Path, index: int) -> _Fields:
+    """The arguments of :class:`Episode` that PointNav and ObjectNav share."""
+    x_m, y_m, z_m = to_ros(record["start_position"])
+
+    def where() -> str:
+        return f"{path}: episode {index} (id {record['episode_id']!r}): field 'start_rotation'"
+
+    return {
+        "id": str(record["episode_id"]),
+        "scene": record["scene_id"],
+        "start": SE2(x_m, y_m, to_heading(record["start_rotation"], where)),
+        "start_z_m": z_m,
+        "shortest_path_m": (record.get("info") or {}).get("geodesic_distance"),
+        "shortest_path": _path_points(record.get("shortest_paths")),
+    }
+
+
+def to_record(episode: Episode, goals: list[dict[str, Any]]) -> dict[str, Any]:
+    """The record of an episode, with everything that ``Episode.info`` kept, and no more if it was read from Habitat."""
+    kept = {name: value for name, value in episode.info.items() if name not in ("start_rotation", "goals", "dataset")}
+    record: dict[str, Any] = {
+        "episode_id": episode.id,
+        "scene_id": episode.scene,
+        "start_position": list(ros_to_habitat_position(episode.start.x_m, episode.start.y_m, episode.start_z_m)),
+        "start_rotation": _rotation(episode.info.get("start_rotation"), episode.start.yaw_rad),
+    }
+    if not from_habitat(episode):
+        record |= {"info": None, "goals": goals, "shortest_paths": _shortest_paths(episode), "start_room": None}
+    elif "goals" in episode.info:
+        record["goals"] = goals
+    if str(kept.get("episode_id")) != episode.id:
+        kept.pop("episode_id", None)
+    record |= kept
+    if episode.shortest_path_m is not None:
+        record["info"] = {**(record["info"] or {}), "geodesic_distance": episode.shortest_path_m}
+    return record
+
+
+def from_habitat(episode: Episode) -> bool:
+    """Whether the episode was read from one of Habitat's files, so that ``Episode.info`` is its record."""
+    return "start_rotation" in episode.info
+
+
+def goal_extras(episode: Episode, default: dict[str, Any]) -> list[dict[str, Any]]:
+    """The other fields of each goal, as read; ``default`` for each goal if they were set since."""
+    kept: list[dict[str, Any]] = episode.info.get("goals") or []
+    return kept if len(kept) == len(episode.goals) else [default] * len(episode.goals)
+
+
+def left_over(record: Mapping[str, Any], modelled: Iterable[str]) -> dict[str, Any]:
+    """The fields of a record that the runtime has no place for."""
+    return {name: value for name, value in record.items() if name not in modelled}
+
+
+def _rotation(original: list[float] | None, yaw_rad: float) -> list[float]:
+    if original is not None and habitat_quaternion_to_yaw(*original) == yaw_rad:
+        return original
+    return list(yaw_to_habitat_quaternion(yaw_rad))
+
+
+def _path_points(paths: list[list[Any]] | None) -> tuple[tuple[float, float], ...]:
+    """The first path's points, if it has positions: many datasets have only its actions."""
+    points: list[tuple[float, float]] = []
+    for step in paths[0] if paths else ():
+        position = step.get("position") if isinstance(step, dict) else None
+        if not (isinstance(position, list) and len(position) == 3 and all(map(_is_finite, position))):
+            return ()
+        points.append(to_ros(position)[:2])
+    return tuple(points)
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _shortest_paths(episode: Episode) -> list[list[dict[str, Any]]] | None:
+    """The path as habitat-lab's ``ShortestPathPoint`` list, without rotations and actions."""
+    if not episode.shortest_path:
+        return None
+    positions = [ros_to_habitat_position(x_m, y_m, episode.start_z_m) for x_m, y_m in episode.shortest_path]
+    return [[{"position": list(position), "rotation": None, "action": None} for position in positions]]

@@ -1,0 +1,234 @@
+"""Habitat's ObjectNav-v1: episodes name a category; its goals, with view points, stand once per scene and category.
+
+The document's ``goals_by_category`` has the key ``<file name of scene_id>_<object_category>``; episodes have
+``"goals": []`` and are filled from it. Goals that no episode asks for are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+from typing_extensions import NotRequired, TypedDict
+
+from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
+from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.io import OPEN, Quaternion, Reader, Vector3, checked, episode_at, read_json, write_json
+from robot_runtime.errors import EpisodeError
+from robot_runtime.tasks.episode import Episode, Goal
+
+
+class AgentState(TypedDict):
+    """Where the agent stands and looks."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    position: Vector3
+    rotation: Quaternion
+
+
+class ViewPoint(TypedDict):
+    """A pose from which the object counts as reached; ``iou`` is kept."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    agent_state: AgentState
+
+
+class GoalRecord(TypedDict):
+    """An instance of a category."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    position: Vector3
+    object_id: str | int | None
+    view_points: list[ViewPoint]
+
+
+class EpisodeRecord(habitat_common.EpisodeRecord):
+    """One episode as the file has it. ``goals`` is empty unless the document has no ``goals_by_category``."""
+
+    object_category: str
+    goals: list[GoalRecord]
+
+
+class Head(TypedDict):
+    """What the file says beside its episodes."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    goals_by_category: NotRequired[dict[str, Annotated[list[GoalRecord], Field(min_length=1)]]]
+
+
+_SCHEMA = TypeAdapter(EpisodeRecord)
+_HEAD_SCHEMA = TypeAdapter(Head)
+_MODELLED = frozenset({"episode_id", "scene_id", "start_position", "object_category"})
+_GoalSet = tuple[tuple[Goal, ...], list[dict[str, Any]]]
+
+
+def matches(document: Any) -> bool:
+    """Whether a JSON document looks like this format."""
+    if not (isinstance(document, dict) and isinstance(document.get("episodes"), list)):
+        return False
+    first = document["episodes"][:1]
+    marked = "goals_by_category" in document or "category_to_task_category_id" in document
+    return all(
+        isinstance(episode, dict)
+        and not habitat_common.OTHER_TASKS & episode.keys()
+        and (marked or "object_category" in episode)
+        for episode in first
+    ) and (marked or bool(first))
+
+
+def load(path: Path) -> list[Episode]:
+    """All episodes of a split file, and of ``content/`` beside it where the split leaves them there.
+
+    Raises:
+        EpisodeError: names file, episode, field and remedy.
+    """
+    return habitat_common.load(path, reader)
+
+
+def parse(document: Any, path: Path) -> list[Episode]:
+    """All episodes of one JSON document read from ``path``. Raises ``EpisodeError``."""
+    return habitat_common.parse(document, path, reader)
+
+
+def reader(document: Any, path: Path) -> Reader:
+    """What reads the episodes of a document, given the document or its outline. Raises ``EpisodeError``."""
+    head = checked(habitat_common.left_over(document, ("episodes",)), _HEAD_SCHEMA, path)
+    rest = habitat_common.left_over(head, ("goals_by_category",))
+    goal_sets = {
+        key: _goal_set(records, f"{path}: goals_by_category {key!r}")
+        for key, records in head.get("goals_by_category", {}).items()
+    }
+
+    def read(index: int, item: Any) -> Episode:
+        record = checked(item, _SCHEMA, path, episode_at(index, item))
+        return _episode(record, goal_sets, rest, path, index)
+
+    return read
+
+
+def unused_goals(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """The goals of a file that none of its episodes asks for, as they stand there. Raises ``EpisodeError``.
+
+    Episodes do not carry them. To write the whole document back, give them to :func:`save`.
+    """
+    document = read_json(path)
+    used = {_goals_key(episode) for episode in parse(document, path)}
+    return {key: goals for key, goals in document.get("goals_by_category", {}).items() if key not in used}
+
+
+def save(
+    path: Path,
+    episodes: Sequence[Episode],
+    category_ids: Mapping[str, int] | None = None,
+    more_goals: Mapping[str, list[dict[str, Any]]] | None = None,
+) -> None:
+    """Write one split file that habitat-lab reads; gzipped if the name ends in ``.gz``.
+
+    Args:
+        category_ids: the task's id of each category; may be left out for episodes that were read from such a file.
+        more_goals: what else goes into ``goals_by_category``, see :func:`unused_goals`.
+
+    Raises:
+        EpisodeError: an episode without category, two of one scene and category with different goals, no
+            ``category_ids`` where they are needed, or the file cannot be written.
+    """
+    goals_by_category: dict[str, list[dict[str, Any]]] = {}
+    records = []
+    for episode in episodes:
+        key, goals = _goals_key(episode), _goal_records(episode)
+        if goals_by_category.setdefault(key, goals) != goals:
+            raise EpisodeError(
+                f"{path}: episode {episode.id!r}: its goals differ from those of another episode of {key!r}",
+                "write them to files of their own: ObjectNav-v1 has one set of goals per scene and category",
+            )
+        record = habitat_common.to_record(episode, [])
+        records.append({**record, "object_category": episode.category})
+    rest = episodes[0].info.get("dataset") if episodes else None
+    if rest is None and category_ids is None:
+        raise EpisodeError(f"{path}: the categories have no ids", "give the task's ids as 'category_ids'")
+    ids = dict(category_ids or {})
+    own = {"category_to_task_category_id": ids, "category_to_scene_annotation_category_id": ids}
+    write_json(
+        path, {"episodes": records, "goals_by_category": goals_by_category | dict(more_goals or {}), **(rest or own)}
+    )
+
+
+def _episode(
+    record: EpisodeRecord, goal_sets: Mapping[str, _GoalSet], rest: dict[str, Any], path: Path, index: int
+) -> Episode:
+    where = f"{path}: episode {index} (id {record['episode_id']!r})"
+    if record["goals"]:
+        goals, extras = _goal_set(record["goals"], where)
+    else:
+        key = f"{Path(record['scene_id']).name}_{record['object_category']}"
+        if key not in goal_sets:
+            raise EpisodeError(
+                f"{where}: field 'object_category': goals_by_category has no {key!r}",
+                "add its goals there, or fetch the file again",
+            )
+        goals, extras = goal_sets[key]
+    info = {**habitat_common.left_over(record, _MODELLED), "goals": extras, "dataset": rest}
+    return Episode(
+        **habitat_common.from_record(record, path, index), goals=goals, category=record["object_category"], info=info
+    )
+
+
+def _goal_set(records: Sequence[GoalRecord], where: str) -> _GoalSet:
+    """Goals and their other fields; shared by all episodes of a scene and category."""
+    goals = []
+    for index, record in enumerate(records):
+        poses = tuple(
+            _pose(view["agent_state"], f"{where}: goal {index}: view point {number}")
+            for number, view in enumerate(record["view_points"])
+        )
+        object_id = record["object_id"]
+        x_m, y_m, z_m = habitat_common.to_ros(record["position"])
+        goals.append(Goal(x_m, y_m, z_m, None if object_id is None else str(object_id), poses))
+    return tuple(goals), [habitat_common.left_over(record, ("position",)) for record in records]
+
+
+def _pose(state: AgentState, where: str) -> SE2:
+    x_m, y_m, _ = habitat_common.to_ros(state["position"])
+    return SE2(x_m, y_m, habitat_common.to_heading(state["rotation"], lambda: f"{where}: field 'rotation'"))
+
+
+def _goals_key(episode: Episode) -> str:
+    if episode.category is None:
+        raise EpisodeError(f"episode {episode.id!r}: has no goal category", "write it with habitat_pointnav")
+    return f"{Path(episode.scene).name}_{episode.category}"
+
+
+def _goal_records(episode: Episode) -> list[dict[str, Any]]:
+    return [
+        _goal_record(episode, goal, extra)
+        for goal, extra in zip(episode.goals, habitat_common.goal_extras(episode, {}), strict=True)
+    ]
+
+
+def _goal_record(episode: Episode, goal: Goal, extra: Mapping[str, Any]) -> dict[str, Any]:
+    made = {
+        "object_id": goal.object_id,
+        "object_name": goal.object_id,
+        "object_category": episode.category,
+        "radius": None,
+        "room_id": None,
+        "room_name": None,
+        "view_points": [_view_point(pose, episode.start_z_m) for pose in goal.view_points],
+    }
+    return {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **(extra or made)}
+
+
+def _view_point(pose: SE2, floor_m: float) -> dict[str, Any]:
+    return {
+        "agent_state": {
+            "position": list(ros_to_habitat_position(pose.x_m, pose.y_m, floor_m)),
+            "rotation": list(yaw_to_habitat_quaternion(pose.yaw_rad)),
+        },
+        "iou": None,
+    }

@@ -1,0 +1,153 @@
+"""Habitat's ``RearrangeDataset-v0``: rigid objects to add to the scene, and where they are to go.
+
+``rigid_objs`` lists ``[configuration file, 4 x 4 transform]``; habitat-lab names the n-th object of one file
+``<name of the file>_:000n``, and ``targets`` gives the goal transform of some of them by that name. Objects without one
+must stay. Joint states (``ao_states``), markers and receptacles are kept in ``Episode.info``, which is as in
+:mod:`robot_runtime.datasets.habitat_common`.
+
+An object's own frame is turned like the scene's, so that one that stands upright in Habitat has the identity rotation.
+
+Source: habitat-lab, ``datasets/rearrange/rearrange_dataset.py``, ``tasks/rearrange/rearrange_sim.py``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field, TypeAdapter
+from typing_extensions import NotRequired
+
+from robot_runtime.common.geometry import ros_to_habitat_position
+from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.io import Finite, Reader, checked, episode_at, write_json
+from robot_runtime.errors import EpisodeError
+from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.tasks.episode import Episode, RearrangedObject
+
+Row = Annotated[list[Finite], Field(min_length=4, max_length=4)]
+Transform = Annotated[list[Row], Field(min_length=4, max_length=4)]
+Placed = Annotated[list[Any], Field(min_length=2, max_length=2)]
+
+
+class EpisodeRecord(habitat_common.EpisodeRecord):
+    """One episode as the file has it."""
+
+    rigid_objs: list[Placed]
+    targets: dict[str, Transform]
+    ao_states: NotRequired[dict[str, dict[str, Finite]]]
+
+
+_SCHEMA = TypeAdapter(EpisodeRecord)
+_PLACED_SCHEMA = TypeAdapter(tuple[str, Transform])
+_MODELLED = frozenset({"episode_id", "scene_id", "start_position"})
+_TO_ROS = np.array([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def matches(document: Any) -> bool:
+    """Whether a JSON document looks like this format."""
+    return habitat_common.first_has(document, "rigid_objs") or habitat_common.first_has(document, "ao_states")
+
+
+def load(path: Path) -> list[Episode]:
+    """All episodes of a file. Raises ``EpisodeError``."""
+    return habitat_common.load(path, reader)
+
+
+def parse(document: Any, path: Path) -> list[Episode]:
+    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
+    return habitat_common.parse(document, path, reader)
+
+
+def reader(document: Any, path: Path) -> Reader:
+    """What reads the episodes of a document, given it or its outline."""
+    rest = habitat_common.left_over(document, ("episodes",))
+
+    def read(index: int, item: Any) -> Episode:
+        where = episode_at(index, item)
+        record = checked(item, _SCHEMA, path, where)
+        info = habitat_common.left_over(record, _MODELLED)
+        if rest:
+            info["dataset"] = rest
+        objects = _objects(record, path, where)
+        return Episode(**habitat_common.from_record(record, path, index), goals=(), info=info, objects=objects)
+
+    return read
+
+
+def save(path: Path, episodes: Sequence[Episode]) -> None:
+    """Write one file that habitat-lab reads.
+
+    Raises:
+        EpisodeError: an object has no template to make it of, or the file cannot be written.
+    """
+    rest = episodes[0].info.get("dataset", {}) if episodes else {}
+    write_json(path, {"episodes": [_record(episode, path) for episode in episodes], **rest})
+
+
+def _objects(record: Mapping[str, Any], path: Path, where: str) -> tuple[RearrangedObject, ...]:
+    seen: Counter[str] = Counter()
+    objects = []
+    for number, item in enumerate(record["rigid_objs"]):
+        placed = tuple(item) if isinstance(item[0], str) else item
+        template, transform = checked(placed, _PLACED_SCHEMA, path, f"{where}rigid_objs.{number}: ")
+        name = Path(template).name.split(".")[0]
+        handle = f"{name}_:{seen[name]:04d}"
+        seen[name] += 1
+        target = record["targets"].get(handle)
+        objects.append(
+            RearrangedObject(
+                id=handle,
+                start=_pose(transform, f"{path}: {where}field 'rigid_objs.{number}'"),
+                goal=None if target is None else _pose(target, f"{path}: {where}field 'targets.{handle}'"),
+                category=name,
+                template=template,
+            )
+        )
+    missing = record["targets"].keys() - {item.id for item in objects}
+    if missing:
+        raise EpisodeError(
+            f"{path}: {where}field 'targets': names {min(missing)!r:.100}, which 'rigid_objs' does not have",
+            "add it there, or fetch the file again",
+        )
+    return tuple(objects)
+
+
+def _pose(transform: Sequence[Sequence[float]], where: str) -> ObjectPose:
+    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+
+    matrix = np.asarray(transform, float)
+    turn = matrix[:3, :3]
+    if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-3) or np.linalg.det(turn) < 0:
+        raise EpisodeError(f"{where}: its 3 x 3 part is not a rotation", "correct the transform")
+    x, y, z, w = Rotation.from_matrix(_TO_ROS @ turn @ _TO_ROS.T).as_quat().tolist()
+    return ObjectPose(habitat_common.to_ros(matrix[:3, 3].tolist()), (w, x, y, z))
+
+
+def _record(episode: Episode, path: Path) -> dict[str, Any]:
+    record = {name: value for name, value in habitat_common.to_record(episode, []).items() if name != "goals"}
+    if "rigid_objs" in record and _objects(record, path, "") == episode.objects:
+        return record
+    for item in episode.objects:
+        if item.template is None:
+            raise EpisodeError(
+                f"{path}: episode {episode.id!r}: object {item.id!r} has no template",
+                "name the object's configuration file, or write the episodes as YAML",
+            )
+    record["rigid_objs"] = [[item.template, _transform(item.start)] for item in episode.objects]
+    record["targets"] = {item.id: _transform(item.goal) for item in episode.objects if item.goal is not None}
+    return {"ao_states": {}, **record}
+
+
+def _transform(pose: ObjectPose) -> list[list[float]]:
+    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+
+    w, x, y, z = pose.quaternion
+    matrix = np.eye(4)
+    matrix[:3, :3] = _TO_ROS.T @ Rotation.from_quat([x, y, z, w]).as_matrix() @ _TO_ROS
+    matrix[:3, 3] = ros_to_habitat_position(*pose.position)
+    rows: list[list[float]] = matrix.tolist()
+    return rows

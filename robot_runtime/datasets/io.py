@@ -1,0 +1,112 @@
+"""Reading and checking episode files: whatever is wrong with one becomes an ``EpisodeError`` that says where."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import ijson
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from robot_runtime.errors import EpisodeError
+from robot_runtime.tasks.episode import Episode
+
+T = TypeVar("T")
+
+Reader = Callable[[int, Any], Episode]
+"""Turns the record at an index of a dataset into an episode, or raises ``EpisodeError``."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Vector3 = Annotated[list[Finite], Field(min_length=3, max_length=3)]
+OPEN = ConfigDict(extra="allow", strict=True)
+"""Types as they are written; fields that the runtime does not know are allowed, and kept."""
+
+Quaternion = Annotated[list[Finite], Field(min_length=4, max_length=4)]
+
+
+def read_json(path: Path) -> Any:
+    """The JSON document in a file, gzipped or plain (told apart by content).
+
+    Raises:
+        EpisodeError: missing, unreadable, truncated or damaged gzip, or not JSON.
+    """
+    with complaints(path):
+        data = path.read_bytes()
+        if data.startswith(GZIP_MAGIC):
+            data = gzip.decompress(data)
+        return json.loads(data)
+
+
+@contextmanager
+def complaints(path: Path) -> Iterator[None]:
+    """Turns whatever goes wrong in reading a JSON file into an ``EpisodeError``."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise EpisodeError(
+            f"{path}: no such file", "check the path, or make one with `robot-runtime episodes generate`"
+        ) from None
+    except EOFError:
+        raise EpisodeError(f"{path}: is truncated: the gzip stream ends too early", "fetch the file again") from None
+    except (OSError, zlib.error) as error:
+        raise EpisodeError(f"{path}: cannot be read: {error}", "fetch the file again") from error
+    except (ijson.JSONError, ValueError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise EpisodeError(f"{path}: is not JSON: {problem:.200}", "fetch the file again, or mend it there") from error
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a document as compact JSON, gzipped if the name ends in ``.gz``. The same document gives the same bytes.
+
+    Raises:
+        EpisodeError: the file cannot be written.
+    """
+    data = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    if path.name.endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise EpisodeError(f"{path}: cannot be written: {error}", "choose a place with room and permission") from error
+
+
+def checked(value: Any, schema: TypeAdapter[T], path: Path, where: str = "") -> T:
+    """A value of a file, checked against a schema.
+
+    Args:
+        where: what of the file it is, as :func:`episode_at` says it; empty for the whole document.
+
+    Raises:
+        EpisodeError: names file, ``where``, field, what is wrong and what was found.
+    """
+    try:
+        return schema.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or ("episode" if where else "document")
+        found = first.get("input")
+        shown = "" if isinstance(found, (dict, list)) else f" (found {found!r:.60})"
+        raise EpisodeError(
+            f"{path}: {where}field {place!r:.200}: {first['msg']}{shown}",
+            f"correct {place!r:.200} there, or fetch the file again",
+        ) from error
+
+
+def episode_at(index: int, record: Any, id_field: str = "episode_id") -> str:
+    """``"episode 12 (id 'x'): "``, for errors."""
+    name = f" (id {record[id_field]!r:.60})" if isinstance(record, Mapping) and id_field in record else ""
+    return f"episode {index}{name}: "
+
+
+def records_of(document: Any) -> list[Any]:
+    """The episodes of a document: itself if it is a list, else its ``episodes``."""
+    records: list[Any] = document if isinstance(document, list) else document["episodes"]
+    return records

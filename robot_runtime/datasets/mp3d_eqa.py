@@ -1,0 +1,201 @@
+"""Embodied question answering in Matterport3D: ``MP3DEQA-v1``, as habitat-lab reads it.
+
+Questions carry tokens and an answer token, which are indices into the document's ``question_vocab`` and
+``answer_vocab``. Goals are objects with view points, here plain agent states. The actions in ``shortest_paths`` have
+the ids of 2019: forward 0, left 1, right 2, stop 3. ``Episode.info`` is as in
+:mod:`robot_runtime.datasets.habitat_common`.
+
+Source: habitat-lab, ``datasets/eqa/mp3d_eqa_dataset.py``, ``tasks/eqa/eqa.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from typing_extensions import NotRequired, TypedDict
+
+from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
+from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.io import OPEN, Quaternion, Reader, Vector3, checked, episode_at, write_json
+from robot_runtime.errors import EpisodeError
+from robot_runtime.tasks.episode import Episode, Goal, Question
+
+
+class AgentState(TypedDict):
+    """A pose from which the object is seen."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    position: Vector3
+    rotation: Quaternion
+
+
+class GoalRecord(TypedDict):
+    """The object that the question is about."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    position: Vector3
+    object_id: NotRequired[str | int | None]
+    view_points: NotRequired[list[AgentState] | None]
+
+
+class QuestionRecord(TypedDict):
+    """``answer_token`` is declared a list in habitat-lab and compared with a number: both are read."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    question_text: str
+    answer_text: str
+    question_tokens: NotRequired[list[int] | list[str] | None]
+    answer_token: NotRequired[int | list[int] | list[str] | None]
+    question_type: NotRequired[str | None]
+
+
+class EpisodeRecord(habitat_common.EpisodeRecord):
+    """One episode as the file has it."""
+
+    episode_id: str | int  # type: ignore[misc]
+    goals: list[GoalRecord]
+    question: QuestionRecord
+
+
+_SCHEMA = TypeAdapter(EpisodeRecord)
+_MODELLED = frozenset({"scene_id", "start_position"})
+
+
+def matches(document: Any) -> bool:
+    """Whether a JSON document looks like this format."""
+    return habitat_common.first_has(document, "question")
+
+
+def load(path: Path) -> list[Episode]:
+    """All episodes of a file. Raises ``EpisodeError``."""
+    return habitat_common.load(path, reader)
+
+
+def parse(document: Any, path: Path) -> list[Episode]:
+    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
+    return habitat_common.parse(document, path, reader)
+
+
+def reader(document: Any, path: Path) -> Reader:
+    """What reads the episodes of a document, given it or its outline."""
+    rest = habitat_common.left_over(document, ("episodes",))
+
+    def read(index: int, item: Any) -> Episode:
+        where = episode_at(index, item)
+        return _episode(checked(item, _SCHEMA, path, where), rest, path, index, where)
+
+    return read
+
+
+def save(path: Path, episodes: Sequence[Episode]) -> None:
+    """Write one file that habitat-lab reads. Episodes that are not from such a file get vocabularies of their own.
+
+    Raises:
+        EpisodeError: an episode has no question, or the file cannot be written.
+    """
+    for episode in episodes:
+        if episode.question is None:
+            raise EpisodeError(f"{path}: episode {episode.id!r}: has no question", "write it with habitat_pointnav")
+    rest = episodes[0].info.get("dataset") if episodes else None
+    rest = _vocabularies(episodes) if rest is None else rest
+    write_json(path, {"episodes": [_record(episode, rest) for episode in episodes], **rest})
+
+
+def _episode(record: EpisodeRecord, rest: Mapping[str, Any], path: Path, index: int, where: str) -> Episode:
+    info = habitat_common.left_over(record, _MODELLED)
+    info["goals"] = [habitat_common.left_over(goal, ("position",)) for goal in record["goals"]]
+    if rest:
+        info["dataset"] = rest
+    goals = tuple(
+        _goal(goal, f"{path}: {where}field 'goals.{number}.view_points'") for number, goal in enumerate(record["goals"])
+    )
+    return Episode(
+        **habitat_common.from_record(record, path, index),
+        goals=goals,
+        info=info,
+        question=_question(record["question"]),
+    )
+
+
+def _goal(record: GoalRecord, where: str) -> Goal:
+    object_id = record.get("object_id")
+    poses = []
+    for number, state in enumerate(record.get("view_points") or ()):
+        x_m, y_m, _ = habitat_common.to_ros(state["position"])
+        poses.append(SE2(x_m, y_m, habitat_common.to_heading(state["rotation"], f"{where}.{number}.rotation".__str__)))
+    return Goal(*habitat_common.to_ros(record["position"]), None if object_id is None else str(object_id), tuple(poses))
+
+
+def _question(record: QuestionRecord) -> Question:
+    tokens = record.get("question_tokens") or ()
+    answer = record.get("answer_token")
+    if isinstance(answer, list) and len(answer) == 1:
+        answer = answer[0]  # type: ignore[assignment]
+    return Question(
+        text=record["question_text"],
+        answer=record["answer_text"],
+        type=record.get("question_type") or "",
+        tokens=tuple(token for token in tokens if isinstance(token, int)),
+        answer_token=answer if isinstance(answer, int) else None,
+    )
+
+
+def _record(episode: Episode, rest: Mapping[str, Any]) -> dict[str, Any]:
+    extras = episode.info.get("goals", ())
+    kept = extras if len(extras) == len(episode.goals) else [_goal_extra(episode, goal) for goal in episode.goals]
+    goals = [
+        {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **extra}
+        for goal, extra in zip(episode.goals, kept, strict=True)
+    ]
+    record = habitat_common.to_record(episode, goals)
+    asked = episode.question
+    if asked is not None and ("question" not in record or _question(record["question"]) != asked):
+        record["question"] = _question_record(asked, rest)
+    return record
+
+
+def _goal_extra(episode: Episode, goal: Goal) -> dict[str, Any]:
+    states = [
+        {
+            "position": list(ros_to_habitat_position(pose.x_m, pose.y_m, episode.start_z_m)),
+            "rotation": list(yaw_to_habitat_quaternion(pose.yaw_rad)),
+        }
+        for pose in goal.view_points
+    ]
+    return {"radius": None, "object_id": goal.object_id, "view_points": states}
+
+
+def _question_record(asked: Question, rest: Mapping[str, Any]) -> dict[str, Any]:
+    """Tokens are looked up in the document's vocabularies; the question's own stand where those lack a word."""
+    answer = _lookup(rest.get("answer_vocab"), [asked.answer])
+    return {
+        "question_text": asked.text,
+        "answer_text": asked.answer,
+        "question_tokens": _lookup(rest.get("question_vocab"), _words(asked.text)) or list(asked.tokens),
+        "answer_token": answer[0] if answer else asked.answer_token,
+        "question_type": asked.type,
+    }
+
+
+def _vocabularies(episodes: Sequence[Episode]) -> dict[str, Any]:
+    asked = [episode.question for episode in episodes if episode.question is not None]
+    return {
+        "question_vocab": {"word_list": sorted({word for question in asked for word in _words(question.text)})},
+        "answer_vocab": {"word_list": sorted({question.answer for question in asked})},
+    }
+
+
+def _lookup(vocabulary: Any, words: Sequence[str]) -> list[int]:
+    listed: list[str] = vocabulary.get("word_list", []) if isinstance(vocabulary, dict) else []
+    index = {word: number for number, word in enumerate(listed)}
+    return [index[word] for word in words] if index.keys() >= set(words) else []
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().replace("?", " ?").split()

@@ -1,0 +1,26 @@
+"""Questions about scenes and their answers, made by functional programs (EmbodiedQA, Das et al. 2018)."""
+
+from __future__ import annotations
+
+from robot_runtime.datasets.questions.dataset import QuestionSet, Tally, read_questions, write_questions
+from robot_runtime.datasets.questions.generate import generate_questions, normalised_entropy
+from robot_runtime.datasets.questions.programs import TEMPLATES
+from robot_runtime.datasets.questions.question import SceneQuestion
+from robot_runtime.datasets.questions.rules import CODE, FEW_SCENES, PAPER, PRESETS, QuestionRules, find_rules
+
+__all__ = [
+    "CODE",
+    "FEW_SCENES",
+    "PAPER",
+    "PRESETS",
+    "TEMPLATES",
+    "QuestionRules",
+    "QuestionSet",
+    "SceneQuestion",
+    "Tally",
+    "find_rules",
+    "generate_questions",
+    "normalised_entropy",
+    "read_questions",
+    "write_questions",
+]

@@ -1,0 +1,177 @@
+"""Instruction following in continuous environments: R2R-CE (``VLN-CE-v1``) and RxR-CE (``RxR-VLN-CE-v1``).
+
+A split ``val_unseen.json.gz`` has the episodes; ``val_unseen_gt.json.gz`` beside it has, by episode id, what a follower
+of the reference path did: a position per step and the actions. nDTW is measured against those positions
+(:func:`ground_truth_path`), not against the few nodes of ``reference_path``.
+
+RxR's guide and follower files differ from R2R's in the instruction, which has ``instruction_id``, ``language``,
+``annotator_id``, ``timed_instruction``; and in that the document has no ``instruction_vocab``.
+
+``Episode.info`` is as in :mod:`robot_runtime.datasets.habitat_common`, and has the ground truth as ``ground_truth``.
+
+Source: VLN-CE, ``habitat_extensions/task.py`` and ``measures.py``; habitat-lab, ``tasks/vln/vln.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from typing_extensions import NotRequired, TypedDict
+
+from robot_runtime.common.geometry import ros_to_habitat_position
+from robot_runtime.datasets import habitat_common
+from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, read_json, write_json
+from robot_runtime.tasks.episode import Episode, Goal, Instruction
+
+SUCCESS_RADIUS_M = 3.0
+
+
+class GoalRecord(TypedDict):
+    """The end of the reference path."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    position: Vector3
+
+
+class InstructionRecord(TypedDict):
+    """``instruction_tokens`` are padded with 0 in R2R."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    instruction_text: str
+    instruction_tokens: NotRequired[list[int] | list[str] | None]
+    language: NotRequired[str | None]
+
+
+class EpisodeRecord(habitat_common.EpisodeRecord):
+    """One episode as the file has it. The test splits have neither goals nor reference path."""
+
+    episode_id: str | int  # type: ignore[misc]
+    trajectory_id: NotRequired[str | int | None]
+    instruction: InstructionRecord
+    goals: NotRequired[list[GoalRecord] | None]
+    reference_path: NotRequired[list[Vector3] | None]
+
+
+class GroundTruth(TypedDict):
+    """What the follower of one reference path did; action ids are VLN-CE's: stop 0, forward 1, left 2, right 3."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    locations: list[Vector3]
+    actions: NotRequired[list[int]]
+
+
+_SCHEMA = TypeAdapter(EpisodeRecord)
+_TRUTH_SCHEMA = TypeAdapter(dict[str, GroundTruth])
+_MODELLED = frozenset({"scene_id", "start_position"})
+
+
+def matches(document: Any) -> bool:
+    """Whether a JSON document looks like this format."""
+    return habitat_common.first_has(document, "instruction")
+
+
+def load(path: Path) -> list[Episode]:
+    """All episodes of a split, with the ground truth that lies beside it. Raises ``EpisodeError``."""
+    return habitat_common.load(path, reader)
+
+
+def parse(document: Any, path: Path) -> list[Episode]:
+    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
+    return habitat_common.parse(document, path, reader)
+
+
+def reader(document: Any, path: Path) -> Reader:
+    """What reads the episodes of a document, given it or its outline; the ground truth is read here, as a whole."""
+    rest = habitat_common.left_over(document, ("episodes",))
+    beside = ground_truth_file(path)
+    truth = checked(read_json(beside), _TRUTH_SCHEMA, beside) if beside.is_file() else {}
+
+    def read(index: int, item: Any) -> Episode:
+        record = checked(item, _SCHEMA, path, episode_at(index, item))
+        return _episode(record, truth.get(str(record["episode_id"])), rest, path, index)
+
+    return read
+
+
+def save(path: Path, episodes: Sequence[Episode]) -> None:
+    """Write one split, and if an episode has ground truth, its file beside it. Raises ``EpisodeError``."""
+    rest = episodes[0].info.get("dataset", {}) if episodes else {}
+    if not any(map(habitat_common.from_habitat, episodes)):
+        rest = {"instruction_vocab": {"word_list": []}}
+    write_json(path, {"episodes": [_record(episode) for episode in episodes], **rest})
+    truth = {episode.id: episode.info["ground_truth"] for episode in episodes if "ground_truth" in episode.info}
+    if truth:
+        write_json(ground_truth_file(path), truth)
+
+
+def ground_truth_file(path: Path) -> Path:
+    """``val_unseen_gt.json.gz`` for ``val_unseen.json.gz``."""
+    stem, dot, suffixes = path.name.partition(".")
+    return path.with_name(f"{stem}_gt{dot}{suffixes}")
+
+
+def ground_truth_path(episode: Episode) -> tuple[tuple[float, float, float], ...]:
+    """The follower's positions in map, one per step, metres; empty if the dataset has no ground truth."""
+    truth: Mapping[str, Any] = episode.info.get("ground_truth", {})
+    return tuple(habitat_common.to_ros(position) for position in truth.get("locations", ()))
+
+
+def _episode(
+    record: EpisodeRecord, truth: GroundTruth | None, rest: Mapping[str, Any], path: Path, index: int
+) -> Episode:
+    info = habitat_common.left_over(record, _MODELLED)
+    if record.get("reference_path") is not None:
+        del info["reference_path"]
+    goals = record.get("goals")
+    if goals is not None:
+        info["goals"] = [habitat_common.left_over(goal, ("position",)) for goal in goals]
+    if rest:
+        info["dataset"] = rest
+    if truth is not None:
+        info["ground_truth"] = truth
+    return Episode(
+        **habitat_common.from_record(record, path, index),
+        goals=tuple(Goal(*habitat_common.to_ros(goal["position"])) for goal in goals or ()),
+        info=info,
+        instruction=_instruction(record["instruction"], record.get("trajectory_id")),
+        reference_path=tuple(map(habitat_common.to_ros, record.get("reference_path") or ())),
+    )
+
+
+def _instruction(record: Mapping[str, Any], trajectory_id: str | int | None) -> Instruction:
+    tokens = [token for token in record.get("instruction_tokens") or () if isinstance(token, int)]
+    while tokens and tokens[-1] == 0:
+        tokens.pop()
+    return Instruction(
+        text=record["instruction_text"],
+        tokens=tuple(tokens),
+        language=record.get("language"),
+        trajectory_id=None if trajectory_id is None else str(trajectory_id),
+    )
+
+
+def _record(episode: Episode) -> dict[str, Any]:
+    extras = habitat_common.goal_extras(episode, {"radius": SUCCESS_RADIUS_M})
+    goals = [
+        {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **extra}
+        for goal, extra in zip(episode.goals, extras, strict=True)
+    ]
+    record = habitat_common.to_record(episode, goals)
+    record.pop("ground_truth", None)
+    if episode.info.get("goals", ()) is None:
+        record["goals"] = None
+    if episode.reference_path or not habitat_common.from_habitat(episode):
+        record["reference_path"] = [list(ros_to_habitat_position(*point)) for point in episode.reference_path]
+    said = episode.instruction
+    kept = record.get("instruction")
+    if said is not None and (kept is None or _instruction(kept, record.get("trajectory_id")) != said):
+        record["instruction"] = {"instruction_text": said.text, "instruction_tokens": list(said.tokens)}
+        record["instruction"] |= {} if said.language is None else {"language": said.language}
+        record["trajectory_id"] = said.trajectory_id
+    return record

@@ -1,0 +1,183 @@
+"""Episodes of the RoboTHOR challenge: one JSON list per scene (robothor-challenge, ``dataset/*/episodes``).
+
+THOR is left-handed and counts degrees clockwise; everything is turned into ROS (``robot_runtime.common.geometry``). The
+agent's ``initial_position.y`` of 0.901 m is the middle of its capsule, not the floor, so ``start_z_m`` is 0.
+
+The files of 2021 name a category and leave the instance open: such episodes have no goals until the scene fills
+them in (``tasks.objectnav.resolve_goals``). Those of 2020 name one object and its position.
+
+``Episode.info`` keeps what writing needs (the record's angles in degrees, and the heights of the start and the path)
+and every field that the runtime does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from typing_extensions import NotRequired, TypedDict
+
+from robot_runtime.common.geometry import (
+    SE2,
+    ros_to_thor_position,
+    thor_horizon_to_tilt,
+    thor_rotation_to_yaw,
+    thor_to_ros_position,
+    tilt_to_thor_horizon_deg,
+    yaw_to_thor_rotation_deg,
+)
+from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, read_json, write_json
+from robot_runtime.errors import EpisodeError
+from robot_runtime.tasks.episode import Episode, Goal
+
+AGENT_HEIGHT_M = 0.9009996652603149
+"""The ``initial_position.y`` of every published episode: the middle of the agent's capsule."""
+
+
+class Position(TypedDict):
+    """A point in THOR's frame, metres."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    x: Finite
+    y: Finite
+    z: Finite
+
+
+class Record(TypedDict):
+    """One episode as the file has it; angles in degrees. ``shortest_path*`` are missing in the test split."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    id: str
+    scene: str
+    object_type: str
+    initial_position: Position
+    initial_orientation: Finite
+    initial_horizon: NotRequired[Finite]
+    shortest_path: NotRequired[list[Position]]
+    shortest_path_length: NotRequired[Finite]
+    object_id: NotRequired[str]
+    target_position: NotRequired[Position]
+
+
+Conversion = Callable[[float], float]
+
+_SCHEMA = TypeAdapter(Record)
+_ANGLES = ("initial_orientation", "initial_horizon")
+_KEPT = frozenset({*_ANGLES, "start_y", "path_y"})
+_MODELLED = frozenset(Record.__annotations__)
+
+
+def matches(document: Any) -> bool:
+    """Whether a JSON document looks like this format: a list of records with RoboTHOR's fields."""
+    return isinstance(document, list) and any(
+        isinstance(item, dict) and ("initial_position" in item or "object_type" in item) for item in document
+    )
+
+
+def load(path: Path) -> list[Episode]:
+    """All episodes of a file. Raises ``EpisodeError``."""
+    return parse(read_json(path), path)
+
+
+def parse(document: Any, path: Path) -> list[Episode]:
+    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
+    read = reader(document, path)
+    return [read(index, record) for index, record in enumerate(document)]
+
+
+def reader(document: Any, path: Path) -> Reader:
+    """What reads the episodes of a document."""
+
+    def read(index: int, item: Any) -> Episode:
+        return _episode(checked(item, _SCHEMA, path, episode_at(index, item, "id")))
+
+    return read
+
+
+def save(path: Path, episodes: Sequence[Episode]) -> None:
+    """Write one list, in the form of 2020 where an episode has a goal and of 2021 where it has none.
+
+    Raises:
+        EpisodeError: an episode without category or with several goals, or the file cannot be written.
+    """
+    write_json(path, [_record(episode, path) for episode in episodes])
+
+
+def _episode(record: Record) -> Episode:
+    x_m, y_m, _ = _ros(record["initial_position"])
+    info: dict[str, Any] = {name: value for name, value in record.items() if name not in _MODELLED}
+    info |= {name: value for name, value in record.items() if name in _ANGLES}
+    info["start_y"] = record["initial_position"]["y"]
+    if "shortest_path" in record:
+        info["path_y"] = [point["y"] for point in record["shortest_path"]]
+    horizon_deg = record.get("initial_horizon")
+    return Episode(
+        id=record["id"],
+        scene=record["scene"],
+        start=SE2(x_m, y_m, thor_rotation_to_yaw(record["initial_orientation"])),
+        goals=_goals(record),
+        category=record["object_type"],
+        start_tilt_rad=None if horizon_deg is None else thor_horizon_to_tilt(horizon_deg),
+        shortest_path_m=record.get("shortest_path_length"),
+        shortest_path=tuple(_ros(point)[:2] for point in record.get("shortest_path", ())),
+        info=info,
+    )
+
+
+def _goals(record: Record) -> tuple[Goal, ...]:
+    if "target_position" not in record:
+        return ()
+    return (Goal(*_ros(record["target_position"]), object_id=record.get("object_id")),)
+
+
+def _ros(point: Position) -> tuple[float, float, float]:
+    return thor_to_ros_position(point["x"], point["y"], point["z"])
+
+
+def _record(episode: Episode, path: Path) -> dict[str, Any]:
+    if episode.category is None or len(episode.goals) > 1:
+        problem = "has no goal category" if episode.category is None else f"has {len(episode.goals)} goals"
+        raise EpisodeError(
+            f"{path}: episode {episode.id!r}: {problem}, and RoboTHOR's form asks for a category and at most one goal",
+            "write it in Habitat's form or as YAML",
+        )
+    info, start = episode.info, episode.start
+    record: dict[str, Any] = {
+        "id": episode.id,
+        "scene": episode.scene,
+        "object_type": episode.category,
+        "initial_position": _thor(start.x_m, start.y_m, info.get("start_y", AGENT_HEIGHT_M)),
+        "initial_orientation": _degrees(
+            info.get("initial_orientation"), start.yaw_rad, thor_rotation_to_yaw, yaw_to_thor_rotation_deg
+        ),
+    }
+    if episode.start_tilt_rad is not None:
+        record["initial_horizon"] = _degrees(
+            info.get("initial_horizon"), episode.start_tilt_rad, thor_horizon_to_tilt, tilt_to_thor_horizon_deg
+        )
+    heights = info.get("path_y", ())
+    if episode.shortest_path or "path_y" in info:
+        known = len(heights) == len(episode.shortest_path)
+        record["shortest_path"] = [
+            _thor(x_m, y_m, heights[i] if known else 0.0) for i, (x_m, y_m) in enumerate(episode.shortest_path)
+        ]
+    if episode.shortest_path_m is not None:
+        record["shortest_path_length"] = episode.shortest_path_m
+    for goal in episode.goals:
+        record["target_position"] = _thor(goal.x_m, goal.y_m, goal.z_m)
+        if goal.object_id is not None:
+            record["object_id"] = goal.object_id
+    return record | {name: value for name, value in info.items() if name not in _KEPT}
+
+
+def _thor(x_m: float, y_m: float, z_m: float) -> dict[str, float]:
+    return dict(zip("xyz", ros_to_thor_position(x_m, y_m, z_m), strict=True))
+
+
+def _degrees(kept: float | None, angle_rad: float, read: Conversion, write: Conversion) -> float:
+    """The file's own number while it still means the episode's angle."""
+    return kept if kept is not None and read(kept) == angle_rad else write(angle_rad)

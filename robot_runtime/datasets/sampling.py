@@ -1,0 +1,58 @@
+"""Random places in a scene where a robot fits: what all generators of episodes draw from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from robot_runtime.common.geometry import wrap_angle
+from robot_runtime.errors import EpisodeError
+from robot_runtime.scenes.geodesic import GeodesicMap
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.task import Task
+
+MIN_GEODESIC_M = 1.0
+MAX_GEODESIC_M = 30.0
+
+LEAST_RADIUS_M = 0.18
+"""A LoCoBot's. Simulators' agents are down to 0.1 m thin, and where only those fit, no robot can be put."""
+
+
+class Sampler:
+    """Random places and headings where the task's robot fits, and so does a LoCoBot."""
+
+    def __init__(self, scene: Scene, task: Task, seed: int) -> None:
+        self.scene = scene
+        self.rng = np.random.default_rng(seed)
+        self.geodesic = GeodesicMap(scene.map, task.robot_radius_m)
+        radius_m = max(task.robot_radius_m, LEAST_RADIUS_M)
+        # Half a cell's diagonal more than the radius, so that the robot fits anywhere in the cell.
+        self._cells = np.argwhere(scene.map.navigable(radius_m + scene.map.resolution_m * math.sqrt(0.5)))
+        if not len(self._cells):
+            raise EpisodeError(
+                f"{scene.folder / scene.file.map}: nowhere fits a robot of radius {radius_m} m",
+                "check the map, or choose a task with a smaller robot",
+            )
+
+    def place(self) -> tuple[float, float]:
+        """A point, uniform over navigable space."""
+        row, column = self._cells[self.rng.integers(len(self._cells))]
+        # Not closer to the cell's border than rounding can move it across.
+        within = 0.99 * (self.rng.random(2) - 0.5)
+        return self.scene.map.to_point(row + within[0], column + within[1])
+
+    def heading(self) -> float:
+        """A heading, uniform in (-pi, pi]."""
+        return wrap_angle(self.rng.uniform(0, 2 * math.pi))
+
+    def too_small(self, kind: str) -> EpisodeError:
+        """The error that says why no episode can be found."""
+        width_m, height_m = self.scene.map.size_m
+        area_m2 = len(self._cells) * self.scene.map.resolution_m**2
+        return EpisodeError(
+            f"{self.scene.folder}: too small or too open for {kind} episode of {MIN_GEODESIC_M:g} to "
+            f"{MAX_GEODESIC_M:g} m that is not a straight line "
+            f"(the robot has {area_m2:.1f} m² to move in, on a map of {width_m:.1f} x {height_m:.1f} m)",
+            "use a larger scene, e.g. from `robot-runtime scene generate`",
+        )

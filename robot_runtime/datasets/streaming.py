@@ -1,0 +1,77 @@
+"""Reading large files piece by piece: a dataset's head first, then one episode at a time."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import ijson
+
+from robot_runtime.datasets.io import GZIP_MAGIC, complaints
+
+_ENDS = frozenset({"end_map", "end_array"})
+_STARTS = frozenset({"start_map", "start_array"})
+
+
+def outline(path: Path) -> Any:
+    """The JSON document in a file, but of its episodes only the first: enough to tell the format and what all share.
+
+    Episodes are the items of a document that is a list, or of its ``episodes``.
+
+    Raises:
+        EpisodeError: as :func:`robot_runtime.datasets.io.read_json`; of a list, what comes after the first
+            episode is not looked at.
+    """
+    with _events(path) as events:
+        builder = ijson.ObjectBuilder()
+        depth, key, episodes_depth, begun = 0, "", -1, 0
+        for event, value in events:
+            if event in _ENDS:
+                depth -= 1
+            inside = 0 <= episodes_depth <= depth
+            if inside and depth == episodes_depth and event not in _ENDS:
+                begun += 1
+            if not inside or begun <= 1:
+                builder.event(event, value)
+            elif episodes_depth == 1:
+                return builder.value
+            if depth < episodes_depth:
+                episodes_depth = -1
+            if event == "map_key" and depth == 1:
+                key = value
+            if event in _STARTS:
+                depth += 1
+                if event == "start_array" and (depth == 1 or (depth == 2 and key == "episodes")):
+                    episodes_depth = depth
+        return builder.value
+
+
+def records(path: Path, in_list: bool) -> Iterator[Any]:
+    """The episodes of a file, one at a time.
+
+    Args:
+        in_list: whether the document is a list, rather than an object with ``episodes``.
+
+    Raises:
+        EpisodeError: as :func:`robot_runtime.datasets.io.read_json`, when the reading gets there.
+    """
+    with complaints(path), _opened(path) as stream:
+        yield from ijson.items(stream, "item" if in_list else "episodes.item", use_float=True)
+
+
+@contextmanager
+def _events(path: Path) -> Iterator[Iterator[tuple[str, Any]]]:
+    with complaints(path), _opened(path) as stream:
+        yield ijson.basic_parse(stream, use_float=True)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file's bytes, unzipped if need be."""
+    with path.open("rb") as raw:
+        zipped = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        raw.seek(0)
+        yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw

@@ -1,0 +1,309 @@
+"""What is odd about a dataset: pure checks of episodes, on their own, against each other, a task and a scene.
+
+None of these makes an episode unreadable, and published datasets have most of them: 108 of RoboTHOR's 1,800 validation
+episodes start at their goal, and 2.4 % of an MP3D ObjectNav training file miss the ratio that its paper states. They
+are worth knowing before a score is believed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from robot_runtime.datasets.validate_scene import SceneChecks
+from robot_runtime.errors import EpisodeError
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.task import Task
+
+MIN_RATIO = 1.05
+"""Batra et al. 2020, section 3: geodesic over Euclidean distance of an ObjectNav episode."""
+
+NEAR_M = 1e-3
+"""Two points closer than this are the same."""
+
+LENGTH_M = 0.01
+LENGTH_FRACTION = 0.01
+"""A stated length may differ from its polyline's by these together: files mix planar and spatial lengths, and lengths
+that were solved on a map are a little shorter than the path that was traced through it."""
+
+EXAMPLES = 3
+
+Complaint = tuple[str, str]
+"""The check's name, and what was found."""
+
+CHECKS: dict[str, str] = {
+    "unreadable": "cannot be read: a field is missing or wrong",
+    "repeated id": "its id is another episode's too; tell them apart by key",
+    "repeated episode": "is another episode again, in every field",
+    "zero length": "starts at its goal: SPL is 0/0, and its rule decides",
+    "no length": "states no shortest path: only a scene can tell SPL",
+    "ratio below threshold": "geodesic over Euclidean distance is too near 1: a straight line solves it",
+    "shorter than straight": "states a shortest path that is shorter than the straight line",
+    "length is not the path's": "states another length than its own path has",
+    "start is not the path's": "starts elsewhere than its own path",
+    "no goal": "has no goal, and nothing that a scene could fill one in from",
+    "no view points": "has a goal object that is seen from nowhere",
+    "iou above 1": "a view point's iou, a fraction of the image, is above 1",
+    "best view point is the start": "its info names the start as the best view point, which says nothing",
+    "unknown category": "its category is not among the task's or the file's",
+    "empty instruction": "has an instruction without words",
+    "no ground truth": "others of its dataset have a ground-truth path, it has none",
+    "answer not in vocabulary": "its answer is not among the file's answers",
+    "nothing to rearrange": "every object is already where it belongs, and no program asks for more",
+    "object twice": "names an object twice",
+    "too many objects": "wants more objects moved than the task shows",
+    "no program": "has no program, and the task's goals are predicates",
+    "program is wrong": "has a program that cannot be evaluated in its scene",
+    "other scene": "belongs to another scene than the one given",
+    "start off the map": "starts where the map has no room for the robot",
+    "goal off the map": "no goal lies in navigable space",
+    "unreachable goal": "no way leads from the start to a goal",
+    "unknown object": "names an object that the scene does not have",
+    "object cannot be moved": "wants an object moved that the scene holds fast",
+    "object off the map": "an object starts, or is to go, where the map has no floor",
+    "out of reach": "the task's crosshair meets an object from nowhere, at its start or at its goal",
+}
+"""Every check by name, with what its finding means."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One episode that a check found.
+
+    Attributes:
+        index: position in the dataset, from 0. detail: the numbers.
+    """
+
+    index: int
+    id: str
+    scene: str
+    detail: str
+
+
+@dataclass
+class Finding:
+    """What one check found: how many episodes, and the first few."""
+
+    check: str
+    count: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+    @property
+    def meaning(self) -> str:
+        return CHECKS[self.check]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings of a dataset, in the order of ``CHECKS``; checks that found nothing are left out."""
+
+    episodes: int
+    findings: tuple[Finding, ...]
+
+    def count(self, check: str) -> int:
+        """How many episodes a check found."""
+        return next((finding.count for finding in self.findings if finding.check == check), 0)
+
+    def to_document(self) -> dict[str, Any]:
+        """For JSON."""
+        findings = [
+            {
+                "check": item.check,
+                "meaning": item.meaning,
+                "count": item.count,
+                "examples": [vars(example) for example in item.examples],
+            }
+            for item in self.findings
+        ]
+        return {"episodes": self.episodes, "findings": findings}
+
+
+def validate(
+    episodes: Iterable[Episode | EpisodeError],
+    task: Task | None = None,
+    scene: Scene | None = None,
+    min_ratio: float = MIN_RATIO,
+    examples: int = EXAMPLES,
+) -> Report:
+    """Everything odd about a dataset, in one pass; memory grows by an id and a hash per episode.
+
+    Args:
+        episodes: as ``iter_readable`` gives them: an error stands for an episode that cannot be read.
+        task: for its categories and the robot's radius; None for the file's own categories and a LoCoBot.
+        scene: for what needs a map; None to leave that out.
+        min_ratio: for episodes with a goal category.
+        examples: how many to keep of each finding.
+    """
+    found = {name: Finding(name) for name in CHECKS}
+    checks: list[Callable[[Episode], Iterator[Complaint]]] = [
+        _Repeats(),
+        _path,
+        lambda episode: _ratio(episode, min_ratio),
+        _goals,
+        lambda episode: _category(episode, task),
+        lambda episode: _rearrangement(episode, task),
+        _Words(),
+    ]
+    if scene is not None:
+        checks.append(SceneChecks(scene, task))
+    count = 0
+    for index, episode in enumerate(episodes):
+        count += 1
+        if isinstance(episode, EpisodeError):
+            identity, complaints = ("", ""), [("unreadable", episode.message)]
+        else:
+            identity, complaints = (episode.id, episode.scene), [c for check in checks for c in check(episode)]
+        for name, detail in complaints:
+            finding = found[name]
+            finding.count += 1
+            if finding.count <= examples:
+                finding.examples.append(Example(index, *identity, detail))
+    return Report(count, tuple(finding for finding in found.values() if finding.count))
+
+
+class _Repeats:
+    """Against the episodes before."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, set[int]] = {}
+
+    def __call__(self, episode: Episode) -> Iterator[Complaint]:
+        # Not Episode.key, which spells out every view point: hashes of what tells one episode from another suffice.
+        bare = replace(episode, info={}, goals=tuple(replace(goal, view_points=()) for goal in episode.goals))
+        content = hash(repr(bare))
+        seen = self._ids.setdefault(episode.id, set())
+        if seen:
+            yield "repeated id", episode.id
+        if content in seen:
+            yield "repeated episode", f"key {episode.key}"
+        seen.add(content)
+
+
+def _path(episode: Episode) -> Iterator[Complaint]:
+    stated_m, points = episode.shortest_path_m, episode.shortest_path
+    if stated_m is None and not episode.objects:
+        yield "no length", "no geodesic distance or shortest path length"
+    elif stated_m == 0:
+        yield "zero length", "0 m"
+    if not points:
+        return
+    length_m = sum(math.dist(a, b) for a, b in pairwise(points))
+    if stated_m is not None and abs(length_m - stated_m) > LENGTH_M + LENGTH_FRACTION * stated_m:
+        yield "length is not the path's", f"states {stated_m:.3f} m, its path has {length_m:.3f} m in the plane"
+    apart_m = math.dist(points[0], (episode.start.x_m, episode.start.y_m))
+    if apart_m > NEAR_M:
+        yield "start is not the path's", f"{apart_m:.4f} m apart"
+
+
+def _ratio(episode: Episode, min_ratio: float) -> Iterator[Complaint]:
+    """Against the distance that the file states, or that to the end of its path, or to the nearest goal."""
+    geodesic_m, straight_m = episode.shortest_path_m, _straight_m(episode)
+    if not geodesic_m or not straight_m or straight_m < NEAR_M:
+        return
+    ratio = geodesic_m / straight_m
+    numbers = f"{geodesic_m:.3f} m / {straight_m:.3f} m = {ratio:.4f}"
+    if geodesic_m < straight_m - LENGTH_M:
+        yield "shorter than straight", numbers
+    if episode.category is not None and ratio < min_ratio:
+        yield "ratio below threshold", f"{numbers} < {min_ratio:g}"
+
+
+def _straight_m(episode: Episode) -> float | None:
+    stated = _mapping(episode.info.get("info")).get("euclidean_distance")
+    if isinstance(stated, (int, float)):
+        return float(stated)
+    start = (episode.start.x_m, episode.start.y_m)
+    if episode.shortest_path:
+        return math.dist(start, episode.shortest_path[-1])
+    ends = [(p.x_m, p.y_m) for goal in episode.goals for p in goal.view_points or ()]
+    ends = ends or [(goal.x_m, goal.y_m) for goal in episode.goals]
+    return min((math.dist(start, end) for end in ends), default=None)
+
+
+def _goals(episode: Episode) -> Iterator[Complaint]:
+    has_other_end = episode.category or episode.question or episode.objects or episode.reference_path
+    if not episode.goals and not has_other_end:
+        yield "no goal", "neither goals, category, question, objects nor reference path"
+    if episode.category is not None:
+        with_views = any("view_points" in extra for extra in _extras(episode))
+        unseen = [goal.object_id for goal in episode.goals if with_views and not goal.view_points]
+        if unseen:
+            yield "no view points", f"object {unseen[0]}"
+    ious = [_mapping(view).get("iou") for goal in _extras(episode) for view in _sequence(goal.get("view_points"))]
+    worst = max((iou for iou in ious if isinstance(iou, (int, float))), default=0.0)
+    if worst > 1:
+        yield "iou above 1", f"{worst:.3f}"
+    best = _mapping(episode.info.get("info")).get("best_viewpoint_position")
+    if isinstance(best, list) and _habitat_start(episode) == best:
+        yield "best view point is the start", str(best)
+    if episode.objects and not episode.program and all(item.goal in (None, item.start) for item in episode.objects):
+        yield "nothing to rearrange", f"{len(episode.objects)} objects"
+    names = [item.id for item in episode.objects]
+    if len(set(names)) < len(names):
+        yield "object twice", max(names, key=names.count)
+
+
+def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Complaint]:
+    """Against what the task can show, and asks for."""
+    if task is None or task.rearrangement is None:
+        return
+    count, most = sum(item.goal not in (None, item.start) for item in episode.objects), task.rearrangement.max_objects
+    if count > most:
+        yield "too many objects", f"{count}, task {task.name} shows {most}"
+    if task.rearrangement.goal == "predicate" and episode.program is None:
+        yield "no program", f"task {task.name} asks for one"
+
+
+def _extras(episode: Episode) -> list[dict[str, Any]]:
+    """The goals' fields as the file has them."""
+    return [_mapping(extra) for extra in _sequence(episode.info.get("goals"))]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """The value if it is a mapping: what the runtime does not model may be anything."""
+    return value if isinstance(value, dict) else {}
+
+
+def _sequence(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _habitat_start(episode: Episode) -> list[float]:
+    # As habitat-lab writes it, because best_viewpoint_position is kept unturned.
+    return [-episode.start.y_m, episode.start_z_m, -episode.start.x_m]
+
+
+def _category(episode: Episode, task: Task | None) -> Iterator[Complaint]:
+    if episode.category is None:
+        if task is not None and task.kind == "objectnav":
+            yield "unknown category", f"none, and task {task.name} asks for one"
+        return
+    listed = _mapping(episode.info.get("dataset")).get("category_to_task_category_id")
+    known = task.categories if task else _mapping(listed)
+    if known and episode.category not in known:
+        yield "unknown category", episode.category
+
+
+class _Words:
+    """Instructions, questions, and the ground truth that comes with a dataset or not."""
+
+    def __init__(self) -> None:
+        self._some_have_truth = False
+
+    def __call__(self, episode: Episode) -> Iterator[Complaint]:
+        if episode.instruction is not None:
+            if not episode.instruction.text.strip():
+                yield "empty instruction", repr(episode.instruction.text)
+            has_truth = "ground_truth" in episode.info
+            self._some_have_truth |= has_truth
+            if self._some_have_truth and not has_truth:
+                yield "no ground truth", "not in the _gt file"
+        if episode.question is not None:
+            vocabulary = _mapping(_mapping(episode.info.get("dataset")).get("answer_vocab"))
+            words = _sequence(vocabulary.get("word_list"))
+            if words and episode.question.answer not in words:
+                yield "answer not in vocabulary", episode.question.answer

@@ -1,0 +1,106 @@
+"""A device's clock on the robot's: offset and drift, from when its messages arrived.
+
+A message arrives after what it tells of, late by a delay that is never less than a certain least one and otherwise
+anything. So the true relation of the clocks, later by the least delay, is a line below all arrivals, and the best guess
+of it is the highest such line: the edge of the arrivals' lower convex hull that spans their middle (Moon, Skelly and
+Towsley, "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999). One late message, or a
+hundred, change nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+
+from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
+
+MAX_DRIFT_PPM = 200.0
+"""Crystals are within 100 of each other; a steeper line comes of too few arrivals."""
+
+WINDOW_S = 120.0
+"""Drift follows temperature, over minutes."""
+
+BUCKET_S = 1.0
+"""Of the arrivals of this long, the least delayed one is kept."""
+
+JUMP_S = 1.0
+"""An arrival that lies this far below the line means that the device has set its clock back; nothing else can."""
+
+Point = tuple[int, int]
+
+
+class ClockSync:
+    """Maps a device's stamps to the robot's clock.
+
+    Args:
+        least_delay_s: from what a stamp tells of to its arrival, at best; ``calibrate latency`` measures it.
+    """
+
+    def __init__(self, least_delay_s: float = 0.0) -> None:
+        self._least_delay_ns = seconds_to_ns(least_delay_s)
+        self._kept: deque[Point] = deque()
+        self._line: tuple[int, int, float] | None = None
+
+    def add(self, device_ns: int, arrived_ns: int) -> None:
+        """A message with this stamp of the device arrived then. A device that was restarted starts anew."""
+        if self._kept and (device_ns < self._kept[-1][0] or arrived_ns < self.to_clock_ns(device_ns) - _ns(JUMP_S)):
+            self._kept.clear()
+        kept = self._kept
+        if kept and device_ns // _ns(BUCKET_S) == kept[-1][0] // _ns(BUCKET_S):
+            last_device_ns, last_arrived_ns = kept[-1]
+            if arrived_ns - device_ns >= last_arrived_ns - last_device_ns:
+                return
+            kept.pop()
+        kept.append((device_ns, arrived_ns))
+        while device_ns - kept[0][0] > _ns(WINDOW_S):
+            kept.popleft()
+        self._line = None
+
+    def to_clock_ns(self, device_ns: int) -> int:
+        """When a stamp of the device was, on the robot's clock. Raises ``ValueError`` before the first :meth:`add`."""
+        reference_ns, arrived_ns, drift = self._fit()
+        since_ns = device_ns - reference_ns
+        return arrived_ns + since_ns + round(drift * since_ns) - self._least_delay_ns
+
+    @property
+    def drift_ppm(self) -> float:
+        """How much slower than the robot's the device's clock goes, parts per million; 0 until it can be told."""
+        return self._fit()[2] * 1e6
+
+    def _fit(self) -> tuple[int, int, float]:
+        """A point of the line, and its slope less 1."""
+        if self._line is None:
+            if not self._kept:
+                raise ValueError("no message of the device has arrived yet")
+            self._line = _highest_line_below(list(self._kept))
+        return self._line
+
+
+def _highest_line_below(points: list[Point]) -> tuple[int, int, float]:
+    """A point on the line, and its slope less 1, within the drift that clocks can have."""
+    hull: list[Point] = []
+    for point in points:
+        while len(hull) > 1 and _lies_above(hull[-1], hull[-2], point):
+            hull.pop()
+        hull.append(point)
+    middle_ns = sum(x for x, _ in points) / len(points)
+    drift = 0.0
+    for (x0, y0), (x1, y1) in pairwise(hull):
+        drift = ((y1 - y0) - (x1 - x0)) / (x1 - x0)
+        if x1 >= middle_ns:
+            break
+    limit = MAX_DRIFT_PPM * 1e-6
+    drift = min(limit, max(-limit, drift))
+    # With this slope the line touches the hull where arrivals are lowest along it.
+    start_ns = points[0][0]
+    x, y = min(hull, key=lambda point: point[1] - point[0] - drift * (point[0] - start_ns))
+    return x, y, drift
+
+
+def _lies_above(middle: Point, left: Point, right: Point) -> bool:
+    """Whether ``middle`` lies on or above the line from ``left`` to ``right``; exact, in integers."""
+    return (middle[1] - left[1]) * (right[0] - left[0]) >= (right[1] - left[1]) * (middle[0] - left[0])
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * NS_PER_S)

@@ -1,0 +1,38 @@
+"""Faults on schedule: what emulated and fake devices do wrong, each during a window of their own clock."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeVar
+
+from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.common.config import STRICT
+
+
+@dataclass(frozen=True)
+class Window:
+    """Active while ``from_s`` <= t < ``to_s``, seconds of a clock that starts at 0. A fault derives from it."""
+
+    from_s: float = 0.0
+    to_s: float = math.inf
+
+    __pydantic_config__ = STRICT
+
+    def active(self, now_ns: int) -> bool:
+        """Whether it is happening now."""
+        return seconds_to_ns(self.from_s) <= now_ns and (math.isinf(self.to_s) or now_ns < seconds_to_ns(self.to_s))
+
+
+W = TypeVar("W", bound=Window)
+
+
+@dataclass(frozen=True)
+class Script:
+    """All scheduled faults of a device."""
+
+    faults: tuple[Window, ...] = ()
+
+    def active(self, kind: type[W], now_ns: int) -> tuple[W, ...]:
+        """The faults of one kind that are happening now."""
+        return tuple(fault for fault in self.faults if isinstance(fault, kind) and fault.active(now_ns))

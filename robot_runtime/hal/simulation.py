@@ -1,0 +1,186 @@
+"""What a simulated robot offers to emulated devices: the truth, seen from anywhere, at any rate.
+
+A driver that finds ``Robot.simulation`` plugs its own emulator, the device on the other end of the wire, onto it, so
+that everything from the wire on is the code that runs on a real robot. No policy is ever given this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common.clock import Clock
+from robot_runtime.common.geometry import SE2
+from robot_runtime.hal import Device, Velocity
+
+if TYPE_CHECKING:
+    from robot_runtime.hal.lens import Lens
+    from robot_runtime.hal.printed_targets import Sheet
+    from robot_runtime.scenes.scene import Scene
+
+Floats = NDArray[np.float32]
+
+Pose3 = NDArray[np.float64]
+"""float64 (4, 4): takes points of a camera's optical frame (x right, y down, z forward) to ``map``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CameraMotion:
+    """How a camera moves, in its own optical frame: metres and radians per second about its x, y and z axes."""
+
+    linear_m_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    angular_rad_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @property
+    def still(self) -> bool:
+        """Whether it does not move at all."""
+        return not any((*self.linear_m_s, *self.angular_rad_s))
+
+
+class DepthNoise(ABC):
+    """How a depth sensor departs from the truth."""
+
+    @abstractmethod
+    def measure(self, depth_m: Floats, lens: Lens, random: np.random.Generator) -> Floats:
+        """What the sensor would have measured.
+
+        Args:
+            depth_m: float32 (H, W), exact, along the optical axis; 0 where there is nothing. Not changed.
+
+        Returns:
+            float32 (H, W); 0 where it measures nothing.
+        """
+
+
+class ColorNoise(ABC):
+    """How a colour sensor departs from an ideal one."""
+
+    @abstractmethod
+    def expose(
+        self,
+        rgb: NDArray[np.uint8],
+        depth_m: Floats | None,
+        lens: Lens,
+        motion: CameraMotion,
+        random: np.random.Generator,
+    ) -> NDArray[np.uint8]:
+        """What the sensor would have seen, uint8 (H, W, 3).
+
+        Args:
+            rgb: the view in the middle of the exposure. Not changed.
+            depth_m: float32 (H, W) through the same lens, 0 where there is nothing; None takes all for far away.
+        """
+
+
+class Subscription:
+    """Something that goes on until it is closed.
+
+    Args:
+        end: called once, by the first :meth:`close`.
+    """
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end: Callable[[], None] | None = end
+
+    def close(self) -> None:
+        """Never be called again; may be closed twice."""
+        end, self._end = self._end, None
+        if end is not None:
+            end()
+
+
+class Simulation(Device):
+    """The truth about a simulated robot and its surroundings, at the clock's present instant.
+
+    Belongs to the thread in which the clock is slept on: time passes, callbacks are called and views are drawn there.
+    Needs no connection; :meth:`close` releases what drawing needs.
+    """
+
+    @property
+    @abstractmethod
+    def clock(self) -> Clock:
+        """The robot's, of which the world is moved."""
+
+    @property
+    @abstractmethod
+    def scene(self) -> Scene:
+        """What is around."""
+
+    @property
+    @abstractmethod
+    def sheets(self) -> dict[str, Sheet]:
+        """Printed sheets that :meth:`render` shows besides the scene, by name: hang, move and remove them at will."""
+
+    @abstractmethod
+    def pose(self) -> SE2:
+        """base_link in ``map``."""
+
+    @abstractmethod
+    def velocity(self) -> Velocity:
+        """Of base_link, in base_link."""
+
+    @abstractmethod
+    def head_angles(self) -> tuple[float, float]:
+        """Pan (left positive) and tilt (up positive), radians."""
+
+    @abstractmethod
+    def camera_pose(self) -> Pose3:
+        """The optical frame of the camera, where the robot's description has it; a device may be mounted wrongly."""
+
+    @abstractmethod
+    def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """What is seen through a lens, without any noise, without time passing.
+
+        Returns:
+            Colour, uint8 (H, W, 3), and depth along the optical axis, float32 (H, W), metres. Both are 0 where the lens
+            images nothing; depth is 0 where there is no surface, and exact in the middle of each pixel on planes.
+
+        Raises:
+            DeviceFault: outside the thread that drew first, where the OpenGL context lives.
+            RenderingUnavailable: if no OpenGL context can be made.
+        """
+
+    @abstractmethod
+    def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
+        """The colour of :meth:`render` alone, faster."""
+
+    @abstractmethod
+    def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
+        """The depth of :meth:`render` alone, faster."""
+
+    @abstractmethod
+    def camera_motion(self) -> CameraMotion:
+        """How the camera of :meth:`camera_pose` moves."""
+
+    @abstractmethod
+    def depth_noise(self, options: Mapping[str, Any], where: str) -> DepthNoise:
+        """A noise model: ``model`` names it, the rest are its options; empty for none. Raises ``ConfigError``."""
+
+    @abstractmethod
+    def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
+        """Likewise, of colour."""
+
+    @abstractmethod
+    def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:
+        """Have ``callback(now_ns)`` called at the first step at or after each multiple of the period.
+
+        The multiples count from the clock's start, so that equal rates coincide. The world has moved to ``now_ns`` when
+        the callback is called; it must not sleep on the clock.
+
+        Raises:
+            ValueError: if the rate is not positive, or above the clock's own.
+        """
+
+    @abstractmethod
+    def on_placed(self, callback: Callable[[], None]) -> Subscription:
+        """Have ``callback()`` called whenever the robot has been put somewhere else."""
+
+    @abstractmethod
+    def random(self, name: str) -> np.random.Generator:
+        """A stream of a device's own, the same for the same seed, name and number of placements: draw it once per
+        placement and keep it."""

@@ -1,0 +1,91 @@
+"""One table of every stream: staleness checks, logger, console and tests read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.errors import StaleData
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One row.
+
+    Attributes:
+        name: key in this table.
+        topic: channel in the log.
+        rate_hz: nominal rate; 0 for "once per step" or "once per episode".
+        max_age_s: beyond this age a reader gets ``StaleData``; infinite where age has no meaning.
+        log_rate_hz: how often it is written; 0 means every message.
+    """
+
+    name: str
+    topic: str
+    rate_hz: float
+    max_age_s: float
+    log_rate_hz: float = 0.0
+
+
+_NO_AGE = float("inf")
+
+STREAMS: dict[str, Stream] = {
+    s.name: s
+    for s in (
+        Stream("episode", "/episode", 0, _NO_AGE),
+        Stream("step", "/step", 0, _NO_AGE),
+        Stream("host", "/step/host", 0, _NO_AGE),
+        Stream("end", "/end", 0, _NO_AGE),
+        Stream("rgb", "/camera/rgb", 30, 0.5),
+        Stream("depth", "/camera/depth", 30, 0.5),
+        Stream("semantic", "/camera/semantic", 30, 0.5),
+        Stream("camera_info", "/camera/camera_info", 0, _NO_AGE),
+        Stream("base", "/base/state", 50, 0.1, log_rate_hz=20),
+        Stream("head", "/head/state", 50, 0.2),
+        Stream("pose", "/pose", 30, 0.5),
+        Stream("referee", "/referee/pose", 30, 0.5),
+        Stream("localizer", "/localizer", 0, _NO_AGE),
+        Stream("events", "/events", 0, _NO_AGE),
+        Stream("objects", "/objects", 30, 0.5),
+        Stream("map", "/map", 0, _NO_AGE),
+        Stream("tf", "/tf", 0, _NO_AGE),
+        Stream("scene", "/scene", 0, _NO_AGE),
+    )
+}
+
+
+class Stamped(Protocol):
+    """Any reading that says when it was measured."""
+
+    @property
+    def stamp_ns(self) -> int: ...
+
+
+S = TypeVar("S", bound=Stamped)
+
+
+def fresh(stream: str, reading: S | None, now_ns: int, max_age_s: float) -> S:
+    """``reading``, if it is at most ``max_age_s`` old; every ``state`` and ``latest`` goes through here.
+
+    Args:
+        stream: what is read, for the message: a name of :data:`STREAMS`, or the device's own.
+        reading: the newest one; None if nothing has arrived yet.
+
+    Raises:
+        StaleData: nothing there, too old, or stamped later than ``now_ns`` (two clocks that disagree).
+    """
+    if reading is None:
+        raise StaleData(f"stream {stream!r} has delivered nothing yet", "check that the device is on and connected")
+    age_s = ns_to_seconds(now_ns - reading.stamp_ns)
+    if age_s < 0:
+        raise StaleData(
+            f"stream {stream!r} is stamped {-age_s:.3f} s in the future",
+            "stamp measurements with the robot's own clock",
+        )
+    if not age_s <= max_age_s:
+        raise StaleData(
+            f"stream {stream!r} is {age_s:.3f} s old, {max_age_s:g} s is allowed",
+            "check the device's power, cable and driver: it has stopped delivering",
+        )
+    return reading

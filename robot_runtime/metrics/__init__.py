@@ -1,0 +1,1 @@
+"""Metrics of one episode, computed live by the environment and again from logs."""

@@ -1,0 +1,227 @@
+"""The score of one episode, live or from its log: the same code, fed with the same records.
+
+Positions are the referee's. One position counts per step: at the start, and at the end of each action, with the robot
+standing still. A walkthrough, in which nothing is to be done yet, counts for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import RecordingError, UnreachableGoal
+from robot_runtime.localization.smoother import smoother_name
+from robot_runtime.metrics.functional.collisions import collisions
+from robot_runtime.metrics.functional.path import path_length
+from robot_runtime.metrics.functional.spl import soft_spl, spl
+from robot_runtime.metrics.measures import KIND_METRICS, measures
+from robot_runtime.metrics.measures.base import Measures, Run
+from robot_runtime.metrics.settings import Metrics, Rules
+from robot_runtime.metrics.step_times import Latency
+from robot_runtime.recording.annotations import Evidence
+from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
+from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
+from robot_runtime.tasks.rearrangement.session import WALKTHROUGH
+from robot_runtime.tasks.registry import task_module
+
+SCORER_VERSION = 1
+"""Raised whenever the same log would get another score."""
+
+
+class EpisodeScorer(Subscriber):
+    """Scores one episode.
+
+    Args:
+        header: of the episode; scene and goals come from it.
+        rules: see :class:`Rules`.
+        geodesic: of the header's scene and the task's robot radius, if the caller has it already.
+
+    Raises:
+        EpisodeError: the goals cannot be resolved, or ``rules`` asks for a shortest path that the dataset lacks.
+    """
+
+    def __init__(self, header: EpisodeHeader, rules: Rules | None = None, geodesic: GeodesicMap | None = None) -> None:
+        self._header = header
+        self._rules = rules or Rules()
+        task, scene = header.task, header.scene
+        geodesic = geodesic or GeodesicMap(scene.map, task.robot_radius_m)
+        self.targets = task_module(task).targets(task, header.episode, scene)
+        self._field: DistanceField = geodesic.field(self.targets)
+        self._measures = measures(header, self._rules, geodesic)
+        self._poses: list[SE2] = []
+        self._distances_m: list[float] = []
+        self._collided: list[bool] = []
+        self._stopped = False
+        self._reached = False
+        self._end: EpisodeEnd | None = None
+        self.latency = Latency()
+        """Where the time of the steps went that were taken in; no metric depends on it."""
+        self._shortest_m: float | None = None
+
+    def on_evidence(self, evidence: Evidence) -> None:
+        """Take in what people added to the log after the run, before the first step, unless the rules ignore it."""
+        if self._rules.evidence == "use":
+            self._measures.on_evidence(evidence)
+
+    def on_step(self, record: StepRecord) -> None:
+        """Take one step in, in order.
+
+        Raises:
+            UnreachableGoal: at step 0, if no way leads from the start to a goal.
+            RecordingError: the referee's pose is not finite; the record has no depth image where :meth:`needs_frame`;
+                or its answer is no answer.
+        """
+        pose = record.referee.pose
+        if not (math.isfinite(pose.x_m) and math.isfinite(pose.y_m) and math.isfinite(pose.yaw_rad)):
+            raise RecordingError(
+                f"step {record.index}: the referee's pose ({pose.x_m}, {pose.y_m}, {pose.yaw_rad}) is not finite",
+                "check the referee's localizer, and run the episode again",
+            )
+        self.latency.add(record.phase_s)
+        if record.phase == WALKTHROUGH:
+            return
+        self._poses.append(pose)
+        if self._shortest_m is None:
+            # What led here, if anything, belongs to the phase before.
+            self._shortest_m = self._shortest(pose)
+        else:
+            if record.result is not None:
+                self._collided.append(record.result.collided)
+            self._stopped |= record.action is Action.STOP
+        self._measures.on_step(record)
+        if self._header.task.success.when == "reached" and not self._reached:
+            self._reached = self._measures.holds(pose, self._field.at(pose.x_m, pose.y_m))
+
+    def on_episode_end(self, end: EpisodeEnd) -> None:
+        """Take the end in. An episode that a fault or a person ended has not succeeded, unless it had before."""
+        self._end = end
+
+    on_end = on_episode_end
+
+    def needs_frame(self, record: StepRecord) -> bool:
+        """Whether :meth:`on_step` looks at the record's images."""
+        return self._measures.needs_frame(record)
+
+    @property
+    def measures(self) -> Measures:
+        """What is measured of this kind of task, for those who show more of it than numbers."""
+        return self._measures
+
+    @property
+    def poses(self) -> tuple[SE2, ...]:
+        """The scored positions so far, the start first."""
+        return tuple(self._poses)
+
+    def distances_m(self) -> list[float]:
+        """Geodesic distance to the nearest target at every scored position; inf off the map."""
+        new = self._poses[len(self._distances_m) :]
+        self._distances_m += [self._field.at(pose.x_m, pose.y_m) for pose in new]
+        return list(self._distances_m)
+
+    def metrics(self) -> Metrics:
+        """The metrics so far; final after the end.
+
+        Keys: ``success`` bool, ``spl``, ``soft_spl``, ``distance_to_goal`` (m, geodesic, inf off the map),
+        ``collisions`` and ``steps`` (actions, stop included), ``path_length_m``, ``shortest_path_m``; then those of
+        the task's kind, see :mod:`robot_runtime.metrics.measures`. All None before step 0.
+        """
+        if self._shortest_m is None:
+            return dict.fromkeys((*METRICS, *self._measures.names))
+        here = self._poses[-1]
+        distance_m = self._field.at(here.x_m, here.y_m)
+        travelled_m = path_length([(pose.x_m, pose.y_m) for pose in self._poses])
+        succeeded = self._succeeded(distance_m)
+        zero = self._rules.zero_path
+        values: Metrics = {
+            "success": succeeded,
+            "spl": spl(succeeded, self._shortest_m, travelled_m, zero),
+            "soft_spl": soft_spl(self._shortest_m, distance_m, travelled_m, zero),
+            "distance_to_goal": distance_m,
+            "collisions": collisions(self._collided).count,
+            "steps": len(self._poses) - 1,
+            "path_length_m": travelled_m,
+            "shortest_path_m": self._shortest_m,
+        }
+        run = Run(self._poses, distance_m, self.distances_m, self._has_stopped, succeeded, self._shortest_m)
+        return values | self._measures.metrics(run)
+
+    def choices(self) -> dict[str, Any]:
+        """Every choice that the numbers depend on, to be stored beside them."""
+        task = self._header.task
+        return {
+            "scorer": SCORER_VERSION,
+            **({"smoother": smoother_name()} if self._rules.referee == "smoothed" else {}),
+            "sampling": "referee pose at the start and at the end of each action",
+            "path_length": "planar (x, y), straight between samples",
+            "distance": "geodesic on the map inflated by the robot's radius, fast marching",
+            "robot_radius_m": task.robot_radius_m,
+            "success": asdict(task.success),
+            "stop_required": task.success.when == "stop",
+            "steps": "actions, stop included",
+            "scene_digest": self._header.scene.digest,
+            **asdict(self._rules),
+            **self._measures.choices(),
+        }
+
+    def _shortest(self, start: SE2) -> float:
+        stated = self._header.episode.shortest_path_m
+        if self._rules.shortest_path == "dataset":
+            if stated is None:
+                raise UnreachableGoal(
+                    f"episode {self._header.episode.id!r}: its file states no shortest path",
+                    "score it with shortest_path 'map'",
+                )
+            return stated
+        shortest_m = self._field.at(start.x_m, start.y_m)
+        if shortest_m == float("inf"):
+            raise UnreachableGoal(
+                f"episode {self._header.episode.id!r}: no way leads from the robot's start "
+                f"({start.x_m:.2f}, {start.y_m:.2f}) to a goal on the map of {self._header.scene.name!r}",
+                "compare the referee's poses with the map: they must be in one frame",
+            )
+        return shortest_m
+
+    def _succeeded(self, distance_m: float) -> bool:
+        when = self._header.task.success.when
+        if when == "reached":
+            return self._reached
+        aborted = self._end is not None and self._end.reason.aborted
+        if aborted or (when == "stop" and not self._has_stopped):
+            return False
+        return self._measures.holds(self._poses[-1], distance_m)
+
+    @property
+    def _has_stopped(self) -> bool:
+        return self._stopped and (self._end is None or self._end.reason is EndReason.STOP)
+
+
+METRICS = (
+    "success",
+    "spl",
+    "soft_spl",
+    "distance_to_goal",
+    "collisions",
+    "steps",
+    "path_length_m",
+    "shortest_path_m",
+)
+"""Keys of :meth:`EpisodeScorer.metrics` for every kind of task, in the order of tables."""
+
+ALL_METRICS = (*METRICS, *KIND_METRICS)
+"""With those that only some kinds have."""
+
+SHARES = frozenset(
+    {
+        "success",
+        "oracle_success",
+        "answer_accuracy",
+        "r_T",
+        "r_enter",
+        "stopped",
+        *(name for name in KIND_METRICS if name.startswith("criterion_")),
+    }
+)
+"""Metrics that are true or false of an episode: their means are shares."""

@@ -1,0 +1,92 @@
+"""All metrics of a path against a reference at once, by one set of choices that is stored beside the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from robot_runtime.metrics.functional.distances import EUCLIDEAN, Distance
+from robot_runtime.metrics.functional.dtw import ndtw, sdtw
+from robot_runtime.metrics.functional.edit import EditUnit, sed
+from robot_runtime.metrics.functional.fidelity import DegenerateRule, average_deviation, cls, max_deviation
+from robot_runtime.metrics.functional.path import (
+    navigation_error,
+    oracle_navigation_error,
+    path_length,
+    without_repeats,
+)
+from robot_runtime.metrics.functional.spl import ZeroRule, soft_spl, spl
+from robot_runtime.metrics.functional.success import success
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteRules:
+    """What published scorers of instruction following do differently; ``dataclasses.asdict`` is what to store.
+
+    Attributes:
+        threshold_m: d_th of success, CLS and nDTW: 3 m in R2R, R2R-CE and RxR-CE.
+        inclusive: success at the threshold itself, as papers print; code takes < (Habitat, VLN-CE, valan, R2R).
+        drop_repeats: nodes that repeat the one before do not count, as in VLN-CE's NDTW; without it every turn on the
+            spot costs as much as its distance to the reference. Points only; names stay.
+        zero_path: SPL of an episode that starts at its goal.
+        edit_unit: what SED counts. degenerate: CLS of two paths without length.
+    """
+
+    threshold_m: float = 3.0
+    inclusive: bool = False
+    drop_repeats: bool = True
+    zero_path: ZeroRule = "one_if_still"
+    edit_unit: EditUnit = "edges"
+    degenerate: DegenerateRule = "coverage"
+
+
+def route_metrics(
+    reference: Any,
+    path: Any,
+    shortest_m: float,
+    stopped: bool,
+    rules: RouteRules | None = None,
+    distance: Distance = EUCLIDEAN,
+    to_goal_m: Sequence[float] | None = None,
+) -> dict[str, float | bool]:
+    """Table 3 of Magalhaes et al. 2019 for one episode, and SoftSPL.
+
+    Args:
+        reference: R, its last node the goal. path: Q, the executed one.
+        shortest_m: from the start to the goal, SPL's l, which is not the reference's length.
+        stopped: the episode ended with ``stop``: without it no success. Oracle success needs none.
+        to_goal_m: from each node of ``path`` to the goal, where that distance is another than ``distance``: VLN-CE's
+            is geodesic for navigation error and success, and Euclidean for nDTW.
+
+    Returns:
+        Keys: ``path_length_m``, ``navigation_error_m``, ``oracle_navigation_error_m``, ``success``, ``oracle_success``,
+        ``average_deviation_m``, ``max_deviation_m``, ``spl``, ``soft_spl``, ``sed``, ``cls``, ``ndtw``, ``sdtw``.
+
+    Raises:
+        ValueError: a path is empty, a node is not finite, or a length is not one.
+    """
+    rules = rules or RouteRules()
+    threshold = rules.threshold_m
+    travelled_m = path_length(path, distance)
+    if rules.drop_repeats and distance.nodes(path).ndim == 2:
+        path = without_repeats(path)
+    error_m = navigation_error(reference, path, distance) if to_goal_m is None else to_goal_m[-1]
+    oracle_error_m = oracle_navigation_error(reference, path, distance) if to_goal_m is None else min(to_goal_m)
+    succeeded = success(stopped, error_m, threshold, rules.inclusive)
+    similarity = ndtw(reference, path, threshold, distance)
+    return {
+        "path_length_m": travelled_m,
+        "navigation_error_m": error_m,
+        "oracle_navigation_error_m": oracle_error_m,
+        "success": succeeded,
+        "oracle_success": success(True, oracle_error_m, threshold, rules.inclusive),
+        "average_deviation_m": average_deviation(reference, path, distance),
+        "max_deviation_m": max_deviation(reference, path, distance),
+        "spl": spl(succeeded, shortest_m, travelled_m, rules.zero_path),
+        "soft_spl": soft_spl(shortest_m, error_m, travelled_m, rules.zero_path),
+        "sed": sed(succeeded, reference, path, rules.edit_unit),
+        "cls": cls(reference, path, threshold, distance, rules.degenerate),
+        "ndtw": similarity,
+        "sdtw": sdtw(succeeded, similarity),
+    }

@@ -1,0 +1,36 @@
+"""What a score is made of and what it depends on: shared by the scorer and by what each kind of task measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from robot_runtime.metrics.functional.spl import ZeroRule
+from robot_runtime.metrics.visibility import BOX_MARGIN_M
+
+RefereeRule = Literal["logged", "smoothed"]
+
+Metrics = dict[str, float | bool | int | None]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What published scorers do differently; the defaults are habitat-lab's where it has a rule.
+
+    Attributes:
+        shortest_path: where SPL's l comes from: the scene's map, from the referee's pose at the start, or the dataset.
+        zero_path: SPL of an episode that starts at its goal.
+        box_margin_m: of object boxes, for the success rule ``visible``.
+        reference: what a followed route is compared with: the follower's positions where the dataset has them (as
+            VLN-CE does), else the nodes of the reference path; or always the nodes.
+        referee: the poses that the referee gave during the run, or its trajectory smoothed afterwards
+            (:mod:`robot_runtime.metrics.reference_poses`).
+        evidence: whether what people added after the run counts, see :mod:`robot_runtime.recording.annotations`.
+    """
+
+    shortest_path: Literal["map", "dataset"] = "map"
+    zero_path: ZeroRule = "one_if_still"
+    box_margin_m: float = BOX_MARGIN_M
+    reference: Literal["densest", "nodes"] = "densest"
+    referee: RefereeRule = "logged"
+    evidence: Literal["use", "ignore"] = "use"

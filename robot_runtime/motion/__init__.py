@@ -1,0 +1,1 @@
+"""Closed-loop motion: discrete actions, continuous commands, and their velocity profile."""

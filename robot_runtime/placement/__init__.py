@@ -1,0 +1,1 @@
+"""Placement of the robot at the start of an episode: by simulation, by hand, or by driving."""

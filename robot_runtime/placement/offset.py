@@ -1,0 +1,68 @@
+"""How far a robot is from where it must stand, and how near is near enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from robot_runtime.common.config import STRICT
+from robot_runtime.common.geometry import SE2, wrap_angle
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How near is near enough, and how long getting there may take."""
+
+    within_m: float = 0.05
+    within_deg: float = 5.0
+    timeout_s: float = 300.0
+
+    __pydantic_config__ = STRICT
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be a positive number, got {value}")
+
+    @property
+    def within_rad(self) -> float:
+        return math.radians(self.within_deg)
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """Where the robot is, and where it must go, seen from it.
+
+    Attributes:
+        here: base_link in ``map``.
+        ahead_m, left_m: of the goal's position. turn_rad: to the goal's heading, left positive.
+    """
+
+    here: SE2
+    ahead_m: float
+    left_m: float
+    turn_rad: float
+
+    @classmethod
+    def of(cls, here: SE2, goal: SE2) -> Offset:
+        away = goal.relative_to(here)
+        return cls(here, away.x_m, away.y_m, wrap_angle(goal.yaw_rad - here.yaw_rad))
+
+    @property
+    def distance_m(self) -> float:
+        return math.hypot(self.ahead_m, self.left_m)
+
+    def within(self, tolerance: Tolerance, share: float = 1.0) -> bool:
+        """Whether the robot stands within a share of the tolerance."""
+        return (
+            self.distance_m <= share * tolerance.within_m and abs(self.turn_rad) <= share * tolerance.within_rad + 1e-9
+        )
+
+    def __str__(self) -> str:
+        turn_deg = math.degrees(self.turn_rad)
+        return (
+            f"{100 * self.distance_m:.1f} cm and {abs(turn_deg):.1f}° off: "
+            f"{100 * abs(self.ahead_m):.1f} cm {'ahead' if self.ahead_m >= 0 else 'back'}, "
+            f"{100 * abs(self.left_m):.1f} cm {'left' if self.left_m >= 0 else 'right'}, "
+            f"turn {abs(turn_deg):.1f}° {'left' if turn_deg >= 0 else 'right'}"
+        )

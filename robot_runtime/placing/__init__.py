@@ -1,1 +1,0 @@
-"""How a robot gets to an episode's start where nobody can teleport it: brought by a person, or driving."""

@@ -1,0 +1,1 @@
+"""Baseline agents of the papers, and oracles that know the map."""

@@ -1,0 +1,98 @@
+"""The classical agent: the Habitat paper's SLAM row with GPS and compass in place of SLAM."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2, gps_to_start_frame
+from robot_runtime.errors import PolicyError
+from robot_runtime.planning.contact_memory import ContactMemory
+from robot_runtime.policies.baselines.classical.grid import Grid
+from robot_runtime.policies.baselines.classical.mapping import Mapper
+from robot_runtime.policies.baselines.classical.navigation import Navigator
+from robot_runtime.policies.baselines.classical.objectgoal import ObjectGoal
+from robot_runtime.policies.baselines.classical.pointgoal import PointGoal
+from robot_runtime.policy import Observation, Policy, World
+from robot_runtime.tasks.task import Task
+
+RESOLUTION_M = 0.05
+_HALF_M = 8.0
+
+
+class Classical(Policy):
+    """Maps what it sees, plans on it, goes there; looks for the goal where it is not told.
+
+    PointNav: goes to the ``pointgoal`` through what it knows, taking the unknown for passable until it sees better.
+    ObjectNav: drives to frontiers of the known. If the task has the sensor ``semantic`` it goes to the goal category
+    once that is in view, faces it and stops. Without that sensor it cannot recognise anything: it explores, and stops
+    when there is nothing left to explore.
+    """
+
+    name = "classical"
+    needs: ClassVar[tuple[str, ...]] = ("depth", "gps", "compass")
+    follows = True
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Forget everything.
+
+        Raises:
+            PolicyError: if the task tells neither a point goal nor an object goal.
+        """
+        goal_sensor = {"pointnav": "pointgoal", "objectnav": "objectgoal"}.get(task.kind)
+        if goal_sensor is None:
+            raise PolicyError(
+                f"agent 'classical' solves pointnav and objectnav tasks, and {task.name!r} is of kind {task.kind}",
+                "choose another agent, for instance the oracle",
+            )
+        if goal_sensor not in task.sensors:
+            raise PolicyError(
+                f"agent 'classical' needs sensor {goal_sensor!r}, which task {task.name!r} does not have",
+                f"add {goal_sensor!r} to the task's 'sensors', or choose another task",
+            )
+        self._task = task
+        self._tilt_rad = task.camera.tilt_rad
+        self._pose = SE2()
+        self._grid = Grid(RESOLUTION_M, _HALF_M)
+        self._mapper = Mapper(task.camera, self._grid)
+        self._contacts = ContactMemory(task.magnitudes.forward_m)
+        navigator = Navigator(task, self._grid, self._contacts)
+        self._mission: PointGoal | ObjectGoal = (
+            PointGoal(task, navigator) if task.kind == "pointnav" else ObjectGoal(task, self._grid, navigator)
+        )
+
+    def act(self, observation: Observation) -> Action:
+        pose = pose_in_start_frame(observation)
+        blocked = self._contacts.observe(pose)
+        self._mapper.integrate(pose, self._tilt_rad, observation["depth"], self._wanted(observation))
+        self._grid.sweep(self._pose, pose, self._task.robot_radius_m)
+        self._pose = pose
+        if blocked:
+            self._grid.touch(pose, self._task.robot_radius_m)
+        action = self._mission.decide(pose, observation)
+        self._take_note(action)
+        return action
+
+    def overruled(self, decision: Decision) -> None:
+        self._tilt_rad = self._tilt_before_rad
+        self._take_note(decision)
+
+    def _take_note(self, decision: Decision) -> None:
+        moves = self._task.magnitudes.displacement(decision) if isinstance(decision, Action) else decision.displacement
+        self._contacts.acted(decision)
+        self._tilt_before_rad = self._tilt_rad
+        self._tilt_rad += moves.tilt_rad
+
+    def info(self) -> dict[str, Any]:
+        return self._mission.info()
+
+    def _wanted(self, observation: Observation) -> Any:
+        if self._task.kind == "pointnav" or "semantic" not in observation:
+            return None
+        return observation["semantic"][..., 0] == observation["objectgoal"][0]
+
+
+def pose_in_start_frame(observation: Observation) -> SE2:
+    """GPS and compass (left positive) as a pose: x forward, y left, yaw counter-clockwise."""
+    return SE2(*gps_to_start_frame(observation["gps"]), float(observation["compass"][0]))

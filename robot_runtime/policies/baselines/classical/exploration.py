@@ -1,0 +1,57 @@
+"""Where to look next: frontiers, the borders between what is known and what is not (Yamauchi 1997)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import ndimage
+
+from robot_runtime.common.geometry import SE2
+from robot_runtime.policies.baselines.classical.grid import Grid
+from robot_runtime.policies.baselines.classical.navigation import Target
+from robot_runtime.policies.baselines.classical.planning import Bools, CostMap, disc, march
+from robot_runtime.policies.baselines.classical.pointgoal import point_target
+
+_LEAST_CELLS = 6
+"""Shorter frontiers are gaps between rays, not openings."""
+
+_WORTH_PER_M = 0.5
+"""How much farther the robot goes for a metre of frontier, up to :data:`_WORTH_AT_MOST_M` of it."""
+
+_WORTH_AT_MOST_M = 2.0
+_ARRIVED_M = 0.4
+_AROUND_ROBOT_M = 0.3
+_EIGHT = np.ones((3, 3), np.bool_)
+
+
+def frontier_cells(costs: CostMap) -> Bools:
+    """Known cells in which the robot may stand, next to an unknown one that is neither obstacle nor suspect."""
+    unknown = ~costs.known & ~costs.suspect & (costs.clearance_m > 0)
+    return np.asarray(costs.known & np.isfinite(costs.slowness) & ndimage.binary_dilation(unknown, _EIGHT))
+
+
+def next_frontier(costs: CostMap, pose: SE2) -> Target | None:
+    """The frontier that is the nearest to go to, large ones preferred; None if none can be reached."""
+    labels, count = ndimage.label(frontier_cells(costs), _EIGHT)
+    to_go_m = march(costs, disc(costs, pose.x_m, pose.y_m, _AROUND_ROBOT_M)).to_go_m
+    best, best_cost_m = None, np.inf
+    for label, span in enumerate(ndimage.find_objects(labels, count), start=1):
+        member = labels[span] == label
+        size = int(member.sum())
+        if size < _LEAST_CELLS:
+            continue
+        away_m = np.where(member, to_go_m[span], np.inf)
+        row, column = np.unravel_index(int(np.argmin(away_m)), away_m.shape)
+        cost_m = float(away_m[row, column]) - _WORTH_PER_M * min(size * costs.resolution_m, _WORTH_AT_MOST_M)
+        if cost_m < best_cost_m:
+            best, best_cost_m = (row + span[0].start, column + span[1].start), cost_m
+    if best is None:
+        return None
+    x_m, y_m = costs.points(np.array(best[0]), np.array(best[1]))
+    return point_target(float(x_m), float(y_m), _ARRIVED_M)
+
+
+def is_open(grid: Grid, target: Target) -> bool:
+    """Whether there still is something unknown about a frontier."""
+    x_m, y_m = target.point
+    window = grid.window(x_m - _ARRIVED_M, y_m - _ARRIVED_M, x_m + _ARRIVED_M, y_m + _ARRIVED_M)
+    return int((~grid.known[window] & ~grid.suspect[window] & ~grid.occupied(window)).sum()) >= _LEAST_CELLS

@@ -1,0 +1,153 @@
+"""ObjectNav for the classical agent: explore until the object is in view, go near it, face it, stop."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
+from robot_runtime.planning.lattice import Moves
+from robot_runtime.policies.baselines.classical.exploration import is_open, next_frontier
+from robot_runtime.policies.baselines.classical.grid import Grid
+from robot_runtime.policies.baselines.classical.navigation import Navigator, Target
+from robot_runtime.policies.baselines.classical.planning import Bools, CostMap, disc
+from robot_runtime.policy import Observation
+from robot_runtime.scenes.grid_interpolation import Floats
+from robot_runtime.tasks.task import Task
+
+NEAR_M = 0.75
+"""Stops this near to a seen part of the object. Both challenges allow 1 m (Batra et al. 2020, section 2.1)."""
+
+_SEEN_TIMES = 2
+_TRIED_M = 0.3
+_FRONTIERS_PER_STEP = 8
+"""How many frontiers may prove unreachable before the agent takes its turn to answer."""
+
+_SCAN = (Action.LOOK_DOWN, Action.LOOK_UP, Action.LOOK_UP, Action.LOOK_DOWN)
+
+
+class ObjectGoal:
+    """Where to go and when to stop."""
+
+    def __init__(self, task: Task, grid: Grid, navigator: Navigator) -> None:
+        self._task = task
+        self._grid = grid
+        self._navigator = navigator
+        self._moves = Moves.of(task.magnitudes)
+        self._look_round = self._moves.headings
+        self._target: Target | None = None
+        self._tried: list[SE2] = []
+        self._queue: list[Action] | None = None
+        self._seen_cells = 0
+        self._doing = "looks round"
+
+    def decide(self, pose: SE2, observation: Observation) -> Action:
+        """Stop before the object; else the next action of looking for it, or of the way to it."""
+        if int((self._grid.wanted >= _SEEN_TIMES).sum()):
+            action = self._approach(pose, observation)
+            if action is not None:
+                return action
+        return self._explore(pose)
+
+    def info(self) -> dict[str, Any]:
+        return {"doing": self._doing, "goal_cells": self._seen_cells, **self._navigator.info()}
+
+    def _explore(self, pose: SE2) -> Action:
+        """Look round once, then from frontier to frontier; stop when there are no more."""
+        if self._look_round > 0:
+            self._look_round -= 1
+            return Action.TURN_LEFT
+        self._doing = "explores"
+        for _ in range(_FRONTIERS_PER_STEP):
+            if self._target is None or not is_open(self._grid, self._target):
+                self._target = next_frontier(self._navigator.costs(), pose)
+            if self._target is None:
+                self._doing = "has nothing left to explore"
+                return Action.STOP
+            action = self._towards_frontier(self._target, pose)
+            if action is not None:
+                return action
+            self._give_up(self._target)
+        return Action.TURN_LEFT
+
+    def _towards_frontier(self, frontier: Target, pose: SE2) -> Action | None:
+        """Go there and look at it; None if there is no way, or if looking did not close it."""
+        x_m, y_m = frontier.point
+        if not frontier.arrived(np.array(pose.x_m), np.array(pose.y_m)):
+            return self._navigator.towards(frontier, pose, boldest=0)
+        turns = self._moves.facing(pose.yaw_rad, math.atan2(y_m - pose.y_m, x_m - pose.x_m))
+        return turns[0] if turns else None
+
+    def _give_up(self, frontier: Target) -> None:
+        """What cannot be reached need not be known."""
+        x_m, y_m = frontier.point
+        self._grid.known[self._grid.window(x_m - _TRIED_M, y_m - _TRIED_M, x_m + _TRIED_M, y_m + _TRIED_M)] = True
+        self._target = None
+
+    def _approach(self, pose: SE2, observation: Observation) -> Action | None:
+        """The next action on the way to the object, of turning to it, or stop; None if no place near it is left."""
+        if self._queue is not None:
+            return self._verify(pose, observation)
+        self._doing = "approaches"
+        cells = int((self._grid.wanted >= _SEEN_TIMES).sum())
+        if not 0.8 <= self._seen_cells / cells <= 1.25 or self._target is None:
+            self._seen_cells, self._target = cells, self._near_object()
+        if not self._target.arrived(np.array(pose.x_m), np.array(pose.y_m)):
+            action = self._navigator.towards(self._target, pose)
+            if action is None:
+                self._seen_cells = 0
+            return action
+        x_m, y_m = self._nearest_seen(pose)
+        self._queue = self._moves.facing(pose.yaw_rad, math.atan2(y_m - pose.y_m, x_m - pose.x_m))
+        looks = [action for action in _SCAN if action in self._task.actions]
+        self._queue += looks if len(looks) == len(_SCAN) else []
+        return self._verify(pose, observation)
+
+    def _verify(self, pose: SE2, observation: Observation) -> Action | None:
+        """Stop if the object is in view; else turn and look on; if that was in vain, try another place."""
+        assert self._queue is not None
+        self._doing = "faces the object"
+        wanted = observation["semantic"][..., 0] == observation["objectgoal"][0]
+        turning = bool(self._queue) and self._queue[0] in (Action.TURN_LEFT, Action.TURN_RIGHT)
+        if not turning and int(wanted.sum()) >= self._task.success.min_visible_pixels:
+            return Action.STOP
+        if self._queue:
+            return self._queue.pop(0)
+        self._queue, self._target = None, None
+        self._tried.append(pose)
+        return self._approach(pose, observation)
+
+    def _near_object(self) -> Target:
+        """Everywhere within :data:`NEAR_M` of a seen part of the object, except where standing did not help."""
+        rows, columns = np.nonzero(self._grid.wanted >= _SEEN_TIMES)
+        x_m, y_m = self._grid.points(rows, columns)
+
+        def sources(costs: CostMap) -> Bools:
+            seen = np.zeros_like(costs.known)
+            column, row = (np.floor(value).astype(np.intp) for value in costs.cells(x_m, y_m))
+            inside = (row >= 0) & (row < seen.shape[0]) & (column >= 0) & (column < seen.shape[1])
+            seen[row[inside], column[inside]] = True
+            near = ndimage.distance_transform_edt(~seen) * costs.resolution_m <= NEAR_M
+            for pose in self._tried:
+                near &= ~disc(costs, pose.x_m, pose.y_m, _TRIED_M)
+            return np.asarray(near)
+
+        def arrived(x: Floats, y: Floats) -> Bools:
+            there = np.hypot(x[..., None] - x_m, y[..., None] - y_m).min(axis=-1) <= NEAR_M
+            for pose in self._tried:
+                there &= np.hypot(x - pose.x_m, y - pose.y_m) > _TRIED_M
+            return np.asarray(there)
+
+        return Target((float(x_m.mean()), float(y_m.mean())), sources, arrived)
+
+    def _nearest_seen(self, pose: SE2) -> tuple[float, float]:
+        """The middle of those seen parts of the object that are near."""
+        rows, columns = np.nonzero(self._grid.wanted >= _SEEN_TIMES)
+        x_m, y_m = self._grid.points(rows, columns)
+        away_m = np.hypot(x_m - pose.x_m, y_m - pose.y_m)
+        near = away_m <= away_m.min() + 0.3
+        return float(x_m[near].mean()), float(y_m[near].mean())

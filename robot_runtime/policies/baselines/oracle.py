@@ -1,0 +1,152 @@
+"""The shortest-path oracle: sees the map and the goal, and acts with the task's own actions.
+
+It is the upper bound that the other agents are compared with, and the test that an episode can be solved at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import PolicyError
+from robot_runtime.planning.path_follower import Traveller
+from robot_runtime.policies.baselines.rearrangement_oracle import Carrier
+from robot_runtime.policy import Answer, Observation, Policy, World
+from robot_runtime.scenes.scene import Scene
+from robot_runtime.tasks import areagoal
+from robot_runtime.tasks.episode import Episode, Goal
+from robot_runtime.tasks.rearrangement import task as rearrangement
+from robot_runtime.tasks.registry import task_module
+from robot_runtime.tasks.task import Task
+
+_VISIBLE_RESERVE_M = 0.15
+_ARRIVE_M = 0.1
+_ARRIVE_MOST_M = 0.33
+"""An instruction ends at a place, however far from it still counts as a success."""
+
+_TILT_LIMIT_RAD = math.radians(60.0)
+
+
+class Oracle(Policy):
+    """Follows the shortest plan of discrete actions to the nearest goal; at an object, turns to it; stops.
+
+    Where objects are to be moved, it carries them one by one.
+
+    It has not read the instruction that it is scored by, but it knows the answer to the question.
+
+    Args:
+        looks_every: of so many actions it is told before one only where it is; in between it counts on each to end
+            where it should. What localization is worth where actions err; not where objects are moved.
+    """
+
+    name = "oracle"
+    needs: ClassVar[tuple[str, ...]] = ()
+    privileged = True
+
+    def __init__(self, looks_every: int = 1) -> None:
+        if not isinstance(looks_every, int) or looks_every < 1:
+            raise PolicyError(f"agent 'oracle': looks_every is {looks_every!r}", "give a number of actions, 1 or more")
+        self._looks_every = looks_every
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Prepare the episode.
+
+        Raises:
+            PolicyError: without a world, or if goal objects that must be seen have no view points.
+            EpisodeError: if the goals cannot be resolved.
+        """
+        if world is None:
+            raise PolicyError("agent 'oracle' needs the simulator's world", "run it on a simulated robot")
+        self._task, self._world = task, world
+        self._acted, self._believed = 0, world.pose()
+        self._carrier: Carrier | None = None
+        if task.kind == "rearrangement":
+            if self._looks_every > 1:
+                raise PolicyError(
+                    f"agent 'oracle': looks_every is {self._looks_every}, and task {task.name!r} moves objects",
+                    "leave it out",
+                )
+            rearrangement.resolve_goals(task, world.scene, world.episode)
+            self._carrier = Carrier(task, world)
+            return
+        rules = task_module(task)
+        episode = rules.resolve_goals(task, world.scene, world.episode)
+        self._goals = episode.goals
+        arrive_m = _ARRIVE_M
+        if task.success.rule == "distance":
+            arrive_m = min(max(task.success.distance_m - 0.03, task.success.distance_m / 2), _ARRIVE_MOST_M)
+        targets = rules.targets(task, episode, world.scene)
+        if task.kind == "objectnav":
+            targets = _standpoints(task, world.scene, episode)
+        elif task.kind == "areagoal":
+            targets = areagoal.well_inside(task, episode, world.scene)
+        self._traveller = Traveller(task, world.scene)
+        self._traveller.go_to(targets, arrive_m)
+        self._aim: list[Action] | None = None
+
+    def act(self, observation: Observation) -> Action:
+        if self._carrier is not None:
+            return self._carrier.act()
+        pose = self._world.pose() if self._acted % self._looks_every == 0 else self._believed
+        self._traveller.observe(pose)
+        action = self._traveller.next(pose) if self._aim is None else None
+        if action is None:
+            if self._aim is None:
+                self._aim = self._aiming(pose)
+            action = self._aim.pop(0) if self._aim else Action.STOP
+        self._traveller.acted(action)
+        way = self._task.magnitudes.displacement(action)
+        self._acted, self._believed = self._acted + 1, pose @ SE2(way.forward_m, 0.0, way.turn_rad)
+        return action
+
+    def answer(self, observation: Observation) -> Answer | None:
+        question = self._world.episode.question
+        return None if question is None else question.answer
+
+    def info(self) -> dict[str, Any]:
+        if self._carrier is not None:
+            return self._carrier.info()
+        return {"planned_actions": self._traveller.left, "plan_arrives": self._traveller.arrived}
+
+    def _aiming(self, pose: SE2) -> list[Action]:
+        """The turns and looks that bring the object reached into the middle of the view."""
+        if self._task.kind not in ("objectnav", "eqa"):
+            return []
+        goal = min(self._goals, key=lambda goal: _nearest_view_m(goal, pose))
+        east_m, north_m = goal.x_m - pose.x_m, goal.y_m - pose.y_m
+        turns = self._traveller.moves.facing(pose.yaw_rad, math.atan2(north_m, east_m))
+        elevation_rad = math.atan2(goal.z_m - self._task.camera.height_m, math.hypot(east_m, north_m))
+        elevation_rad = max(-_TILT_LIMIT_RAD, min(_TILT_LIMIT_RAD, elevation_rad))
+        looks = round((elevation_rad - self._world.tilt_rad()) / math.radians(self._task.magnitudes.tilt_deg))
+        look = Action.LOOK_UP if looks > 0 else Action.LOOK_DOWN
+        return turns + [look] * (abs(looks) if look in self._task.actions else 0)
+
+
+def _standpoints(task: Task, scene: Scene, episode: Episode) -> list[tuple[float, float]]:
+    """Where to stand to have reached an object: its view points; for the visible rule, those with room to spare."""
+    views = [(goal, view) for goal in episode.goals for view in goal.view_points]
+    if not views:
+        raise PolicyError(
+            f"episode {episode.id!r}: its goals have no view points, and the oracle goes to those",
+            f"compute them with `robot-runtime scene view-points {scene.folder}`",
+        )
+    if task.success.rule == "visible":
+        reach_m = task.success.distance_m - _VISIBLE_RESERVE_M
+        near = [(goal, view) for goal, view in views if _box_distance_m(scene, goal, view) <= reach_m]
+        views = near or views
+    return [(view.x_m, view.y_m) for _, view in views]
+
+
+def _box_distance_m(scene: Scene, goal: Goal, view: SE2) -> float:
+    """Distance in the plane from a view point to the object's oriented box; to its centre if the scene has no box."""
+    if goal.object_id is None:
+        return math.hypot(goal.x_m - view.x_m, goal.y_m - view.y_m)
+    return scene.object(goal.object_id).distance_m(view.x_m, view.y_m)
+
+
+def _nearest_view_m(goal: Goal, pose: SE2) -> float:
+    views: Sequence[SE2] = goal.view_points or (SE2(goal.x_m, goal.y_m),)
+    return min(pose.distance_to(view) for view in views)

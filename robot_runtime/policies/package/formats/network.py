@@ -1,0 +1,101 @@
+"""What every format's network can do, and the one place that knows the formats."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError, PolicyError
+from robot_runtime.policies.package.manifest import Manifest, Tensor
+
+Array = NDArray[Any]
+
+Device = Literal["auto", "cpu", "cuda"]
+
+_OPENERS = {
+    "onnx": "robot_runtime.policies.package.formats.onnx:open_onnx",
+    "torch_export": "robot_runtime.policies.package.formats.torch_export:open_torch_export",
+    "torchscript": "robot_runtime.policies.package.formats.torchscript:open_torchscript",
+}
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where and how a network runs.
+
+    Attributes:
+        threads: of the CPU, within one operator. One by default: on a robot's few cores a second one gains little and
+            makes the slowest step many times as slow as the usual one when something else runs.
+        device: ``auto`` takes CUDA where the installed runtime has it.
+    """
+
+    threads: int = 1
+    device: Device = "auto"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.threads <= 256:
+            raise ConfigError(f"threads must lie in 1..256, got {self.threads}", "give at most the number of cores")
+        if self.device not in get_args(Device):
+            raise ConfigError(f"there is no device {self.device!r}", f"choose one of {', '.join(get_args(Device))}")
+
+
+class Network(ABC):
+    """A loaded network.
+
+    Attributes:
+        runtime: what runs it, with version, device and threads, for people and logs.
+    """
+
+    runtime: str
+
+    @abstractmethod
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name. Inputs have the manifest's types and shapes and lie contiguously in memory.
+
+        Raises:
+            PolicyError: the network failed.
+        """
+
+    def close(self) -> None:
+        """Release it."""
+
+
+def open_network(manifest: Manifest, data: bytes, execution: Execution | None = None) -> Network:
+    """The network in a model file's bytes.
+
+    Raises:
+        PackageError: the file is damaged, of another format, contradicts the manifest, or tries what it must not.
+        DriverMissing: the library that runs this format is not installed, or older than the manifest's minimum.
+        PolicyError: there is no CUDA.
+    """
+    opener = config.resolve(_OPENERS[manifest.model.format], f"format {manifest.model.format}")
+    network: Network = opener(manifest, data, execution or Execution())
+    return network
+
+
+def check_runtime(library: str, found: str, minimum: str) -> None:
+    """Whether a library is new enough. Raises ``PolicyError``."""
+    if _version(found) < _version(minimum):
+        raise PolicyError(
+            f"the policy needs {library} {minimum} or later, installed is {found}", f"pip install -U '{library}'"
+        )
+
+
+def check_tensor(tensor: Tensor, array: Array) -> None:
+    """Whether an array is what the manifest says. Raises ``ValueError``."""
+    if array.dtype != np.dtype(tensor.dtype) or array.shape != tensor.shape:
+        raise ValueError(
+            f"{tensor.name!r} is {array.dtype} {list(array.shape)}, the manifest says "
+            f"{tensor.dtype} {list(tensor.shape)}"
+        )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    parts = text.split("+")[0].split(".")
+    return tuple(int("".join(character for character in part if character.isdigit()) or 0) for part in parts[:3])

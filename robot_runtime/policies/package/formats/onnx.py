@@ -1,0 +1,120 @@
+"""ONNX by ONNX Runtime: the first choice. Half the time of eager PyTorch, a third of its memory, no code of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnxruntime as ort
+
+from robot_runtime.errors import PackageError, PolicyError
+from robot_runtime.policies.package.formats.network import Array, Execution, Network, check_runtime
+from robot_runtime.policies.package.formats.onnx_file import read_onnx
+from robot_runtime.policies.package.manifest import Manifest, Tensor
+
+_DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
+    "tensor(uint8)": "uint8",
+    "tensor(bool)": "bool",
+}
+_ERRORS_ONLY = 3
+
+
+def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
+    """See :func:`robot_runtime.policies.package.formats.network.open_network`."""
+    check_runtime("onnxruntime", ort.__version__, manifest.model.minimum_runtime)
+    _check_file(manifest, data)
+    cuda = "CUDAExecutionProvider" in ort.get_available_providers()
+    if execution.device == "cuda" and not cuda:
+        raise PolicyError("the installed onnxruntime has no CUDA", "pip install onnxruntime-gpu, or use --device cpu")
+    on_gpu = cuda and execution.device != "cpu"
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = execution.threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.use_deterministic_compute = True
+    options.log_severity_level = _ERRORS_ONLY
+    # A thread that spins while it waits takes the core from the robot's drivers, and then waits for them.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    providers: list[str | tuple[str, dict[str, str]]] = ["CPUExecutionProvider"]
+    if on_gpu:
+        # TensorFloat-32 rounds to 10 bits; the package was proved with 23.
+        providers.insert(0, ("CUDAExecutionProvider", {"use_tf32": "0"}))
+    try:
+        session = ort.InferenceSession(data, options, providers=providers)
+    except Exception as error:  # its own classes derive from Exception, one for each way to fail
+        raise PackageError(
+            f"{manifest.model.file}: ONNX Runtime {ort.__version__} does not take it: {error}",
+            "check that the file is whole and uses operators of the declared opset",
+        ) from error
+    device = "CUDA" if "CUDAExecutionProvider" in session.get_providers() else "CPU"
+    network = _OnnxNetwork(session, f"onnxruntime {ort.__version__}, {device}, threads {execution.threads}")
+    _check_tensors(manifest, session)
+    return network
+
+
+class _OnnxNetwork(Network):
+    def __init__(self, session: ort.InferenceSession, runtime: str) -> None:
+        self.runtime = runtime
+        self._session = session
+        self._outputs = [output.name for output in session.get_outputs()]
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        try:
+            values = self._session.run(self._outputs, dict(inputs))
+        except Exception as error:
+            raise PolicyError(
+                f"the network failed: {error}", "validate the package: robot-runtime policy validate"
+            ) from error
+        return {name: np.asarray(value) for name, value in zip(self._outputs, values, strict=True)}
+
+
+def _check_file(manifest: Manifest, data: bytes) -> None:
+    try:
+        file = read_onnx(data)
+    except ValueError as error:
+        raise PackageError(f"{manifest.model.file}: is no ONNX model: {error}", "write the package again") from error
+    if file.external_data:
+        raise PackageError(
+            f"{manifest.model.file}: keeps weights in other files, whose paths would be opened as they stand there",
+            "export it in one file: external_data=False",
+        )
+    if file.opsets[""] != manifest.model.opset:
+        raise PackageError(
+            f"{manifest.model.file}: uses opset {file.opsets['']}, the manifest says {manifest.model.opset}",
+            "correct 'model.opset' in policy.yaml",
+        )
+
+
+def _check_tensors(manifest: Manifest, session: ort.InferenceSession) -> None:
+    """Names, types and shapes; a side that the file leaves open may be anything."""
+    for what, declared, found in (
+        ("input", manifest.inputs, session.get_inputs()),
+        ("output", manifest.outputs, session.get_outputs()),
+    ):
+        by_name = {argument.name: argument for argument in found}
+        if set(by_name) != {tensor.name for tensor in declared}:
+            names = ", ".join(sorted(tensor.name for tensor in declared))
+            raise PackageError(
+                f"{manifest.model.file}: its {what}s are {', '.join(sorted(by_name))}, the manifest's {names}",
+                f"correct '{what}s' in policy.yaml",
+            )
+        for tensor in declared:
+            argument = by_name[tensor.name]
+            if not _agree(tensor, argument.type, argument.shape):
+                raise PackageError(
+                    f"{manifest.model.file}: {what} {tensor.name!r} is {argument.type} {argument.shape}, the manifest "
+                    f"says {tensor.dtype} {list(tensor.shape)}",
+                    f"correct '{what}s' in policy.yaml",
+                )
+
+
+def _agree(tensor: Tensor, kind: str, shape: list[int | str | None]) -> bool:
+    sides = zip(shape, tensor.shape, strict=False)
+    return (
+        _DTYPES.get(kind) == tensor.dtype
+        and len(shape) == len(tensor.shape)
+        and all(not isinstance(side, int) or side == wanted for side, wanted in sides)
+    )

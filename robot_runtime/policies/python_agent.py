@@ -1,0 +1,187 @@
+"""Agents written in Python by users: ``package.module:Class`` or ``path/to/file.py:Class``.
+
+The class is either a :class:`~robot_runtime.policy.Policy`, or an agent as the Habitat challenges define it
+(habitat-lab ``core/agent.py``): ``reset()`` and ``act(observations)``, which returns what
+:mod:`robot_runtime.policies.agents.habitat` lists. Such an agent is wrapped in :class:`HabitatAgent`, and runs within
+the runtime: quick to try, and nothing protects the runtime from it. ``habitat:module:Class`` runs it in a process of
+its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, runtime_checkable
+
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.errors import PolicyError, RuntimeFault
+from robot_runtime.policies.agents.habitat import HabitatInterface
+from robot_runtime.policy import Answer, Observation, Policy, World
+from robot_runtime.tasks.task import Task
+
+
+@runtime_checkable
+class HabitatStyleAgent(Protocol):
+    """habitat-lab's ``habitat.Agent``, by shape: nothing of habitat-lab is imported."""
+
+    def reset(self) -> None: ...
+
+    def act(self, observations: Observation) -> Any: ...
+
+
+class HabitatAgent(Policy):
+    """Runs an agent of the Habitat challenges.
+
+    The agent seeds itself: its interface has no seed. It is told nothing about the task either, so ``needs`` is
+    whatever it lists in an attribute of that name, else nothing.
+    """
+
+    name = "habitat-agent"
+
+    def __init__(self, agent: HabitatStyleAgent, name: str) -> None:
+        self.name = name  # type: ignore[misc]  # one wrapper class stands for many agents
+        self.needs = tuple(getattr(agent, "needs", ()))  # type: ignore[misc]
+        self._agent = agent
+        self._interface = HabitatInterface(name, {})
+        self._task: Task | None = None
+        self._answer: Answer | None = None
+
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        self._task, self._answer = task, None
+        try:
+            self._agent.reset()
+        except Exception as error:
+            raise _raised(self.name, "reset()", error) from error
+
+    def act(self, observation: Observation) -> Decision:
+        """The agent's action.
+
+        Raises:
+            PolicyError: if the agent raises, or returns something that is no action.
+            UnknownAction: if the action is none of habitat-lab's, or none of the task's.
+        """
+        if self._task is None:
+            raise PolicyError(f"agent {self.name!r} was asked before its episode began", "call reset() first")
+        try:
+            # Ours are read-only; agents written for a simulator may write into what they are given.
+            returned = self._agent.act({name: array.copy() for name, array in observation.items()})
+        except Exception as error:
+            raise _raised(self.name, "act()", error) from error
+        decision, self._answer = self._interface.decision(returned, self._task)
+        return decision
+
+    def answer(self, observation: Observation) -> Answer | None:
+        return self._answer
+
+
+def load_python(spec: str, /, **arguments: Any) -> Policy:
+    """The agent that ``spec`` names, constructed with ``arguments``.
+
+    Raises:
+        PolicyError: naming what cannot be found, imported, called or used as an agent; an argument that is no number
+            where the constructor's annotation says ``int`` or ``float``.
+    """
+    module_name, _, class_name = spec.rpartition(":")
+    if not module_name or not class_name:
+        raise PolicyError(f"agent {spec!r} is not of the form module:Class", "write package.module:Class")
+    module = _import(spec, module_name)
+    factory = getattr(module, class_name, None)
+    if not callable(factory):
+        raise PolicyError(
+            f"agent {spec!r}: module {module_name!r} has no class {class_name!r}", "check the name after the colon"
+        )
+    agent = _construct(spec, factory, arguments)
+    if isinstance(agent, Policy):
+        return agent
+    if isinstance(agent, HabitatStyleAgent):
+        return HabitatAgent(agent, spec)
+    raise PolicyError(
+        f"agent {spec!r}: {type(agent).__name__} has no reset() and act()",
+        "derive it from robot_runtime.policy.Policy, or give it habitat-lab's reset() and act(observations)",
+    )
+
+
+def _import(spec: str, module_name: str) -> ModuleType:
+    try:
+        if module_name.endswith(".py"):
+            return _import_file(Path(module_name))
+        return importlib.import_module(module_name)
+    except FileNotFoundError as error:
+        raise PolicyError(f"agent {spec!r}: {module_name}: no such file", "check the path before the colon") from error
+    except ModuleNotFoundError as error:
+        own = error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}."))
+        raise PolicyError(
+            f"agent {spec!r}: there is no module {error.name!r}",
+            "put its folder on PYTHONPATH, or name the file: path/to/file.py:Class"
+            if own
+            else f"install the package that provides {error.name!r}",
+        ) from error
+    except Exception as error:
+        raise _raised(spec, "import", error) from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    resolved = path.resolve()
+    if not resolved.is_file():
+        raise FileNotFoundError(resolved)
+    name = f"robot_runtime_agent_{resolved.stem}_{abs(hash(resolved)):x}"
+    if name in sys.modules:
+        return sys.modules[name]
+    specification = importlib.util.spec_from_file_location(name, resolved)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"{resolved} is not a Python source file")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses and pickle look a class's module up there
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
+    signature = inspect.signature(factory)
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        raise PolicyError(
+            f"agent {spec!r} cannot be made from arguments {sorted(arguments)}: {error}",
+            f"its constructor is {getattr(factory, '__name__', spec)}{signature}",
+        ) from error
+    try:
+        instance: object = factory(**_numbers(spec, signature, arguments))
+    except RuntimeFault:
+        raise
+    except Exception as error:
+        raise _raised(spec, "constructor", error) from error
+    return instance
+
+
+def _numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments, of which a command line gives texts, as the numbers that the constructor's annotations ask for."""
+    kinds: dict[object, type[int] | type[float]] = {int: int, float: float, "int": int, "float": float}
+    numbers = dict(arguments)
+    for name, value in arguments.items():
+        parameter = signature.parameters.get(name)
+        kind = None if parameter is None else kinds.get(parameter.annotation)
+        if kind is not None and isinstance(value, str):
+            try:
+                numbers[name] = kind(value)
+            except ValueError as error:
+                raise PolicyError(
+                    f"agent {spec!r}: argument {name}={value!r} is no {kind.__name__}", "give it a number"
+                ) from error
+    return numbers
+
+
+def _raised(name: str, where: str, error: Exception) -> PolicyError:
+    return PolicyError(
+        f"agent {name!r}: {where} raised {type(error).__name__}: {error}",
+        "mend the agent; `--debug` shows the traceback",
+    )

@@ -1,0 +1,168 @@
+"""The interface of everything that decides."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
+from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.tasks.task import Task
+
+if TYPE_CHECKING:  # a learned policy decides without them, and is ready sooner without the libraries that they need
+    from robot_runtime.scenes.scene import Scene
+    from robot_runtime.tasks.episode import Episode
+
+Observation = dict[str, NDArray[Any]]
+"""Sensor name -> array; keys, shapes, dtypes and frames are documented in ``robot_runtime.sensors``."""
+
+
+Answer = str | int | Mapping[str, float]
+"""To a question: the answer itself, its id in the dataset's vocabulary, or answers with their scores (high is good)."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What only a privileged agent (an oracle) may see.
+
+    Attributes:
+        pose: returns the robot's present pose in ``map``. tilt_rad: returns its camera tilt, up positive.
+        objects: returns the poses of the tracked objects, held: ids of those that are carried, phase: the episode's.
+    """
+
+    scene: Scene
+    episode: Episode
+    pose: Callable[[], SE2]
+    tilt_rad: Callable[[], float]
+    objects: Callable[[], Mapping[str, ObjectPose]] = dict
+    held: Callable[[], tuple[str, ...]] = tuple
+    phase: Callable[[], str] = str
+
+
+class Policy(ABC):
+    """Observations in, actions out.
+
+    Attributes:
+        name: for logs and tables.
+        needs: sensors without which it cannot decide; checked before the robot moves.
+        privileged: whether it needs the :class:`World`.
+        follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
+        task: the one that it was trained for, which it runs in unless told otherwise; None for any.
+        source: what it was loaded from, for logs; None where nobody said it in words.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    privileged: ClassVar[bool] = False
+    follows: ClassVar[bool] = False
+    task: Task | None = None
+    source: PolicySource | None = None
+
+    def check(self, task: Task) -> None:
+        """Whether it can run in a task, beyond its sensors; called before the robot moves. Raises ``PolicyError``."""
+
+    @abstractmethod
+    def reset(self, task: Task, seed: int, world: World | None = None) -> None:
+        """Start an episode. ``world`` is given to privileged policies only."""
+
+    @abstractmethod
+    def act(self, observation: Observation) -> Decision:
+        """Decide. Called once per step, first with the observation at the start."""
+
+    def overruled(self, decision: Decision) -> None:
+        """Be told, after :meth:`act`, that the robot carries out this decision instead of the one returned.
+
+        So it is when recorded observations are shown again. What follows from its own actions (a previous-action input,
+        an expected motion) follows from ``decision``; where ``follows`` is false, something may not.
+
+        Raises:
+            PolicyError: it cannot go on from there.
+        """
+
+    def answer(self, observation: Observation) -> Answer | None:
+        """Answer the episode's question; None counts as a wrong answer.
+
+        Called once in tasks of kind ``eqa``, after :meth:`act` and with the same observation: when it returned ``stop``
+        or the last action that the task allows.
+        """
+        return None
+
+    def info(self) -> dict[str, Any]:
+        """What the last decision was based on, JSON-serialisable; logged with the step."""
+        return {}
+
+    def close(self) -> None:
+        """Release what was loaded."""
+
+
+def random_generator(seed: int) -> np.random.Generator:
+    """The one way in which agents draw random numbers."""
+    return np.random.default_rng(seed)
+
+
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class PolicySource:
+    """What to load, as a command line says it.
+
+    Attributes:
+        spec: of :func:`robot_runtime.policies.load_policy`; paths as they were given.
+        arguments: texts, without what is secret.
+        python: interpreter or virtual environment of an agent in a process of its own; None for the runtime's own.
+        timeout_s: of such an agent, for each answer; None for the default.
+        digest: SHA-256 of what was loaded (:func:`digest_of`); None where no file is named.
+    """
+
+    spec: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = None
+    timeout_s: float | None = None
+    digest: str | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    def public(self) -> PolicySource:
+        """Without what must not be written into a log: the token that a policy server is shown."""
+        return replace(self, arguments={key: value for key, value in self.arguments.items() if key != "token"})
+
+    def __str__(self) -> str:
+        said = "".join(f" {key}={value}" for key, value in self.arguments.items())
+        return f"{self.spec}{said}" + (f" (SHA-256 {self.digest[:12]})" if self.digest else "")
+
+
+def digest_of(first: bytes | Path | None, arguments: Mapping[str, str]) -> str | None:
+    """SHA-256 over ``first`` and the files that arguments name, in the order of the arguments' names.
+
+    Args:
+        first: what stands for the policy: content or a file's path; None where it is no file.
+
+    Returns:
+        None where nothing is a file.
+    """
+    hashed, found = hashlib.sha256(), isinstance(first, bytes)
+    if isinstance(first, bytes):
+        hashed.update(first)
+    files = [first] if isinstance(first, Path) else []
+    for file in (*files, *(Path(value) for _, value in sorted(arguments.items()))):
+        if file.is_file():
+            found = True
+            for block in _blocks(file):
+                hashed.update(block)
+    return hashed.hexdigest() if found else None
+
+
+def _blocks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            yield block

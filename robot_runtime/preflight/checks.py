@@ -1,0 +1,294 @@
+"""The robot beside the policy's training, one finding per thing, with what a difference is expected to cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.errors import PolicyMismatch
+from robot_runtime.hal import CameraInfo, Robot
+from robot_runtime.imaging.camera import SourceCamera
+from robot_runtime.policies.package.compatibility import TILT_TOLERANCE_DEG
+from robot_runtime.preflight import expected_cost
+from robot_runtime.preflight.observe import Look
+from robot_runtime.robots.action_errors import MOVES, ActuationModel
+from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task, TrainingCamera
+
+Verdict = Literal["ok", "note", "refused"]
+
+FLOOR_HEIGHT_TOLERANCE_M = 0.03
+FLOOR_ANGLE_TOLERANCE_DEG = 1.5
+"""Of what the floor says: wider, because the floor is seen with the sensor's own errors, and may slope."""
+
+RADIUS_TOLERANCE_M = 0.02
+
+STEP_TOLERANCE = 0.1
+"""Of a step's size, that its mean may be off: an odometry that is wrong by as much shows in every point goal."""
+
+IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the table.
+
+    Attributes:
+        trained, found: with units.
+        effect: what the difference is expected to cost; empty where there is none.
+        remedy: one imperative sentence.
+    """
+
+    what: str
+    trained: str
+    found: str
+    verdict: Verdict = "ok"
+    effect: str = ""
+    remedy: str = ""
+
+
+def findings(
+    needs: Sequence[str],
+    trained: Task,
+    task: Task,
+    robot: Robot,
+    seen: Look | None,
+    measured: ActuationModel | None = None,
+) -> list[Finding]:
+    """Everything that a preflight compares.
+
+    Args:
+        needs: the policy's sensors. trained: the task that it was trained in; task: the one that it is to run in.
+        robot: connected, if ``seen`` is given.
+        seen: with the head as at an episode's start; None for a policy that sees nothing.
+        measured: where the robot's actions really end, if that was calibrated.
+    """
+    found = list(_actions(trained, task, robot))
+    if measured is not None:
+        found += _measured_steps(trained, measured)
+    if seen is not None and IMAGES & set(needs):
+        camera, info = trained.camera, robot.camera.info
+        found += _pinhole(camera, info)
+        found += _place(camera, robot, seen)
+        if "depth" in needs:
+            found += _depth(camera, info)
+        found += _sensors(robot, needs, camera)
+    return found
+
+
+def check_findings(policy: str, found: Sequence[Finding]) -> None:
+    """Raise ``PolicyMismatch`` naming everything that was refused, with the remedies."""
+    refused = [finding for finding in found if finding.verdict == "refused"]
+    if refused:
+        what = "; ".join(f"{one.what}: trained with {one.trained}, found {one.found}" for one in refused)
+        raise PolicyMismatch(
+            f"policy {policy!r} was not trained on this robot: {what}",
+            "; ".join(dict.fromkeys(one.remedy for one in refused)),
+        )
+
+
+def _judged(what: str, trained: str, found: str, differs: bool, effect: str, remedy: str) -> Finding:
+    return Finding(what, trained, found, "refused", effect, remedy) if differs else Finding(what, trained, found)
+
+
+def _actions(trained: Task, task: Task, robot: Robot) -> Iterator[Finding]:
+    for what, unit, field, actions in (
+        ("forward step", "m", "forward_m", (Action.MOVE_FORWARD,)),
+        ("turn", "°", "turn_deg", (Action.TURN_LEFT, Action.TURN_RIGHT)),
+        ("tilt step", "°", "tilt_deg", (Action.LOOK_UP, Action.LOOK_DOWN)),
+    ):
+        if not any(action in trained.actions for action in actions):
+            continue
+        before, now = getattr(trained.magnitudes, field), getattr(task.magnitudes, field)
+        gap = "" if unit == "°" else " "
+        yield _judged(
+            what,
+            f"{before:g}{gap}{unit}",
+            f"{now:g}{gap}{unit}",
+            before != now,
+            f"every such step leads {100 * abs(now / before - 1):.0f} % {'farther' if now > before else 'less far'}"
+            if before
+            else "",
+            "run the policy in its own task, without --task",
+        )
+    radius_m, own_m = robot.base.info.radius_m, trained.robot_radius_m
+    differs = abs(radius_m - own_m) > RADIUS_TOLERANCE_M
+    effect = "it touches what it would have passed in training" if radius_m > own_m else "gaps count as too narrow"
+    yield Finding(
+        "robot's radius", f"{own_m:.2f} m", f"{radius_m:.2f} m", "note" if differs else "ok", effect if differs else ""
+    )
+
+
+def _measured_steps(trained: Task, measured: ActuationModel) -> Iterator[Finding]:
+    """What the actions do on this robot: their mean, and how far single ones scatter."""
+    step_m, turn_deg = trained.magnitudes.forward_m, trained.magnitudes.turn_deg
+    for action in MOVES:
+        if action not in trained.actions:
+            continue
+        error = measured.actions[action.name.lower()]
+        deviations = np.sqrt(np.diag(error.matrix))
+        what, remedy = f"{action.value}, as measured", "`robot-runtime calibrate odometry`, then `calibrate actuation`"
+        if action is Action.MOVE_FORWARD:
+            off = measured.forward_m + error.mean[0] - step_m
+            found = f"{step_m + off:.3f} m ± {1000 * deviations[0]:.0f} mm"
+            share, trained_text = abs(off) / step_m, f"{step_m:g} m"
+            effect = f"after 10 m the robot is {10 * abs(off) / step_m:.1f} m from where its steps say"
+        else:
+            sign = 1 if action is Action.TURN_LEFT else -1
+            off = measured.turn_deg + sign * math.degrees(error.mean[2]) - turn_deg
+            found = f"{turn_deg + off:.2f}° ± {math.degrees(deviations[2]):.2f}°"
+            share, trained_text = abs(off) / turn_deg, f"{turn_deg:g}°"
+            effect = f"after a full turn the robot looks {abs(off) * 360 / turn_deg:.0f}° past where its steps say"
+        differs = share > STEP_TOLERANCE
+        yield _judged(what, trained_text, found, differs, f"{effect}; no published measurement", remedy)
+
+
+def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
+    k = info.intrinsics
+    yield _judged(
+        "image",
+        f"{camera.width}x{camera.height}",
+        f"{k.width}x{k.height}",
+        (k.width, k.height) != (camera.width, camera.height),
+        "the network takes no other size",
+        "choose that mode in the robot's YAML, or a camera of launch/cameras, which makes any size",
+    )
+    yield _judged(
+        "horizontal field of view",
+        f"{camera.hfov_deg:.1f}°",
+        f"{k.hfov_deg:.1f}°",
+        abs(k.hfov_deg - camera.hfov_deg) > HFOV_TOLERANCE_DEG,
+        expected_cost.of_hfov(camera.hfov_deg, k.hfov_deg),
+        "choose a camera of launch/cameras, which makes any field of view that the sensor covers",
+    )
+
+
+def _place(camera: TrainingCamera, robot: Robot, seen: Look) -> Iterator[Finding]:
+    """Height and tilt: as described and commanded, and as the floor shows them."""
+    height_m, tilt_deg = robot.camera.info.mount.z_m, math.degrees(seen.tilt_rad)
+    mend_height = "mount the camera at that height, then `robot-runtime calibrate extrinsics`"
+    mend_tilt = "`robot-runtime calibrate tilt-servo`, and look whether the head reaches that tilt"
+    trained_height, trained_tilt = f"{camera.height_m:.2f} m", f"{camera.tilt_deg:+.1f}°"
+    yield _judged(
+        "camera height, as calibrated",
+        trained_height,
+        f"{height_m:.2f} m",
+        abs(height_m - camera.height_m) > HEIGHT_TOLERANCE_M,
+        expected_cost.of_height(height_m - camera.height_m),
+        mend_height,
+    )
+    yield _judged(
+        "camera tilt, as the head says",
+        trained_tilt,
+        f"{tilt_deg:+.1f}°",
+        abs(tilt_deg - camera.tilt_deg) > TILT_TOLERANCE_DEG,
+        expected_cost.of_tilt(tilt_deg - camera.tilt_deg),
+        mend_tilt,
+    )
+    floor = seen.floor
+    if floor is None:
+        yield Finding(
+            "camera's place, as the floor says",
+            "",
+            "no floor in sight",
+            "note",
+            "height and tilt are what the calibration says, unchecked",
+            "put the robot where it sees two metres of free floor",
+        )
+        return
+    yield _judged(
+        "camera height, as the floor says",
+        trained_height,
+        f"{floor.height_m:.2f} m",
+        abs(floor.height_m - camera.height_m) > FLOOR_HEIGHT_TOLERANCE_M,
+        expected_cost.of_height(floor.height_m - camera.height_m),
+        mend_height,
+    )
+    floor_deg = math.degrees(floor.tilt_rad)
+    yield _judged(
+        "camera tilt, as the floor says",
+        trained_tilt,
+        f"{floor_deg:+.1f}°",
+        abs(floor_deg - camera.tilt_deg) > FLOOR_ANGLE_TOLERANCE_DEG,
+        expected_cost.of_tilt(floor_deg - camera.tilt_deg),
+        "`robot-runtime calibrate extrinsics`, and name the file it writes under 'mount'",
+    )
+    roll_deg = math.degrees(floor.roll_rad)
+    yield _judged(
+        "camera roll, as the floor says",
+        "+0.0°",
+        f"{roll_deg:+.1f}°",
+        abs(roll_deg) > FLOOR_ANGLE_TOLERANCE_DEG,
+        "the horizon is not level; no published measurement",
+        "`robot-runtime calibrate extrinsics`, and name the file it writes under 'mount'",
+    )
+
+
+def _depth(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
+    trained = f"{camera.depth_min_m:g} to {camera.depth_max_m:g} m"
+    if not info.has_depth:
+        yield Finding("depth", trained, "none", "refused", "the policy sees nothing", "use an RGB-D camera")
+        return
+    found = f"{info.depth_min_m:g} to {info.depth_max_m:g} m"
+    holes_near = camera.depth_holes == "zero"
+    # What the sensor cannot measure is a hole; whether a hole then looks near or far is the policy's rule.
+    if info.depth_max_m < camera.depth_max_m and holes_near:
+        yield Finding(
+            "depth range",
+            trained,
+            found,
+            "refused",
+            f"what is farther than {info.depth_max_m:g} m is a hole, and holes look as near as can be, like a wall",
+            "set 'depth_holes: max' in the policy's task, or use a sensor that sees farther",
+        )
+    elif info.depth_min_m > camera.depth_min_m and not holes_near:
+        yield Finding(
+            "depth range",
+            trained,
+            found,
+            "note",
+            f"what is nearer than {info.depth_min_m:g} m is a hole, and holes look far away: it may drive into a wall",
+            "use a sensor that sees nearer",
+        )
+    else:
+        yield Finding("depth range", trained, found)
+
+
+def _sensors(robot: Robot, needs: Sequence[str], trained: TrainingCamera) -> Iterator[Finding]:
+    """How much of the image the camera fills, and whose word its lenses rest on."""
+    camera = robot.camera
+    if not isinstance(camera, SourceCamera):
+        return
+    for part in camera.coverage():
+        name = "rgb" if part.mode.sensor == "color" else "depth"
+        if name in needs:
+            effect = "" if part.fraction > 0.995 else _rest(name, trained)
+            yield Finding(
+                f"{part.mode.sensor} fills the image ({part.mode.name})",
+                "100 %",
+                f"{100 * part.fraction:.0f} %",
+                "note" if effect else "ok",
+                effect,
+            )
+    source = camera.calibration.source
+    unknown = source == "nominal"
+    yield Finding(
+        "lenses calibrated by",
+        "",
+        source,
+        "note" if unknown else "ok",
+        "the datasheet's field of view can be off by degrees" if unknown else "",
+        "`robot-runtime calibrate intrinsics`, and name the file it writes under 'imaging.calibration'"
+        if unknown
+        else "",
+    )
+
+
+def _rest(sensor: str, trained: TrainingCamera) -> str:
+    if sensor == "rgb":
+        return "the rest is black"
+    return f"the rest is holes, which look {'as near as can be' if trained.depth_holes == 'zero' else 'far away'}"

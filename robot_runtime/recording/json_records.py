@@ -1,0 +1,270 @@
+"""Records as JSON and back, without loss.
+
+Names stand for enum members, so that a log outlives renumbering. JSON has no infinity and no NaN: such numbers are
+written as the strings ``Infinity``, ``-Infinity`` and ``NaN``, which ``float()`` reads back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum, Flag
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions.continuous import Command, VelocityCommand, WaypointCommand
+from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common.geometry import SE2
+from robot_runtime.hal import (
+    BaseState,
+    Halt,
+    HeadState,
+    PoseEstimate,
+    PoseStatus,
+    RgbdFrame,
+    Velocity,
+    Zone,
+)
+from robot_runtime.hal.events import Event
+from robot_runtime.policy import Observation
+from robot_runtime.records import (
+    ActionResult,
+    EndReason,
+    EpisodeEnd,
+    Outcome,
+    Placement,
+    StepRecord,
+    StepTimes,
+)
+from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose
+
+IMAGE_MIN_DIMENSIONS = 2
+"""Arrays of at least so many dimensions are images: they are logged as digests, not as numbers."""
+
+
+def plain(value: Any) -> Any:
+    """A value made of dataclasses, enums, arrays, paths and containers as what JSON can say.
+
+    Raises:
+        TypeError: for an object of any other type, naming it.
+    """
+    if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _NON_FINITE[str(value)]
+    if isinstance(value, Flag):
+        return [str(member.name).lower() for member in type(value) if member in value and member.value]
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (np.generic, np.ndarray)):
+        return plain(value.tolist())
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+_NON_FINITE = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
+
+def dumps(value: Any) -> bytes:
+    """:func:`plain` as UTF-8 JSON, keys in the order given. Raises ``TypeError``."""
+    return json.dumps(plain(value), allow_nan=False, separators=(",", ":")).encode()
+
+
+# --- step -----------------------------------------------------------------------------------------------------------
+
+
+def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[str, Any]:
+    """One step without its frame and without ``phase_s``, which depends on the host's speed.
+
+    Args:
+        objects_since: the step with which the objects' poses, which stand elsewhere, were last written; None if there
+            are none.
+    """
+    return {
+        "index": record.index,
+        "action": plain(record.action),
+        "command": plain(record.command),
+        "result": plain(record.result),
+        "observation": {name: array_to_json(array) for name, array in record.observation.items()},
+        "frame": {
+            "stamp_ns": record.frame.stamp_ns,
+            "shape": list(record.frame.depth_m.shape),
+            "semantic": record.frame.semantic is not None,
+        },
+        "pose": plain(record.pose),
+        "referee": plain(record.referee),
+        "base": plain(record.base),
+        "head": plain(record.head),
+        "times": plain(record.times),
+        "policy_info": plain(record.policy_info),
+        "objects": _objects_to_json(record, objects_since),
+    }
+
+
+def _objects_to_json(record: StepRecord, since: int | None) -> dict[str, Any] | None:
+    if not (record.objects or record.held or record.grab or record.phase):
+        return None
+    return {"since": since, "held": list(record.held), "grab": plain(record.grab), "phase": record.phase}
+
+
+def step_from_json(
+    data: Mapping[str, Any],
+    observation: Observation,
+    frame: RgbdFrame,
+    phase_s: dict[str, float],
+    objects: Mapping[str, ObjectPose],
+) -> StepRecord:
+    """The inverse of :func:`step_to_json`; what it leaves out is given."""
+    moving = data.get("objects") or {}  # logs from before objects could be moved have none
+    return StepRecord(
+        index=int(data["index"]),
+        action=None if data["action"] is None else Action(data["action"]),
+        result=None if data["result"] is None else _result(data["result"]),
+        observation=observation,
+        frame=frame,
+        pose=pose_from_json(data["pose"]),
+        referee=pose_from_json(data["referee"]),
+        base=base_from_json(data["base"]),
+        head=HeadState(**data["head"]),
+        times=StepTimes(**data["times"]),
+        policy_info=dict(data["policy_info"]),
+        phase_s=phase_s,
+        objects=objects,
+        held=tuple(moving.get("held", ())),
+        grab=_grab(moving.get("grab")),
+        phase=moving.get("phase", ""),
+        command=_command(data["action"], data.get("command")),
+    )
+
+
+def objects_from_json(data: Mapping[str, Any]) -> dict[str, ObjectPose]:
+    """The inverse of :func:`plain` for poses by object id."""
+    return {name: _object_pose(pose) for name, pose in data.items()}
+
+
+def pose_from_json(data: Mapping[str, Any]) -> PoseEstimate:
+    """The inverse of :func:`plain` for a pose."""
+    covariance = np.array([[float(v) for v in row] for row in data["covariance"]])
+    return PoseEstimate(data["stamp_ns"], _se2(data["pose"]), data["frame"], covariance, PoseStatus(data["status"]))
+
+
+def placement_from_json(data: Mapping[str, Any]) -> Placement:
+    """The inverse of :func:`plain` for a placement."""
+    return Placement(**{**data, "goal": _se2(data["goal"]), "pose": _se2(data["pose"])})
+
+
+def base_from_json(data: Mapping[str, Any]) -> BaseState:
+    """The inverse of :func:`plain` for a base state."""
+    return BaseState(
+        stamp_ns=data["stamp_ns"],
+        odom=_se2(data["odom"]),
+        velocity=Velocity(float(data["velocity"]["linear_m_s"]), float(data["velocity"]["angular_rad_s"])),
+        bumper=_zone(data["bumper"]),
+        cliff=_zone(data["cliff"]),
+        wheel_drop=_zone(data["wheel_drop"]),
+        halt=Halt(data["halt"]),
+        battery_v=float(data["battery_v"]),
+        battery_fraction=float(data["battery_fraction"]),
+    )
+
+
+def event_from_json(data: Mapping[str, Any]) -> Event:
+    """The inverse of :func:`plain` for an event."""
+    return Event(int(data["stamp_ns"]), str(data["source"]), str(data["kind"]), str(data["detail"]))
+
+
+def end_from_json(data: Mapping[str, Any]) -> EpisodeEnd:
+    """The inverse of :func:`plain` for the last record."""
+    action, result = data.get("action"), data.get("result")  # older logs have neither
+    return EpisodeEnd(
+        EndReason(data["reason"]),
+        int(data["steps"]),
+        int(data["stamp_ns"]),
+        str(data["detail"]),
+        None if action is None else Action(action),
+        None if result is None else _result(result),
+    )
+
+
+def _result(data: Mapping[str, Any]) -> ActionResult:
+    return ActionResult(
+        outcome=Outcome(data["outcome"]),
+        commanded=_displacement(data["commanded"]),
+        measured=_displacement(data["measured"]),
+        contact=_zone(data["contact"]),
+        duration_s=float(data["duration_s"]),
+        detail=data["detail"],
+    )
+
+
+def _command(action: str | None, data: Mapping[str, Any] | None) -> Command | None:
+    if data is None:  # a discrete action, or a log from before there were others
+        return None
+    kind = {kind.action.value: kind for kind in (VelocityCommand, WaypointCommand)}[str(action)]
+    return kind(**{name: float(value) for name, value in data.items()})
+
+
+def _displacement(data: Mapping[str, Any]) -> Displacement:
+    return Displacement(float(data["forward_m"]), float(data["turn_rad"]), float(data["tilt_rad"]))
+
+
+def _se2(data: Mapping[str, Any]) -> SE2:
+    return SE2(float(data["x_m"]), float(data["y_m"]), float(data["yaw_rad"]))
+
+
+def _object_pose(data: Mapping[str, Any]) -> ObjectPose:
+    x, y, z = map(float, data["position"])
+    w, i, j, k = map(float, data["quaternion"])
+    return ObjectPose((x, y, z), (w, i, j, k), None if data["openness"] is None else float(data["openness"]))
+
+
+def _grab(data: Mapping[str, Any] | None) -> Grab | None:
+    return None if data is None else Grab(GrabOutcome(data["outcome"]), data["object_id"], data["detail"])
+
+
+def _zone(names: list[str]) -> Zone:
+    zone = Zone.NONE
+    for name in names:
+        zone |= Zone[name.upper()]
+    return zone
+
+
+# --- observations ---------------------------------------------------------------------------------------------------
+
+
+def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
+    """An observation as its numbers, or, for an image, as the digest by which a rebuilt image is checked."""
+    array = np.asarray(array)
+    name = "str" if array.dtype.kind == "U" else array.dtype.name  # numpy's name has the text's length, and no reader
+    described: dict[str, Any] = {"dtype": name, "shape": list(array.shape)}
+    if array.ndim >= IMAGE_MIN_DIMENSIONS:
+        return {**described, "crc32": image_digest(array)}
+    return {**described, "data": plain(array.ravel())}
+
+
+def array_from_json(data: Mapping[str, Any]) -> NDArray[Any]:
+    """The inverse of :func:`array_to_json` for an array that is not an image."""
+    if np.dtype(data["dtype"]).kind == "f":
+        values: list[Any] = [float(value) for value in data["data"]]
+    else:
+        values = data["data"]
+    array: NDArray[Any] = np.asarray(values, dtype=data["dtype"])
+    return array.reshape(tuple(data["shape"]))
+
+
+def image_digest(array: NDArray[Any]) -> int:
+    """CRC-32 of the array's bytes in C order."""
+    return zlib.crc32(np.ascontiguousarray(array).data)

@@ -1,0 +1,12 @@
+"""The robot's clock in Foxglove messages: seconds and nanoseconds since the clock's own epoch."""
+
+from __future__ import annotations
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from robot_runtime.common.clock import NS_PER_S
+
+
+def timestamp(stamp_ns: int) -> Timestamp:
+    """A stamp of the robot's clock as a protobuf timestamp (not a time of day)."""
+    return Timestamp(seconds=stamp_ns // NS_PER_S, nanos=stamp_ns % NS_PER_S)

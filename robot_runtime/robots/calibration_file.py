@@ -1,0 +1,262 @@
+"""What a calibration found, as a file: the ordinary file of whoever uses it, with a stamp that says what it is worth.
+
+::
+
+    calibration:                      # the stamp
+      schema: 1
+      kind: extrinsics                # which `robot-runtime calibrate` wrote it
+      robot: lab-1                    # `name` in the robot's YAML
+      device: '001514394512'          # serial number of what was calibrated; '' where it has none
+      created: '2026-11-22T05:40:00+00:00'
+      valid_days: 180.0               # whoever reads it afterwards is refused
+      method: AprilTags, 24 views, 4 stations
+      versions: {robot_runtime: 0.1.0, commit: 81e46c3, numpy: 2.4.6, ...}
+      residuals: {reprojection_px: 0.21}      # of what it was solved from
+      held_out: {reprojection_px: 0.24}       # of captures that it was not solved from
+      sha256: 9f2c...                 # of everything else in the document
+    pan_joint_m: [0.0, 0.0, 0.88]     # the content, here a camera mount
+    ...
+
+So a calibrated mount is a mount, a calibrated pair of lenses is a pair of lenses, and one reader checks all stamps.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from robot_runtime.common import config
+from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.common.provenance import provenance
+from robot_runtime.errors import AlteredCalibration, CalibrationError, ExpiredCalibration, ForeignCalibration
+
+STAMP = "calibration"
+"""The key under which a document has its stamp."""
+
+SECONDS_PER_DAY = 86400
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Who calibrated what, when, how, and how well; the module's docstring has the fields.
+
+    Attributes:
+        created: ISO 8601 with its offset from UTC.
+        residuals, held_out: figures by name, the unit in the name.
+        sha256: 64 hexadecimal digits; empty until the file is written.
+    """
+
+    kind: str
+    robot: str
+    device: str
+    created: str
+    valid_days: float
+    method: str
+    versions: dict[str, str]
+    residuals: dict[str, float]
+    held_out: dict[str, float]
+    sha256: str = ""
+    schema: Literal[1] = 1
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not (self.kind and self.robot):
+            raise ValueError("'kind' and 'robot' cannot be empty")
+        if not (math.isfinite(self.valid_days) and self.valid_days > 0):
+            raise ValueError(f"valid_days must be a positive number, got {self.valid_days}")
+        if dt.datetime.fromisoformat(self.created).tzinfo is None:
+            raise ValueError(f"created must say its offset from UTC, got {self.created!r}")
+
+    @classmethod
+    def now(
+        cls,
+        kind: str,
+        robot: str,
+        device: str,
+        valid_days: float,
+        method: str,
+        residuals: Mapping[str, float],
+        held_out: Mapping[str, float],
+    ) -> Stamp:
+        """A stamp of this moment and of this installation's versions."""
+        here = provenance()
+        libraries = {name: here["libraries"].get(name) for name in ("numpy", "scipy", "opencv-python-headless")}
+        versions = {"robot_runtime": here["robot_runtime"], "commit": here["commit"], **libraries}
+        known = {name: version for name, version in versions.items() if version is not None}
+        return cls(kind, robot, device, utc_now_iso(), valid_days, method, known, _floats(residuals), _floats(held_out))
+
+    def age_days(self, now: str) -> float:
+        """Days from ``created`` to ``now`` (ISO 8601)."""
+        then = dt.datetime.fromisoformat(self.created)
+        return (dt.datetime.fromisoformat(now) - then).total_seconds() / SECONDS_PER_DAY
+
+
+@dataclass(frozen=True)
+class CalibrationFile:
+    """A stamp and the document that it belongs to, without the stamp.
+
+    Attributes:
+        content: mappings, lists, strings and numbers; parse it with ``config.parse(content, Class, str(path))``.
+    """
+
+    path: Path
+    stamp: Stamp
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_calibration(path: Path, stamp: Stamp, content: Mapping[str, Any]) -> CalibrationFile:
+    """Write a calibration, whole or not at all, and return what was written, its hash included.
+
+    Args:
+        content: the document of whoever uses it; finite numbers, strings, lists, mappings (``config.unparse``).
+
+    Raises:
+        ValueError: ``content`` has a key ``calibration``, or what neither YAML nor JSON can say.
+    """
+    if STAMP in content:
+        raise ValueError(f"the content has a key {STAMP!r}, which is the stamp's")
+    # By way of JSON, so that tuples are the lists that will be read.
+    plain = json.loads(json.dumps(dict(content), allow_nan=False))
+    signed = replace(stamp, sha256="")
+    signed = replace(stamp, sha256=_digest({STAMP: config.unparse(signed), **plain}))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    text = yaml.safe_dump({STAMP: config.unparse(signed), **plain}, sort_keys=False, allow_unicode=True, width=120)
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(path)
+    return CalibrationFile(path, signed, plain)
+
+
+def open_calibration(path: Path) -> CalibrationFile:
+    """A calibration that is as it was written, of whatever kind, robot and age.
+
+    Raises:
+        ConfigError: no such file, malformed YAML or stamp.
+        CalibrationError: there is no stamp.
+        AlteredCalibration: the content is not what was written.
+    """
+    document = config.read_yaml(path)
+    if not isinstance(document, dict) or STAMP not in document:
+        raise CalibrationError(
+            f"{path}: has no {STAMP!r}, so nobody knows what it is worth",
+            "name a file that `robot-runtime calibrate` wrote",
+        )
+    return _opened(path, document)
+
+
+def read_calibration(
+    path: Path, kind: str, robot: str, device: str | None = None, now: str | None = None
+) -> CalibrationFile:
+    """A calibration of this kind, robot and device that is still valid.
+
+    Args:
+        device: serial number; None if it is not known.
+        now: ISO 8601; the present by default.
+
+    Raises:
+        ConfigError: no such file, malformed YAML or stamp.
+        CalibrationError: no stamp, or another kind of calibration.
+        AlteredCalibration, ForeignCalibration, ExpiredCalibration: see there.
+    """
+    file = open_calibration(path)
+    check_stamp(file, kind, robot, device, now)
+    return file
+
+
+def check_if_stamped(path: Path, document: Any, kind: str, robot: str | None = None) -> None:
+    """For documents that need no stamp: if this one has one, it must be unaltered and valid, of that kind and robot.
+
+    Args:
+        document: what ``config.read_yaml(path)`` returned. robot: None if it is not known.
+
+    Raises:
+        ConfigError, CalibrationError, AlteredCalibration, ForeignCalibration, ExpiredCalibration.
+    """
+    if isinstance(document, dict) and STAMP in document:
+        check_stamp(_opened(path, document), kind, robot)
+
+
+def calibrations_in(configuration: Any) -> dict[str, str]:
+    """The calibrations that a robot's configuration names, for logs: sha256 by path.
+
+    Args:
+        configuration: mappings, lists and values; every text in it that is the path of a YAML file is looked into.
+
+    Raises:
+        ConfigError: malformed YAML. AlteredCalibration: a calibration that is not as it was written.
+    """
+    if isinstance(configuration, Mapping):
+        return calibrations_in(list(configuration.values()))
+    if isinstance(configuration, list | tuple):
+        return {path: sha256 for value in configuration for path, sha256 in calibrations_in(value).items()}
+    if not isinstance(configuration, str) or not configuration.endswith((".yaml", ".yml")):
+        return {}
+    path = Path(configuration)
+    document = config.read_yaml(path) if path.is_file() else None
+    if not isinstance(document, dict) or STAMP not in document:
+        return {}
+    return {configuration: _opened(path, document).stamp.sha256}
+
+
+def check_stamp(
+    file: CalibrationFile, kind: str, robot: str | None, device: str | None = None, now: str | None = None
+) -> None:
+    """Raise unless the calibration is of this kind, robot and device (None: any), and still valid."""
+    path, stamp = file.path, file.stamp
+    if stamp.kind != kind:
+        raise CalibrationError(f"{path}: is a calibration of {stamp.kind!r}, not of {kind!r}", remedy(kind, robot))
+    if robot is not None and stamp.robot != robot:
+        raise ForeignCalibration(
+            f"{path}: was made on robot {stamp.robot!r}, and this is {robot!r}", remedy(kind, robot)
+        )
+    if device is not None and stamp.device != device:
+        raise ForeignCalibration(
+            f"{path}: is of device {stamp.device!r}, and {robot!r} has {device!r}", remedy(kind, robot)
+        )
+    age_days = stamp.age_days(now or utc_now_iso())
+    if age_days > stamp.valid_days:
+        raise ExpiredCalibration(
+            f"{path}: is {age_days:.0f} days old (made {stamp.created}), and valid for {stamp.valid_days:g}",
+            remedy(kind, robot or stamp.robot),
+        )
+    if age_days < -1:
+        raise ExpiredCalibration(
+            f"{path}: was made {-age_days:.0f} days in the future ({stamp.created})", "set this computer's clock"
+        )
+
+
+def remedy(kind: str, robot: str | None) -> str:
+    """What helps against a calibration that cannot be used."""
+    return f"calibrate anew: `robot-runtime calibrate {kind} --robot {robot or 'ROBOT'} --out FILE`"
+
+
+def _opened(path: Path, document: Mapping[str, Any]) -> CalibrationFile:
+    stamp = config.parse(document[STAMP], Stamp, f"{path}: field {STAMP!r}")
+    unsigned = {**document, STAMP: {**document[STAMP], "sha256": ""}}
+    found = _digest(unsigned)
+    if found != stamp.sha256:
+        raise AlteredCalibration(
+            f"{path}: was changed after it was written: its sha256 says {stamp.sha256[:12] or 'nothing'}, "
+            f"its content {found[:12]}",
+            f"restore the file, or {remedy(stamp.kind, stamp.robot)}",
+        )
+    return CalibrationFile(path, stamp, {key: value for key, value in document.items() if key != STAMP})
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _floats(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(float(value), 6) for name, value in figures.items()}

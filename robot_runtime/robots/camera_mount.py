@@ -1,0 +1,79 @@
+"""Where the camera sits on the robot: one YAML file, read by the simulator, by the robot description and by static tf.
+
+::
+
+    pan_joint_m: [0.0, 0.0, 0.88]    # base_footprint (on the floor) -> pan axis
+    tilt_joint_m: [0.0, 0.0, 0.0]    # pan link -> tilt axis
+    camera:                          # tilt link -> camera_link (x forward, y left, z up); what a calibration finds
+      xyz_m: [0.0, 0.0, 0.0]
+      rpy_deg: [0.0, 0.0, 0.0]       # fixed axes x, y, z, as in URDF
+    color:                           # camera_link -> colour sensor; what the camera's own driver publishes
+      xyz_m: [0.0, 0.0, 0.0]
+      rpy_deg: [0.0, 0.0, 0.0]
+
+A calibrated mount has the stamp of :mod:`robot_runtime.robots.calibration_file` besides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
+from robot_runtime.common.transforms import Matrix, Offset, Point3, rotation_rpy, transform
+from robot_runtime.robots.calibration_file import Stamp, check_if_stamped
+
+EXTRINSICS = "extrinsics"
+"""The kind of calibration that finds a mount."""
+
+
+@dataclass(frozen=True)
+class CameraMount:
+    """The chain from the floor below the robot to the colour camera; the module's docstring has the file.
+
+    Attributes:
+        calibration: who measured it, when and how well, where ``robot-runtime calibrate extrinsics`` wrote it.
+    """
+
+    pan_joint_m: Point3
+    tilt_joint_m: Point3 = (0.0, 0.0, 0.0)
+    camera: Offset = field(default_factory=Offset)
+    color: Offset = field(default_factory=Offset)
+    calibration: Stamp | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    def sensor(self, base: SE2, pan_rad: float, tilt_rad: float) -> Matrix:
+        """The colour sensor's body frame (x forward, y left, z up) in ``map``, float64 (4, 4).
+
+        Args:
+            base: base_footprint in ``map``. pan_rad: left positive. tilt_rad: up positive.
+        """
+        chain = transform((base.x_m, base.y_m, 0.0), rotation_rpy(0.0, 0.0, base.yaw_rad))
+        chain = chain @ transform(self.pan_joint_m, rotation_rpy(0.0, 0.0, pan_rad))
+        # The joint's axis is +y, about which positive angles look down.
+        chain = chain @ transform(self.tilt_joint_m, rotation_rpy(0.0, -tilt_rad, 0.0))
+        return np.asarray(chain @ self.camera.matrix @ self.color.matrix)
+
+    @property
+    def height_m(self) -> float:
+        """Of the optical centre above the floor, looking straight ahead."""
+        return float(self.sensor(SE2(), 0.0, 0.0)[2, 3])
+
+
+def load_mount(path: Path, robot: str | None = None) -> CameraMount:
+    """The mount in a YAML file.
+
+    Args:
+        robot: whose mount a calibrated one must be; None if it is not known.
+
+    Raises:
+        ConfigError: naming file and field.
+        CalibrationError: a calibrated mount that was changed, is another robot's, or is too old.
+    """
+    document = config.read_yaml(path)
+    check_if_stamped(path, document, EXTRINSICS, robot)
+    return config.parse(document, CameraMount, str(path))

@@ -1,0 +1,182 @@
+"""What others have published about how a LoCoBot's actions err: PyRobot's tables, and AI2-THOR's for RoboTHOR.
+
+PyRobot: ``habitat_sim/agent/controls/pyrobot_noisy_controls.py`` (habitat-sim, MIT), parameters contributed by the
+authors of PyRobot (Murali et al., arXiv 1906.08236), who measured two LoCoBots with three controllers. Per action: an
+error along and to the right of the heading, and one of the heading, each normal with the table's mean and **the square
+root of the table's second number** as its standard deviation, as the code samples them, cut off at three standard
+deviations and where an action would go less than 5 % of its way. They do not depend on how far the action goes, and the
+means turn with a turn's direction.
+
+RoboTHOR: ``movementGaussianSigma`` 0.005 m and ``rotateGaussianSigma`` 0.5 degrees, the defaults of the stochastic
+agent (ai2thor.allenai.org/robothor/documentation); zero mean, nothing sideways.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.robots.action_errors import MOVES, ActionError, ActuationModel
+
+TRUNCATION = 3.0
+"""PyRobot's, in standard deviations."""
+
+LEAST_WAY = 0.05
+"""PyRobot's: what an action goes of its way at least."""
+
+HABITAT_MULTIPLIER = 0.5
+"""Of every error, means included: the Habitat challenges of 2020 and 2021 take this of ``Proportional``."""
+
+ROBOTHOR_MOVE_M = 0.005
+ROBOTHOR_TURN_DEG = 0.5
+
+
+@dataclass(frozen=True)
+class Normal:
+    """One of PyRobot's: means of the error and its second numbers."""
+
+    mean: tuple[float, ...]
+    variance: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Motions:
+    """One controller of one robot: errors (along, right) and of the heading, of moves and of turns."""
+
+    move: Normal
+    move_yaw: Normal
+    turn: Normal
+    turn_yaw: Normal
+
+
+@dataclass(frozen=True)
+class Part:
+    """One component of an action's error: ``sign`` times a normal number, cut off at :data:`TRUNCATION` and ``least``.
+
+    Attributes:
+        sigma: the square root of the table's second number. least: None where nothing but the truncation cuts.
+    """
+
+    mean: float
+    sigma: float
+    sign: float = 1.0
+    least: float | None = None
+
+    def draw(self, random: np.random.Generator) -> float:
+        """One error."""
+        # The least lies below the mean in every row, so every second draw at least is good.
+        while True:
+            deviation = float(random.standard_normal())
+            value = self.mean + self.sigma * deviation
+            if abs(deviation) <= TRUNCATION and (self.least is None or value >= self.least):
+                return self.sign * value
+
+    def moments(self) -> tuple[float, float]:
+        """Mean and variance of the errors."""
+        from scipy.stats import truncnorm  # here because it takes 0.3 s, which every run would wait for
+
+        if self.sigma == 0:
+            return self.sign * self.mean, 0.0
+        low = -TRUNCATION if self.least is None else max(-TRUNCATION, (self.least - self.mean) / self.sigma)
+        mean, variance = truncnorm.stats(low, TRUNCATION, loc=self.mean, scale=self.sigma, moments="mv")
+        return self.sign * float(mean), float(variance)
+
+
+PYROBOT: dict[str, dict[str, Motions]] = {
+    "LoCoBot": {
+        "ILQR": Motions(
+            Normal((0.014, 0.009), (0.006, 0.005)),
+            Normal((0.008,), (0.004,)),
+            Normal((0.003, 0.003), (0.002, 0.003)),
+            Normal((0.023,), (0.012,)),
+        ),
+        "Proportional": Motions(
+            Normal((0.017, 0.042), (0.007, 0.023)),
+            Normal((0.031,), (0.026,)),
+            Normal((0.001, 0.005), (0.001, 0.004)),
+            Normal((0.043,), (0.017,)),
+        ),
+        "Movebase": Motions(
+            Normal((0.074, 0.036), (0.019, 0.033)),
+            Normal((0.189,), (0.038,)),
+            Normal((0.002, 0.003), (0.0, 0.002)),
+            Normal((0.219,), (0.019,)),
+        ),
+    },
+    "LoCoBot-Lite": {
+        "ILQR": Motions(
+            Normal((0.142, 0.023), (0.008, 0.008)),
+            Normal((0.031,), (0.028,)),
+            Normal((0.002, 0.002), (0.001, 0.002)),
+            Normal((0.122,), (0.03,)),
+        ),
+        "Proportional": Motions(
+            Normal((0.135, 0.043), (0.007, 0.009)),
+            Normal((0.049,), (0.009,)),
+            Normal((0.002, 0.002), (0.002, 0.001)),
+            Normal((0.054,), (0.061,)),
+        ),
+        "Movebase": Motions(
+            Normal((0.192, 0.117), (0.055, 0.144)),
+            Normal((0.128,), (0.143,)),
+            Normal((0.002, 0.001), (0.001, 0.001)),
+            Normal((0.173,), (0.025,)),
+        ),
+    },
+}
+"""Metres and radians; variances as the code takes them."""
+
+
+def pyrobot_parts(motions: Motions, action: Action, forward_m: float, turn_rad: float) -> tuple[Part, Part, Part]:
+    """Of one action's error: x forward m, y to the left m, yaw to the left rad; independent of each other.
+
+    Args:
+        action: ``MOVE_FORWARD``, ``TURN_LEFT`` or ``TURN_RIGHT``. forward_m, turn_rad: what it asks for, positive.
+    """
+    moves = action is Action.MOVE_FORWARD
+    plane, heading = (motions.move, motions.move_yaw) if moves else (motions.turn, motions.turn_yaw)
+    least_m = -(1 - LEAST_WAY) * forward_m if moves else None
+    least_rad = None if moves else -(1 - LEAST_WAY) * turn_rad
+    along, right = (Part(mean, math.sqrt(variance)) for mean, variance in zip(plane.mean, plane.variance, strict=True))
+    turned = -1.0 if action is Action.TURN_RIGHT else 1.0
+    yaw = Part(heading.mean[0], math.sqrt(heading.variance[0]), turned, least_rad)
+    return replace(along, least=least_m), replace(right, sign=-1.0), yaw
+
+
+def pyrobot_model(
+    robot: str, controller: str, forward_m: float, turn_deg: float, multiplier: float = 1.0
+) -> ActuationModel:
+    """The moments of PyRobot's errors, as a model: normal with the mean and covariance of what is drawn."""
+    errors = {}
+    for action in MOVES:
+        parts = pyrobot_parts(PYROBOT[robot][controller], action, forward_m, math.radians(turn_deg))
+        moments = np.array([part.moments() for part in parts])
+        errors[action.name.lower()] = _error(multiplier * moments[:, 0], multiplier**2 * moments[:, 1])
+    return ActuationModel(forward_m, turn_deg, errors)
+
+
+def published_models(forward_m: float, turn_deg: float) -> dict[str, ActuationModel]:
+    """Every published model of the errors of a LoCoBot's actions by name, and ``ideal``, which has none."""
+    models = {
+        f"PyRobot {robot} {controller}": pyrobot_model(robot, controller, forward_m, turn_deg)
+        for robot, controllers in PYROBOT.items()
+        for controller in controllers
+    }
+    models["Habitat challenge"] = pyrobot_model("LoCoBot", "Proportional", forward_m, turn_deg, HABITAT_MULTIPLIER)
+    along = _error(np.zeros(3), np.array([ROBOTHOR_MOVE_M**2, 0, 0]))
+    about = _error(np.zeros(3), np.array([0, 0, math.radians(ROBOTHOR_TURN_DEG) ** 2]))
+    robothor = {action.name.lower(): along if action is Action.MOVE_FORWARD else about for action in MOVES}
+    models["RoboTHOR"] = ActuationModel(forward_m, turn_deg, robothor)
+    none = _error(np.zeros(3), np.zeros(3))
+    models["ideal"] = ActuationModel(forward_m, turn_deg, {action.name.lower(): none for action in MOVES})
+    return models
+
+
+def _error(mean: NDArray[np.float64], variance: NDArray[np.float64]) -> ActionError:
+    x, y, yaw = mean.tolist()
+    xx, yy, aa = variance.tolist()
+    return ActionError((x, y, yaw), ((xx, 0.0, 0.0), (0.0, yy, 0.0), (0.0, 0.0, aa)))

@@ -1,0 +1,175 @@
+"""Occupancy maps in ROS ``map_server`` format.
+
+A cell is free, occupied or unknown. Cells are indexed ``[row, column]`` with row 0 at the **bottom** (smallest y):
+the PGM's row order is flipped on reading and writing, nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from robot_runtime.common import config
+from robot_runtime.errors import SceneError
+
+
+class Cell(IntEnum):
+    """What a cell holds."""
+
+    FREE = 0
+    OCCUPIED = 1
+    UNKNOWN = 2
+
+
+_PGM_VALUE = {Cell.FREE: 254, Cell.OCCUPIED: 0, Cell.UNKNOWN: 205}
+
+
+@dataclass(frozen=True)
+class MapFile:
+    """The content of ``map.yaml`` (http://wiki.ros.org/map_server)."""
+
+    image: str
+    resolution: float
+    origin: tuple[float, float, float]
+    negate: Literal[0, 1] = 0
+    occupied_thresh: float = 0.65
+    free_thresh: float = 0.196
+    mode: Literal["trinary"] = "trinary"
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True, eq=False)
+class OccupancyMap:
+    """A grid in ``map``.
+
+    Attributes:
+        cells: uint8 (rows, columns) of ``Cell``; row 0 is the smallest y.
+        resolution_m: edge of a cell.
+        origin_x_m, origin_y_m: outer corner of cell [0, 0].
+    """
+
+    cells: NDArray[np.uint8]
+    resolution_m: float
+    origin_x_m: float
+    origin_y_m: float
+
+    @classmethod
+    def load(cls, path: Path) -> OccupancyMap:
+        """Read ``map.yaml`` and its image.
+
+        Raises:
+            ConfigError: malformed YAML. SceneError: image missing or unreadable, or a rotated origin.
+        """
+        file = config.load(path, MapFile)
+        image_path = path.parent / file.image
+        return cls.decode(file, image_path.read_bytes() if image_path.is_file() else b"", str(path))
+
+    @classmethod
+    def decode(cls, file: MapFile, image: bytes, where: str) -> OccupancyMap:
+        """The map that ``file`` and the bytes of its image (PGM or PNG) describe.
+
+        Raises:
+            SceneError: image undecodable, a rotated origin or no resolution; names ``where``.
+        """
+        if not file.resolution > 0:
+            raise SceneError(f"{where}: field 'resolution' must be positive, got {file.resolution}", "correct it")
+        if file.origin[2] != 0:
+            raise SceneError(
+                f"{where}: field 'origin' has yaw {file.origin[2]}", "turn the image instead: only yaw 0 is supported"
+            )
+        pixels = cv2.imdecode(np.frombuffer(image, np.uint8), cv2.IMREAD_GRAYSCALE) if image else None
+        if pixels is None:
+            raise SceneError(f"{where}: field 'image': cannot read {file.image}", "put the map's PGM or PNG there")
+        occupancy = pixels / 255.0 if file.negate else 1.0 - pixels / 255.0
+        cells = np.full(pixels.shape, Cell.UNKNOWN, np.uint8)
+        cells[occupancy > file.occupied_thresh] = Cell.OCCUPIED
+        cells[occupancy < file.free_thresh] = Cell.FREE
+        return cls(np.ascontiguousarray(cells[::-1]), file.resolution, file.origin[0], file.origin[1])
+
+    def save(self, path: Path) -> None:
+        """Write ``path`` (``….yaml``) and the image beside it (``….pgm``)."""
+        image_path = path.with_suffix(".pgm")
+        image_path.write_bytes(self.to_pgm())
+        path.write_text(yaml.safe_dump(self.to_document(image_path.name), sort_keys=False), encoding="utf-8")
+
+    def to_document(self, image: str) -> dict[str, Any]:
+        """The content of ``map.yaml`` beside an image of that name."""
+        return {
+            "image": image,
+            "resolution": self.resolution_m,
+            "origin": [self.origin_x_m, self.origin_y_m, 0.0],
+            "negate": 0,
+            "occupied_thresh": 0.65,
+            "free_thresh": 0.196,
+        }
+
+    def to_pgm(self) -> bytes:
+        """The map as a binary PGM (P5)."""
+        lookup = np.array([_PGM_VALUE[Cell(i)] for i in range(3)], np.uint8)
+        header = f"P5\n{self.cells.shape[1]} {self.cells.shape[0]}\n255\n".encode()
+        return header + lookup[self.cells[::-1]].tobytes()
+
+    @property
+    def size_m(self) -> tuple[float, float]:
+        """Extent along x and y."""
+        return self.cells.shape[1] * self.resolution_m, self.cells.shape[0] * self.resolution_m
+
+    def to_cell(self, x_m: float, y_m: float) -> tuple[int, int]:
+        """The (row, column) that contains a point; may lie outside the grid."""
+        return (
+            int(np.floor((y_m - self.origin_y_m) / self.resolution_m)),
+            int(np.floor((x_m - self.origin_x_m) / self.resolution_m)),
+        )
+
+    def to_point(self, row: float, column: float) -> tuple[float, float]:
+        """The centre (x, y) of a cell."""
+        return (
+            self.origin_x_m + (column + 0.5) * self.resolution_m,
+            self.origin_y_m + (row + 0.5) * self.resolution_m,
+        )
+
+    def contains(self, x_m: float, y_m: float) -> bool:
+        """Whether the point lies on the grid."""
+        row, column = self.to_cell(x_m, y_m)
+        rows, columns = self.cells.shape
+        return bool(0 <= row < rows and 0 <= column < columns)
+
+    def clearance_m(self) -> NDArray[np.float64]:
+        """Metres from each cell's centre to the nearest cell that is not free, or the grid's edge; (rows, columns).
+
+        Computed once, so neither it nor the cells may be changed.
+        """
+        return self._clearance_m
+
+    @cached_property
+    def _clearance_m(self) -> NDArray[np.float64]:
+        free = np.pad(self.cells == Cell.FREE, 1, constant_values=False)
+        # The distance transform measures centre to centre; the obstacle begins half a cell earlier.
+        distance = ndimage.distance_transform_edt(free)[1:-1, 1:-1]
+        clearance_m = np.asarray(np.maximum(distance - 0.5, 0.0) * self.resolution_m)
+        clearance_m.setflags(write=False)
+        return clearance_m
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to other processes: without the clearance, which is eight times as large as the map."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def roomiest(self) -> tuple[float, float]:
+        """The middle of the cell that is farthest from everything."""
+        clearance_m = self.clearance_m()
+        row, column = np.unravel_index(int(np.argmax(clearance_m)), clearance_m.shape)
+        return self.to_point(float(row), float(column))
+
+    def navigable(self, radius_m: float) -> NDArray[np.bool_]:
+        """Cells on whose centre a disc of ``radius_m`` fits, (rows, columns)."""
+        return np.asarray(self.clearance_m() >= radius_m)

@@ -1,0 +1,176 @@
+"""AprilTags of a site: which hang where, how large, in ``map``. A YAML file, often ``tags.yaml`` in the scene's folder.
+
+::
+
+    schema: 1
+    family: tag36h11
+    tags:
+    - {id: 0, size_m: 0.2, xyz_m: [2.96, 1.5, 1.0], rpy_deg: [0, 0, 180]}   # on a wall, seen by who looks along +x
+    - {id: 7, size_m: 0.2, xyz_m: [1.0, 1.0, 0.0], rpy_deg: [0, -90, 0]}    # on the floor
+    survey: {date: 2026-11-22, rms_px: 0.11}                                # free words and numbers
+
+A tag's frame: origin in the middle of the picture, x out of its face towards who sees it, z to the picture's top, y to
+the viewer's right. So a tag that hangs upright on a wall is turned about z alone: by the heading that it faces.
+``size_m`` is the edge of the black square, without the white rim around it. ``robot-runtime tags survey`` writes such
+a file, ``robot-runtime tags make`` prints the tags.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from robot_runtime.common import config
+from robot_runtime.common.transforms import Matrix, Offset, Point3
+from robot_runtime.errors import ConfigError
+from robot_runtime.scenes.scene import Scene
+
+Family = Literal["tag36h11"]
+
+IDS = 587
+"""How many tags the family has."""
+
+CELLS = 8
+"""Black and white cells along the edge of the black square; the white rim adds one on each side."""
+
+SIZES_M = (0.01, 2.0)
+"""What a tag's edge can be: a number outside is not in metres, or of another tag."""
+
+FILE_NAME = "tags.yaml"
+"""A scene's own map, in its folder."""
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One tag on something.
+
+    Attributes:
+        size_m: edge of the black square.
+        xyz_m, rpy_deg: its frame in its parent (``map``, or ``base_link`` for a tag on a robot), as in URDF.
+        looks, rms_px: by how many images it was surveyed, and how well its corners fit them; None if otherwise.
+    """
+
+    id: int
+    size_m: float
+    xyz_m: Point3
+    rpy_deg: Point3 = (0.0, 0.0, 0.0)
+    looks: int | None = None
+    rms_px: float | None = None
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.id < IDS:
+            raise ValueError(f"tag36h11 has the ids 0 to {IDS - 1}, got {self.id}")
+        if not SIZES_M[0] <= self.size_m <= SIZES_M[1]:
+            raise ValueError(
+                f"tag {self.id}: size_m must be the edge of its black square in metres, "
+                f"{SIZES_M[0]} to {SIZES_M[1]}, got {self.size_m}"
+            )
+
+    @property
+    def matrix(self) -> Matrix:
+        """float64 (4, 4): takes points of the tag's frame to its parent."""
+        return Offset(self.xyz_m, self.rpy_deg).matrix
+
+    @property
+    def corners(self) -> NDArray[np.float64]:
+        """The black square's corners in the parent frame, float64 (4, 3), metres: for who sees the picture upright,
+        the lower left, lower right, upper right and upper left one."""
+        matrix = self.matrix
+        return np.asarray(unit_corners() * self.size_m @ matrix[:3, :3].T + matrix[:3, 3])
+
+
+@dataclass(frozen=True)
+class TagMap:
+    """The content of a tag map.
+
+    Attributes:
+        schema: version of this format, 1.
+        survey: who measured it, when and how well; free words and numbers.
+    """
+
+    schema: Literal[1]
+    family: Family
+    tags: tuple[Tag, ...]
+    survey: dict[str, str | int | float] = field(default_factory=dict)
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if not self.tags:
+            raise ValueError("a tag map needs at least one tag")
+        repeated = [tag_id for tag_id, count in Counter(tag.id for tag in self.tags).items() if count > 1]
+        if repeated:
+            raise ValueError(f"tag {repeated[0]} is there twice: every tag of a site needs an id of its own")
+
+    @functools.cached_property
+    def by_id(self) -> dict[int, Tag]:
+        return {tag.id: tag for tag in self.tags}
+
+
+def load_tag_map(path: Path) -> TagMap:
+    """The map in a YAML file.
+
+    Raises:
+        ConfigError: malformed, empty, an id twice or out of the family's, a size that is none; names file and id.
+    """
+    return config.load(path, TagMap)
+
+
+def write_tag_map(path: Path, tags: TagMap) -> None:
+    """The map as a YAML file, one line per tag."""
+    document = config.unparse(tags)
+    lines = [_line(tag) for tag in document.pop("tags")]
+    survey = document.pop("survey")
+    head = yaml.safe_dump(document, sort_keys=False)
+    tail = yaml.safe_dump({"survey": survey}, sort_keys=False, allow_unicode=True, width=120)
+    path.write_text(head + "tags:\n" + "".join(f"- {line}\n" for line in lines) + tail, encoding="utf-8")
+
+
+def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
+    """The file that an option names: ``scene`` is ``tags.yaml`` in the scene's folder, all else a path.
+
+    Raises:
+        ConfigError: it is not there; names it and ``where``.
+    """
+    if name == "scene" and scene is None:
+        raise ConfigError(f"{where}: names the scene's tags, and there is no scene", "name a scene, or a file of tags")
+    path = scene.folder / FILE_NAME if name == "scene" and scene is not None else Path(name)
+    if not path.is_file():
+        raise ConfigError(
+            f"{where}: there is no tag map {path}",
+            "survey the tags with `robot-runtime tags survey`, or name the file that has them",
+        )
+    return path
+
+
+def _line(tag: dict[str, Any]) -> str:
+    return yaml.safe_dump(tag, sort_keys=False, default_flow_style=True, width=1000).strip()
+
+
+def unit_corners() -> NDArray[np.float64]:
+    """Corners of a black square of edge 1 in the tag's frame, float64 (4, 3), in the order of :attr:`Tag.corners`."""
+    return np.array([(0.0, -0.5, -0.5), (0.0, 0.5, -0.5), (0.0, 0.5, 0.5), (0.0, -0.5, 0.5)])
+
+
+def picture(tag_id: int, cell_px: int = 1) -> NDArray[np.uint8]:
+    """A tag upright, with its white rim: uint8 (10 * cell_px, 10 * cell_px), 0 or 255.
+
+    Raises:
+        ValueError: for an id that the family does not have.
+    """
+    if not 0 <= tag_id < IDS:
+        raise ValueError(f"tag36h11 has the ids 0 to {IDS - 1}, got {tag_id}")
+    family = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
+    # OpenCV has the family upside down, compared with the AprilTag project's own pictures.
+    cells = np.rot90(cv2.aruco.generateImageMarker(family, tag_id, CELLS, borderBits=1), 2)
+    return np.pad(cells, 1, constant_values=255).astype(np.uint8).repeat(cell_px, axis=0).repeat(cell_px, axis=1)

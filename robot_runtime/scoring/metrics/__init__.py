@@ -1,1 +1,0 @@
-"""Metrics as pure functions of arrays."""

@@ -1,0 +1,1 @@
+"""Reports of logged episodes: HTML pages, terminal tables, files for other programs."""

@@ -1,0 +1,109 @@
+"""What a report says of an episode in words, by its kind of task: criteria met or missed, the route, the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+
+from robot_runtime.scoring.report.episode_view import EpisodeView
+from robot_runtime.scoring.summary import EpisodeScore
+
+SHOWN_ANSWERS = 8
+
+_CRITERIA = {
+    "criterion_intentionality": ("stopped", "did not stop"),
+    "criterion_validity": ("in a valid place", "not in a valid place"),
+    "criterion_proximity": ("near the object", "not near"),
+    "criterion_visibility": ("sees the object", "object not seen"),
+}
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One of the things that success asks for; ``met`` is None if it cannot be known."""
+
+    label: str
+    met: bool | None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A question and its answer. ranked: the scored answers, best first, with their scores and whether each is true."""
+
+    question: str
+    type: str
+    truth: str
+    given: str
+    right: bool | None
+    rank: float | None
+    ranked: tuple[tuple[str, float, bool], ...]
+
+
+def outcome(score: EpisodeScore) -> tuple[str, str]:
+    """A word on how an episode went, and why it failed: (won, lost or empty; text)."""
+    if not score.scorable:
+        return "", "not scored"
+    if score.metrics["success"]:
+        return "won", "success"
+    missed = [text for name, (_, text) in _CRITERIA.items() if score.metrics.get(name) is False]
+    if missed:
+        return "lost", "failed: " + ", ".join(missed)
+    met = score.metrics.get("targets_met")
+    if met is not None:
+        harm = ", harm done" if score.metrics["criterion_no_harm"] is False else ""
+        return "lost", f"failed: {met:.0%} of targets met{harm}"
+    if "answer_accuracy" in score.metrics:
+        return "lost", "failed: wrong or no answer"
+    limits = {"max_steps": "step limit", "max_seconds": "time limit"}
+    return "lost", f"failed: {limits.get(score.end or '', 'stopped elsewhere')}"
+
+
+def criteria(view: EpisodeView) -> list[Criterion]:
+    """ObjectNav's four criteria, each with what it was judged by; none for other tasks and without a score."""
+    score = view.score
+    if "criterion_visibility" not in score.metrics:
+        return []
+    near, place = score.choices["criterion_proximity"], score.choices["criterion_validity"]
+    instances = {goal.object_id for goal in view.header.episode.goals}
+    end = view.poses[-1]
+    distances = [o.distance_m(end.x_m, end.y_m) for o in view.header.scene.objects if o.id in instances]
+    measured = f"{min(distances):.2f} m to its box, " if distances else ""
+    names = [said.who for said in score.evidence if said.visible is not None]
+    seen = str(score.choices["criterion_visibility"]) + (f", {names[-1]}'s" if names else "")
+    details = ("", place, f"{measured}limit {near['distance_m']:g} m", seen)
+    found = []
+    for (name, (yes, no)), detail in zip(_CRITERIA.items(), details, strict=True):
+        met = score.metrics[name]
+        label = f"{yes}?" if met is None else yes if met else no
+        found.append(Criterion(label, None if met is None else bool(met), detail))
+    return found
+
+
+def answered(view: EpisodeView) -> Answered | None:
+    """The question of an episode that has one."""
+    asked, answer = view.header.episode.question, view.answer
+    if asked is None:
+        return None
+    ranked: tuple[tuple[str, float, bool], ...] = ()
+    if isinstance(answer, Mapping):
+        best = sorted(answer.items(), key=lambda item: -float(item[1]))
+        truth = asked.answer.strip().casefold()
+        ranked = tuple((str(word), float(value), str(word).strip().casefold() == truth) for word, value in best)
+        given = ranked[0][0] if ranked else "none"
+    elif isinstance(answer, Integral):
+        given = f"answer id {answer}"
+    else:
+        given = "none" if answer is None else str(answer)
+    right = view.score.metrics.get("answer_accuracy")
+    rank = view.score.metrics.get("answer_rank")
+    return Answered(
+        question=asked.text,
+        type=asked.type,
+        truth=asked.answer,
+        given=given,
+        right=None if right is None else bool(right),
+        rank=None if rank is None else float(rank),
+        ranked=ranked[:SHOWN_ANSWERS],
+    )

@@ -1,0 +1,123 @@
+"""What a report's index says of all episodes together: per group its metrics, its plots, and a row per episode."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from robot_runtime.scoring.groups import GroupSummary, grouped, present, summarise
+from robot_runtime.scoring.report import svg_plots
+from robot_runtime.scoring.report.episode_panels import outcome
+from robot_runtime.scoring.report.terminal_table import (
+    COLUMNS,
+    cell,
+    episode_cell,
+    interval_text,
+    intervals_text,
+    time_cells,
+    unscored_line,
+)
+from robot_runtime.scoring.summary import Cluster, EpisodeScore
+
+LEAST_PLOTTED = 2
+"""A plot of one episode says nothing that its row does not."""
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """One metric of a group, as text."""
+
+    label: str
+    value: str
+    interval: str
+    some: str
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One episode in the table of its group."""
+
+    index: int
+    name: str
+    category: str
+    outcome: tuple[str, str]
+    cells: list[str]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A task, split and agent.
+
+    Attributes:
+        times: per phase of a step, its percentiles in milliseconds.
+        headings: those of the rows' cells, with whether a phone shows them.
+    """
+
+    summary: GroupSummary
+    tiles: list[_Tile]
+    plots: list[Markup]
+    times: list[tuple[str, list[str]]]
+    headings: list[tuple[str, bool]]
+    rows: list[_Row]
+
+
+def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], cluster: Cluster) -> dict[str, Any]:
+    """The variables of the template ``index.html``. categories: of the episodes' goals, empty where there is none."""
+    numbers = {id(score): index for index, score in enumerate(scores)}
+    groups = []
+    for members, summary in zip(grouped(scores).values(), summarise(scores, cluster), strict=True):
+        names = [name for name in COLUMNS if name in summary.intervals and name != "success"]
+        rows = [_row(numbers[id(score)], score, categories[numbers[id(score)]], names) for score in members]
+        headings = [(_heading(name), name in ("spl", "d_T_m")) for name in names]
+        tiles = [_tile(name, summary) for name in COLUMNS if name in summary.intervals]
+        drawn, times = _plots(members, summary), time_cells(summary.latency)
+        groups.append(_Group(summary, tiles, drawn, times, headings, rows))
+    return {
+        "groups": groups,
+        "count": len(scores),
+        "intervals": intervals_text([group.summary for group in groups]),
+        "unscored": [
+            (index if score.task else None, unscored_line(score))
+            for index, score in enumerate(scores)
+            if not score.scorable
+        ],
+        "added": sorted({said.who for score in scores for said in score.evidence}),
+    }
+
+
+def _heading(name: str) -> str:
+    label, unit, _, _ = COLUMNS[name]
+    return f"{label} {unit}".strip()
+
+
+def _tile(name: str, group: GroupSummary) -> _Tile:
+    interval, count = group.intervals[name], group.counts[name]
+    some = f"of {count}" if count < group.episodes else ""
+    return _Tile(_heading(name), cell(name, interval.mean), interval_text(name, interval), some)
+
+
+def _row(index: int, score: EpisodeScore, category: str, names: Sequence[str]) -> _Row:
+    cells = [episode_cell(name, score.metrics.get(name)) if score.scorable else "–" for name in names]
+    return _Row(index, score.episode or score.path.name, category, outcome(score), cells)
+
+
+def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]:
+    scored = [score.metrics for score in members if score.scorable]
+    if len(scored) < LEAST_PLOTTED:
+        return []
+    lengths = [
+        (float(m["shortest_path_m"] or 0), bool(m["success"])) for m in scored if m["shortest_path_m"] is not None
+    ]
+    drawn = [svg_plots.success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
+    for name, high in (("spl", 1.0), ("ndtw", 1.0), ("completion", 1.0), ("d_T_m", None)):
+        if name in group.intervals:
+            values = present(metrics.get(name) for metrics in scored)
+            drawn.append(svg_plots.distribution(f"episodes by {_heading(name)}", values, group.intervals[name], high))
+    drawn.append(
+        svg_plots.count_plot("episodes by collisions", [int(metrics["collisions"] or 0) for metrics in scored])
+    )
+    return [plot for plot in drawn if plot]

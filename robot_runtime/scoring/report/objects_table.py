@@ -1,0 +1,118 @@
+"""What a report shows of a rearrangement: each object before and after, where it should be, and its tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from robot_runtime.metrics.functional.rearrangement import angle_between
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.scenes.scene import SceneObject
+from robot_runtime.scoring.report.episode_view import Judged
+from robot_runtime.scoring.report.svg_map import footprint, n
+
+
+@dataclass(frozen=True)
+class ObjectChange:
+    """One object of the episode.
+
+    Attributes:
+        item: its box in the scene; None if the scene has no such object.
+        end: None if nobody says, or it is held.
+        must_stay: it has no goal, and no program may want it elsewhere.
+        measured: distance and angle between its end and where it should be, as text.
+        tests: per criterion of the task, whether it holds; empty if it cannot be known.
+    """
+
+    id: str
+    item: SceneObject | None
+    start: ObjectPose
+    goal: ObjectPose | None
+    end: ObjectPose | None
+    held: bool
+    must_stay: bool
+    measured: str
+    tests: Mapping[str, bool]
+
+    @property
+    def moved_m(self) -> float | None:
+        """How far from its start it ended; None if nobody says."""
+        return None if self.end is None else math.dist(self.start.position, self.end.position)
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether all its tests hold; None if it cannot be known."""
+        return all(self.tests.values()) if self.tests else None
+
+
+def object_changes(
+    header: EpisodeHeader, records: Sequence[StepRecord], said: Mapping[str, ObjectPose], judged: Judged | None
+) -> tuple[ObjectChange, ...]:
+    """The objects of an episode that moves some; none of any other.
+
+    Args:
+        said: poses that people added after the run, which overrule the log's.
+        judged: by the scorer; None if it could not.
+    """
+    if header.task.rearrangement is None:
+        return ()
+    items = {item.id: item for item in header.scene.objects}
+    last = {**records[-1].objects, **said}
+    changes = []
+    for each in header.episode.objects:
+        held = each.id in records[-1].held and each.id not in said
+        end = None if held else last.get(each.id)
+        changes.append(
+            ObjectChange(
+                id=each.id,
+                item=items.get(each.id),
+                start=each.start,
+                goal=each.goal,
+                end=end,
+                held=held,
+                must_stay=each.goal is None and header.episode.program is None,
+                measured=_measured(each.goal or each.start, end),
+                tests={} if judged is None else judged.of(each.id),
+            )
+        )
+    return tuple(changes)
+
+
+def _measured(wanted: ObjectPose, end: ObjectPose | None) -> str:
+    if end is None or end.fault is not None or wanted.fault is not None:
+        return ""
+    turned_deg = math.degrees(angle_between(end.quaternion, wanted.quaternion))
+    return f"{math.dist(end.position, wanted.position):.2f} m, {turned_deg:.0f}°"
+
+
+def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
+    """Each object where it was (dashed), should be (green) and is, with a line from where it was to where it is."""
+    parts = []
+    for change in changes:
+        for name, pose in (("before", change.start), ("wanted", change.goal), (_end_class(change), change.end)):
+            if pose is not None:
+                parts.append(_shape(name, change, pose, unit))
+        x_m, y_m, _ = (change.end or change.start).position
+        label = Markup('<text class="object-label" x="{}" y="{}" font-size="{}">{}</text>')
+        parts.append(label.format(*map(n, (x_m, -y_m - 1.6 * unit, 1.8 * unit)), change.id))
+        if change.end is not None and change.moved_m and change.moved_m > unit:
+            (x0, y0, _), (x1, y1, _) = change.start.position, change.end.position
+            parts.append(Markup('<path class="moved" d="M{} {}L{} {}"/>').format(*map(n, (x0, -y0, x1, -y1))))
+    return Markup("").join(parts)
+
+
+def _end_class(change: ObjectChange) -> str:
+    return {True: "after won", False: "after lost", None: "after"}[change.passed]
+
+
+def _shape(name: str, change: ObjectChange, pose: ObjectPose, unit: float) -> Markup:
+    """The object's footprint there, at least so large that it can be seen."""
+    size = change.item.size if change.item is not None else (0.0, 0.0, 0.0)
+    w, x, y, z = pose.quaternion
+    yaw_deg = math.degrees(math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))
+    place = SceneObject(change.id, change.id, pose.position, size, yaw_deg)
+    return footprint(name, place, max(size[0], 1.6 * unit), max(size[1], 1.6 * unit), change.id)

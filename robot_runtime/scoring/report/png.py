@@ -1,0 +1,148 @@
+"""One episode as one PNG: map with trajectory, what the camera saw, distance to the goal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Polygon
+
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import RecordingError, writing
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.scenes.scene import SceneObject
+from robot_runtime.scoring.report.episode_view import EpisodeView, load_view
+from robot_runtime.scoring.report.svg_map import furniture, map_box
+
+INK, MUTED, TRACK, GOAL, LOST, CONTACT = "#1c2430", "#667085", "#2563eb", "#15803d", "#c2410c", "#dc2626"
+_FLOOR, _WALL, _THING, _LINE = "#f3f5f8", "#56606e", "#c9cfd8", "#dfe3ea"
+_SIZE_IN = (12.8, 6.4)
+_DPI = 125
+_FRAMES = 6
+
+
+def write_picture(path: Path, out: Path) -> None:
+    """Draw the log ``path`` to the PNG ``out``, 1600 x 800 pixels.
+
+    Raises:
+        RecordingError: the log shows nothing, or ``out`` cannot be written.
+    """
+    score, view = load_view(path)
+    if view is None:
+        raise RecordingError(f"{path}: there is nothing to draw: {score.reason or 'no step'}", "give another log")
+    figure = Figure(figsize=_SIZE_IN, dpi=_DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(
+        3,
+        _FRAMES,
+        height_ratios=(1.15, 3.2, 0.01),
+        left=0.03,
+        right=0.98,
+        top=0.89,
+        bottom=0.03,
+        hspace=0.12,
+        wspace=0.05,
+    )
+    figure.text(0.03, 0.945, _title(view), fontsize=15, color=INK, weight="bold", va="center")
+    figure.text(0.98, 0.945, _numbers(view), fontsize=12, color=MUTED, va="center", ha="right")
+    shown = np.linspace(0, len(view.keyframes) - 1, min(_FRAMES, len(view.keyframes))).round().astype(int)
+    for column, index in enumerate(shown):
+        frame = view.keyframes[index]
+        axes = figure.add_subplot(grid[0, column])
+        axes.imshow(frame.rgb)
+        axes.set_axis_off()
+        axes.text(0.02, 0.04, f"{frame.index} · {frame.label}", transform=axes.transAxes, color="white", fontsize=9)
+    lower = grid[1, :].subgridspec(1, 2, width_ratios=(2.4, 1), wspace=0.08)
+    _draw_map(figure.add_subplot(lower[0]), view)
+    _draw_distance(figure.add_subplot(lower[1]), view)
+    with writing(out):
+        figure.savefig(out, format="png")
+
+
+def _title(view: EpisodeView) -> str:
+    header = view.header
+    goal = f": {header.episode.category}" if header.episode.category else ""
+    return f"{header.agent or 'no agent'} in {header.scene.name}, {header.task.name}{goal}"
+
+
+def _numbers(view: EpisodeView) -> str:
+    if not view.score.scorable:
+        return view.score.reason
+    metrics = view.score.metrics
+    word = "success" if metrics["success"] else "failed"
+    ratio = f"SPL {metrics['spl']:.3f} · " if metrics["spl"] is not None else ""
+    return f"{word} · {ratio}{metrics['steps']} steps · {metrics['collisions']} contacts"
+
+
+def _draw_map(axes: Axes, view: EpisodeView) -> None:
+    occupancy = view.header.scene.map
+    x0, top, width, height = map_box(occupancy)
+    axes.imshow(_map_image(occupancy), origin="lower", extent=_extent(occupancy), interpolation="nearest")
+    for item in furniture(view.header.scene):
+        axes.add_patch(Polygon(_footprint(item), facecolor=_THING, edgecolor=_WALL, linewidth=0.8))
+    items = {item.id: item for item in view.header.scene.objects}
+    for goal in view.header.episode.goals:
+        if goal.object_id in items:
+            axes.add_patch(
+                Polygon(_footprint(items[goal.object_id]), facecolor=GOAL + "40", edgecolor=GOAL, linewidth=1.5)
+            )
+    if view.header.task.success.target == "goal":
+        axes.plot(*_columns(view.targets), "o", markersize=13, markerfacecolor="none", color=GOAL, markeredgewidth=2.2)
+    else:
+        axes.plot(*_columns(view.targets), ".", markersize=3, color=GOAL, alpha=0.6)
+    axes.plot(view.shortest[:, 0], view.shortest[:, 1], linestyle=(0, (1, 2)), color=MUTED, linewidth=1.4)
+    axes.plot(*_columns([(p.x_m, p.y_m) for p in view.poses]), color=TRACK, linewidth=2.2)
+    radius_m = view.header.task.robot_radius_m
+    touched = [view.poses[i].apply(radius_m, 0.0) for i in view.contacts]
+    axes.plot(*_columns(touched), "x", color=CONTACT, markersize=8, markeredgewidth=2)
+    start, end = view.poses[0], view.poses[-1]
+    axes.plot(start.x_m, start.y_m, "o", markersize=10, markerfacecolor="white", color=TRACK, markeredgewidth=2)
+    color = {True: GOAL, False: LOST, None: MUTED}[view.succeeded]
+    axes.plot(end.x_m, end.y_m, "o", markersize=9, color=color, markeredgecolor="white")
+    axes.set_xlim(x0, x0 + width)
+    axes.set_ylim(-top - height, -top)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _draw_distance(axes: Axes, view: EpisodeView) -> None:
+    distances = np.array(view.distances_m)
+    axes.plot(np.where(np.isfinite(distances), distances, np.nan), color=TRACK, linewidth=2)
+    if view.header.task.success.rule == "distance":
+        axes.axhline(view.header.task.success.distance_m, color=GOAL, linestyle="--", linewidth=1.2)
+    axes.plot(view.contacts, np.zeros(len(view.contacts)), "|", color=CONTACT, markersize=9, markeredgewidth=1.6)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("step", color=MUTED)
+    axes.set_title("distance to goal, m", fontsize=11, color=MUTED, loc="left")
+    axes.tick_params(colors=MUTED)
+    axes.grid(axis="y", color=_LINE)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(_LINE)
+    axes.set_box_aspect(0.8)
+
+
+def _columns(points: object) -> tuple[np.ndarray, np.ndarray]:
+    array = np.asarray(points, np.float64).reshape(-1, 2)
+    return array[:, 0], array[:, 1]
+
+
+def _map_image(occupancy: OccupancyMap) -> np.ndarray:
+    colors = {Cell.FREE: _FLOOR, Cell.OCCUPIED: _WALL, Cell.UNKNOWN: "#ffffff"}
+    lookup = np.array([[int(colors[Cell(i)][j : j + 2], 16) for j in (1, 3, 5)] for i in range(len(Cell))], np.uint8)
+    return np.asarray(lookup[occupancy.cells])
+
+
+def _extent(occupancy: OccupancyMap) -> tuple[float, float, float, float]:
+    width, height = occupancy.size_m
+    x0, y0 = occupancy.origin_x_m, occupancy.origin_y_m
+    return x0, x0 + width, y0, y0 + height
+
+
+def _footprint(item: SceneObject) -> list[tuple[float, float]]:
+    pose = SE2(item.center[0], item.center[1], float(np.radians(item.yaw_deg)))
+    half_x, half_y = item.size[0] / 2, item.size[1] / 2
+    return [pose.apply(x, y) for x, y in ((half_x, half_y), (-half_x, half_y), (-half_x, -half_y), (half_x, -half_y))]

@@ -1,0 +1,213 @@
+"""Scores as people read them: a block of rows per group, which fits a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from robot_runtime.metrics.step_times import PhaseTime
+from robot_runtime.scoring.groups import CONFIDENCE, GroupSummary, summarise
+from robot_runtime.scoring.statistics.intervals import Interval
+from robot_runtime.scoring.summary import Cluster, EpisodeScore
+
+COLUMNS = {
+    "success": ("success", "%", 100.0, 1),
+    "spl": ("SPL", "", 1.0, 3),
+    "soft_spl": ("SoftSPL", "", 1.0, 3),
+    "criterion_intentionality": ("stopped", "%", 100.0, 1),
+    "criterion_validity": ("valid place", "%", 100.0, 1),
+    "criterion_proximity": ("near object", "%", 100.0, 1),
+    "criterion_visibility": ("sees object", "%", 100.0, 1),
+    "completion": ("completion", "", 1.0, 3),
+    "targets_met": ("targets met", "", 1.0, 3),
+    "criterion_translation": ("positions", "%", 100.0, 1),
+    "criterion_angle": ("angles", "%", 100.0, 1),
+    "criterion_iou": ("overlaps", "%", 100.0, 1),
+    "criterion_openness": ("openness", "%", 100.0, 1),
+    "criterion_no_harm": ("no harm", "%", 100.0, 1),
+    "prop_fixed": ("fixed", "", 1.0, 3),
+    "prop_fixed_strict": ("fixed (strict)", "", 1.0, 3),
+    "prop_misplaced": ("misplaced", "", 1.0, 3),
+    "energy_prop": ("energy left", "", 1.0, 3),
+    "failed_grabs": ("failed grabs", "", 1.0, 1),
+    "oracle_success": ("oracle success", "%", 100.0, 1),
+    "ndtw": ("nDTW", "", 1.0, 3),
+    "sdtw": ("SDTW", "", 1.0, 3),
+    "cls": ("CLS", "", 1.0, 3),
+    "answer_rank": ("answer rank", "", 1.0, 2),
+    "d_T_m": ("d_T", "m", 1.0, 2),
+    "d_delta_m": ("d_Δ", "m", 1.0, 2),
+    "d_min_m": ("d_min", "m", 1.0, 2),
+    "r_T": ("r_T", "%", 100.0, 1),
+    "r_enter": ("r_→", "%", 100.0, 1),
+    "stopped": ("stopped", "%", 100.0, 1),
+    "distance_to_goal": ("distance", "m", 1.0, 2),
+    "collisions": ("collisions", "", 1.0, 1),
+    "steps": ("steps", "", 1.0, 1),
+}
+"""Metrics that tables show where a task has them: heading, unit, factor, digits."""
+
+_LISTED = 30
+"""So many logs without a score are listed one by one; the JSON lists all."""
+
+
+FEW_CLUSTERS = 20
+"""With fewer, an interval over clusters is too narrow, which tables then say."""
+
+
+def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
+    """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
+    groups = summarise(scores, cluster)
+    blocks = [part for group in groups for part in (_block(group), Text())]
+    intervals = Text(intervals_text(groups), style="dim")
+    notes = (*_positions(scores), *_placed(scores), *_added(scores), *not_scored(scores))
+    return Group(*blocks, *([intervals] if blocks else []), *notes)
+
+
+def _placed(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """How well robots were placed that nobody can teleport."""
+    lines = []
+    for way in ("operator", "drive"):
+        placed = [score.placement for score in scores if score.placement is not None and score.placement.way == way]
+        if placed:
+            by = {"operator": "placed by hand", "drive": "drove to their starts"}[way]
+            errors_cm = [100 * found.error_m for found in placed]
+            turned_deg = [abs(math.degrees(found.error_rad)) for found in placed if found.error_rad is not None]
+            turned = f", {median(turned_deg):.1f}° (at most {max(turned_deg):.1f}°)" if turned_deg else ""
+            off = f"{median(errors_cm):.1f} cm (at most {max(errors_cm):.1f} cm){turned}"
+            lines.append(Text(f"{len(placed)} of {len(scores)} robots {by}, in the median {off} off"))
+    return lines
+
+
+def _positions(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """By whose poses, where that is not what the referee said during the run."""
+    smoothers = {str(score.choices.get("smoother")) for score in scores if score.choices.get("smoother")}
+    return [Text(f"positions: the referee's, smoothed after the run by {name}") for name in sorted(smoothers)]
+
+
+def _block(group: GroupSummary) -> Group:
+    heading = Text(" · ").join(
+        [
+            Text(group.task, style="bold"),
+            *(Text(part) for part in (group.split, group.agent or "no agent", group.scene) if part),
+            Text(count(group)),
+            *([Text(f"{group.clusters} clusters by {group.cluster}")] if group.cluster != "none" else []),
+        ]
+    )
+    rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    rows.add_column("metric", min_width=12, no_wrap=True)
+    rows.add_column("mean", justify="right", min_width=8, no_wrap=True)
+    rows.add_column(f"{CONFIDENCE:.0%} interval", justify="right", no_wrap=True)
+    rows.add_column("", no_wrap=True)
+    for name, (label, unit, _, _) in COLUMNS.items():
+        interval = group.intervals.get(name)
+        if interval is not None:
+            mean = Text(cell(name, interval.mean), style="bold")
+            some = f"of {group.counts[name]}" if group.counts[name] < group.episodes else ""
+            rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)), some)
+    return Group(
+        heading,
+        *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []),
+        *([Padding(_times(group.latency), (0, 0, 0, 2), expand=False)] if group.latency else []),
+    )
+
+
+def _times(times: Sequence[PhaseTime]) -> Table:
+    """Where a step's time went on the machine that ran it."""
+    rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    rows.add_column("host ms per step", min_width=12, no_wrap=True)
+    for heading in ("p50", "p95", "p99"):
+        rows.add_column(heading, justify="right", min_width=7, no_wrap=True)
+    for phase, cells in time_cells(times):
+        rows.add_row(phase, *cells)
+    return rows
+
+
+def time_cells(times: Sequence[PhaseTime]) -> list[tuple[str, list[str]]]:
+    """Per phase, its percentiles in milliseconds as tables print them."""
+
+    def text(value_ms: float) -> str:
+        return f"{value_ms:.0f}" if value_ms >= 100 else f"{value_ms:.3g}"
+
+    return [(time.phase, [text(value) for value in (time.p50_ms, time.p95_ms, time.p99_ms)]) for time in times]
+
+
+def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
+    """That people added evidence after the run, and who."""
+    names = dict.fromkeys(said.who for score in scores for said in score.evidence)
+    count = sum(bool(score.evidence) for score in scores)
+    return [Text(f"{count} of {len(scores)} scores use what {', '.join(names)} added after the run")] if names else []
+
+
+def not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
+    """The logs without a score, each with its reason; empty if there are none."""
+    lines = [unscored_line(score) for score in scores if not score.scorable]
+    if not lines:
+        return []
+    more = [f"... and {len(lines) - _LISTED} more; --json lists all"] if len(lines) > _LISTED else []
+    return [
+        Text(f"not scored: {len(lines)} of {len(scores)} logs", style="yellow"),
+        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in [*lines[:_LISTED], *more]),
+    ]
+
+
+def intervals_text(groups: Sequence[GroupSummary]) -> str:
+    """How the intervals were made, and where they say less than they seem to."""
+    by = groups[0].cluster if groups else "none"
+    if by == "none":
+        return f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others"
+    many = f"{by}s" if by == "scene" else "trajectories"
+    few = min(group.clusters for group in groups)
+    warning = f"; of fewer than {FEW_CLUSTERS}, too narrow" if few < FEW_CLUSTERS else ""
+    return f"{CONFIDENCE:.0%} intervals: bootstrap over {many}" + warning
+
+
+def cell(name: str, value: float) -> str:
+    """A metric's value as tables print it, without unit."""
+    _, _, factor, digits = COLUMNS[name]
+    return f"{value * factor:.{digits}f}" if math.isfinite(value) else "∞"
+
+
+def episode_cell(name: str, value: float | bool | int | None) -> str:
+    """As :func:`cell` for a single episode, where counts are whole and a share is yes or no."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if isinstance(value, int) else cell(name, float(value))
+
+
+def interval_text(name: str, interval: Interval) -> str:
+    """The ends of a metric's interval as tables print them; a dash where there is none."""
+    if math.isnan(interval.low):
+        return "–"
+    return f"[{cell(name, interval.low)}, {cell(name, interval.high)}]"
+
+
+def count(group: GroupSummary) -> str:
+    """How many episodes a group has, and how many of them have no score."""
+    episodes = f"{group.episodes} episode{'' if group.episodes == 1 else 's'}"
+    return episodes + (f" (+{group.unscored} not scored)" if group.unscored else "")
+
+
+def unscored_line(score: EpisodeScore) -> str:
+    """File, episode and reason of a log without a score."""
+    path = shown_path(score.path)
+    reason = score.reason.removeprefix(f"{score.path}: ").replace(str(score.path), path)
+    named = score.episode and f"episode {score.episode!r}" not in reason
+    return f"{path}: " + (f"episode {score.episode!r}: " if named else "") + reason
+
+
+def shown_path(path: Path) -> str:
+    """A path relative to the working folder if it lies inside."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

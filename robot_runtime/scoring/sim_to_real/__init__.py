@@ -1,0 +1,1 @@
+"""Comparison of simulated and real episodes: correlation, gap, rank reversals."""

@@ -1,0 +1,257 @@
+"""What simulation foretells of the robot: the same policies on the same episodes, run in both worlds.
+
+Per policy, paired differences with intervals. Over policies, the sim-vs-real correlation coefficient (Kadian et al.
+2020, "Sim2Real Predictivity", IV-E) with its interval, and the pairs of policies that the two worlds order
+differently. And why episodes failed, in each world.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from robot_runtime.errors import RecordingError, writing
+from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.recording.json_records import plain
+from robot_runtime.scoring.groups import CONFIDENCE, SEED, metric_interval
+from robot_runtime.scoring.report.episode_panels import outcome
+from robot_runtime.scoring.sim_to_real.correlation import correlation_interval
+from robot_runtime.scoring.statistics.comparison import Comparison, MetricComparison, Unpaired, compare
+from robot_runtime.scoring.statistics.hypothesis_tests import rank_reversals
+from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
+from robot_runtime.scoring.summary import EpisodeScore
+
+METRICS = ("success", "spl")
+DRAWS = 4_000
+LEAST_POLICIES = 3
+
+
+@dataclass(frozen=True)
+class PolicyGap:
+    """One policy in both worlds, over the episodes that it ran in both; differences are real - simulated."""
+
+    agent: str
+    task: str
+    episodes: int
+    metrics: tuple[MetricComparison, ...]
+
+    def metric(self, name: str) -> MetricComparison | None:
+        """None where no pair has it."""
+        return next((metric for metric in self.metrics if metric.metric == name), None)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One metric of one policy in each world, over the episodes that it ran in both."""
+
+    agent: str
+    metric: str
+    simulated: Interval
+    real: Interval
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Of one metric over the policies.
+
+    Attributes:
+        policies: whose means were correlated. interval: of the coefficient; None where there is none, and ``reason``
+            says why.
+        reversals: pairs of policies that simulation orders one way and the robot the other. pairs: how many there are.
+    """
+
+    metric: str
+    policies: tuple[str, ...]
+    interval: Interval | None
+    reason: str
+    reversals: tuple[tuple[str, str], ...]
+    pairs: int
+
+
+@dataclass(frozen=True)
+class Reason:
+    """How often episodes of the pairs ended in some way."""
+
+    text: str
+    simulated: int
+    real: int
+
+    @property
+    def alone(self) -> str:
+        """In which world only; empty if it happened in both."""
+        return "only in reality" if not self.simulated else "only in simulation" if not self.real else ""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Everything that two folders of logs say about each other.
+
+    Attributes:
+        levels: of the policies that are correlated.
+        reasons: of failures, the most frequent first. only_simulated, only_real: policies of one world.
+        unpaired: logs that took no part, and why; side A is simulated, B is real.
+    """
+
+    policies: tuple[PolicyGap, ...]
+    levels: tuple[Level, ...]
+    correlations: tuple[Correlation, ...]
+    reasons: tuple[Reason, ...]
+    only_simulated: tuple[str, ...]
+    only_real: tuple[str, ...]
+    unpaired: tuple[Unpaired, ...]
+
+
+def find_gap(simulated: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> Gap:
+    """Compare the worlds, policy by policy and over all policies.
+
+    Raises:
+        RecordingError: no policy has an episode in both; says what each side has.
+    """
+    ours, theirs = _by_agent(simulated), _by_agent(real)
+    both = [agent for agent in ours if agent in theirs]
+    policies: list[PolicyGap] = []
+    unpaired: list[Unpaired] = []
+    refusals: list[str] = []
+    runs: list[_Runs] = []
+    for agent in both:
+        try:
+            comparison = compare(ours[agent], theirs[agent])
+        except RecordingError as error:
+            refusals.append(f"{agent}: {error.message}")
+            continue
+        policies += _policies(agent, comparison)
+        unpaired += comparison.unpaired
+        out = {item.path for item in comparison.unpaired}
+        runs.append(_Runs(agent, _left(ours[agent], out), _left(theirs[agent], out)))
+    if not policies:
+        raise RecordingError(
+            "no policy has an episode in both worlds: "
+            + ("; ".join(refusals) or f"simulated are {_names(ours)}, real are {_names(theirs)}"),
+            "run the same agents on the same episodes in simulation and on the robot",
+        )
+    return Gap(
+        policies=tuple(policies),
+        levels=tuple(level for name in METRICS for run in runs if (level := _level(name, run)) is not None),
+        correlations=tuple(_correlation(name, runs) for name in METRICS),
+        reasons=_reasons(runs),
+        only_simulated=tuple(agent for agent in ours if agent not in theirs),
+        only_real=tuple(agent for agent in theirs if agent not in ours),
+        unpaired=tuple(unpaired),
+    )
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The paired logs of one policy."""
+
+    agent: str
+    simulated: list[EpisodeScore]
+    real: list[EpisodeScore]
+
+
+def _by_agent(scores: Iterable[EpisodeScore]) -> dict[str, list[EpisodeScore]]:
+    found: dict[str, list[EpisodeScore]] = {}
+    for score in scores:
+        if score.agent:
+            found.setdefault(score.agent, []).append(score)
+    return found
+
+
+def _policies(agent: str, comparison: Comparison) -> list[PolicyGap]:
+    return [
+        PolicyGap(agent, group.task, group.episodes, tuple(m for m in group.metrics if m.metric in METRICS))
+        for group in comparison.groups
+    ]
+
+
+def _left(scores: Sequence[EpisodeScore], out: set[Path]) -> list[EpisodeScore]:
+    return [score for score in scores if score.scorable and score.path not in out]
+
+
+def _names(agents: Iterable[str]) -> str:
+    return ", ".join(agents) or "none"
+
+
+# --- over policies --------------------------------------------------------------------------------------------------
+
+
+def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
+    values = [(run.agent, _by_episode(name, run.simulated), _by_episode(name, run.real)) for run in runs]
+    values = [(agent, a, b) for agent, a, b in values if a and a.keys() == b.keys()]
+    agents = tuple(agent for agent, _, _ in values)
+    simulated = [float(np.mean(list(a.values()))) for _, a, _ in values]
+    real = [float(np.mean(list(b.values()))) for _, _, b in values]
+    reversals = tuple((agents[i], agents[j]) for i, j in rank_reversals(simulated, real)) if values else ()
+    count = len(values) * (len(values) - 1) // 2
+    if len(values) < LEAST_POLICIES:
+        reason = f"{len(values)} policies ran in both worlds; a correlation needs {LEAST_POLICIES}"
+        return Correlation(name, agents, None, reason, reversals, count)
+    try:
+        interval = _interval([(a, b) for _, a, b in values])
+    except ValueError as error:
+        return Correlation(name, agents, None, str(error), reversals, count)
+    return Correlation(name, agents, interval, "", reversals, count)
+
+
+def _level(name: str, run: _Runs) -> Level | None:
+    """None where the policy is not correlated, either."""
+    simulated, real = _by_episode(name, run.simulated), _by_episode(name, run.real)
+    if not simulated or simulated.keys() != real.keys():
+        return None
+    return Level(run.agent, name, *(_mean_interval(name, list(side.values())) for side in (simulated, real)))
+
+
+def _mean_interval(name: str, values: list[float]) -> Interval:
+    # Episodes that were run several times have shares of successes, of which Wilson's interval is none.
+    whole = all(value in (0.0, 1.0) for value in values)
+    return metric_interval(name, values) if whole or name != "success" else bootstrap_mean(values, CONFIDENCE)
+
+
+def _by_episode(name: str, scores: Sequence[EpisodeScore]) -> dict[str, float]:
+    """Mean over an episode's runs, by task and episode; episodes without the metric are left out."""
+    found: dict[str, list[float]] = {}
+    for score in scores:
+        value = score.metrics.get(name)
+        if value is not None and math.isfinite(value):
+            found.setdefault(f"{score.task} {score.key}", []).append(float(value))
+    return {key: math.fsum(runs) / len(runs) for key, runs in found.items()}
+
+
+def _interval(values: Sequence[tuple[dict[str, float], dict[str, float]]]) -> Interval:
+    episodes = sorted({key for simulated, _ in values for key in simulated})
+    simulated, real = ([[pair[world].get(key, math.nan) for key in episodes] for pair in values] for world in (0, 1))
+    return correlation_interval(simulated, real, CONFIDENCE, DRAWS, SEED)
+
+
+def _reasons(runs: Sequence[_Runs]) -> tuple[Reason, ...]:
+    simulated = _failures(score for run in runs for score in run.simulated)
+    real = _failures(score for run in runs for score in run.real)
+    reasons = [Reason(text, simulated[text], real[text]) for text in {**simulated, **real}]
+    return tuple(sorted(reasons, key=lambda reason: (-(reason.simulated + reason.real), reason.text)))
+
+
+def _failures(scores: Iterable[EpisodeScore]) -> Counter[str]:
+    return Counter(outcome(score)[1] for score in scores if not score.metrics["success"])
+
+
+def write_gap(path: Path, gap: Gap) -> None:
+    """All of it as JSON.
+
+    Raises:
+        RecordingError: the file cannot be written.
+    """
+    document = {
+        "scorer": SCORER_VERSION,
+        "difference": "real - simulated, mean over episodes; several runs of an episode are averaged first",
+        "srcc": "Pearson, over policies' means; interval by test inversion",
+        "interval": {"confidence": CONFIDENCE, "draws": DRAWS, "seed": SEED},
+        **asdict(gap),
+    }
+    with writing(path):
+        path.write_text(json.dumps(plain(document), indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Statistics of scores: intervals, hypothesis tests, comparison of policies."""

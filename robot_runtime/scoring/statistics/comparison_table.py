@@ -1,0 +1,123 @@
+"""A comparison of two policies as people read it, in 80 columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from robot_runtime.scoring.groups import CONFIDENCE
+from robot_runtime.scoring.report.terminal_table import COLUMNS, cell, shown_path
+from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
+
+_LISTED = 30
+_SMALLEST_P = 0.0001
+_MOST = 100_000
+
+
+def table(comparison: Comparison) -> Group:
+    """A block per task and split with a sentence per metric that decides; below it what was not paired."""
+    blocks = [part for group in comparison.groups for part in (_block(group), Text())]
+    units = "" if comparison.cluster == "none" else f", both by {comparison.cluster}"
+    notes = Text(
+        f"difference: B - A with its {CONFIDENCE:.0%} bootstrap interval; p: paired permutation test, each metric by "
+        f"itself{units}; more: episodes still needed to tell, with {POWER:.0%} power, if the difference is what it "
+        "seems",
+        style="dim",
+    )
+    return Group(*blocks, notes, *_unpaired(comparison))
+
+
+def _block(group: GroupComparison) -> Group:
+    heading = Text(" · ").join(
+        Text(part, style=style)
+        for part, style in (
+            (group.task, "bold"),
+            (group.split, ""),
+            (f"{group.episodes} episode{'' if group.episodes == 1 else 's'} run by both", ""),
+        )
+        if part
+    )
+    sides = Text(f"A {group.agent_a or 'no agent'}{_runs(group.runs_a, group)}, ").append(
+        f"B {group.agent_b or 'no agent'}{_runs(group.runs_b, group)}"
+    )
+    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    rows.add_column("metric", no_wrap=True)
+    for name in ("A", "B", "difference", "interval", "p", "more"):
+        rows.add_column(name, justify="right", no_wrap=True)
+    shown = [metric for metric in group.metrics if metric.metric in COLUMNS]
+    for metric in shown:
+        label, unit, _, _ = COLUMNS[metric.metric]
+        sign = _signed(metric.metric)
+        low, high = sign(metric.difference.low), sign(metric.difference.high)
+        rows.add_row(
+            f"{label} {unit}".strip(),
+            cell(metric.metric, metric.mean_a),
+            cell(metric.metric, metric.mean_b),
+            Text(sign(metric.difference.mean), style="bold" if metric.differs else ""),
+            Text(f"[{low}, {high}]"),
+            p_text(metric.p_value),
+            more_text(metric.further),
+        )
+    return Group(
+        heading,
+        sides,
+        Padding(rows, (0, 0, 0, 2), expand=False),
+        *(Text(verdict(metric)) for metric in shown if metric.metric in ("success", "spl")),
+        *(Text(_left_out(metric, group), style="yellow") for metric in shown if metric.pairs < group.episodes),
+    )
+
+
+def verdict(metric: MetricComparison) -> str:
+    """One sentence: which side is higher, or what it would take to tell."""
+    label = COLUMNS[metric.metric][0]
+    if metric.differs:
+        higher = "B" if metric.difference.mean > 0 else "A"
+        return f"{label}: {higher} is higher (p = {p_text(metric.p_value)})."
+    told = f"{label}: A and B cannot be told apart (p = {p_text(metric.p_value)})"
+    if metric.further is None:
+        return f"{told}; no difference was seen."
+    return f"{told}; about {more_text(metric.further)} more episodes would be needed."
+
+
+def p_text(p_value: float) -> str:
+    """A p value as tables print it: never as zero."""
+    return f"{p_value:.4f}" if p_value >= _SMALLEST_P else f"<{_SMALLEST_P}"
+
+
+def more_text(further: int | None) -> str:
+    """A number of further episodes as tables print it."""
+    if further is None:
+        return "–"
+    return str(further) if further <= _MOST else f">{_MOST}"
+
+
+def _signed(name: str) -> Callable[[float], str]:
+    def text(value: float) -> str:
+        return ("+" if value > 0 else "") + cell(name, value) if math.isfinite(value) else "∞"
+
+    return text
+
+
+def _runs(runs: int, group: GroupComparison) -> str:
+    return f" ({runs} runs, averaged per episode)" if runs != group.episodes else ""
+
+
+def _left_out(metric: MetricComparison, group: GroupComparison) -> str:
+    label = COLUMNS[metric.metric][0]
+    return f"{label}: of {group.episodes} episodes {metric.pairs} have a finite value on both sides"
+
+
+def _unpaired(comparison: Comparison) -> list[Text | Padding]:
+    lines = [f"{u.side} {shown_path(u.path)}: episode {u.episode!r}: {u.reason}" for u in comparison.unpaired]
+    if not lines:
+        return []
+    more = [f"... and {len(lines) - _LISTED} more; --json lists all"] if len(lines) > _LISTED else []
+    return [
+        Text(f"not paired: {len(lines)} log{'' if len(lines) == 1 else 's'}", style="yellow"),
+        *(Padding(Text(line, overflow="fold"), (0, 0, 0, 2), expand=False) for line in [*lines[:_LISTED], *more]),
+    ]

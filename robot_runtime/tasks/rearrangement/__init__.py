@@ -1,0 +1,1 @@
+"""Rearrangement: episode objects, goals, sessions, and the phases of an episode."""

@@ -1,0 +1,1 @@
+"""Benchmarks of the simulator: ``robot-runtime bench sim``, ``replay`` and ``gap``."""

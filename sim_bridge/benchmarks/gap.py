@@ -1,0 +1,141 @@
+"""``robot-runtime bench gap``: whether hidden settings of a robot are found, and foretold correlations keep their word.
+
+A simulated robot with random settings that nobody is told plays the real one: actions end short or long, the camera
+hangs, walls stop it or it slides, poses come late. From the logs of 50 episodes alone `robot-runtime fit`
+makes a simulated robot, and `robot-runtime gap` says how well that foretells which policy is better. Then comes what
+nobody has in a laboratory: a further, larger campaign of the same policies in both worlds, and its correlation.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.errors import CalibrationFailed
+
+if TYPE_CHECKING:
+    from robot_runtime.parallel.engine import Lost
+    from sim_bridge.benchmarks.gap_trial import Trial
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["bench"].command("gap")(gap)
+
+
+def gap(
+    trials: Annotated[int, typer.Option(min=1, help="Robots with settings of their own.")] = 20,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
+    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+) -> None:
+    """Measure whether hidden settings are found from 50 episodes, and whether foretold correlations hold.
+
+    Every trial is a simulated robot with settings of its own: 50 logged episodes in the bundled arena, a fit, and a
+    further campaign of twice as many episodes in both worlds, without images. A minute or two each.
+
+    Examples:
+
+        robot-runtime bench gap --workers 2
+
+        robot-runtime bench gap --trials 2 --json bench_gap.json
+    """
+    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.parallel.map import Workers, map_in_order
+    from sim_bridge.benchmarks.gap_trial import LIMIT_S
+    from sim_bridge.rendering import gl_context
+
+    gl_context.choose_backend()
+    found: list[Trial] = []
+    with progress_bar() as progress:
+        bar = progress.add_task("trials", total=trials, note="")
+        numbers = [(seed, number) for number in range(trials)]
+        for one in map_in_order(_trials, numbers, Workers(workers), _lost, chunk=1, limit_s=LIMIT_S):
+            found.append(one)
+            progress.advance(bar)
+    rows = rows_of(found)
+    print_rows("bench gap", rows, console)
+    if json is not None:
+        write_rows(json, "gap", rows)
+        console.print(f"rows: {json}", soft_wrap=True)
+
+
+def rows_of(trials: Sequence[Trial]) -> list[Row]:
+    """Errors are those of the worst trial; spreads are over trials."""
+    from robot_runtime.scoring.statistics.intervals import wilson
+    from sim_bridge.benchmarks.gap_trial import EPISODES, FURTHER, ZOO
+
+    held = wilson(sum(trial.held for trial in trials), len(trials))
+    worst = f"the worst of {len(trials)} hidden robots, from {EPISODES * len(ZOO)} episodes each"
+    forward, turn, tilt = ([getattr(t, name) for t in trials] for name in ("forward_pct", "turn_pct", "tilt_deg"))
+    before, after = [trial.before for trial in trials], [trial.after for trial in trials]
+    width = statistics.median(trial.high - trial.low for trial in trials)
+    return [
+        Row("found_forward_bias_pct", f"error of the forward bias found, {worst}", *_worst(forward, "%", 10.0)),
+        Row("found_turn_bias_pct", f"error of the turn bias found, {worst}", *_worst(turn, "%", 10.0)),
+        Row("found_tilt_deg", f"error of the camera's tilt found, {worst}", *_worst(tilt, "deg", 0.5)),
+        Row("found_sliding", "share of robots whose walls were told right", _share(t.sliding for t in trials), "", 1.0),
+        Row(
+            "srcc_coverage",
+            f"share of correlations of a further campaign, {FURTHER} times as large, that lie where they were foretold",
+            held.mean,
+            "",
+            0.9,
+            low=held.low,
+            high=held.high,
+            note=f"95 % intervals, their median width {width:.2f}",
+        ),
+        Row(
+            "srcc_before",
+            "median SRCC of SPL, simulator that slides and errs nowhere",
+            statistics.median(before),
+            "",
+            low=min(before),
+            high=max(before),
+        ),
+        Row(
+            "srcc_after",
+            "median SRCC of SPL, fitted simulator",
+            statistics.median(after),
+            "",
+            low=min(after),
+            high=max(after),
+            note="range over the trials",
+        ),
+    ]
+
+
+def _worst(errors: Sequence[float], unit: str, target: float) -> tuple[Any, ...]:
+    return (
+        max(errors),
+        unit,
+        target,
+        "<=",
+        "",
+        None,
+        min(errors),
+        max(errors),
+        f"median {statistics.median(errors):.2g}",
+    )
+
+
+def _share(told: Iterable[bool]) -> float:
+    return statistics.mean(map(float, told))
+
+
+def _trials(numbers: Iterable[tuple[int, int]]) -> Iterator[Trial]:
+    from sim_bridge.benchmarks.gap_trial import run_trial
+
+    for seed, number in numbers:
+        with tempfile.TemporaryDirectory() as folder:
+            yield run_trial(seed, number, Path(folder))
+
+
+def _lost(number: tuple[int, int], how: Lost) -> Trial:
+    raise CalibrationFailed(f"trial {number[1]}: {how}", "use fewer workers")

@@ -1,0 +1,301 @@
+"""``robot-runtime bench sim``: how fast the simulated robot runs, what it costs, how well the classical agent does."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.common.clock import Stopwatch
+
+TASK = "pointnav_gps_compass"
+LOGGED_STEPS = 500
+"""Step limit of every published setting: the log that the size is measured on."""
+
+ROUNDS = 5
+"""The speed is the median of this many equal parts of the 500 steps: a noisy machine slows some of them."""
+
+
+def register(groups: dict[str, typer.Typer]) -> None:
+    """Add the command."""
+    groups["bench"].command("sim")(sim)
+
+
+def sim(
+    house: Annotated[
+        Path | None, typer.Option(help="An imported scene, for its two rows of the classical agent.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="PointNav episodes per scene.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes and robot.")] = 0,
+    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+) -> None:
+    """Measure the simulated LoCoBot in the bundled apartment, and the classical agent there and in an imported house.
+
+    The first four rows come from one recorded episode of 500 random actions with RGB-D 640x480; the rest from generated
+    PointNav episodes without noise, beside the paper's goal follower on the same episodes.
+
+    Examples:
+
+        robot-runtime bench sim --episodes 10
+
+        robot-runtime bench sim --house scenes/house --json bench_sim.json
+    """
+    from robot_runtime.common.console import console
+    from sim_bridge.rendering import gl_context
+
+    gl_context.choose_backend()  # before the first import of mujoco, whose own renderer settles on a backend then
+    rows = _speed_rows(seed)
+    rows += _agent_rows("apartment", "", "the bundled apartment", episodes, seed)
+    if house is None:
+        note = "give --house, a scene made by `robot-runtime scene import`"
+        rows += [
+            Row("classical_success_house", "success, classical agent, imported house", None, "", 0.9, note=note),
+            Row("classical_spl_house", "SPL, classical agent, imported house", None, "", 0.75, note=note),
+        ]
+    else:
+        rows += _agent_rows(str(house), "_house", "the imported house", episodes, seed)
+    print_rows("bench sim", rows, console)
+    if json is not None:
+        write_rows(json, "sim", rows)
+        console.print(f"rows: {json}", soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What 500 steps took. Shares are of the wall time of the steps."""
+
+    steps_per_s: float
+    slowest_per_s: float
+    fastest_per_s: float
+    own_share: float
+    rss_mb: float
+    log_mb: float
+
+
+def _speed_rows(seed: int) -> list[Row]:
+    speed = measure_speed(seed)
+    two_pass_ms, one_pass_ms = measure_renderers(seed)
+    return [
+        Row(
+            "steps_per_s",
+            "environment steps with RGB-D 640x480, recorded",
+            speed.steps_per_s,
+            "1/s",
+            25,
+            low=speed.slowest_per_s,
+            high=speed.fastest_per_s,
+            note=f"median and range of {ROUNDS} x {LOGGED_STEPS // ROUNDS} steps",
+        ),
+        Row("own_share_pct", "wall time outside MuJoCo", 100 * speed.own_share, "%", 25, "<="),
+        Row("rss_mb", "peak memory of the process", speed.rss_mb, "MB", 1500, "<="),
+        Row(
+            "log_mb",
+            f"log of {LOGGED_STEPS} steps, lossless",
+            speed.log_mb,
+            "MB",
+            500,
+            "<=",
+            "the same images uncompressed",
+            LOGGED_STEPS * 640 * 480 * 5 / 1e6,
+        ),
+        Row(
+            "rgbd_ms",
+            "RGB-D frame, one pass",
+            one_pass_ms,
+            "ms",
+            note="median of 60 views",
+            rival="mujoco.Renderer, RGB then depth",
+            rival_value=two_pass_ms,
+        ),
+    ]
+
+
+def measure_speed(seed: int) -> Speed:
+    """One recorded episode of 500 random actions in the bundled apartment."""
+    from robot_runtime.actions.discrete import Action
+    from robot_runtime.common.console import progress_bar
+    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.env import Env
+    from robot_runtime.policy import random_generator
+    from robot_runtime.recording.writer import Recorder
+    from robot_runtime.robots.loader import RobotContext, load_robot
+    from robot_runtime.scenes.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+    from sim_bridge.robot.base import SimBase
+    from sim_bridge.robot.camera import SimCamera
+
+    task = load_task(TASK)
+    scene = load_scene(find_scene("apartment"))
+    (episode,) = generate_episodes(scene, task, 1, seed)
+    random = random_generator(seed)
+    moves = (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        progress = stack.enter_context(progress_bar())
+        robot = stack.enter_context(load_robot("sim", RobotContext(scene, task.camera, seed)))
+        recorder = Recorder(folder)
+        stack.callback(recorder.close)
+        base, camera = robot.base, robot.camera
+        assert isinstance(base, SimBase)
+        assert isinstance(camera, SimCamera)
+        env = stack.enter_context(Env(robot, task, scene, (recorder,), seed=seed))
+        env.reset(episode, "random moves")
+        bar = progress.add_task("steps", total=LOGGED_STEPS, note="")
+        inside_s = base.world.physics_s + camera.render_s
+        watch, round_s = Stopwatch(), []
+        for _ in range(ROUNDS):
+            for _ in range(LOGGED_STEPS // ROUNDS):
+                env.step(moves[int(random.integers(len(moves)))])
+            round_s.append(watch.restart())
+            progress.advance(bar, LOGGED_STEPS // ROUNDS)
+        inside_s = base.world.physics_s + camera.render_s - inside_s
+        env.close()
+        recorder.close()
+        (log,) = folder.glob("*.mcap")
+        per_s = [LOGGED_STEPS / ROUNDS / seconds for seconds in round_s]
+        return Speed(
+            steps_per_s=statistics.median(per_s),
+            slowest_per_s=min(per_s),
+            fastest_per_s=max(per_s),
+            own_share=1 - inside_s / sum(round_s),
+            rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            log_mb=log.stat().st_size / 1e6,
+        )
+
+
+def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
+    """Median milliseconds per RGB-D frame in the bundled apartment: MuJoCo's own renderer in two passes, and ours."""
+    import math
+
+    import mujoco
+    import numpy as np
+
+    from robot_runtime.hal import Intrinsics
+    from robot_runtime.policy import random_generator
+    from robot_runtime.scenes.scene import find_scene, load_scene
+    from sim_bridge.physics.scene_model import Body, Group, build_model
+    from sim_bridge.rendering.renderer import SceneRenderer, look_along
+
+    scene = load_scene(find_scene("apartment"))
+    intrinsics = Intrinsics.from_hfov(640, 480, 79.0)
+    cells = np.argwhere(scene.map.navigable(0.18))
+    random = random_generator(seed)
+    poses = []
+    for row, column in cells[random.integers(len(cells), size=views)]:
+        x_m, y_m = scene.map.to_point(row, column)
+        poses.append((np.array([x_m, y_m, 0.88]), float(random.uniform(-math.pi, math.pi))))
+
+    model = build_model(scene, 0.005, Body()).model
+    model.vis.quality.offsamples = 0
+    model.vis.global_.offwidth, model.vis.global_.offheight = intrinsics.width, intrinsics.height
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    stock = mujoco.Renderer(model, intrinsics.height, intrinsics.width)
+    view, drawn = mujoco.MjvCamera(), mujoco.MjvOption()
+    drawn.geomgroup[:] = 0
+    drawn.geomgroup[Group.VISUAL] = 1
+    ours = SceneRenderer(build_model(scene, 0.005, Body()), intrinsics)
+    two_pass_s, one_pass_s = [], []
+    for position, yaw_rad in poses:  # in turns, so that whatever else the machine does slows both
+        view.lookat[:] = position + np.array([math.cos(yaw_rad), math.sin(yaw_rad), 0.0])
+        view.distance, view.azimuth, view.elevation = 1.0, math.degrees(yaw_rad), 0.0
+        watch = Stopwatch()
+        stock.update_scene(data, view, drawn)
+        stock.render()
+        stock.enable_depth_rendering()
+        stock.render()
+        stock.disable_depth_rendering()
+        two_pass_s.append(watch.restart())
+        ours.render(position, look_along(yaw_rad, 0.0))
+        one_pass_s.append(watch.elapsed_s())
+    stock.close()
+    ours.close()
+
+    return 1000 * statistics.median(two_pass_s), 1000 * statistics.median(one_pass_s)
+
+
+def _agent_rows(scene_name: str, suffix: str, where: str, count: int, seed: int) -> list[Row]:
+    from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
+
+    outcomes = {agent: run_agent(agent, scene_name, count, seed, where) for agent in ("classical", "goal-follower")}
+    success, rival_success = ([float(o.success) for o in outcomes[agent]] for agent in outcomes)
+    spl, rival_spl = ([o.spl for o in outcomes[agent]] for agent in outcomes)
+    success_interval = wilson(int(sum(success)), len(success))
+    spl_interval = bootstrap_mean(spl, seed=seed)
+    note = f"{count} episodes, 95 % interval"
+    return [
+        Row(
+            f"classical_success{suffix}",
+            f"success, classical agent, {where}",
+            statistics.mean(success),
+            "",
+            0.9,
+            rival="goal follower",
+            rival_value=statistics.mean(rival_success),
+            low=success_interval.low,
+            high=success_interval.high,
+            note=note,
+        ),
+        Row(
+            f"classical_spl{suffix}",
+            f"SPL, classical agent, {where}",
+            statistics.mean(spl),
+            "",
+            0.75,
+            rival="goal follower",
+            rival_value=statistics.mean(rival_spl),
+            low=spl_interval.low,
+            high=spl_interval.high,
+            note=note,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class AgentOutcome:
+    """How one episode went."""
+
+    success: bool
+    spl: float
+
+
+def run_agent(agent: str, scene_name: str, count: int, seed: int, where: str) -> Sequence[AgentOutcome]:
+    """Run an agent on generated PointNav episodes without noise.
+
+    The goal follower never gives up; it gets 150 steps, after which it stands against a wall: the longest shortest path
+    in these flats takes fewer than 100.
+    """
+    from robot_runtime.common.console import progress_bar
+    from robot_runtime.datasets.generate import generate_episodes
+    from robot_runtime.env import Env
+    from robot_runtime.policies import load_policy
+    from robot_runtime.robots.loader import RobotContext, load_robot
+    from robot_runtime.runtime import run_episodes
+    from robot_runtime.scenes.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+
+    task = load_task(TASK)
+    scene = load_scene(find_scene(scene_name))
+    episodes = generate_episodes(scene, task, count, seed)
+    if agent == "goal-follower":
+        task = replace(task, max_steps=150)
+    policy = load_policy(agent)
+    outcomes = []
+    with ExitStack() as stack:
+        stack.callback(policy.close)
+        progress = stack.enter_context(progress_bar())
+        bar = progress.add_task(f"{agent}, {where}", total=count, note="")
+        robot = stack.enter_context(load_robot("sim", RobotContext(scene, task.camera, seed)))
+        env = stack.enter_context(Env(robot, task, scene, seed=seed))
+        for run in run_episodes(env, policy, episodes, seed):
+            outcomes.append(AgentOutcome(bool(run.metrics["success"]), float(run.metrics["spl"] or 0.0)))
+            progress.advance(bar)
+    return outcomes

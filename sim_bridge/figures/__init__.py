@@ -1,0 +1,1 @@
+"""Figures of the documentation that are drawn from simulated sensors."""

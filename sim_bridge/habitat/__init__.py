@@ -1,0 +1,1 @@
+"""Habitat's interface over any robot: ``habitat.Env`` and ``habitat.Benchmark``."""

@@ -1,0 +1,1 @@
+"""The physical world in MuJoCo: scene model, movable objects, floor and tags."""

@@ -1,0 +1,356 @@
+"""A scene folder as a MuJoCo model with the robot in it.
+
+Every asset's visual meshes become geoms that are drawn and touch nothing; its contact shapes become geoms that touch
+the robot and are not drawn. The robot is one upright cylinder on planar joints that is not drawn either: the camera
+sits inside it.
+
+Where a task moves objects, those that the scene calls movable become free bodies under gravity, see
+:mod:`sim_bridge.physics.movable_objects`. Otherwise everything but the robot is part of the fixed world.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common import config
+from robot_runtime.common.config import NonNegative, Positive
+from robot_runtime.errors import SceneError
+from robot_runtime.scenes.scene import Asset, Collision, Scene, SceneObject, Visual
+from robot_runtime.scenes.tag_map import Tag
+from sim_bridge.physics import floor, movable_objects, tags
+
+
+class Group(IntEnum):
+    """MuJoCo's geom groups, used to choose what is drawn and what rays hit."""
+
+    VISUAL = 0
+    COLLISION = 1
+    ROBOT = 2
+    GROUND = 3
+    CULLED = 4
+
+
+SOLID = (Group.VISUAL, Group.CULLED, Group.COLLISION)
+"""What can carry a wheel: also what the camera happens not to see."""
+
+_UNTURNED = 1e6
+"""So many times harder the robot is to turn than its mass would have it."""
+
+NEAR_M = 0.04
+"""Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
+
+FAR_M = 60.0
+"""The far plane, in scenes that are not larger. MuJoCo draws its sky at 0.7 of it and hides what lies behind."""
+
+SKY_M = FAR_M / 2
+"""Everything nearer than this is a surface of the scene."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """The robot's shape and mass, as physics sees them.
+
+    The shape is a rigid cylinder of ``radius_m - bumper_travel_m`` inside a bumper ring of ``radius_m``. It spans
+    ``bottom_m`` to ``top_m``, the heights at which a scene's map counts an obstacle, so contact at any height of the
+    body presses the bumper: the simulators that policies are trained in collide an upright cylinder, and a base that
+    felt only what is 10 cm above the floor would drive its camera into every table.
+
+    Attributes:
+        bumper_travel_m: more than the way of one physics step, so that the base stops before the rigid part touches.
+        mass_kg: LoCoBot (PyRobot's URDF).
+        response_s: time constant with which the wheels take up a velocity.
+        bumper_force_n: the robot pushes along what resists with less than this; all else presses the bumper.
+    """
+
+    radius_m: Positive = 0.18
+    bumper_travel_m: Positive = 0.002
+    bottom_m: NonNegative = 0.03
+    top_m: Positive = 0.90
+    mass_kg: Positive = 7.5
+    response_s: Positive = 0.001
+    bumper_force_n: Positive = 10.0
+
+    __pydantic_config__ = config.STRICT
+
+    def __post_init__(self) -> None:
+        if self.bumper_travel_m >= self.radius_m:
+            raise ValueError(f"bumper_travel_m ({self.bumper_travel_m}) must be less than radius_m ({self.radius_m})")
+        if self.bottom_m >= self.top_m:
+            raise ValueError(f"bottom_m ({self.bottom_m}) must be less than top_m ({self.top_m})")
+
+
+@dataclass(frozen=True)
+class SceneModel:
+    """A compiled scene.
+
+    Attributes:
+        model: planar joints x, y, yaw are qpos 0, 1, 2 in the scene's frame ``map``; actuators 0, 1, 2 set their
+            velocities; camera 0 is placed by whoever draws.
+        geom_object: int32 (ngeom,), index into ``scene.objects`` of the object that a geom belongs to, -1 for none.
+        geom_owner: per geom, the name of its asset, for messages.
+        robot_geom: number of the robot's geom.
+        movable: the objects that are free bodies; none where the task moves none.
+    """
+
+    scene: Scene
+    body: Body
+    model: mujoco.MjModel
+    geom_object: NDArray[np.int32]
+    geom_owner: tuple[str, ...]
+    robot_geom: int
+    movable: tuple[movable_objects.Movable, ...] = ()
+
+
+def build_model(
+    scene: Scene,
+    step_s: float = 0.005,
+    body: Body | None = None,
+    objects_move: bool = False,
+    brought: tuple[SceneObject, ...] = (),
+    hung: tuple[Tag, ...] = (),
+    robot_tag: Tag | None = None,
+) -> SceneModel:
+    """Compile a scene.
+
+    Args:
+        step_s: length of one physics step.
+        objects_move: whether the scene's movable objects are free bodies.
+        brought: more of them, which episodes bring along: boxes, out of the world until they are placed.
+        hung: AprilTags in the room. robot_tag: one on the robot, in base_link.
+
+    Raises:
+        SceneError: the scene has no meshes, or MuJoCo refuses one of them; names the file.
+    """
+    if not scene.file.assets:
+        raise SceneError(
+            f"{scene.folder / 'scene.yaml'}: has no 'assets', so this scene cannot be simulated",
+            "make one with `robot-runtime scene generate`, or import the site's mesh with `robot-runtime scene import`",
+        )
+    body = body or Body()
+    builder = _Builder(scene)
+    free = [item for item in scene.objects if item.movable] if objects_move else []
+    # The robot's joints come first in the state, whatever else can move.
+    if free or brought:
+        builder.add_robot(body)
+    builder.add_free_bodies(free, brought)
+    for asset in scene.file.assets:
+        builder.add_asset(asset)
+    builder.add_surroundings()
+    if not (free or brought):
+        builder.add_robot(body)
+    builder.add_tags(hung, robot_tag)
+    model = builder.compile(step_s)
+    ground = builder.ground.id
+    if floor.is_missing(model, SOLID, scene.map):
+        model.geom_group[ground] = Group.VISUAL
+    index = {item.id: i for i, item in enumerate(scene.objects)}
+    geom_object = np.full(model.ngeom, -1, np.int32)
+    geom_owner = [""] * model.ngeom
+    for geom, name, object_id in builder.owners:
+        geom_owner[geom.id] = name
+        geom_object[geom.id] = index.get(object_id or "", -1)
+    found = tuple(movable_objects.find(model, item, item in brought) for item in (*free, *brought))
+    robot_geom = model.geom("robot").id
+    return SceneModel(scene, body, model, geom_object, tuple(geom_owner), robot_geom, found)
+
+
+class _Builder:
+    """Fills one MjSpec.
+
+    Attributes:
+        owners: each geom of the scene, the name of its asset, and the object that it belongs to, if any.
+        ground: the ground's geom. Geoms have their numbers once the model is compiled.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.owners: list[tuple[mujoco.MjsGeom, str, str | None]] = []
+        self.ground: mujoco.MjsGeom
+        self._scene = scene
+        self._free: dict[str, tuple[SceneObject, mujoco.MjsBody]] = {}
+        self._spec = mujoco.MjSpec()
+        self._world = self._spec.worldbody
+        self._meshes: set[str] = set()
+        self._add_materials()
+
+    def add_free_bodies(self, free: Sequence[SceneObject], brought: Sequence[SceneObject]) -> None:
+        """Bodies for what can be moved. Their geoms come with the assets; an object that has no asset is its box."""
+        if free or brought:
+            movable_objects.let_fall(self._spec)
+        drawn = {asset.object for asset in self._scene.file.assets}
+        for item in (*free, *brought):
+            body = movable_objects.add_body(self._world, item)
+            self._free[item.id] = item, body
+            if item in brought or item.id not in drawn:
+                for geom in movable_objects.add_box(body, item, Group.VISUAL, Group.COLLISION):
+                    self.owners.append((geom, item.id, item.id))
+
+    def add_asset(self, asset: Asset) -> None:
+        parent, position, quaternion = self._world, asset.position, asset.quaternion
+        if asset.object in self._free:
+            item, parent = self._free[asset.object]
+            position, quaternion = movable_objects.in_object(item, asset)
+        frame = parent.add_frame(pos=position, quat=quaternion)
+        for visual in asset.visual:
+            self._add_geom(asset, frame, parent, self._visual(visual))
+        for shape in asset.collision:
+            self._add_geom(asset, frame, parent, self._collision(shape))
+
+    def add_surroundings(self) -> None:
+        """Sky, light, and a ground that is off until needed.
+
+        Light from two sides makes walls at right angles differ; what a real floor throws back lights the ceiling.
+        """
+        self._spec.add_texture(
+            name="sky",
+            type=mujoco.mjtTexture.mjTEXTURE_SKYBOX,
+            builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+            rgb1=(0.75, 0.85, 0.95),
+            rgb2=(0.95, 0.95, 0.95),
+            width=64,
+            height=384,
+        )
+        for direction, brightness in (
+            ((0.45, 0.25, -0.85), 0.38),
+            ((-0.6, -0.75, -0.3), 0.22),
+            ((0.1, 0.1, 1.0), 0.28),
+        ):
+            light = self._world.add_light(
+                type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, dir=direction, castshadow=False, pos=(0, 0, 10)
+            )
+            light.diffuse, light.ambient, light.specular = (brightness,) * 3, (0.0,) * 3, (0.1,) * 3
+        # Objects lie on the ground; the robot has wheels.
+        touches = movable_objects.ONLY_OBJECTS if self._free else 0
+        self.ground = self._world.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_PLANE,
+            size=(0, 0, 1),
+            rgba=(0.6, 0.58, 0.55, 1),
+            contype=touches,
+            conaffinity=touches,
+            group=Group.GROUND,
+        )
+        self._world.add_camera(name="robot")
+
+    def add_robot(self, body: Body) -> None:
+        robot = self._world.add_body(name="robot", sleep=mujoco.mjtSleepPolicy.mjSLEEP_NEVER)
+        # Nothing turns an upright cylinder without friction. Contact points of meshes that lie beside the true ones
+        # would, between two walls; the response of the wheels does not depend on its inertia.
+        inertia = _UNTURNED * 0.5 * body.mass_kg * body.radius_m**2
+        robot.mass, robot.inertia, robot.ipos, robot.explicitinertial = (
+            body.mass_kg,
+            (inertia, inertia, inertia),
+            (0, 0, 0),
+            True,
+        )
+        slide, hinge = mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE
+        for name, kind, axis, moved in (
+            ("x", slide, (1, 0, 0), body.mass_kg),
+            ("y", slide, (0, 1, 0), body.mass_kg),
+            ("yaw", hinge, (0, 0, 1), inertia),
+        ):
+            robot.add_joint(name=name, type=kind, axis=axis)
+            wheel = self._spec.add_actuator(name=name, trntype=mujoco.mjtTrn.mjTRN_JOINT, target=name)
+            wheel.set_to_velocity(kv=moved / body.response_s)
+        robot.add_geom(
+            name="robot",
+            type=mujoco.mjtGeom.mjGEOM_CYLINDER,
+            size=(body.radius_m - body.bumper_travel_m, (body.top_m - body.bottom_m) / 2, 0),
+            pos=(0, 0, (body.top_m + body.bottom_m) / 2),
+            # Within the gap a contact is reported and exerts no force: that is the bumper's travel.
+            gap=body.bumper_travel_m,
+            condim=1,
+            priority=movable_objects.PRIORITY + 1,
+            solref=(0.01, 1.0),
+            solimp=(0.99, 0.99, 0.001, 0.5, 2.0),
+            group=Group.ROBOT,
+        )
+
+    def add_tags(self, hung: tuple[Tag, ...], robot_tag: Tag | None) -> None:
+        """Sheets of paper, on the robot that is there already and in the room."""
+        made = tags.hang(self._spec, hung, self._spec.body("robot"), robot_tag, Group.VISUAL)
+        self.owners.extend((geom, name, None) for geom, name in made)
+
+    def compile(self, step_s: float) -> mujoco.MjModel:
+        spec, scene = self._spec, self._scene
+        spec.option.timestep = step_s
+        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        spec.option.gravity = (0, 0, -movable_objects.GRAVITY_M_S2 if self._free else 0)
+        spec.visual.headlight.ambient = (0.42,) * 3
+        spec.visual.headlight.diffuse = (0.2,) * 3
+        spec.visual.headlight.specular = (0.0,) * 3
+        spec.visual.quality.offsamples = 0
+        # With this extent, the planes' distances are metres.
+        spec.stat.extent = 1.0
+        spec.visual.map.znear = NEAR_M
+        spec.visual.map.zfar = max(FAR_M, 4 * math.hypot(*scene.map.size_m))
+        try:
+            return spec.compile()
+        except ValueError as error:
+            raise SceneError(
+                f"{scene.folder}: MuJoCo cannot use this scene: {error}",
+                "repair that mesh or texture, or import the scene again",
+            ) from error
+
+    def _add_materials(self) -> None:
+        for name, material in self._scene.file.materials.items():
+            made = self._spec.add_material(
+                name=name,
+                rgba=material.rgba,
+                specular=material.specular,
+                emission=material.emission,
+                shininess=0.3,
+                reflectance=0.0,
+            )
+            if material.texture is not None:
+                if self._spec.texture(material.texture) is None:
+                    path = self._scene.folder / material.texture
+                    self._spec.add_texture(
+                        name=material.texture, type=mujoco.mjtTexture.mjTEXTURE_2D, file=str(path.resolve())
+                    )
+                made.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = material.texture
+
+    def _add_geom(self, asset: Asset, frame: mujoco.MjsFrame, parent: mujoco.MjsBody, settings: dict[str, Any]) -> None:
+        if asset.object in self._free and settings["group"] is Group.COLLISION:
+            settings = {**settings, **movable_objects.CONTACT}
+        geom = parent.add_geom(**settings)
+        geom.set_frame(frame)
+        self.owners.append((geom, asset.name, asset.object))
+
+    def _visual(self, visual: Visual) -> dict[str, Any]:
+        return {
+            "type": mujoco.mjtGeom.mjGEOM_MESH,
+            "meshname": self._mesh(visual.mesh),
+            "material": visual.material,
+            "contype": 0,
+            "conaffinity": 0,
+            "group": Group.VISUAL,
+        }
+
+    def _collision(self, shape: Collision) -> dict[str, Any]:
+        half = math.radians(shape.yaw_deg) / 2
+        common = {"pos": shape.center, "quat": (math.cos(half), 0, 0, math.sin(half)), "group": Group.COLLISION}
+        x, y, z = shape.size
+        if shape.shape == "box":
+            return {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": (x / 2, y / 2, z / 2), **common}
+        if shape.shape == "cylinder":
+            return {"type": mujoco.mjtGeom.mjGEOM_CYLINDER, "size": (x / 2, z / 2, 0), **common}
+        assert shape.mesh is not None, "Collision checks it"
+        return {"type": mujoco.mjtGeom.mjGEOM_MESH, "meshname": self._mesh(shape.mesh), **common}
+
+    def _mesh(self, file: str) -> str:
+        if file not in self._meshes:
+            self._meshes.add(file)
+            # Shell inertia is the only kind that open and flat meshes have.
+            self._spec.add_mesh(
+                name=file,
+                file=str((self._scene.folder / file).resolve()),
+                inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL,
+            )
+        return file

@@ -1,0 +1,286 @@
+"""The simulated world: where the robot is, what it touches, what it stands on. Physics is MuJoCo's.
+
+Poses are in the scene's frame ``map``. Nothing here knows clocks, commands or noise.
+"""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+
+from robot_runtime.common.clock import Stopwatch, seconds_to_ns
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.errors import InvalidStart
+from robot_runtime.hal import Zone
+from robot_runtime.hal.printed_targets import Sheet
+from robot_runtime.scenes.occupancy_map import Cell
+from sim_bridge.physics.floor import has_floor
+from sim_bridge.physics.movable_objects import MovableObjects
+from sim_bridge.physics.scene_model import SOLID, SceneModel
+
+ZONES = tuple(Zone(bits) for bits in range(8))
+"""Every combination of bumper zones by its bits; composing flags anew costs more than a physics step."""
+
+CENTER_HALF_ANGLE_RAD = math.radians(30)
+SIDE_END_RAD = math.radians(90)
+
+BUMPER_S = 0.05
+"""The bumper's spring evens out forces over about so long: a light thing that is hit does not press it."""
+
+STAND_REACH_M, STAND_MOVES = 0.1, 20
+"""How far :meth:`World.stand` moves a robot out of what it is inside of, and in how many moves."""
+
+_NOTHING_M_S = 1e-4
+"""Slower than this nothing is pushed."""
+
+_SQUEEZED_M = 0.003
+"""Deeper than this nothing is touched: two steps at full speed."""
+
+SUPPORT_CELL_M = 0.01
+"""Whether there is floor is found once per cell of this size."""
+
+
+class World:
+    """The robot in its scene.
+
+    Attributes:
+        scene_model: what was compiled.
+        step_s, step_ns: length of one physics step.
+        physics_s: host seconds spent inside MuJoCo's physics.
+        touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
+        objects: what can be moved; empty unless the model was built for a task that moves objects.
+        sheets: printed sheets that cameras see and nothing touches, by name; anybody hangs, moves and removes them.
+    """
+
+    def __init__(self, scene_model: SceneModel) -> None:
+        self.scene_model = scene_model
+        self.physics_s = 0.0
+        self.touching = 0
+        self.sheets: dict[str, Sheet] = {}
+        self._model = scene_model.model
+        self._data = mujoco.MjData(self._model)
+        self._position = self._data.qpos[:3]
+        self._velocity = self._data.qvel[:3]
+        self._control = self._data.ctrl
+        self.step_s: float = self._model.opt.timestep
+        self.step_ns = seconds_to_ns(self.step_s)
+        self._stopwatch = Stopwatch()
+        self._floor: dict[tuple[int, int], bool] = {}
+        self._push_n = 0.0
+        self._force = np.zeros(6)
+        mujoco.mj_step1(self._model, self._data)
+        self.objects = MovableObjects(self._model, self._data, scene_model.movable)
+
+    @property
+    def data(self) -> mujoco.MjData:
+        """MuJoCo's state, to be looked at."""
+        return self._data
+
+    @property
+    def pose(self) -> SE2:
+        """base_link in ``map``; the yaw is wrapped."""
+        x_m, y_m, yaw_rad = self._position.tolist()
+        return SE2(x_m, y_m, wrap_angle(yaw_rad))
+
+    @property
+    def velocity(self) -> tuple[float, float]:
+        """Forward m/s and counter-clockwise rad/s."""
+        vx_m_s, vy_m_s, yaw_rad_s = self._velocity.tolist()
+        yaw_rad = self._position.item(2)
+        return vx_m_s * math.cos(yaw_rad) + vy_m_s * math.sin(yaw_rad), yaw_rad_s
+
+    @property
+    def touches(self) -> bool:
+        """Whether the robot's body, its bumper included, touches anything now, at whatever bearing."""
+        robot = self.scene_model.robot_geom
+        return bool(self._data.ncon) and any(robot in pair for pair in self._data.contact.geom.tolist())
+
+    def advance(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float = 0.0) -> None:
+        """One physics step with the robot driven at this velocity; then :attr:`touching` is of its end.
+
+        Args:
+            lateral_m_s: to the left, where wheels slip: none drive there.
+        """
+        # The heading in the middle of the step makes an arc exact to second order.
+        yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
+        control = self._control
+        cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
+        control[0] = linear_m_s * cos - lateral_m_s * sin
+        control[1] = linear_m_s * sin + lateral_m_s * cos
+        control[2] = angular_rad_s
+        self._stopwatch.restart()
+        # Split and swapped: contacts are found after the motion, so that a stop on contact loses no step.
+        mujoco.mj_step2(self._model, self._data)
+        if self.objects.by_id:
+            self._feel()
+        mujoco.mj_step1(self._model, self._data)
+        self.physics_s += self._stopwatch.elapsed_s()
+        self.touching = self._zones() if self._data.ncon else 0
+
+    def advance_along_walls(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
+        """As :meth:`advance`, of a body without friction: what it touches takes the part that leads into it.
+
+        Told to go on, wheels would squeeze the body into walls. Nor does it go where it would be squeezed all the same,
+        between walls that leave no room for it.
+        """
+        yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
+        cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
+        x_m_s, y_m_s = linear_m_s * cos - lateral_m_s * sin, linear_m_s * sin + lateral_m_s * cos
+        walls = self._walls()
+        # A wall's part may lead into the next: once more for each of them, as their order goes round a corner.
+        for wall_x, wall_y in walls * len(walls):
+            into_m_s = x_m_s * wall_x + y_m_s * wall_y
+            if into_m_s > 0:
+                x_m_s, y_m_s = x_m_s - into_m_s * wall_x, y_m_s - into_m_s * wall_y
+        if any(x_m_s * wall_x + y_m_s * wall_y > _NOTHING_M_S for wall_x, wall_y in walls):
+            x_m_s = y_m_s = 0.0
+        before, depth_m = self._position[:2].copy(), self._depth_m()
+        self.advance(x_m_s * cos + y_m_s * sin, angular_rad_s, y_m_s * cos - x_m_s * sin)
+        if self._depth_m() > max(depth_m, _SQUEEZED_M):
+            self._touched_at((*before.tolist(), self._position.item(2)))
+            self.touching = self._zones() if self._data.ncon else 0
+
+    def _depth_m(self) -> float:
+        """How deep the rigid body is in what it touches."""
+        return -float(self._data.contact.dist.min(initial=0.0))
+
+    def _walls(self) -> list[tuple[float, float]]:
+        """Directions to what is touched and does not give way, of length 1, one for each that differs."""
+        robot, found = self.scene_model.robot_geom, list[tuple[float, float]]()
+        contact = self._data.contact
+        normals = contact.frame[:, :2].tolist()
+        for pair, gap_m, (normal_x, normal_y) in zip(
+            contact.geom.tolist(), contact.dist.tolist(), normals, strict=True
+        ):
+            if robot not in pair or gap_m > 0 or self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]):
+                continue
+            sign = 1.0 if pair[0] == robot else -1.0  # MuJoCo's normal leads from the first geom to the second
+            x, y = sign * normal_x, sign * normal_y
+            length = math.hypot(x, y)
+            if length > 0.5 and all(x * other_x + y * other_y < 0.999 * length for other_x, other_y in found):
+                found.append((x / length, y / length))
+        return found
+
+    def place(self, pose: SE2) -> None:
+        """Put the robot there, standing still.
+
+        Raises:
+            InvalidStart: where the map is not free or the body would touch something; the robot stays where it was.
+        """
+        scene = self.scene_model.scene
+        row, column = scene.map.to_cell(pose.x_m, pose.y_m)
+        inside = scene.map.contains(pose.x_m, pose.y_m)
+        here = f"pose ({pose.x_m:.3f}, {pose.y_m:.3f}) in scene {scene.name!r}"
+        if not inside or scene.map.cells[row, column] != Cell.FREE:
+            what = Cell(scene.map.cells[row, column]).name.lower() if inside else "outside the map"
+            raise InvalidStart(f"{here} is not on free floor: the map says {what}", "choose a start on free floor")
+        before = self._position.copy()
+        touched = self._touched_at((pose.x_m, pose.y_m, pose.yaw_rad))
+        if touched:
+            self._touched_at(before)
+            raise InvalidStart(
+                f"{here}: a robot of radius {self.scene_model.body.radius_m} m touches {', '.join(touched)}",
+                "choose a start with more room around it",
+            )
+        self.touching = 0
+        self._push_n = 0.0
+
+    def stand(self, pose: SE2) -> SE2:
+        """Put the robot there, at rest, even where its bumper is pressed; out of what its body would be inside of.
+
+        For poses that were measured: they end actions at walls, and no measurement is exact.
+
+        Returns:
+            Where it stands.
+
+        Raises:
+            InvalidStart: it would have to be moved by more than :data:`STAND_REACH_M`; it stays somewhere near.
+        """
+        robot, contact = self.scene_model.robot_geom, self._data.contact
+        x_m, y_m = pose.x_m, pose.y_m
+        for _ in range(STAND_MOVES):
+            self._touched_at((x_m, y_m, pose.yaw_rad))
+            found = zip(contact.geom.tolist(), contact.dist.tolist(), contact.frame.tolist(), strict=True)
+            inside = [(gap_m, pair, frame) for pair, gap_m, frame in found if robot in pair and gap_m < 0]
+            if not inside or math.hypot(x_m - pose.x_m, y_m - pose.y_m) > STAND_REACH_M:
+                break
+            gap_m, pair, frame = min(inside, key=lambda item: item[0])
+            # The normal leads from the pair's first geom to its second.
+            away = 1.0 if pair[1] == robot else -1.0
+            x_m -= away * gap_m * 1.01 * frame[0]
+            y_m -= away * gap_m * 1.01 * frame[1]
+        moved_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m)
+        if inside or moved_m > STAND_REACH_M:
+            name = self.scene_model.scene.name
+            raise InvalidStart(
+                f"pose ({pose.x_m:.3f}, {pose.y_m:.3f}) in scene {name!r} is inside of something",
+                "compare the log's referee and the scene: they must be in one frame (`robot-runtime scene align`)",
+            )
+        self._push_n = 0.0
+        self.touching = self._zones() if self._data.ncon else 0
+        return SE2(x_m, y_m, pose.yaw_rad)
+
+    def has_floor(self, x_m: float, y_m: float) -> bool:
+        """Whether something at floor height carries what stands there."""
+        cell = (math.floor(x_m / SUPPORT_CELL_M), math.floor(y_m / SUPPORT_CELL_M))
+        known = self._floor.get(cell)
+        if known is None:
+            x_m, y_m = (cell[0] + 0.5) * SUPPORT_CELL_M, (cell[1] + 0.5) * SUPPORT_CELL_M
+            self._stopwatch.restart()
+            known = has_floor(self._model, self._data, SOLID, x_m, y_m)
+            self.physics_s += self._stopwatch.elapsed_s()
+            self._floor[cell] = known
+        return known
+
+    def _touched_at(self, position: tuple[float, float, float] | np.ndarray) -> list[str]:
+        """Move without any check, at rest, and name the assets that are touched there."""
+        self._position[:] = position
+        self._velocity[:] = 0
+        self._control[:] = 0
+        self._data.qacc_warmstart[:] = 0  # where the solver begins: at nothing that happened before
+        mujoco.mj_step1(self._model, self._data)
+        owners, robot = self.scene_model.geom_owner, self.scene_model.robot_geom
+        touched = {owners[geom] for pair in self._data.contact.geom.tolist() if robot in pair for geom in pair}
+        return sorted(touched - {""})
+
+    def _zones(self) -> int:
+        x_m, y_m, yaw_rad = self._position.tolist()
+        contact = self._data.contact
+        points = contact.pos.tolist()
+        if self.objects.by_id:
+            pushes = self._push_n > self.scene_model.body.bumper_force_n
+            pairs = zip(contact.geom.tolist(), points, strict=True)
+            points = [point for pair, point in pairs if self._is_pressed_by(pair, pushes)]
+        bits = 0
+        for contact_x_m, contact_y_m, _ in points:
+            bearing_rad = wrap_angle(math.atan2(contact_y_m - y_m, contact_x_m - x_m) - yaw_rad)
+            bits |= bumper_bits(bearing_rad)
+        return bits
+
+    def _is_pressed_by(self, pair: list[int], pushes: bool) -> bool:
+        """Whether a contact is one of the robot's that its bumper feels: with what is fixed, or with what resists."""
+        robot = self.scene_model.robot_geom
+        if robot not in pair:
+            return False
+        other = pair[0] if pair[1] == robot else pair[1]
+        return pushes or self.objects.of_geom(other) is None
+
+    def _feel(self) -> None:
+        """How hard the robot pushes objects, newtons, evened out over :data:`BUMPER_S`."""
+        robot, now_n = self.scene_model.robot_geom, 0.0
+        for number, pair in enumerate(self._data.contact.geom.tolist()):
+            if robot in pair and self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]) is not None:
+                mujoco.mj_contactForce(self._model, self._data, number, self._force)
+                now_n += float(self._force[0])
+        self._push_n += (now_n - self._push_n) * self.step_s / BUMPER_S
+
+
+def bumper_bits(bearing_rad: float) -> int:
+    """Bits of the :class:`Zone` pressed by a contact at that bearing (left positive); 0 behind the bumper."""
+    if abs(bearing_rad) <= CENTER_HALF_ANGLE_RAD:
+        return 2
+    if abs(bearing_rad) <= SIDE_END_RAD:
+        return 1 if bearing_rad > 0 else 4
+    return 0

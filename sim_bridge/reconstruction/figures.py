@@ -1,0 +1,140 @@
+"""Pictures of what was found: a scan over the map, and what has changed in a place."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.patheffects import withStroke
+
+from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
+from robot_runtime.scenes.scene import Scene
+from sim_bridge.reconstruction.change_detection import ChangeReport
+from sim_bridge.reconstruction.scan_import import Registration
+
+_SHADES = {Cell.FREE: 1.0, Cell.OCCUPIED: 0.45, Cell.UNKNOWN: 0.8}
+_WIDTH_IN = 10.0
+_CHANGES = {"moved": ("tab:blue", "moved?"), "gone": ("tab:red", "gone"), "appeared": ("tab:green", "new")}
+_PAGE = Markup("""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }}
+img {{ max-width: 100%; background: white; }}
+table {{ border-collapse: collapse; }}
+th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; }}
+</style></head><body>
+<h1>{title}</h1>
+<p>{about}</p>
+<img alt="map of the changes" src="data:image/png;base64,{picture}">
+<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>
+</body></html>
+""")
+
+
+def draw_registration(path: Path, result: Registration) -> None:
+    """Write a PNG: the map in grey, the scan's plan in red."""
+    pose, plan = result.best.map_from_scan, result.scan.plan
+    c, s = np.cos(pose.yaw_rad), np.sin(pose.yaw_rad)
+    placed = plan @ np.array([[c, s], [-s, c]]) + (pose.x_m, pose.y_m)
+    figure, axes = map_figure(result.occupancy)
+    axes.scatter(placed[:, 0], placed[:, 1], s=2, c="tab:red", linewidths=0, label=result.scan.source.name)
+    axes.legend(loc="upper right", markerscale=12)
+    best = result.best
+    axes.set_title(f"{best.inlier_share:.0%} of the map's border explained, to {1000 * best.rms_m:.0f} mm", loc="left")
+    figure.savefig(path, dpi=110)
+
+
+def draw_changes(target: Path | BinaryIO, twin: Scene, report: ChangeReport) -> None:
+    """Write a PNG: the twin's map, with what is gone, new or moved, numbered as in the table."""
+    figure, axes = map_figure(twin.map)
+    for number, change in enumerate(report.changes, 1):
+        color, words = _CHANGES[change.kind]
+        (x, y, _), (width_m, depth_m, _) = change.center, change.size
+        yaw_deg = twin.object(change.object).yaw_deg if change.object is not None else 0.0
+        corner = (x - width_m / 2, y - depth_m / 2)
+        axes.add_patch(
+            Rectangle(corner, width_m, depth_m, angle=yaw_deg, rotation_point="center", fill=False, ec=color, lw=1.8)
+        )
+        if change.to is not None:
+            turned_deg = yaw_deg + (change.turned_deg or 0.0)
+            corner = (change.to[0] - width_m / 2, change.to[1] - depth_m / 2)
+            axes.add_patch(
+                Rectangle(
+                    corner, width_m, depth_m, angle=turned_deg, rotation_point="center", fc=color, ec=color, alpha=0.45
+                )
+            )
+            axes.annotate("", change.to, (x, y), arrowprops={"arrowstyle": "->", "color": color, "lw": 1.8})
+        label = f"{number} {change.object or words}"
+        text = axes.text(x, y + depth_m / 2 + 0.06, label, color=color, ha="center", va="bottom", weight="bold")
+        text.set_path_effects([withStroke(linewidth=3, foreground="white")])
+    used = {change.kind for change in report.changes}
+    axes.legend(
+        handles=[Patch(fc="none", ec=color, label=words) for kind, (color, words) in _CHANGES.items() if kind in used],
+        loc="upper right",
+    )
+    title = f"{report.twin}: {len(report.changes)} changes, {report.seen_share:.0%} of its free floor seen"
+    axes.set_title(title, loc="left")
+    figure.savefig(target, dpi=110, format="png")
+
+
+def write_changes_page(path: Path, twin: Scene, report: ChangeReport) -> None:
+    """Write one HTML page, complete in itself: the picture and the table."""
+    picture = io.BytesIO()
+    draw_changes(picture, twin, report)
+    encoded = base64.b64encode(picture.getvalue()).decode()
+    heads = Markup("").join(Markup("<th>{}</th>").format(word) for word in COLUMNS)
+    body = Markup("").join(
+        Markup("<tr>{}</tr>").format(Markup("").join(Markup("<td>{}</td>").format(cell) for cell in row))
+        for row in change_rows(report)
+    )
+    unseen = ", ".join(report.unseen) or "none"
+    page = _PAGE.format(
+        title=f"What has changed in {report.twin}",
+        about=f"{report.frames} frames of {len(report.logs)} logs, of which {report.equal_share:.1%} of the pixels "
+        f"agree with the twin; they show {report.seen_share:.0%} of its free floor. Objects that they do not show, "
+        f"of which nothing is known: {unseen}." + "".join(f" Note: {note}." for note in report.notes),
+        picture=encoded,
+        heads=heads,
+        body=body,
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+COLUMNS = ("", "what", "object", "at x, y", "size in m", "gone", "now")
+
+
+def change_rows(report: ChangeReport) -> list[tuple[str, ...]]:
+    """The table's rows, a text for each of :data:`COLUMNS`."""
+    rows: list[tuple[str, ...]] = []
+    for number, change in enumerate(report.changes, 1):
+        x, y, _ = change.center
+        size = " x ".join(f"{edge:.2f}" for edge in change.size)
+        now = ""
+        if change.to is not None and change.moved_m is not None and change.turned_deg is not None:
+            now = f"{change.to[0]:.2f}, {change.to[1]:.2f}: {change.moved_m:.2f} m"
+            now += f", turned {change.turned_deg:.0f}°" if abs(change.turned_deg) >= 5 else ""
+        gone = "" if change.kind == "appeared" else f"{change.share:.0%}"
+        what = _CHANGES[change.kind][1]
+        rows.append((str(number), what, change.object or change.near, f"{x:.2f}, {y:.2f}", size, gone, now))
+    return rows
+
+
+def map_figure(occupancy: OccupancyMap) -> tuple[Figure, Axes]:
+    """A figure of a map, in metres, and its axes."""
+    width_m, depth_m = occupancy.size_m
+    figure = Figure(figsize=(_WIDTH_IN, _WIDTH_IN * depth_m / width_m + 1.0), layout="constrained")
+    axes = figure.add_subplot()
+    shades = np.array([_SHADES[Cell(i)] for i in range(3)])[occupancy.cells]
+    x, y = occupancy.origin_x_m, occupancy.origin_y_m
+    axes.imshow(shades, "gray", vmin=0, vmax=1, origin="lower", extent=(x, x + width_m, y, y + depth_m))
+    axes.set_xlabel("x in map [m]")
+    axes.set_ylabel("y in map [m]")
+    return figure, axes

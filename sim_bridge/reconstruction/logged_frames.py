@@ -1,0 +1,238 @@
+"""What logged episodes saw, and from where: the frames of several logs of one place, one after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.errors import RecordingError, SceneError
+from robot_runtime.hal import Intrinsics, PoseStatus, RgbdFrame
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.simulation import Pose3
+from robot_runtime.metrics.reference_poses import MAP_FRAME, scored_steps
+from robot_runtime.metrics.settings import RefereeRule
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scenes.scene import Scene
+from sim_bridge.replay.camera_pose import logged_camera
+
+FLYING = 0.04
+"""A pixel between its neighbours in depth, by more than this share of it from either, is a mixture of both."""
+
+STILL_M = 0.01
+STILL_RAD = math.radians(0.5)
+"""A camera that moved less since its last frame sees nothing new: a robot that stands at a wall is no witness twice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """One frame.
+
+    Attributes:
+        rgb: uint8 (H, W, 3). depth_m: float32 (H, W) along the optical axis, 0 where nothing reliable was measured.
+        map_from_camera: float64 (4, 4), of the optical frame (x right, y down, z forward).
+        base: the robot's pose in ``map``.
+    """
+
+    log: Path
+    step: int
+    rgb: NDArray[np.uint8]
+    depth_m: NDArray[np.float32]
+    intrinsics: Intrinsics
+    map_from_camera: Pose3
+    base: SE2
+
+    def points(self, stride: int = 1) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+        """The measured points in ``map``, float32 (N, 3), and their colours, uint8 (N, 3), of every stride-th pixel."""
+        depth_m = self.depth_m[::stride, ::stride]
+        measured = depth_m > 0
+        depths = depth_m[measured]
+        optical = [axis[::stride, ::stride][measured] * depths for axis in _rays(self.intrinsics)]
+        turn, place = self.map_from_camera[:3, :3].astype(np.float32), self.map_from_camera[:3, 3].astype(np.float32)
+        # Written out, because a product of so narrow matrices is slower.
+        points = np.stack(
+            [turn[i, 0] * optical[0] + turn[i, 1] * optical[1] + (turn[i, 2] * depths + place[i]) for i in range(3)], 1
+        )
+        return points, self.rgb[::stride, ::stride][measured]
+
+    def with_depth(self, depth_m: NDArray[np.float32]) -> Sight:
+        """The same view with other depth."""
+        return replace(self, depth_m=depth_m)
+
+
+@lru_cache(maxsize=4)
+def _rays(pinhole: Intrinsics) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """x and y, per metre of depth, of every pixel, each float32 (H, W)."""
+    rays = Lens.of(pinhole).pixel_rays().astype(np.float32)
+    return np.ascontiguousarray(rays[..., 0]), np.ascontiguousarray(rays[..., 1])
+
+
+@dataclass
+class Sights:
+    """The frames of logs, read as they are asked for: at any time one is in memory.
+
+    Args:
+        paths: logs of one place, of any number of robots.
+        referee: by whose poses: those logged when the episodes ran, or the trajectory smoothed afterwards.
+        max_depth_m: what was measured farther away is left out.
+
+    Attributes:
+        scene: that the first log was recorded in.
+        viewpoints: float64 (N, 3), the optical centres of the frames to come, in ``map``.
+        notes: what was left out, and why.
+
+    Raises:
+        RecordingError: a log that cannot be read, holds no steps, or whose poses are not in ``map``.
+        SceneError: logs of different maps.
+    """
+
+    paths: Sequence[Path]
+    referee: RefereeRule = "logged"
+    max_depth_m: float = 4.0
+    scene: Scene = field(init=False)
+    viewpoints: NDArray[np.float64] = field(init=False)
+    notes: list[str] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._steps: list[tuple[Path, list[StepRecord]]] = []
+        places = []
+        for path in self.paths:
+            with LogReader(path) as log:
+                header = log.header
+                self._check_place(path, header)
+                steps = self._told_apart(path, list(scored_steps(log, self.referee)))
+                if not log.complete:
+                    self.notes.append(f"{path.name}: is torn; what is whole of it is used: {len(steps)} frames")
+                self._steps.append((path, steps))
+                camera = logged_camera(header)
+                if camera.note:
+                    self.notes.append(f"{path.name}: {camera.note}")
+                places += [camera.map_from_camera(step)[:3, 3] for step in steps]
+        self.viewpoints = np.array(places, np.float64).reshape(-1, 3)
+
+    def __len__(self) -> int:
+        return sum(len(steps) for _, steps in self._steps)
+
+    def __iter__(self) -> Iterator[Sight]:
+        """The frames, log by log, in order.
+
+        Raises:
+            RecordingError: a log without images, or without depth; a log that is damaged in the middle.
+        """
+        for path, steps in self._steps:
+            seen = measured = 0
+            with LogReader(path) as log:
+                camera = logged_camera(log.header)
+                # An own reading of the steps, because they say where in the file their images are.
+                wanted = {step.index: step for step in steps}
+                for record in log.steps(images=False):
+                    if record.index not in wanted:
+                        continue
+                    frame = self._frame(log, record)
+                    if frame is None:
+                        continue
+                    seen += 1
+                    step = wanted[record.index]
+                    depth_m = reliable(frame.depth_m, self.max_depth_m)
+                    measured += bool(depth_m.any())
+                    matrix = camera.map_from_camera(step)
+                    yield Sight(path, step.index, frame.rgb, depth_m, log.header.intrinsics, matrix, step.referee.pose)
+            if not seen:
+                raise RecordingError(f"{path}: holds no images", "leave it out, or record the episode with its images")
+            if not measured:
+                raise RecordingError(
+                    f"{path}: not one of its {seen} frames has depth within {self.max_depth_m:g} m",
+                    "leave it out, raise --max-depth-m, or record with a camera that measures depth",
+                )
+
+    def _frame(self, log: LogReader, record: StepRecord) -> RgbdFrame | None:
+        """The step's images; None, and a note, where the end of a torn log took them."""
+        try:
+            return log.frame(record)
+        except RecordingError as error:
+            self.notes.append(error.message)
+            return None
+
+    def _check_place(self, path: Path, header: EpisodeHeader) -> None:
+        if not self._steps:
+            self.scene = header.scene
+            return
+        first, other = self.scene.map, header.scene.map
+        same_grid = (first.resolution_m, first.origin_x_m, first.origin_y_m) == (
+            other.resolution_m,
+            other.origin_x_m,
+            other.origin_y_m,
+        )
+        if not (same_grid and np.array_equal(first.cells, other.cells)):
+            raise SceneError(
+                f"{path}: was recorded in the map of scene {header.scene.name!r} ({header.scene.digest[:12]}), "
+                f"{self._steps[0][0].name} in that of {self.scene.name!r} ({self.scene.digest[:12]})",
+                "give logs of one place, whose poses are in one map",
+            )
+        if header.scene.digest != self.scene.digest:
+            self.notes.append(f"{path.name}: of another version of {self.scene.name!r}; the map is the same")
+
+    def _told_apart(self, path: Path, records: Sequence[StepRecord]) -> list[StepRecord]:
+        """The steps at which the camera had moved and the pose is known; raises if there is none."""
+        if not records:
+            raise RecordingError(f"{path}: holds no steps", "leave it out, or record the episode again")
+        foreign = {record.referee.frame for record in records} - {MAP_FRAME}
+        if foreign:
+            raise RecordingError(
+                f"{path}: its poses are in frame {min(foreign)!r}, not in {MAP_FRAME!r}",
+                "record with a localizer that knows the map, or align its frame: robot-runtime calibrate localization",
+            )
+        known = [record for record in records if _is_known(record)]
+        if len(known) < len(records):
+            self.notes.append(f"{path.name}: {len(records) - len(known)} of {len(records)} steps have no sure pose")
+        kept: list[StepRecord] = []
+        for record in known:
+            if not kept or _moved(kept[-1], record):
+                kept.append(record)
+        if not kept:
+            raise RecordingError(f"{path}: has no pose at any step", "leave it out, or score it with --poses smoothed")
+        return kept
+
+
+def reliable(depth_m: NDArray[np.float32], max_depth_m: float) -> NDArray[np.float32]:
+    """Depth with 0 for holes, for what is farther away, and for pixels that mix what lies before and behind an edge."""
+    depth = np.where(np.isfinite(depth_m) & (depth_m > 0), depth_m, 0).astype(np.float32)
+    mixed = np.zeros(depth.shape, bool)
+    for axis in (0, 1):
+        inner = [slice(None)] * 2
+        inner[axis] = slice(1, -1)
+        middle = depth[tuple(inner)]
+        step_in = middle - np.take(depth, range(depth.shape[axis] - 2), axis)
+        step_out = np.take(depth, range(2, depth.shape[axis]), axis) - middle
+        limit = FLYING * middle
+        mixed[tuple(inner)] |= ((step_in > limit) & (step_out > limit)) | ((step_in < -limit) & (step_out < -limit))
+    return np.where(mixed | (depth > max_depth_m), np.float32(0), depth)
+
+
+def _is_known(record: StepRecord) -> bool:
+    pose, covariance = record.referee.pose, record.referee.covariance
+    numbers = (pose.x_m, pose.y_m, pose.yaw_rad, *np.diag(covariance).tolist())
+    return record.referee.status is PoseStatus.OK and all(map(math.isfinite, numbers))
+
+
+def _moved(before: StepRecord, now: StepRecord) -> bool:
+    one, other = before.referee.pose, now.referee.pose
+    turns = (
+        other.yaw_rad - one.yaw_rad,
+        now.head.pan_rad - before.head.pan_rad,
+        now.head.tilt_rad - before.head.tilt_rad,
+    )
+    return one.distance_to(other) > STILL_M or any(abs(wrap_angle(turn)) > STILL_RAD for turn in turns)
+
+
+def stems(paths: Iterable[Path]) -> str:
+    """Names of logs, for provenance: the first few, and how many more."""
+    names = [path.stem for path in paths]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

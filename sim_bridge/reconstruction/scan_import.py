@@ -1,0 +1,187 @@
+"""A scan brought into a robot's map: found there, judged, and imported as a scene whose coordinates are the map's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common import config
+from robot_runtime.common.geometry import SE2
+from robot_runtime.common.transforms import rotation_rpy, transform
+from robot_runtime.errors import RuntimeFault, SceneError
+from robot_runtime.scenes.occupancy_map import OccupancyMap
+from robot_runtime.scenes.scene import Scene, SceneFile, find_scene, load_scene
+from sim_bridge.reconstruction.map_outline import outline_of
+from sim_bridge.reconstruction.scan_preparation import Scan, read_scan
+from sim_bridge.reconstruction.scan_registration import Fit, apart, candidates, fit, near_initial
+from sim_bridge.scenes.importer import ImportOptions, import_scene
+from sim_bridge.scenes.pieces import Up
+from sim_bridge.scenes.progress import Progress, silent
+from sim_bridge.scenes.scene_files import save_scene_file
+
+LEAST_SCORE = 0.3
+"""An empty flat's scan over the furnished flat's map has 0.38, that of another flat with the same outer walls 0.26."""
+
+FINE = 4
+"""Of the peaks of the search, that are fitted to the last digit."""
+
+AMBIGUOUS = 0.85
+"""A second answer with so much of the best one's score may be the right one."""
+
+
+class Unaligned(RuntimeFault):
+    """A scan does not fit the map, or fits it in two ways."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Registration:
+    """A scan in a map.
+
+    Attributes:
+        best: the fit. second: the best of those that put the scan elsewhere or turn it; None if there is none.
+        scan: with the axis that points up, and its plan.
+        occupancy: the map.
+    """
+
+    best: Fit
+    second: Fit | None
+    scan: Scan
+    occupancy: OccupancyMap
+
+    @property
+    def ambiguity(self) -> float:
+        """The second answer's score as a share of the best one's; 0 without one."""
+        return 0.0 if self.second is None else max(0.0, self.second.score) / max(self.best.score, 1e-9)
+
+    @property
+    def placement(self) -> NDArray[np.float64]:
+        """float64 (4, 4): from the scan's axes, in metres and with ``scan.up`` turned onto z, to ``map``."""
+        pose = self.best.map_from_scan
+        turn = transform((pose.x_m, pose.y_m, 0.0), rotation_rpy(0.0, 0.0, pose.yaw_rad))
+        return np.asarray(turn @ self.scan.upright)
+
+
+def load_map(name_or_path: str) -> tuple[OccupancyMap, Scene | None]:
+    """The map of a scene (folder or bundled name) with that scene, or a ROS map (``map.yaml``).
+
+    Raises:
+        SceneError, ConfigError: there is none; names it.
+    """
+    path = Path(name_or_path)
+    if path.is_file():
+        return OccupancyMap.load(path), None
+    if path.is_dir() and not (path / "scene.yaml").is_file() and (path / "map.yaml").is_file():
+        return OccupancyMap.load(path / "map.yaml"), None
+    scene = load_scene(find_scene(name_or_path))
+    return scene.map, scene
+
+
+def align_scan(
+    source: Path,
+    occupancy: OccupancyMap,
+    where: str,
+    up: Up | None = None,
+    scale: float = 1.0,
+    initial: SE2 | None = None,
+    report: Progress = silent,
+) -> Registration:
+    """Find a scan in a map.
+
+    Args:
+        where: the map's name, for messages.
+        up: the scan's upward axis; None to find it.
+        initial: where the origin of the upright scan lies in the map, to half a metre and 20 degrees; None to search.
+
+    Raises:
+        SceneError: the scan or the map holds too little to tell a place by.
+        Unaligned: nothing fits, or two answers fit about as well; the message has the numbers.
+    """
+    report("reading the scan", 0, 1)
+    scan = read_scan(source, up, scale)
+    outline = outline_of(occupancy, where)
+    report("reading the scan", 1, 1)
+    middle = (scan.plan.min(axis=0) + scan.plan.max(axis=0)) / 2
+    if initial is not None:
+        found = [fit(scan.plan, outline, initial)]
+        if not near_initial(found[0].map_from_scan, initial):
+            found = []
+    else:
+        starts = candidates(scan.plan, outline, lambda done, total: report("searching headings", done, total))
+        rough = sorted((fit(scan.plan, outline, start, rough=True) for start in starts), key=lambda item: -item.score)
+        found = []
+        for done, near in enumerate(rough[:FINE]):
+            report("fitting", done, FINE)
+            found.append(fit(scan.plan, outline, near.map_from_scan))
+        report("fitting", FINE, FINE)
+    found.sort(key=lambda item: -item.score)
+    if not found or found[0].score < LEAST_SCORE:
+        raise _no_match(source, where, found[0] if found else None, initial)
+    best = found[0]
+    second = next((f for f in found[1:] if apart(f.map_from_scan, best.map_from_scan, middle)), None)
+    result = Registration(best, second, scan, occupancy)
+    if second is not None and result.ambiguity > AMBIGUOUS:
+        one, other = (_said(f.map_from_scan) for f in (best, second))
+        raise Unaligned(
+            f"{source}: fits {where} in two ways about as well: {one} explains {best.inlier_share:.0%} of the map's "
+            f"border, {other} {second.inlier_share:.0%}",
+            f"say which with --initial {one} or --initial={other}",
+        )
+    return result
+
+
+def import_aligned(
+    result: Registration, known: Scene | None, folder: Path, options: ImportOptions, report: Progress = silent
+) -> list[str]:
+    """Import the scan as a scene in the map's frame.
+
+    Args:
+        known: the scene of the map, whose named frames are kept, and its rooms if it has any.
+
+    Returns:
+        What :func:`~sim_bridge.scenes.importer.import_scene` notes.
+    """
+    placed = replace(options, up=result.scan.up, placement=result.placement)
+    notes = import_scene(result.scan.source, folder, placed, report)
+    path = folder / "scene.yaml"
+    file = config.load(path, SceneFile)
+    pose, best = result.best.map_from_scan, result.best
+    source: dict[str, str | int | float] = {
+        **file.source,
+        "aligned_x_m": round(pose.x_m, 4),
+        "aligned_y_m": round(pose.y_m, 4),
+        "aligned_yaw_deg": round(math.degrees(pose.yaw_rad), 3),
+        "aligned_rms_m": round(best.rms_m, 4),
+        "aligned_inliers": round(best.inlier_share, 3),
+    }
+    if known is not None:
+        rooms = known.rooms or file.rooms
+        ids = {room.id for room in rooms}
+        objects = tuple(replace(item, room=item.room if item.room in ids else None) for item in file.objects)
+        file = replace(file, rooms=rooms, objects=objects, frames=known.file.frames)
+    save_scene_file(path, replace(file, source=source))
+    return notes
+
+
+def _no_match(source: Path, where: str, best: Fit | None, initial: SE2 | None) -> SceneError | Unaligned:
+    if best is None:
+        return Unaligned(f"{source}: does not settle near the initial pose", "correct --initial, or leave it out")
+    told = (
+        f"the best of all places explains {best.inlier_share:.0%} of the map's border"
+        if initial is None
+        else f"there it explains {best.inlier_share:.0%} of the map's border"
+    )
+    return Unaligned(
+        f"{source}: does not fit {where}: {told}, and {best.contradicted_share:.0%} of it stands on free floor",
+        "see that it is a scan of this place, in metres (--scale), with the right axis up (--up), and that its faces "
+        "look into the rooms, not out of them",
+    )
+
+
+def _said(pose: SE2) -> str:
+    return f"{pose.x_m:.2f},{pose.y_m:.2f},{math.degrees(pose.yaw_rad):.1f}"

@@ -1,0 +1,1 @@
+"""Rendering without a screen: OpenGL contexts, MuJoCo renderer, lens distortion."""

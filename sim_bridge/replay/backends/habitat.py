@@ -1,0 +1,313 @@
+"""habitat-sim as a twin: its agent on its navigation mesh, and sensors that are put where the log's camera was.
+
+Written against the Python interface of habitat-sim 0.3 (``simulator.py``, ``agent/agent.py``, ``agent/controls``,
+``bindings/SensorBindings.cpp``, ``bindings/ShortestPathBindings.cpp``). Habitat's frame is right-handed, y up, and an
+agent looks along -z (:mod:`robot_runtime.common.geometry`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from robot_runtime.actions.continuous import VelocityCommand
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
+from robot_runtime.common.geometry import (
+    SE2,
+    habitat_quaternion_to_yaw,
+    habitat_to_ros_position,
+    ros_to_habitat_position,
+    wrap_angle,
+    yaw_to_habitat_quaternion,
+)
+from robot_runtime.errors import ConfigError, SceneError
+from robot_runtime.hal.simulation import Pose3
+from robot_runtime.records import EpisodeHeader
+from robot_runtime.scenes.scene import Scene
+from sim_bridge.replay.backends.external import ForeignTwin, axes_from, imported
+from sim_bridge.replay.backends.pinhole_camera import PlainCamera
+from sim_bridge.scenes.glb import write_glb
+
+INSTALL = (
+    "conda install habitat-sim headless -c conda-forge -c aihabitat, or build it from source where there is no package "
+    "for this Python"
+)
+
+_COLOR, _DEPTH = "color", "depth"
+_NAMES = {
+    Action.MOVE_FORWARD: "move_forward",
+    Action.TURN_LEFT: "turn_left",
+    Action.TURN_RIGHT: "turn_right",
+}
+_AXES = axes_from(ros_to_habitat_position)
+
+
+@dataclass(frozen=True)
+class HabitatOptions:
+    """``--twin-arg KEY=VALUE``.
+
+    Attributes:
+        scene: file of the scene (``.glb``, ``.ply``) or its name in ``dataset``; None for the meshes of the log's scene
+            folder or, where it has none, for the file that the episode names.
+        dataset: scene dataset configuration, ``*.scene_dataset_config.json``.
+        navmesh: file; None for the one beside the scene or, without that, one that is computed for the task's robot.
+        allow_sliding: whether the agent slides along what it touches. gpu: number of the device that draws.
+        floor_m: height of the floor in the scene; None for the episode's own, in a scene folder 0.
+        x_m, y_m, yaw_deg: where the scene's origin lies in ``map``, and how far it is turned, left positive.
+    """
+
+    scene: str | None = None
+    dataset: str | None = None
+    navmesh: str | None = None
+    allow_sliding: bool = False
+    gpu: int = 0
+    floor_m: float | None = None
+    x_m: float = 0.0
+    y_m: float = 0.0
+    yaw_deg: float = 0.0
+
+    __pydantic_config__ = config.STRICT
+
+
+def make_twin(
+    header: EpisodeHeader, scene: Scene | None, images: bool, options: Mapping[str, Any], where: str
+) -> HabitatTwin:
+    """The ``TwinFactory`` of habitat-sim."""
+    parsed = config.parse(dict(options), HabitatOptions, where)
+    return HabitatTwin(imported("habitat_sim", where, INSTALL), header, scene, images, parsed, where)
+
+
+class HabitatTwin(ForeignTwin):
+    """habitat-sim in the scene of a log's episode.
+
+    Args:
+        library: the module ``habitat_sim``. scene: the log's, with meshes; None if there is none.
+
+    Raises:
+        SceneError: habitat-sim cannot load the scene, or there is nowhere to stand in it.
+    """
+
+    def __init__(
+        self,
+        library: ModuleType,
+        header: EpisodeHeader,
+        scene: Scene | None,
+        images: bool,
+        options: HabitatOptions,
+        where: str,
+    ) -> None:
+        super().__init__(header, scene, images)
+        self._library, self._options, self._where = library, options, where
+        self._map_from_scene = SE2(options.x_m, options.y_m, math.radians(options.yaw_deg))
+        self._tilt_rad = 0.0
+        self._drawn: PlainCamera | None = None
+        self._simulator: Any = None
+        self._made = TemporaryDirectory(prefix="robot-runtime-")
+        try:
+            self._scene, floor_m = _scene_file(header, scene, options, Path(self._made.name), where)
+            self._floor_m = floor_m if options.floor_m is None else options.floor_m
+            self._open(None)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        return f"habitat-sim {getattr(self._library, '__version__', '')}".strip()
+
+    def place(self, pose: SE2, tilt_rad: float) -> None:
+        here = pose.relative_to(self._map_from_scene)
+        wanted = ros_to_habitat_position(here.x_m, here.y_m, self._floor_m)
+        snapped = np.asarray(self._simulator.pathfinder.snap_point(np.array(wanted, np.float32)), np.float64)
+        x_m, y_m, _ = habitat_to_ros_position(*snapped)  # NaN where there is no place at all
+        self.check_place(here, SE2(x_m, y_m, 0.0))
+        self._put_body(snapped, here.yaw_rad)
+        self._tilt_rad = tilt_rad
+
+    def stands_at(self) -> tuple[SE2, float]:
+        state = self._agent.get_state()
+        x_m, y_m, _ = habitat_to_ros_position(*map(float, state.position))
+        return self._map_from_scene @ SE2(x_m, y_m, _yaw_rad(state)), self._tilt_rad
+
+    def move(self, action: Action) -> bool:
+        if action in _NAMES:
+            return bool(self._agent.act(_NAMES[action]))
+        # habitat-sim turns sensors to look up and down, and its body has no head: the same, without drawing.
+        self._tilt_rad = self._held(self._tilt_rad + self.task.magnitudes.displacement(action).tilt_rad)
+        return False
+
+    def drive(self, command: VelocityCommand) -> bool:
+        """As habitat-lab's velocity control: to the arc's end, as far as the navigation mesh lets the robot go."""
+        state = self._agent.get_state()
+        asked = command.displacement
+        half_rad = asked.turn_rad / 2
+        chord_m = asked.forward_m * (math.sin(half_rad) / half_rad if half_rad else 1.0)
+        ahead = SE2(0.0, 0.0, _yaw_rad(state)) @ SE2(
+            chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), asked.turn_rad
+        )
+        start = np.asarray(state.position, np.float32)
+        end = start + np.array(ros_to_habitat_position(ahead.x_m, ahead.y_m, 0.0), np.float32)
+        reached = np.asarray(self._simulator.step_filter(start, end), np.float64)
+        self._put_body(reached, ahead.yaw_rad)
+        self._tilt_rad = self._held(self._tilt_rad + asked.tilt_rad)
+        return float(np.sum((reached - start) ** 2)) + 1e-5 < float(np.sum((end - start) ** 2))
+
+    def draw(self, camera: PlainCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        if camera != self._drawn:
+            self._open(camera)
+        library, state = self._library, self._agent.get_state()
+        position, rotation = self._in_habitat(map_from_camera)
+        eye = library.SixDOFPose(position, rotation)
+        state = library.AgentState(state.position, state.rotation, {_COLOR: eye, _DEPTH: eye})
+        self._agent.set_state(state, infer_sensor_states=False)
+        seen = self._simulator.get_sensor_observations()
+        rgb = np.asarray(seen[_COLOR])[:, :, :3].astype(np.uint8, copy=False)
+        return rgb, np.asarray(seen[_DEPTH], np.float32).reshape(camera.height, camera.width)
+
+    def close(self) -> None:
+        self._shut()
+        self._made.cleanup()
+
+    @property
+    def _agent(self) -> Any:
+        return self._simulator.get_agent(0)
+
+    def _held(self, tilt_rad: float) -> float:
+        """A tilt within the task's range, where it has one."""
+        if self.task.control is None:
+            return wrap_angle(tilt_rad)
+        lowest_rad, highest_rad = self.task.control.tilt_range_rad
+        return min(max(tilt_rad, lowest_rad), highest_rad)
+
+    def _put_body(self, position: NDArray[np.float64], yaw_rad: float) -> None:
+        rotation = np.array(yaw_to_habitat_quaternion(yaw_rad))
+        self._agent.set_state(self._library.AgentState(position.astype(np.float32), rotation))
+
+    def _in_habitat(self, map_from_camera: Pose3) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Position, and rotation x, y, z, w, of a sensor, which looks along its -z with y up."""
+        c, s = math.cos(self._map_from_scene.yaw_rad), math.sin(self._map_from_scene.yaw_rad)
+        scene_from_map = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+        origin = (self._map_from_scene.x_m, self._map_from_scene.y_m, -self._floor_m)
+        position = _AXES @ scene_from_map @ (map_from_camera[:3, 3] - origin)
+        axes = _AXES @ scene_from_map @ map_from_camera[:3, :3] * (1, -1, -1)
+        return position.astype(np.float32), np.asarray(Rotation.from_matrix(axes).as_quat())
+
+    # --- the simulator ----------------------------------------------------------------------------------------------
+
+    def _open(self, camera: PlainCamera | None) -> None:
+        """Start the simulator, with sensors for a camera; the body stays where it stood."""
+        state = None if self._simulator is None else self._agent.get_state()
+        self._shut()
+        library, options = self._library, self._options
+        backend = library.SimulatorConfiguration()
+        backend.scene_id = self._scene
+        backend.allow_sliding = options.allow_sliding
+        backend.gpu_device_id = options.gpu
+        if options.dataset is not None:
+            backend.scene_dataset_config_file = options.dataset
+        agent = library.AgentConfiguration(
+            height=self.task.camera.height_m,
+            radius=self.task.robot_radius_m,
+            sensor_specifications=[] if camera is None else self._sensors(camera),
+            action_space=self._actions(),
+        )
+        try:
+            self._simulator = library.Simulator(library.Configuration(backend, [agent]))
+        except Exception as error:
+            raise SceneError(
+                f"{self._where}: habitat-sim cannot open {self._scene}: {error}",
+                "name the scene's file with --twin-arg scene=...; its output says more",
+            ) from error
+        self._drawn = camera
+        self._find_ways()
+        if state is not None:
+            self._agent.set_state(library.AgentState(state.position, state.rotation))
+
+    def _shut(self) -> None:
+        simulator, self._simulator = self._simulator, None
+        if simulator is not None:
+            simulator.close()
+
+    def _sensors(self, camera: PlainCamera) -> list[Any]:
+        library, kinds = self._library, {_COLOR: "COLOR", _DEPTH: "DEPTH"}
+        specifications = []
+        for uuid, kind in kinds.items():
+            specification = library.CameraSensorSpec()
+            specification.uuid = uuid
+            specification.sensor_type = getattr(library.SensorType, kind)
+            specification.sensor_subtype = library.SensorSubType.PINHOLE
+            specification.resolution = [camera.height, camera.width]
+            specification.hfov = camera.hfov_deg
+            specification.position = [0.0, 0.0, 0.0]
+            if kind == "DEPTH":
+                specification.channels = 1
+            specifications.append(specification)
+        return specifications
+
+    def _actions(self) -> dict[str, Any]:
+        library, magnitudes = self._library, self.task.magnitudes
+        amounts = {
+            Action.MOVE_FORWARD: magnitudes.forward_m,
+            Action.TURN_LEFT: magnitudes.turn_deg,
+            Action.TURN_RIGHT: magnitudes.turn_deg,
+        }
+        return {
+            name: library.ActionSpec(name, library.ActuationSpec(amounts[action])) for action, name in _NAMES.items()
+        }
+
+    def _find_ways(self) -> None:
+        """A navigation mesh: without one, habitat-sim lets its agent through walls."""
+        ways, path = self._simulator.pathfinder, self._options.navmesh
+        if path is not None:
+            if not ways.load_nav_mesh(path):
+                raise SceneError(f"{path}: is no navigation mesh", "compute it again with habitat-sim")
+        elif not ways.is_loaded:
+            settings = self._library.NavMeshSettings()
+            settings.set_defaults()
+            settings.agent_radius = self.task.robot_radius_m
+            settings.agent_height = self.task.camera.height_m
+            if not self._simulator.recompute_navmesh(ways, settings):
+                raise SceneError(
+                    f"{self._where}: habitat-sim finds nowhere to stand in {self._scene}",
+                    "check the scene's file: Habitat's y axis points up",
+                )
+
+
+def _yaw_rad(state: Any) -> float:
+    turned = state.rotation
+    return habitat_quaternion_to_yaw(turned.x, turned.y, turned.z, turned.w)
+
+
+def _scene_file(
+    header: EpisodeHeader, scene: Scene | None, options: HabitatOptions, folder: Path, where: str
+) -> tuple[str, float]:
+    """What habitat-sim is to open, and the height of the floor in it; a scene's meshes are written to ``folder``.
+
+    Raises:
+        ConfigError: there is no such file. SceneError: the meshes cannot be written.
+    """
+    for name in ("dataset", "navmesh"):
+        path = getattr(options, name)
+        if path is not None and not Path(path).is_file():
+            raise ConfigError(f"{where}: {name}: there is no file {path!r}", "correct the path")
+    if options.scene is None and scene is not None and any(asset.visual for asset in scene.file.assets):
+        file = folder / "scene.glb"
+        write_glb(scene, file)
+        return str(file), 0.0
+    named = options.scene or header.episode.scene
+    if options.dataset is None and not Path(named).is_file():
+        raise ConfigError(
+            f"{where}: there is no file {named!r}, which habitat-sim is to open",
+            "name the scene with --twin-arg scene=FILE.glb, or its dataset with --twin-arg dataset=FILE.json",
+        )
+    return named, header.episode.start_z_m

@@ -1,0 +1,165 @@
+"""A replay as one web page: images, map, plots and actions, all at the step that the reader is at.
+
+The page needs no network and no other file. Its script is the only one that may run there: the page's policy names it
+by its hash, so that nothing that a log says can become one.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.errors import RecordingError, writing
+from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader, StepRecord
+from robot_runtime.scoring.report import svg_map
+from sim_bridge.replay.page import plots, tables, text, time_plot
+from sim_bridge.replay.page.thumbnails import Gallery
+from sim_bridge.replay.page.trajectories import Tracks, tracks_of
+from sim_bridge.replay.results import Replay
+
+_ELSEWHERE = "give another place with --out"
+MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions in the twin", "closed": "policy in the twin"}
+
+
+def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) -> None:
+    """Write the page of one replay.
+
+    Args:
+        gallery: the images of its pose replay; None if it has none.
+        many: whether there is an index beside it.
+
+    Raises:
+        RecordingError: the log is gone, or the page cannot be written.
+    """
+    with LogReader(Path(replay.log)) as log:
+        header, records = log.header, _whole(log)
+    text = render("replay.html", **_context(replay, header, records, gallery), many=many)
+    write_text(path, text)
+
+
+def _whole(log: LogReader) -> list[StepRecord]:
+    """The steps before the first that cannot be read; the replay's notes tell of that one."""
+    records = []
+    try:
+        for record in log.steps(images=False):
+            records.append(record)  # noqa: PERF402 (those before an error are wanted)
+    except RecordingError:
+        return records
+    return records
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a page. Raises ``RecordingError``."""
+    make_folder(path.parent)
+    with writing(path, _ELSEWHERE):
+        path.write_text(text, encoding="utf-8")
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for pages. Raises ``RecordingError``."""
+    with writing(folder, _ELSEWHERE):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def render(template: str, **context: object) -> str:
+    """A template of this package, which may extend those of reports."""
+    return _environment().get_template(template).render(created=utc_now_iso(), scorer=SCORER_VERSION, **context)
+
+
+def _context(
+    replay: Replay, header: EpisodeHeader, records: Sequence[StepRecord], gallery: Gallery | None
+) -> dict[str, Any]:
+    tracks = tracks_of(replay, records)
+    box = svg_map.map_box(header.scene.map)
+    unit = svg_map.unit_of(box)
+    shapes = svg_map.map_paths(header.scene.map) + svg_map.object_shapes(header.scene)
+    shapes += svg_map.room_labels(header.scene, box)
+    shown = gallery.shown() if gallery is not None else []
+    divergence = replay.action.divergence if replay.action is not None else None
+    script = _script()
+    return {
+        "replay": replay,
+        "scene_text": text.scene_sentence(replay),
+        "notes": text.grouped(replay.notes),
+        "tiles": tables.tiles(replay),
+        "offset_text": text.offset_sentence(replay.pose.offset) if replay.pose is not None else "",
+        "first": records[0].index if records else None,
+        "last": records[-1].index if records else None,
+        "divergence": divergence,
+        "images": shown,
+        "scale": gallery.scale_mm() if gallery is not None else 0,
+        "every": gallery.every if gallery is not None else 1,
+        "map": {"id": "map", "box": box},
+        "maps": {"map": shapes},
+        "unit": unit,
+        "overlay": plots.overlay(tracks, divergence, unit),
+        "markers": list(tracks.by_name),
+        "marker_names": MARKER_NAMES,
+        "bands": plots.bands_plot(replay),
+        "plots": plots.plots(replay, records),
+        "closed": tables.closed_rows(replay),
+        "headings": tables.headings(replay),
+        "rows": tables.rows(replay, records),
+        "data": _json(_data(replay, records, tracks, shown)),
+        "script": Markup(script),
+        "script_hash": Markup(_hash(script)),
+    }
+
+
+def _data(replay: Replay, records: Sequence[StepRecord], tracks: Tracks, shown: Sequence[Any]) -> dict[str, Any]:
+    """What the script moves: everything by step, the first one first."""
+    frames = {frame.index: frame for frame in replay.pose.frames} if replay.pose is not None else {}
+    by_index = {record.index: record for record in records}
+    # A log may have lost steps; the page has them all the same, so that the first is number 0 of everything.
+    steps = range(tracks.first, max(by_index, default=tracks.first) + 1)
+    divergence = replay.action.divergence if replay.action is not None else None
+    return {
+        "first": tracks.first,
+        "last": steps[-1],
+        "labels": [_label(by_index.get(index)) for index in steps],
+        "divergence": divergence.index if divergence is not None else None,
+        "left": time_plot.LEFT,
+        "right": time_plot.WIDTH - time_plot.RIGHT,
+        "width": time_plot.WIDTH,
+        "tracks": tracks.by_name,
+        "shown": [one.index for one in shown],
+        "images": {name: [getattr(one, name) for one in shown] for name in ("recorded", "twin", "error")},
+        "texts": [text.frame_sentence(frames[index]) if index in frames else "" for index in steps],
+        "bands": plots.band_points(replay, steps),
+    }
+
+
+def _label(record: StepRecord | None) -> str:
+    return "lost" if record is None else text.action(record.command or record.action)
+
+
+def _json(data: Mapping[str, Any]) -> Markup:
+    """Inside a script element only ``<`` could end it."""
+    return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
+
+
+def _script() -> str:
+    environment = _environment()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, "replay.js")[0]
+
+
+def _hash(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@cache
+def _environment() -> Environment:
+    loader = ChoiceLoader([PackageLoader("sim_bridge.replay"), PackageLoader("robot_runtime.scoring")])
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)

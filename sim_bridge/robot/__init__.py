@@ -1,0 +1,1 @@
+"""The simulated LoCoBot: base, head, camera, localizer, battery and its driver."""

@@ -1,0 +1,196 @@
+"""The simulated base: the Guard in front of a :class:`~sim_bridge.robot.chassis.Chassis`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from robot_runtime.common import config
+from robot_runtime.common.clock import Clock, seconds_to_ns
+from robot_runtime.common.config import Positive
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import DeviceFault
+from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
+from robot_runtime.hal.streams import fresh
+from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
+from sim_bridge.noise.drift import Drift
+from sim_bridge.physics.world import ZONES, World
+from sim_bridge.robot.battery import Battery
+from sim_bridge.robot.chassis import Chassis, ContactOptions
+from sim_bridge.robot.device import SimDevice
+from sim_bridge.robot.wheel_slip import Slip
+
+MIN_RATE_HZ = 20.0
+"""Two reports within the Guard's feedback timeout of 0.1 s: a slower base would stand still for ever."""
+
+
+@dataclass(frozen=True)
+class BaseOptions:
+    """What the wheels can do (Kobuki), and how often the base reports and listens."""
+
+    rate_hz: Annotated[float, Field(ge=MIN_RATE_HZ, allow_inf_nan=False)] = 100.0
+    max_linear_m_s: Positive = 0.7
+    max_angular_rad_s: Positive = math.pi
+    max_linear_accel_m_s2: Positive = 1.0
+    max_angular_accel_rad_s2: Positive = 7.0
+
+    __pydantic_config__ = config.STRICT
+
+
+class SimBase(SimDevice, Base):
+    """A base in a :class:`World`.
+
+    Args:
+        clock: whose steps call :meth:`on_step`.
+        odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
+        slip: what happens to the robot besides, unseen by odometry.
+        contact: what walls do.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        world: World,
+        options: BaseOptions,
+        odometry: Drift,
+        actuation: Drift,
+        battery: Battery,
+        slip: Slip,
+        contact: ContactOptions,
+    ) -> None:
+        super().__init__("base")
+        self._clock = clock
+        self._world = world
+        self._info = BaseInfo(
+            name="simulated LoCoBot",
+            radius_m=world.scene_model.body.radius_m,
+            max_linear_m_s=options.max_linear_m_s,
+            max_angular_rad_s=options.max_angular_rad_s,
+            max_linear_accel_m_s2=options.max_linear_accel_m_s2,
+            max_angular_accel_rad_s2=options.max_angular_accel_rad_s2,
+            rate_hz=options.rate_hz,
+        )
+        self._guard = Guard(GuardLimits.of(self._info))
+        self._chassis = Chassis(world, odometry, actuation, battery, slip, contact)
+        self._period_ns = seconds_to_ns(1 / options.rate_hz)
+        self._decided_ns = self._reported_ns = clock.now_ns()
+        self._held_back = False
+        self._wheels = STILL
+        self._halt = Halt.NONE
+        self._state: BaseState | None = None
+
+    @property
+    def info(self) -> BaseInfo:
+        return self._info
+
+    @property
+    def world(self) -> World:
+        """The world that it drives in."""
+        return self._world
+
+    @property
+    def odom(self) -> SE2:
+        """Wheel odometry as last measured."""
+        return self._chassis.odom
+
+    def connect(self) -> None:
+        if self._connected:
+            return
+        super().connect()
+        self._reported_ns = self._clock.now_ns()
+        self._report(self._reported_ns)
+
+    def close(self) -> None:
+        self._guard.stop()
+        self._wheels = STILL
+        super().close()
+
+    def state(self, max_age_s: float) -> BaseState:
+        self._require_connected()
+        return fresh("base", self._state, self._clock.now_ns(), max_age_s)
+
+    def command(self, velocity: Velocity) -> Velocity:
+        self._require_connected()
+        now_ns = self._clock.now_ns()
+        # A second decision at one instant grants no acceleration; the next step must not wait a period for it.
+        self._held_back = self._decided_ns == now_ns
+        try:
+            self._guard.command(velocity, now_ns)
+        finally:
+            self._decide(now_ns)
+        if self._chassis.battery.fraction == 0:
+            self.stop()
+            raise DeviceFault("simulated base: the battery is empty", "raise the robot's option battery.start_fraction")
+        return self._wheels
+
+    def stop(self) -> None:
+        self._require_connected()
+        self._guard.stop()
+        self._decide(self._clock.now_ns())
+
+    def emergency_stop(self) -> None:
+        self._require_connected()
+        self._guard.emergency_stop()
+        self._decide(self._clock.now_ns())
+        self._report(self._clock.now_ns())
+
+    def release_emergency_stop(self) -> None:
+        self._require_connected()
+        self._guard.release_emergency_stop()
+        self._decide(self._clock.now_ns())
+        self._report(self._clock.now_ns())
+
+    def restart(self, random: np.random.Generator) -> None:
+        """The world has placed the robot: odometry starts at zero, and errors are drawn from ``random``."""
+        self._chassis.restart(random)
+        self._guard.stop()
+        self._wheels = STILL
+        if self._connected:
+            self._report(self._clock.now_ns())
+
+    def on_step(self, now_ns: int) -> None:
+        """Move the world to ``now_ns``; measure at the base's own rate and whenever a contact begins or ends."""
+        if not self._connected:
+            self._world.advance(0.0, 0.0)
+            return
+        # Later than one period by the clock's step: a command that comes once per period decides by itself.
+        if self._held_back or now_ns - self._decided_ns > self._period_ns:
+            self._held_back = False
+            self._decide(now_ns)
+        self._chassis.drive(self._wheels)
+        if now_ns - self._reported_ns >= self._period_ns:
+            self._reported_ns = now_ns
+            self._report(now_ns)
+        elif self._chassis.pressed != self._chassis.bumper_bits:
+            self._report(now_ns)
+
+    def _decide(self, now_ns: int) -> None:
+        decision = self._guard.tick(now_ns)
+        self._decided_ns = now_ns
+        self._wheels, self._halt = decision.velocity, decision.halt
+
+    def _report(self, now_ns: int) -> None:
+        """Measure everything and tell the Guard, which decides at once if a level has changed."""
+        chassis = self._chassis
+        driving = self._wheels.linear_m_s != 0 or self._wheels.angular_rad_s != 0
+        changed = chassis.measure(now_ns, driving)
+        bumper, cliff = ZONES[chassis.bumper_bits], ZONES[chassis.cliff_bits]
+        wheel_drop = ZONES[chassis.wheel_drop_bits]
+        self._guard.feedback(Feedback(now_ns, bumper, cliff, wheel_drop))
+        if changed:
+            self._decide(now_ns)
+        self._state = BaseState(
+            now_ns,
+            chassis.odom,
+            chassis.velocity,
+            bumper,
+            cliff,
+            wheel_drop,
+            self._halt,
+            chassis.battery.voltage_v,
+            chassis.battery.fraction,
+        )

@@ -1,0 +1,186 @@
+"""The simulated robot as emulated devices see it."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import DeviceFault
+from robot_runtime.hal import Intrinsics, Velocity
+from robot_runtime.hal.lens import Lens
+from robot_runtime.hal.printed_targets import Sheet, draw_sheets
+from robot_runtime.hal.simulation import CameraMotion, ColorNoise, DepthNoise, Pose3, Simulation, Subscription
+from robot_runtime.scenes.scene import Scene
+from sim_bridge.noise import models
+from sim_bridge.physics import tags
+from sim_bridge.physics.world import World
+from sim_bridge.rendering import lens_renderer
+from sim_bridge.rendering.renderer import SceneRenderer
+from sim_bridge.robot.camera import SimCamera
+from sim_bridge.robot.head import SimHead
+
+_FIRST_VIEW = Intrinsics.from_hfov(64, 48, 60.0)
+"""Each lens brings its own pinholes afterwards."""
+
+
+@dataclass(eq=False)
+class _Ticks:
+    """A callback at multiples of a period."""
+
+    rate_hz: float
+    callback: Callable[[int], None]
+    number: int
+    next_ns: int
+
+
+class SimSimulation(Simulation):
+    """A :class:`World` and a head, seen from the side.
+
+    Args:
+        clock: whose steps move the world; add this object after the world's own mover.
+        camera: the simulated one, which says where a camera is mounted.
+        seed: of every device's errors.
+    """
+
+    def __init__(self, clock: SimulatedClock, world: World, head: SimHead, camera: SimCamera, seed: int) -> None:
+        self._clock, self._world, self._head, self._camera = clock, world, head, camera
+        self._seed, self._placements = seed, 0
+        self._ticks: list[_Ticks] = []
+        self._placed: list[Callable[[], None]] = []
+        self._renderer: SceneRenderer | None = None
+        self._thread = 0
+        clock.add_listener(self._on_step)
+
+    @property
+    def clock(self) -> SimulatedClock:
+        return self._clock
+
+    @property
+    def scene(self) -> Scene:
+        return self._world.scene_model.scene
+
+    @property
+    def sheets(self) -> dict[str, Sheet]:
+        return self._world.sheets
+
+    def connect(self) -> None:
+        """Nothing to do: what drawing needs is made when something is drawn."""
+
+    def close(self) -> None:
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def move_tags(self, poses: Mapping[int, Pose3]) -> None:
+        """Hang AprilTags of the room elsewhere, by id: somebody moved them. It shows after the next step.
+
+        Raises:
+            ConfigError: no tag of that id hangs there.
+        """
+        tags.move(self._world.scene_model.model, self._world.data, poses)
+
+    def pose(self) -> SE2:
+        return self._world.pose
+
+    def velocity(self) -> Velocity:
+        return Velocity(*self._world.velocity)
+
+    def head_angles(self) -> tuple[float, float]:
+        return self._head.pointing(self._clock.now_ns())
+
+    def camera_pose(self) -> Pose3:
+        return self._camera.pose()
+
+    def camera_motion(self) -> CameraMotion:
+        return self._camera.motion()
+
+    def depth_noise(self, options: Mapping[str, Any], where: str) -> DepthNoise:
+        return models.depth_noise(options, where)
+
+    def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
+        return models.color_noise(options, where)
+
+    def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        rgb, depth_m = lens_renderer.render(self._drawing(), lens, map_from_camera)
+        assert rgb is not None
+        assert depth_m is not None
+        if self._world.sheets:
+            draw_sheets(self._world.sheets.values(), lens_renderer.rays_of(lens), map_from_camera, rgb, depth_m)
+        return rgb, depth_m
+
+    def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
+        if self._world.sheets:
+            return self.render(lens, map_from_camera)[0]
+        rgb, _ = lens_renderer.render(self._drawing(), lens, map_from_camera, depth=False)
+        assert rgb is not None
+        return rgb
+
+    def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
+        if self._world.sheets:
+            return self.render(lens, map_from_camera)[1]
+        _, depth_m = lens_renderer.render(self._drawing(), lens, map_from_camera, color=False)
+        assert depth_m is not None
+        return depth_m
+
+    def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:
+        fastest_hz = 1e9 / self._clock.step_ns
+        if not 0 < rate_hz <= fastest_hz:
+            raise ValueError(
+                f"rate_hz must lie above 0 and not above the simulation's {fastest_hz:g} Hz, got {rate_hz}"
+            )
+        ticks = _Ticks(rate_hz, callback, 0, 0)
+        self._advance(ticks, self._clock.now_ns())
+        self._ticks.append(ticks)
+        return Subscription(lambda: self._ticks.remove(ticks))
+
+    def on_placed(self, callback: Callable[[], None]) -> Subscription:
+        entry = callback
+        self._placed.append(entry)
+        return Subscription(lambda: self._placed.remove(entry))
+
+    def random(self, name: str) -> np.random.Generator:
+        return np.random.default_rng((self._seed, self._placements, zlib.crc32(name.encode())))
+
+    def reseed(self, seed: int) -> None:
+        """Devices' errors are from the next placement on those of a simulation that was just made with this seed."""
+        self._seed, self._placements = seed, 0
+
+    def placed(self) -> None:
+        """The robot was put somewhere else."""
+        self._placements += 1
+        for callback in tuple(self._placed):
+            callback()
+
+    def _on_step(self, now_ns: int) -> None:
+        for ticks in tuple(self._ticks):
+            # One that an earlier callback of this step has closed is called no more.
+            if now_ns >= ticks.next_ns and ticks in self._ticks:
+                self._advance(ticks, now_ns)
+                ticks.callback(now_ns)
+
+    @staticmethod
+    def _advance(ticks: _Ticks, now_ns: int) -> None:
+        ticks.number = max(ticks.number, int(now_ns / 1e9 * ticks.rate_hz) - 1)
+        while ticks.next_ns <= now_ns:
+            ticks.number += 1
+            ticks.next_ns = seconds_to_ns(ticks.number / ticks.rate_hz)
+
+    def _drawing(self) -> SceneRenderer:
+        if self._renderer is None:
+            self._renderer = SceneRenderer(self._world.scene_model, _FIRST_VIEW)
+            self._thread = threading.get_ident()
+        elif threading.get_ident() != self._thread:
+            raise DeviceFault(
+                "simulation: drawn outside the thread that drew first, where its OpenGL context lives",
+                "draw in the thread in which the clock is slept on",
+            )
+        self._renderer.look_at(self._world.data)
+        return self._renderer

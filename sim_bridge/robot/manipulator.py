@@ -1,0 +1,182 @@
+"""The magic pointer: takes what is under the crosshair into a backpack and lets it go again.
+
+Batra et al. 2020, "Rearrangement": 3.2.1 (the abstraction), A.5 (grab/release with a crosshair and a reach, one object,
+"released at the same relative location to the agent as it was picked"). What the paper leaves open is an option here,
+with the choice of the published tutorial (habitat-lab v0.1.6, Interactive Tasks) beside the default.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.common import config
+from robot_runtime.common.clock import Clock, wait_for
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import InvalidCommand
+from robot_runtime.hal import Manipulator
+from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose
+from robot_runtime.scenes.occupancy_map import Cell
+from sim_bridge.physics.scene_model import Group
+from sim_bridge.physics.world import World
+from sim_bridge.rendering.renderer import Vector
+from sim_bridge.robot.camera import SimCamera
+from sim_bridge.robot.device import SimDevice
+
+OVERLAP_M = 0.01
+"""How deep a released object may stand in something: what lies on something touches it, and a cushion sinks in."""
+
+BEFORE_HIT_M = 0.02
+"""The hand's way to an object ends so far before the point that it took it by."""
+
+SETTLE_S = 2.0
+"""Objects have so long to come to rest before the robot goes on: they fall at most 2 m (0.6 s) and roll."""
+
+POLL_S = 0.05
+
+
+@dataclass(frozen=True)
+class ManipulatorOptions:
+    """What the paper leaves open.
+
+    Attributes:
+        release: ``settle``: a released object falls until it lies on something, as in 3.2.1 and as on a real site;
+            ``stay``: it stays where it was let go, in the air if need be, as A.5 says word by word.
+        spot: where an object may be let go: ``free``: where nothing stands in its way or in the way to it;
+            ``navigable``: besides, above floor that the map says is free, as in the tutorial.
+    """
+
+    release: Literal["settle", "stay"] = "settle"
+    spot: Literal["free", "navigable"] = "free"
+
+    __pydantic_config__ = config.STRICT
+
+
+@dataclass(frozen=True)
+class _Held:
+    """How an object was taken: its pose, the hand's end and the eye, all relative to base_link."""
+
+    object_id: str
+    pose: ObjectPose
+    taken_at: Vector
+    eye: Vector
+
+
+class SimManipulator(SimDevice, Manipulator):
+    """The magic pointer of a simulated robot.
+
+    Args:
+        camera: whose optical centre the ray starts from.
+    """
+
+    def __init__(self, clock: Clock, world: World, camera: SimCamera, options: ManipulatorOptions) -> None:
+        super().__init__("manipulator")
+        self._clock, self._world, self._camera, self._options = clock, world, camera, options
+        self._backpack: list[_Held] = []
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        self._require_connected()
+        return tuple(item.object_id for item in self._backpack)
+
+    def empty(self) -> None:
+        """Forget what is in the backpack: somebody has put it elsewhere."""
+        self._backpack.clear()
+
+    def grab_release(self, crosshair: tuple[float, float], reach_m: float, capacity: int) -> Grab:
+        self._require_connected()
+        if not all(0 <= part <= 1 for part in crosshair):
+            raise InvalidCommand(f"crosshair {crosshair} is not in the image", "give fractions between 0 and 1")
+        if not (math.isfinite(reach_m) and reach_m > 0) or capacity < 1:
+            raise InvalidCommand(
+                f"a reach of {reach_m} m and a backpack for {capacity}", "give a positive reach and capacity"
+            )
+        if len(self._backpack) < capacity:
+            grab = self._grab(crosshair, reach_m)
+            if grab.outcome is GrabOutcome.GRABBED or not self._backpack:
+                return self._settled(grab)
+        return self._settled(self._release())
+
+    def _settled(self, grab: Grab) -> Grab:
+        """The same, once what was let go, and what lay on what was taken, has come to rest."""
+        objects = self._world.objects
+        wait_for(self._clock, lambda: objects.all_at_rest() or None, SETTLE_S, poll_s=POLL_S)
+        return grab
+
+    def _grab(self, crosshair: tuple[float, float], reach_m: float) -> Grab:
+        eye, axes = self._camera.viewpoint()
+        k = self._camera.info.intrinsics
+        right = (crosshair[0] - 0.5) * k.width / k.fx
+        down = (crosshair[1] - 0.5) * k.height / k.fy
+        ray = axes @ np.array([right, -down, -1.0])
+        ray /= np.linalg.norm(ray)
+        geom, distance_m = self._first_hit(eye, ray, (Group.VISUAL, Group.CULLED))
+        if geom < 0 or distance_m > reach_m:
+            return Grab(GrabOutcome.NOTHING, None, f"nothing is under the crosshair within {reach_m:g} m")
+        object_id = self._world.objects.of_geom(geom)
+        if object_id is None:
+            what = self._world.scene_model.geom_owner[geom] or "the ground"
+            return Grab(GrabOutcome.NOTHING, None, f"{what}, at {distance_m:.2f} m, cannot be moved")
+        base = self._world.pose
+        pose = self._world.objects.pose(object_id)
+        hand = eye + distance_m * ray
+        self._backpack.append(_Held(object_id, pose.moved(base.inverse()), _to(base, hand), _to(base, eye)))
+        self._world.objects.take_away(object_id)
+        return Grab(GrabOutcome.GRABBED, object_id)
+
+    def _release(self) -> Grab:
+        held = self._backpack[-1]
+        pose = held.pose.moved(self._world.pose)
+        refusal = self._refusal(held, pose)
+        if refusal is not None:
+            return Grab(GrabOutcome.NOTHING, held.object_id, f"{held.object_id} cannot be released: {refusal}")
+        self._backpack.pop()
+        self._world.objects.bring(held.object_id, pose, settle=self._options.release == "settle")
+        return Grab(GrabOutcome.RELEASED, held.object_id)
+
+    def _refusal(self, held: _Held, pose: ObjectPose) -> str | None:
+        """Why an object cannot be let go at ``pose``; None if it can."""
+        scene, owners = self._world.scene_model.scene, self._world.scene_model.geom_owner
+        x_m, y_m, _ = pose.position
+        cell = scene.map.cells[scene.map.to_cell(x_m, y_m)] if scene.map.contains(x_m, y_m) else Cell.UNKNOWN
+        if cell == Cell.UNKNOWN:
+            return "there is no floor"
+        if self._options.spot == "navigable" and cell != Cell.FREE:
+            return "the map says that the floor there is not free"
+        base = self._world.pose
+        eye, hand = _from(base, held.eye), _from(base, held.taken_at)
+        way = hand - eye
+        length_m = float(np.linalg.norm(way))
+        geom, distance_m = self._first_hit(eye, way / length_m, (Group.VISUAL, Group.CULLED, Group.COLLISION))
+        if geom >= 0 and distance_m < length_m - BEFORE_HIT_M:
+            return f"{owners[geom] or 'the ground'} is in the way"
+        geom, depth_m = self._world.objects.deepest_overlap(held.object_id, pose)
+        if depth_m > OVERLAP_M:
+            return f"{owners[geom] or self._solid(geom)} stands there"
+        return None
+
+    def _solid(self, geom: int) -> str:
+        return "the robot" if geom == self._world.scene_model.robot_geom else "the floor"
+
+    def _first_hit(self, start: Vector, direction: Vector, groups: tuple[Group, ...]) -> tuple[int, float]:
+        """The first geom of these groups along a ray, and how far it is; (-1, -1.0) if there is none."""
+        counted = np.zeros(mujoco.mjNGROUP, np.uint8)
+        counted[list(groups)] = 1
+        hit: NDArray[np.int32] = np.full(1, -1, np.int32)
+        data = self._world.data
+        model = self._world.scene_model.model
+        distance_m = mujoco.mj_ray(model, data, start, direction, counted, 1, -1, hit, None)
+        return int(hit[0]), float(distance_m)
+
+
+def _to(base: SE2, point: Vector) -> Vector:
+    return _from(base.inverse(), point)
+
+
+def _from(base: SE2, point: Vector) -> Vector:
+    return np.array([*base.apply(float(point[0]), float(point[1])), point[2]])

@@ -1,0 +1,183 @@
+"""What the log of a real episode tells of the robot, whatever simulates it: its motions, its camera, its delays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.env import MAP_FRAME
+from robot_runtime.errors import RecordingError
+from robot_runtime.hal import PoseEstimate
+from robot_runtime.imaging.floor import find_floor
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
+from robot_runtime.robots.action_errors import MOVES
+from sim_bridge.replay.camera_pose import LoggedCamera, logged_camera
+from sim_bridge.robot.odometry import moved_between
+
+Floats = NDArray[np.float64]
+
+FLOORS = 8
+"""Images of a log, evenly over it, in which the floor is looked for: what is wrong with a mount, all show."""
+
+MOST_M, MOST_RAD = 0.15, math.radians(10)
+"""A plane farther from where the floor is thought to be is a wall or a table, and not a camera that is so far off."""
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """One discrete action as the referee saw it.
+
+    Attributes:
+        step: of the log. start: base_link in ``map``.
+        moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start. noise: (3, 3), its covariance.
+        contact: whether it ended by contact.
+    """
+
+    step: int
+    action: Action
+    commanded: Displacement
+    start: SE2
+    moved: Floats
+    noise: Floats
+    contact: bool
+
+
+@dataclass(frozen=True)
+class FloorOff:
+    """The camera by the floor that it sees, less where its description has it, means over an episode's images.
+
+    Attributes:
+        tilt_rad: up positive. roll_rad: to the right positive.
+    """
+
+    height_m: float
+    tilt_rad: float
+    roll_rad: float
+    images: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One log.
+
+    Attributes:
+        motions: that can be judged. actions: moves and turns in order, to be done again.
+        floor: None where no image shows one. delay_s: median time from exposure to use; None without any step.
+        without: reasons why motions were left out, with their numbers.
+    """
+
+    path: Path
+    header: EpisodeHeader
+    motions: tuple[Motion, ...]
+    actions: tuple[Action, ...]
+    floor: FloorOff | None
+    delay_s: float | None
+    without: dict[str, int]
+
+
+def read_evidence(path: Path) -> Evidence:
+    """Everything that one log tells. Raises ``RecordingError``: damaged, or without a step."""
+    with LogReader(path) as log:
+        records = list(log.steps(images=False))
+        if not records:
+            raise RecordingError(f"{path}: holds no step", "record the episode again")
+        without: dict[str, int] = {}
+        motions = tuple(_motions(records, without))
+        delays_s = [(record.times.observed_ns - record.times.exposed_ns) / 1e9 for record in records]
+        return Evidence(
+            path,
+            log.header,
+            motions,
+            tuple(record.action for record in records if record.action in MOVES),
+            _floor(log, records),
+            float(np.median(delays_s)),
+            without,
+        )
+
+
+def _motions(records: Iterable[StepRecord], without: dict[str, int]) -> Iterable[Motion]:
+    before: StepRecord | None = None
+    for record in records:
+        start, before = before, record
+        if start is None or record.result is None or record.action not in MOVES:
+            continue
+        reason = _why_not(start, record)
+        if reason:
+            without[reason] = without.get(reason, 0) + 1
+            continue
+        yield Motion(
+            record.index,
+            record.action,
+            record.result.commanded,
+            start.referee.pose,
+            *displacement(start.referee, record.referee),
+            record.result.outcome is Outcome.CONTACT,
+        )
+
+
+def _why_not(start: StepRecord, end: StepRecord) -> str:
+    assert end.result is not None
+    if end.result.outcome not in (Outcome.REACHED, Outcome.CONTACT):
+        return str(end.result.outcome.value).replace("_", " ")
+    if end.phase != start.phase:
+        return "a new phase began"
+    for estimate in (start.referee, end.referee):
+        pose = estimate.pose
+        if estimate.frame != MAP_FRAME:
+            return "referee not in the map"
+        if not (math.isfinite(pose.x_m + pose.y_m + pose.yaw_rad) and np.isfinite(estimate.covariance).all()):
+            return "referee without a pose"
+    return ""
+
+
+def displacement(start: PoseEstimate, end: PoseEstimate) -> tuple[Floats, Floats]:
+    """The end in the frame of the start, float64 (3,), and its covariance (3, 3), to first order."""
+    moved = moved_between(start.pose, end.pose)
+    cos, sin = math.cos(start.pose.yaw_rad), math.sin(start.pose.yaw_rad)
+    turn = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
+    by_start = -turn
+    # A start that was truly turned further to the left has its end farther to the right.
+    by_start[:, 2] = (moved.y_m, -moved.x_m, -1.0)
+    noise = turn @ end.covariance @ turn.T + by_start @ start.covariance @ by_start.T
+    return np.array([moved.x_m, moved.y_m, moved.yaw_rad]), noise
+
+
+def _floor(log: LogReader, records: list[StepRecord]) -> FloorOff | None:
+    camera = logged_camera(log.header)
+    chosen = np.unique(np.linspace(0, len(records) - 1, FLOORS).round().astype(int)).tolist()
+    off = []
+    for record in (records[index] for index in chosen):
+        height_m, tilt_rad, roll_rad = described(camera, record.head.pan_rad, record.head.tilt_rad)
+        try:
+            depth_m = log.frame(record).depth_m
+        except (
+            RecordingError
+        ):  # what was lost of the images is left out; that there are none at all shows in the result
+            continue
+        seen = find_floor(depth_m, log.header.intrinsics, height_m, tilt_rad)
+        if seen is None:
+            continue
+        here = seen.height_m - height_m, wrap_angle(seen.tilt_rad - tilt_rad), wrap_angle(seen.roll_rad - roll_rad)
+        if abs(here[0]) <= MOST_M and max(map(abs, here[1:])) <= MOST_RAD:
+            off.append(here)
+    if not off:
+        return None
+    height_m, tilt_rad, roll_rad = np.median(off, axis=0).tolist()
+    return FloorOff(height_m, tilt_rad, roll_rad, len(off))
+
+
+def described(camera: LoggedCamera, pan_rad: float, tilt_rad: float) -> tuple[float, float, float]:
+    """Height m, tilt rad (up positive) and roll rad (to the right positive) that a description gives its camera."""
+    sensor = camera.mount.sensor(SE2(), pan_rad, tilt_rad)
+    if camera.straightened:
+        return float(sensor[2, 3]), tilt_rad, 0.0
+    forward, left = sensor[2, 0], sensor[2, 1]
+    return float(sensor[2, 3]), math.asin(float(forward)), math.atan2(float(left), float(sensor[2, 2]))

@@ -1,0 +1,141 @@
+"""Recorded actions one step ahead: what a simulator makes of each, begun where the recorded robot began it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
+from robot_runtime.common.geometry import SE2
+from robot_runtime.errors import InvalidStart
+from robot_runtime.motion.controller import MotionController
+from robot_runtime.records import Outcome
+from robot_runtime.scenes.scene import Scene
+from sim_bridge.noise.drift import Drift, DriftOptions
+from sim_bridge.physics.scene_model import SceneModel, build_model
+from sim_bridge.physics.world import World
+from sim_bridge.robot.base import SimBase
+from sim_bridge.robot.battery import Battery, BatteryOptions
+from sim_bridge.robot.driver import SimOptions
+from sim_bridge.robot.head import SimHead
+from sim_bridge.robot.odometry import moved_between
+from sim_bridge.robot.wheel_slip import Slip
+from sim_bridge.tuning.log_statistics import Motion
+
+Floats = NDArray[np.float64]
+
+ENDLESS = BatteryOptions(idle_w=0.0, drive_w=0.0)
+
+DRIFT_TRIALS = 40
+"""Of each kind of action, where wheels or odometry err at random: their covariance is then known to 16 %."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Where a robot without random errors ends an action.
+
+    Attributes:
+        moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start.
+        share: of its way by the wheels: errors of actions grow with it.
+        contact: whether it ended by contact. touching: whether it touches anything in the end.
+    """
+
+    moved: Floats
+    share: float
+    contact: bool
+    touching: bool
+
+
+class Rig:
+    """Base and motion control of a simulated robot in a scene, without camera and localizers.
+
+    Args:
+        options: of the robot; ``action_noise`` has no effect, which is added to predictions as a distribution.
+        exact: whether wheels and odometry err by their scales only, not at random.
+    """
+
+    def __init__(self, model: SceneModel, options: SimOptions, exact: bool = True) -> None:
+        odometry, actuation = options.odometry, options.actuation
+        if exact:
+            odometry, actuation = _without_noise(odometry), _without_noise(actuation)
+        self.world = World(model)
+        self._clock = SimulatedClock(seconds_to_ns(options.step_s))
+        self._base = SimBase(
+            self._clock,
+            self.world,
+            options.base,
+            Drift(odometry),
+            Drift(actuation),
+            Battery(ENDLESS),
+            Slip(None, self.world.step_s),
+            options.contact,
+        )
+        head = SimHead(self._clock, options.head)
+        self._clock.add_listener(self._base.on_step)
+        self._base.connect()
+        head.connect()
+        self._motion = MotionController(self._clock, self._base, head)
+
+    def carry_out(self, start: SE2, commanded: Displacement, random: np.random.Generator) -> Prediction:
+        """One action from one pose. Raises ``InvalidStart``: the robot would be inside of something."""
+        stands = self.world.stand(start)
+        self._base.restart(random)
+        self._motion.forget()
+        result = self._motion.execute(commanded)
+        moved = moved_between(stands, self.world.pose)
+        wish = commanded.forward_m or commanded.turn_rad
+        done = result.measured.forward_m if commanded.forward_m else result.measured.turn_rad
+        share = min(1.0, max(0.0, done / wish)) if wish else 0.0
+        contact = result.outcome is Outcome.CONTACT
+        return Prediction(np.array([moved.x_m, moved.y_m, moved.yaw_rad]), share, contact, self.world.touches)
+
+
+def predict(model: SceneModel, options: SimOptions, motions: Iterable[Motion]) -> Iterator[Prediction | None]:
+    """One for each; None where the recorded robot stood inside of what the scene says is there."""
+    rig, random = Rig(model, options), np.random.default_rng(0)
+    for motion in motions:
+        yield _tried(rig, motion, random)
+
+
+def _tried(rig: Rig, motion: Motion, random: np.random.Generator) -> Prediction | None:
+    try:
+        return rig.carry_out(motion.start, motion.commanded, random)
+    except InvalidStart:
+        return None
+
+
+def motion_options(options: SimOptions) -> SimOptions:
+    """What predictions depend on: settings that share it share them, too."""
+    plain = SimOptions()
+    return replace(
+        options, action_noise=None, camera=plain.camera, localizer=plain.localizer, battery=plain.battery, tags=None
+    )
+
+
+def scene_model(scene: Scene, options: SimOptions) -> SceneModel:
+    """The compiled scene. Raises ``SceneError``: it has no meshes."""
+    return build_model(scene, options.step_s, options.body)
+
+
+def drift_covariances(
+    scene: Scene, options: SimOptions, kinds: Iterable[tuple[Action, Displacement]]
+) -> dict[Action, Floats]:
+    """Covariance (3, 3) of what the random errors of wheels and odometry add to each action, in free space."""
+    if (_without_noise(options.odometry), _without_noise(options.actuation)) == (options.odometry, options.actuation):
+        return {action: np.zeros((3, 3)) for action, _ in kinds}
+    model = scene_model(scene, options)
+    rig, random = Rig(model, options, exact=False), np.random.default_rng(0)
+    roomiest = SE2(*scene.map.roomiest())
+    found = {}
+    for action, commanded in kinds:
+        ends = [rig.carry_out(roomiest, commanded, random).moved for _ in range(DRIFT_TRIALS)]
+        found[action] = np.asarray(np.cov(np.array(ends), rowvar=False))
+    return found
+
+
+def _without_noise(drift: DriftOptions) -> DriftOptions:
+    return DriftOptions(linear_scale=drift.linear_scale, angular_scale=drift.angular_scale)

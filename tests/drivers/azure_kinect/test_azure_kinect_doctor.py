@@ -1,0 +1,133 @@
+"""What is said of a computer that is to run an Azure Kinect, and how fast it would."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drivers.azure_kinect import bench, doctor, sdk_transform
+from robot_runtime.cli.main import run_command
+from robot_runtime.common.host_checks import Finding, Verdict, examine, usb_devices
+from robot_runtime.errors import ConfigError
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 13) or platform.machine() != "x86_64",
+    reason="the Kinect SDK is not packaged for this Python",
+)
+
+WORKS = {"milliseconds": 1000.0}
+FAILS = {"reason": "Transform engine create failed with error code: 204"}
+
+
+@pytest.fixture
+def without_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setattr(sdk_transform, "ask", lambda times: FAILS)
+
+
+def found(what: str) -> Finding:
+    (finding,) = [finding for finding in doctor.check() if finding.what == what]
+    return finding
+
+
+def test_the_libraries_are_found(without_opengl: None) -> None:
+    assert found("Kinect SDK").verdict is Verdict.OK
+    assert found("depth engine").verdict is Verdict.OK
+
+
+def test_missing_opengl_is_reported_with_its_reason_and_remedy(without_opengl: None) -> None:
+    finding = found("OpenGL for live depth")
+    assert finding.verdict is Verdict.MISSING
+    assert "there is no DISPLAY: Transform engine create failed" in finding.detail
+    assert "recordings can be read without it" in finding.detail
+    assert "X server" in finding.remedy
+
+
+def test_opengl_that_works_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DISPLAY", ":7")
+    monkeypatch.setattr(sdk_transform, "ask", lambda times: WORKS)
+    assert found("OpenGL for live depth") == Finding("OpenGL for live depth", Verdict.OK, "works on :7")
+
+
+def test_a_depth_engine_that_does_not_load_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> None:
+        raise OSError("libGL.so.1: cannot open shared object file")
+
+    doctor.k4a.load()
+    monkeypatch.setattr(doctor.ctypes, "CDLL", fail)
+    finding = found("depth engine")
+    assert finding.verdict is Verdict.MISSING
+    assert "libGL.so.1" in finding.detail
+    assert "libgl1" in finding.remedy
+
+
+def test_without_the_package_nothing_else_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "files", missing)
+    (finding,) = doctor.check()
+    assert finding.verdict is Verdict.MISSING
+    assert finding.remedy == "pip install 'robot-runtime[azure-kinect]'"
+
+
+def test_a_device_that_may_not_be_opened_is_told_from_none(
+    without_opengl: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [])
+    assert found("device").verdict is Verdict.ABSENT
+    file = tmp_path / "004"
+    monkeypatch.setattr(doctor, "usb_devices", lambda vendor, products: [file])
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    locked = found("device")
+    assert locked.verdict is Verdict.MISSING
+    assert str(file) in locked.detail
+    assert "99-k4a.rules" in locked.remedy
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    assert found("device").verdict is Verdict.OK
+
+
+def test_usb_devices_are_found_by_their_ids(tmp_path: Path) -> None:
+    for name, vendor, product in (("2-1", "045e", "097c"), ("2-2", "045e", "0000"), ("1-1", "8086", "097c")):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, content in (("idVendor", vendor), ("idProduct", product), ("busnum", "2"), ("devnum", "14")):
+            (folder / file).write_text(content + "\n", encoding="ascii")
+    (tmp_path / "2-1:1.0").mkdir()
+    assert usb_devices("045e", ("097c", "097d"), tmp_path) == [Path("/dev/bus/usb/002/014")]
+
+
+def test_the_command_tells_all_and_judges_what_is_named(
+    without_opengl: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["doctor"]) == 0
+    assert "azure-kinect" in capsys.readouterr().out
+    assert run_command(["doctor", "azure-kinect"]) == 7
+    assert "missing: OpenGL for live depth" in capsys.readouterr().err
+    assert run_command(["doctor", "azure"]) == 2
+    with pytest.raises(ConfigError, match="no subject 'azure'"):
+        examine(["azure"])
+
+
+def test_the_bench_measures_itself_beside_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "FRAMES", 3)
+    monkeypatch.setattr(bench, "OUR_TIMES", 3)
+    monkeypatch.setattr(sdk_transform, "ask", lambda times: WORKS)
+    rows = bench.rows(100, 0)
+    assert [row.id for row in rows] == ["kinect_vs_sdk", "mkv_fps"]
+    for row in rows:
+        assert row.value is not None
+        assert row.value > 0
+
+
+def test_the_bench_says_why_the_sdk_cannot_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sdk_transform, "ask", lambda times: FAILS)
+    row = bench.beside_sdk(lambda color, depth: None, np.zeros(0, np.uint8), np.zeros(0, np.uint16))
+    assert row.value is None
+    assert "error code: 204" in row.note

@@ -1,0 +1,144 @@
+"""Safety topics as levels: every bit pattern, events with both edges, pulses, and what counts as proof of life."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.ros_locobot.guard.safety_levels import ALL, Kind, Levels, LevelTracker, create_levels, kobuki_levels
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.hal import Zone
+
+S = NS_PER_S
+BOTH_WHEELS = Zone.LEFT | Zone.RIGHT
+
+
+def core(bumper: int = 0, cliff: int = 0, wheel_drop: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(bumper=bumper, cliff=cliff, wheel_drop=wheel_drop)
+
+
+@pytest.mark.parametrize(
+    ("bits", "zone"), [(0, Zone.NONE), (1, Zone.RIGHT), (2, Zone.CENTER), (4, Zone.LEFT), (7, ALL)]
+)
+def test_kobuki_bits_count_from_the_right(bits: int, zone: Zone) -> None:
+    assert kobuki_levels(core(bumper=bits)) == Levels(bumper=zone)
+    assert kobuki_levels(core(cliff=bits)) == Levels(cliff=zone)
+
+
+def test_kobuki_wheels() -> None:
+    assert [kobuki_levels(core(wheel_drop=bits)).wheel_drop for bits in range(4)] == [
+        Zone.NONE,
+        Zone.RIGHT,
+        Zone.LEFT,
+        BOTH_WHEELS,
+    ]
+
+
+@given(st.integers(0, 255))
+def test_no_byte_reads_as_free_but_zero(byte: int) -> None:
+    levels = kobuki_levels(core(byte, byte, byte))
+    assert bool(levels.bumper) is bool(levels.cliff) is bool(levels.wheel_drop) is (byte > 0)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "zone"),
+    [(False, False, Zone.NONE), (True, False, Zone.LEFT), (False, True, Zone.RIGHT), (True, True, Zone.CENTER)],
+)
+def test_create_switches(left: bool, right: bool, zone: Zone) -> None:
+    assert create_levels(SimpleNamespace(is_left_pressed=left, is_right_pressed=right)) == Levels(bumper=zone)
+
+
+def test_nothing_heard_is_no_feedback() -> None:
+    tracker = LevelTracker()
+    assert tracker.feedback(0) is None
+    tracker.event(Kind.BUMPER, 1, 1)
+    assert tracker.feedback(S) is None
+    assert tracker.source == "none"
+
+
+def test_levels_are_stamped_on_arrival_and_replace_each_other() -> None:
+    tracker = LevelTracker()
+    tracker.levels(Levels(bumper=Zone.LEFT), 5)
+    tracker.levels(Levels(cliff=Zone.RIGHT), 6)
+    feedback = tracker.feedback(S)
+    assert feedback is not None
+    assert (feedback.stamp_ns, feedback.bumper, feedback.cliff) == (6, Zone.NONE, Zone.RIGHT)
+
+
+def test_levels_win_over_events_and_over_other_signs_of_life() -> None:
+    tracker = LevelTracker()
+    tracker.levels(Levels(), 0)
+    tracker.event(Kind.BUMPER, 1, 1)
+    for tenth in range(100):
+        tracker.alive(tenth * S // 10)
+    feedback = tracker.feedback(10 * S)
+    assert feedback is not None
+    assert feedback.bumper is Zone.NONE
+    assert feedback.stamp_ns == 0, "a base whose levels stopped is silent, whatever else it sends"
+    assert tracker.source == "levels"
+
+
+def test_events_are_believed_once_the_base_lives_without_levels() -> None:
+    tracker = LevelTracker()
+    tracker.event(Kind.BUMPER, 0, 1)
+    tracker.alive(0)
+    tracker.alive(S)
+    assert tracker.feedback(S) is None
+    tracker.alive(2 * S)
+    feedback = tracker.feedback(2 * S)
+    assert feedback is not None
+    assert (feedback.stamp_ns, feedback.bumper) == (2 * S, Zone.LEFT)
+    assert tracker.source == "events"
+
+
+def test_released_is_a_release_of_that_bumper_alone() -> None:
+    tracker = living()
+    tracker.event(Kind.BUMPER, 0, 1)
+    tracker.event(Kind.BUMPER, 2, 1)
+    assert bumper(tracker) == Zone.LEFT | Zone.RIGHT
+    tracker.event(Kind.BUMPER, 0, 0)
+    assert bumper(tracker) == Zone.RIGHT
+    tracker.event(Kind.BUMPER, 2, 0)
+    tracker.event(Kind.BUMPER, 2, 0)
+    assert bumper(tracker) == Zone.NONE
+
+
+@given(st.lists(st.tuples(st.sampled_from(Kind), st.integers(0, 255), st.integers(0, 255))))
+def test_events_amount_to_the_last_edge_of_each_sensor(edges: list[tuple[Kind, int, int]]) -> None:
+    tracker = living()
+    last: dict[tuple[Kind, int], int] = {}
+    for kind, number, state in edges:
+        tracker.event(kind, number, state)
+        last[kind, number] = state
+    feedback = tracker.feedback(2 * S)
+    assert feedback is not None
+    for kind in Kind:
+        pressed = any(state for (of, _), state in last.items() if of is kind)
+        assert bool(getattr(feedback, kind.value)) is pressed
+
+
+def test_a_pulse_holds_a_while() -> None:
+    tracker = LevelTracker()
+    tracker.levels(Levels(), 0)
+    tracker.pulse(Kind.WHEEL_DROP, 0)
+    held, over = tracker.feedback(S // 5), tracker.feedback(S // 4)
+    assert held is not None
+    assert over is not None
+    assert held.wheel_drop == BOTH_WHEELS
+    assert over.wheel_drop is Zone.NONE
+
+
+def living() -> LevelTracker:
+    tracker = LevelTracker()
+    tracker.alive(0)
+    tracker.alive(2 * S)
+    return tracker
+
+
+def bumper(tracker: LevelTracker) -> Zone:
+    feedback = tracker.feedback(2 * S)
+    assert feedback is not None
+    return feedback.bumper

@@ -1,0 +1,112 @@
+"""What the robot-side guard decides and says, without a network."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivers.ros_locobot.guard.logic import TEXTS, Hold, WheelGuard
+from drivers.ros_locobot.guard.safety_levels import Kind, Levels, LevelTracker
+from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.hal import Halt, Velocity, Zone
+from robot_runtime.safety import STILL, GuardLimits
+
+LIMITS = GuardLimits(0.7, 2.0, 1.0, 7.0)
+PERIOD_NS = NS_PER_S // 50
+FORWARD = Velocity(0.2, 0.0)
+
+
+def driving(ticks: int = 50) -> tuple[WheelGuard, int]:
+    """A guard that has let a command through for a second, and the time."""
+    guard, now_ns = WheelGuard(LIMITS, LevelTracker()), 0
+    for _ in range(ticks):
+        now_ns += PERIOD_NS
+        guard.tracker.levels(Levels(), now_ns)
+        guard.command(FORWARD, now_ns)
+        guard.decide(now_ns)
+    return guard, now_ns
+
+
+def test_it_starts_without_feedback_and_says_so() -> None:
+    guard = WheelGuard(LIMITS, LevelTracker())
+    assert guard.status(0).reason == "no_feedback"
+    guard.command(FORWARD, 0)
+    output = guard.decide(0)
+    assert (output.velocity, output.reason) == (STILL, Halt.NO_FEEDBACK)
+
+
+def test_commands_pass() -> None:
+    guard, now_ns = driving()
+    assert guard.decide(now_ns).velocity == FORWARD
+    assert guard.status(now_ns).reason == "none"
+
+
+@pytest.mark.parametrize("hold", Hold)
+def test_a_hold_stops_at_once_and_leaves_no_command_behind(hold: Hold) -> None:
+    guard, now_ns = driving()
+    guard.hold(hold, "/culprit")
+    output = guard.decide(now_ns)
+    assert (output.velocity, output.reason) == (STILL, hold)
+    status = guard.status(now_ns)
+    assert status.reason == hold.value
+    assert "/culprit" in status.text
+    guard.command(FORWARD, now_ns)
+    guard.decide(now_ns)
+    guard.release(hold)
+    assert guard.decide(now_ns).velocity == STILL
+
+
+def test_an_emergency_stop_is_told_before_any_hold() -> None:
+    guard, now_ns = driving()
+    guard.hold(Hold.FOREIGN_PUBLISHER, "/teleop")
+    guard.emergency_stop(True)
+    assert guard.decide(now_ns).reason is Halt.E_STOP
+    guard.emergency_stop(False)
+    assert guard.decide(now_ns).reason is Hold.FOREIGN_PUBLISHER
+
+
+@given(st.sets(st.sampled_from(Hold), min_size=1))
+def test_the_first_hold_is_told(holds: set[Hold]) -> None:
+    guard, now_ns = driving(2)
+    for hold in holds:
+        guard.hold(hold, "")
+    assert guard.decide(now_ns).reason is next(hold for hold in Hold if hold in holds)
+
+
+def test_a_velocity_that_is_no_number_stops_and_is_told_until_the_next_good_one() -> None:
+    guard, now_ns = driving()
+    guard.command(Velocity(math.inf, 0.0), now_ns)
+    assert guard.decide(now_ns).velocity == STILL
+    assert "not finite" in guard.status(now_ns, ["the master is gone"]).notes
+    assert "the master is gone" in guard.status(now_ns, ["the master is gone"]).notes
+    guard.command(FORWARD, now_ns)
+    assert guard.status(now_ns).notes == ""
+
+
+def test_zones_are_words() -> None:
+    guard, now_ns = driving()
+    guard.tracker.levels(Levels(bumper=Zone.LEFT | Zone.CENTER, wheel_drop=Zone.RIGHT), now_ns)
+    guard.decide(now_ns)
+    status = guard.status(now_ns)
+    assert (status.bumper, status.cliff, status.wheel_drop) == ("left+center", "", "right")
+    assert status.reason == "wheel_drop"
+
+
+def test_ages_are_told() -> None:
+    guard, now_ns = driving()
+    now_ns += 3 * NS_PER_S
+    guard.decide(now_ns)
+    assert "3.0 s old" in guard.status(now_ns).text
+
+
+def test_a_pulse_stops_as_a_level_does() -> None:
+    guard, now_ns = driving()
+    guard.tracker.pulse(Kind.CLIFF, now_ns)
+    assert guard.decide(now_ns).reason is Halt.CLIFF
+
+
+def test_every_reason_has_its_line() -> None:
+    assert set(TEXTS) == {*Halt, *Hold}

@@ -1,0 +1,550 @@
+"""Policy packages: what a good one does, and that a bad one is refused by name before anything in it runs."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_package as tiny
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, external_data_helper, load_model_from_string
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.common import config
+from robot_runtime.errors import ConfigError, PackageError, PolicyError, PolicyMismatch, PolicyOutputError, RuntimeFault
+from robot_runtime.imaging.preprocess import ResizeShortestEdge
+from robot_runtime.policies import load_policy
+from robot_runtime.policies.package.compatibility import check_task
+from robot_runtime.policies.package.files import is_package, read_manifest, read_package
+from robot_runtime.policies.package.formats.onnx_file import read_onnx
+from robot_runtime.policies.package.manifest import Manifest, Selection, Tensor
+from robot_runtime.policies.package.policy import PackagePolicy, load_package, load_package_policy
+from robot_runtime.policies.package.selection import Selector, probabilities
+from robot_runtime.policies.package.writer import manifest_yaml, write_package
+
+GOOD = tiny.MANIFEST
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A good package that nobody changes."""
+    return tiny.write_tiny(tmp_path_factory.mktemp("good") / "tiny")
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A good package, to be broken."""
+    return tiny.write_tiny(tmp_path / "tiny")
+
+
+def act_all(policy: PackagePolicy, seed: int = 0, count: int = 20) -> list[Action]:
+    policy.reset(tiny.TASK, seed)
+    return [policy.act(observation) for observation in tiny.observations(count)]
+
+
+# --- a good one -------------------------------------------------------------------------------------------------------
+
+
+def test_folder_and_zip_hold_one_policy(tmp_path: Path, folder: Path):
+    archive = tiny.write_tiny(tmp_path / "tiny.zip")
+    assert is_package(folder)
+    assert is_package(archive)
+    assert read_manifest(folder) == read_manifest(archive)
+    assert act_all(load_package_policy(folder)) == act_all(load_package_policy(archive))
+
+
+def test_the_same_package_is_written_twice_byte_for_byte(tmp_path: Path):
+    assert tiny.write_tiny(tmp_path / "a.zip").read_bytes() == tiny.write_tiny(tmp_path / "b.zip").read_bytes()
+
+
+def test_a_manifest_comes_back_as_it_was_written(folder: Path):
+    written = read_manifest(folder)
+    assert replace(written, model=GOOD.model, golden=GOOD.golden) == GOOD
+    again = config.parse(yaml.safe_load(manifest_yaml(written)), Manifest, "again")
+    assert again == written
+
+
+def test_it_decides_as_the_original_network_does(folder: Path):
+    policy = load_package_policy(folder)
+    original = tiny.NumpyNetwork()
+    state, previous = np.zeros((1, tiny.HIDDEN), np.float32), 0
+    policy.reset(tiny.TASK, 0)
+    for step, observation in enumerate(tiny.observations(30)):
+        # The shorter side of 24 x 32 to 12, then the middle.
+        depth = observation["depth"].reshape(12, 2, 16, 2, 1).mean(axis=(1, 3), dtype=np.float32)[:, 2:14]
+        outputs = original.run(
+            {
+                "depth": depth[None],
+                "goal": observation["pointgoal_with_gps_compass"][None],
+                "state": state,
+                "previous": np.array([[previous]]),
+                "mask": np.array([[step > 0]]),
+            }
+        )
+        action = policy.act(observation)
+        np.testing.assert_allclose(policy.info()["logits"], outputs["logits"][0], atol=1e-4)
+        assert policy.info()["value"] == pytest.approx(float(outputs["value"][0, 0]), abs=1e-4)
+        assert action is tiny.TASK.actions[outputs["logits"][0].argmax()]
+        state, previous = outputs["state_out"], int(outputs["logits"][0].argmax())
+
+
+DECIDES = """
+import sys
+from pathlib import Path
+import numpy as np
+from robot_runtime.policies.package.policy import load_package_policy
+policy = load_package_policy(Path(sys.argv[1]))
+policy.reset(policy.task, 0)
+policy.act({"depth": np.ones((24, 32, 1), np.float32), "pointgoal_with_gps_compass": np.ones(2, np.float32)})
+print(*sys.modules)
+"""
+
+
+def test_it_decides_before_libraries_are_loaded_that_it_does_not_need(folder: Path):
+    """They take more time than the network: with them it would not be ready within a second."""
+    done = subprocess.run([sys.executable, "-c", DECIDES, str(folder)], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "onnxruntime" in loaded
+    assert not loaded & {"scipy", "cv2", "numba", "matplotlib", "jinja2", "torch", "onnx", "rich"}
+
+
+def test_a_command_of_ours_waits_for_no_other_package(folder: Path):
+    code = "import sys; from robot_runtime.cli.main import run_command; run_command(sys.argv[1:]); print(*sys.modules)"
+    command = [sys.executable, "-c", code, "policy", "inspect", str(folder)]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert "robot_runtime.policies.package.files" in loaded
+    assert not loaded & {"sim_bridge", "drivers", "calibration", "scipy", "cv2", "numba", "matplotlib"}
+
+
+def test_an_episode_does_not_depend_on_the_one_before(folder: Path):
+    policy = load_package_policy(folder)
+    first = act_all(policy)
+    assert act_all(policy) == first
+    assert len(set(first)) > 1
+
+
+def test_the_first_step_says_which_package_and_which_seeds(folder: Path):
+    policy = load_package_policy(folder, selection="sample", seed="5", temperature="2.5")
+    policy.reset(tiny.TASK, 17)
+    policy.act(tiny.observations(1)[0])
+    said = policy.info()
+    assert said["package"] == {"name": "tiny", "model_sha256": policy.manifest.model.sha256}
+    assert said["selection"] == {"mode": "sample", "temperature": 2.5, "seed": [5, 17]}
+    policy.act(tiny.observations(1)[0])
+    assert set(policy.info()) == {"logits", "value"}
+
+
+def test_sampling_follows_the_seed(folder: Path):
+    policy = load_package_policy(folder, selection="sample", temperature=5.0)
+    runs = {seed: act_all(policy, seed) for seed in (1, 2, 1)}
+    assert act_all(policy, 1) == runs[1]
+    assert runs[1] != runs[2]
+
+
+@given(st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=6), st.floats(0.25, 4))
+def test_samples_have_the_softmaxs_shares(logits: list[float], temperature: float):
+    array = np.array(logits, np.float32)
+    shares = probabilities(array, temperature)
+    assert shares.sum() == pytest.approx(1)
+    selector = Selector(Selection("sample", temperature), 3)
+    drawn = np.bincount([selector.choose(array) for _ in range(400)], minlength=len(array)) / 400
+    assert np.abs(drawn - shares).max() < 0.15
+    assert Selector(Selection("argmax"), 0).choose(array) == int(array.argmax())
+
+
+def test_it_is_loaded_by_its_path_like_any_agent(folder: Path):
+    policy = load_policy(str(folder), threads="1", device="cpu")
+    assert isinstance(policy, PackagePolicy)
+    assert policy.task == tiny.TASK
+    assert policy.needs == ("depth", "pointgoal_with_gps_compass")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"thread": 1}, "no argument 'thread'"),
+        ({"threads": "two"}, "threads='two' is not int"),
+        ({"threads": 0}, "1..256"),
+        ({"device": "tpu"}, "no device 'tpu'"),
+        ({"selection": "best"}, "no selection 'best'"),
+        ({"temperature": 0}, "temperature"),
+    ],
+)
+def test_an_argument_that_it_does_not_take_is_refused(folder: Path, arguments: dict[str, Any], said: str):
+    with pytest.raises(ConfigError, match=said):
+        load_package_policy(folder, **arguments)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "model.onnx", "golden.npz"])
+def test_a_missing_file_is_named(broken: Path, name: str):
+    (broken / name).unlink()
+    with pytest.raises(PackageError, match=f"there is no {name}"):
+        load_package(broken)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "golden.npz"])
+def test_a_changed_file_is_refused_before_it_is_used(broken: Path, name: str):
+    data = bytearray((broken / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (broken / name).write_bytes(data)
+    with pytest.raises(PackageError, match=f"{name} has SHA-256"):
+        load_package(broken)
+
+
+def test_no_package_is_no_package(tmp_path: Path):
+    with pytest.raises(PackageError, match="no such policy package"):
+        load_package(tmp_path / "nothing")
+    (tmp_path / "text.zip").write_text("hello")
+    with pytest.raises(PackageError, match="not a readable zip"):
+        load_package(tmp_path / "text.zip")
+    assert not is_package(tmp_path)
+
+
+def test_a_link_out_of_the_folder_is_not_followed(broken: Path, tmp_path: Path):
+    outside = tmp_path / "outside.onnx"
+    (broken / "model.onnx").rename(outside)
+    (broken / "model.onnx").symlink_to(outside)
+    with pytest.raises(PackageError, match="not a regular file"):
+        load_package(broken)
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/etc/escaped", "sub/policy.yaml", "..\\escaped"])
+def test_a_zip_with_a_path_in_it_is_refused(tmp_path: Path, name: str):
+    archive = tiny.write_tiny(tmp_path / "tiny.zip")
+    with zipfile.ZipFile(archive, "a") as file:
+        file.writestr(name, b"x")
+    with pytest.raises(PackageError, match="no plain file beside the manifest"):
+        load_package(archive)
+
+
+def test_a_zip_with_a_name_twice_is_refused(tmp_path: Path):
+    archive = tiny.write_tiny(tmp_path / "tiny.zip")
+    with zipfile.ZipFile(archive, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
+        file.writestr("policy.yaml", b"x")
+    with pytest.raises(PackageError, match="each name once"):
+        load_package(archive)
+
+
+def test_a_manifest_of_gigabytes_is_not_unpacked(tmp_path: Path):
+    archive = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("policy.yaml", b" " * (1 << 22))
+    with pytest.raises(PackageError, match="bytes, 1048576 are allowed"):
+        load_package(archive)
+
+
+@given(position=st.integers(0, 10_000), value=st.integers(0, 255))
+@settings(max_examples=60)
+def test_a_damaged_zip_is_refused_or_the_same(tmp_path_factory: pytest.TempPathFactory, position: int, value: int):
+    path = tmp_path_factory.getbasetemp() / "whole.zip"
+    if not path.exists():
+        tiny.write_tiny(path)
+    data = bytearray(path.read_bytes())
+    data[position % len(data)] = value
+    damaged = path.with_name("damaged.zip")
+    damaged.write_bytes(data)
+    with suppress(RuntimeFault):
+        assert read_package(damaged).model == read_package(path).model
+
+
+# --- manifests --------------------------------------------------------------------------------------------------------
+
+
+def rewrite(package: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    document = yaml.safe_load((package / "policy.yaml").read_text())
+    change(document)
+    (package / "policy.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def setter(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        *parents, last = path.split(".")
+        place: Any = document
+        for part in parents:
+            place = place[int(part)] if isinstance(place, list) else place[part]
+        place[int(last) if isinstance(place, list) else last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("schema", 2, "has schema 2"),
+        ("name", "../../x", "name must be made of"),
+        ("stop_id", 1, "stop is action 0"),
+        ("native_actions", ["A"], "has 1 names, the task 4 actions"),
+        ("sources", [], "where the network comes from"),
+        ("sources.0.sha256", "abc", "64 lower-case"),
+        ("model.file", "../model.onnx", "beside its manifest"),
+        ("model.file", "/etc/passwd", "beside its manifest"),
+        ("model.sha256", "A" * 64, "64 lower-case"),
+        ("model.format", "pickle", "model.format"),
+        ("model.opset", None, "opset goes with"),
+        ("model.minimum_runtime", "latest", "a version like"),
+        ("inputs.0.role", "sonar", "has role 'sonar'"),
+        ("inputs.0.shape", [1, 12, 0, 1], "every side must be positive"),
+        ("inputs.0.shape", [1 << 20, 1 << 20], "the limit"),
+        ("inputs.2.shape", [1, 9], "same number, order, shapes"),
+        ("inputs.3.shape", [1, 2], "must hold one number"),
+        ("inputs.3.dtype", "float32", "a previous action is an integer"),
+        ("inputs.1.name", "depth", "two inputs have one name"),
+        ("outputs.0.shape", [1, 5], "one for each of 4"),
+        ("outputs.1.role", "logits", "two outputs have the role"),
+        ("recurrent", None, "'recurrent' goes with"),
+        ("previous_action", None, "'previous_action' goes with"),
+        ("goal.sensor", "gps", "no input's role"),
+        ("goal.sign", None, "sign goes with"),
+        ("goal.vocabulary", ["chair"], "vocabulary"),
+        ("selection.temperature", 0.0, "temperature > 0"),
+        ("selection.mode", "best", "selection.mode"),
+        ("golden.logit_atol", 1.0, "proves nothing"),
+        ("golden.logit_atol", float("nan"), "logit_atol"),
+        ("golden.steps", 0, "steps >= 1"),
+        ("proof.same_actions", 7, "same_actions <= steps"),
+        ("task.actions", ["stop", "stop", "turn_left", "turn_right"], "names an action twice"),
+        ("task.camera.hfov_deg", "79", "hfov_deg"),
+        ("preprocess.0.kernel", "cv2_area", "kernel"),
+        ("licence", "MIT", "there is no such field"),
+    ],
+)
+def test_a_manifest_that_contradicts_itself_is_refused_by_field(broken: Path, path: str, value: Any, said: str):
+    rewrite(broken, setter(path, value))
+    with pytest.raises(ConfigError, match=said) as caught:
+        load_package(broken)
+    assert "policy.yaml" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: &a [1]\nb: *a\n", "refers to an anchor"),
+        ("a: &a [*a]\n", "refers to an anchor"),
+        ("[" * 100_000, "nested more than"),
+        ("- " * 5_000, "nested more than"),
+        ("a: 1\na: 2\n", "repeated"),
+        ("!!python/object/apply:os.system ['true']\n", "not valid YAML"),
+        ("\x00", "not valid YAML"),
+        ("", "document"),
+    ],
+)
+def test_a_manifest_that_means_harm_is_refused(broken: Path, text: str, said: str):
+    (broken / "policy.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        load_package(broken)
+
+
+@given(st.binary(max_size=400))
+def test_whatever_stands_for_a_manifest_is_refused_by_type(data: bytes):
+    with pytest.raises(ConfigError):
+        config.parse(config.parse_foreign_yaml(data, "policy.yaml"), Manifest, "policy.yaml")
+
+
+_SCALARS = st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.floats() | st.text(max_size=8)
+_DOCUMENT = config.unparse(GOOD)
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_a_manifest_with_one_value_exchanged_is_a_manifest_or_refused(data: st.DataObject):
+    document = yaml.safe_load(yaml.safe_dump(_DOCUMENT))
+    place = document
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = data.draw(st.sampled_from(keys))
+        inner = place[key]
+        if not isinstance(inner, (dict, list)) or not inner or data.draw(st.booleans()):
+            break
+        place = inner
+    place[key] = data.draw(_SCALARS | st.lists(_SCALARS, max_size=3))
+    with suppress(ConfigError):
+        assert isinstance(config.parse(document, Manifest, "policy.yaml"), Manifest)
+
+
+# --- network and golden rollout ---------------------------------------------------------------------------------------
+
+
+def test_a_network_of_other_weights_does_not_repeat_the_rollout(tmp_path: Path):
+    write_package(tmp_path, GOOD, tiny.onnx_bytes(seed=1), tiny.golden(seed=0))
+    with pytest.raises(PackageError, match="logits differ from the golden rollout by"):
+        load_package(tmp_path)
+
+
+def test_other_preprocessing_does_not_repeat_the_rollout(tmp_path: Path):
+    swapped = replace(GOOD, preprocess=(ResizeShortestEdge(("depth",), 12, "torch_nearest"), GOOD.preprocess[1]))
+    write_package(tmp_path, swapped, tiny.onnx_bytes(), tiny.golden())
+    with pytest.raises(PackageError, match="preprocessed inputs differ"):
+        load_package(tmp_path)
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_are_never_obeyed(tmp_path: Path, poison: float):
+    write_package(tmp_path, GOOD, tiny.onnx_bytes(poison=poison), tiny.golden())
+    with pytest.raises(PolicyOutputError, match="'logits' holds 4 numbers that are not finite"):
+        load_package(tmp_path)
+
+
+def test_a_rollout_with_a_pickle_in_it_is_not_unpickled(tmp_path: Path):
+    golden = tiny.golden()
+    poisoned = replace(golden, outputs={**golden.outputs, "value": np.array([Bomb()], object)})
+    write_package(tmp_path, GOOD, tiny.onnx_bytes(), poisoned)
+    with pytest.raises(PackageError, match="no golden rollout"):
+        load_package(tmp_path)
+    assert not Bomb.exploded
+
+
+class Bomb:
+    """Notes that somebody unpickled it."""
+
+    exploded = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _explode, ()
+
+
+def _explode() -> None:
+    Bomb.exploded = True
+
+
+def test_the_bomb_works():
+    pickle.loads(pickle.dumps(Bomb()))
+    assert Bomb.exploded
+    Bomb.exploded = False
+
+
+def test_weights_in_other_files_are_refused(tmp_path: Path):
+    model = load_model_from_string(tiny.onnx_bytes())
+    tensor = model.graph.initializer[0]
+    external_data_helper.set_external_data(tensor, "../../../../etc/passwd", 0, 8)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    write_package(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
+    with pytest.raises(PackageError, match="keeps weights in other files"):
+        load_package(tmp_path)
+
+
+def test_what_an_onnx_file_says_about_itself():
+    facts = read_onnx(tiny.onnx_bytes())
+    assert (facts.ir_version, facts.opsets, facts.external_data) == (8, {"": tiny.OPSET}, False)
+
+
+@given(st.binary(max_size=300) | st.integers(0, 3000).map(lambda size: tiny.onnx_bytes()[:size]))
+def test_what_is_no_onnx_is_refused_by_the_reader(data: bytes):
+    try:
+        read_onnx(data)
+    except ValueError:
+        return
+    assert data
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": replace(GOOD.model, opset=18)}, "uses opset 17, the manifest says 18"),
+        ({"model": replace(GOOD.model, minimum_runtime="99.0")}, "needs onnxruntime 99.0 or later"),
+        ({"inputs": (Tensor("deep", "depth", "float32", (1, 12, 12, 1)), *GOOD.inputs[1:])}, "its inputs are"),
+        ({"inputs": (Tensor("depth", "depth", "float32", (1, 12, 12, 3)), *GOOD.inputs[1:])}, "input 'depth' is"),
+    ],
+)
+def test_a_network_that_contradicts_its_manifest_is_refused(tmp_path: Path, changes: dict[str, Any], said: str):
+    original = tiny.golden()
+    if "inputs" in changes:
+        first = changes["inputs"][0]
+        inputs = {first.name: np.zeros((original.steps, *first.shape), np.float32), "goal": original.inputs["goal"]}
+        original = replace(original, inputs=inputs)
+    write_package(tmp_path, replace(GOOD, **changes), tiny.onnx_bytes(), original)
+    with pytest.raises(PolicyError, match=said):
+        load_package(tmp_path)
+
+
+def test_an_unknown_operator_is_named(tmp_path: Path):
+    model = load_model_from_string(tiny.onnx_bytes())
+    model.graph.node[0].op_type = "FlyAway"
+    write_package(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
+    with pytest.raises(PackageError, match="FlyAway"):
+        load_package(tmp_path)
+
+
+def test_a_golden_of_another_policy_is_refused(tmp_path: Path):
+    golden = tiny.golden()
+    write_package(tmp_path, GOOD, tiny.onnx_bytes(), replace(golden, inputs={"depth": golden.inputs["depth"]}))
+    with pytest.raises(PackageError, match="there is no array 'input/goal'"):
+        load_package(tmp_path)
+    file = io.BytesIO()
+    np.savez(file, first=np.zeros(3))
+    (tmp_path / "golden.npz").write_bytes(file.getvalue())
+    with pytest.raises(PackageError, match="SHA-256"):
+        load_package(tmp_path)
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"camera": replace(tiny.TASK.camera, width=64, height=48)}, "32x24, task 'tiny_pointnav' has 64x48"),
+        ({"camera": replace(tiny.TASK.camera, hfov_deg=70.0)}, "79.0, task 'tiny_pointnav' has 70.0"),
+        ({"camera": replace(tiny.TASK.camera, height_m=0.6)}, "0.88, task 'tiny_pointnav' has 0.6"),
+        ({"camera": replace(tiny.TASK.camera, tilt_deg=-20.0)}, "0.0, task 'tiny_pointnav' has -20.0"),
+        ({"camera": replace(tiny.TASK.camera, depth_max_m=5.0)}, "10.0, task 'tiny_pointnav' has 5.0"),
+        ({"camera": replace(tiny.TASK.camera, depth_normalized=False)}, "True, task 'tiny_pointnav' has False"),
+        ({"magnitudes": replace(tiny.TASK.magnitudes, turn_deg=10.0)}, "30.0, task 'tiny_pointnav' has 10.0"),
+        ({"magnitudes": replace(tiny.TASK.magnitudes, forward_m=0.5)}, "0.25, task 'tiny_pointnav' has 0.5"),
+        ({"actions": (Action.STOP, Action.MOVE_FORWARD)}, "stop, move_forward, turn_left, turn_right, task"),
+    ],
+)
+def test_a_task_that_differs_is_refused_with_both_values(folder: Path, changes: dict[str, Any], said: str):
+    policy = load_package_policy(folder)
+    with pytest.raises(PolicyMismatch, match=said):
+        policy.check(replace(tiny.TASK, **changes))
+
+
+def test_what_the_policy_does_not_notice_may_differ(folder: Path):
+    policy = load_package_policy(folder)
+    policy.check(
+        replace(
+            tiny.TASK,
+            actions=(Action.LOOK_UP, *tiny.TASK.actions),
+            magnitudes=replace(tiny.TASK.magnitudes, tilt_deg=15.0),
+            max_steps=7,
+        )
+    )
+
+
+def test_a_policy_without_images_runs_behind_any_camera():
+    blind = replace(GOOD, inputs=GOOD.inputs[1:])
+    other = replace(tiny.TASK, camera=replace(tiny.TASK.camera, width=64))
+    check_task(blind, other)
+    with pytest.raises(PolicyMismatch, match="pixels"):
+        check_task(GOOD, other)
+
+
+def test_a_sensor_that_is_not_shown_is_named(folder: Path):
+    policy = load_package_policy(folder)
+    policy.reset(tiny.TASK, 0)
+    with pytest.raises(PolicyError, match="is not shown depth"):
+        policy.act({"pointgoal_with_gps_compass": np.zeros(2, np.float32)})
+
+
+def test_an_observation_of_another_shape_is_refused(folder: Path):
+    policy = load_package_policy(folder)
+    policy.reset(tiny.TASK, 0)
+    observation = tiny.observations(1)[0] | {"depth": np.zeros((5, 5, 1), np.float64)}
+    with pytest.raises(PolicyError, match="torch_area averages"):
+        policy.act(observation)

@@ -1,0 +1,172 @@
+"""What people add to a log after the run: kept beside it, bound to it, used by the score and named there."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import synthetic
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic import DOWN, FORWARD, STOP
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.metrics.settings import Rules
+from robot_runtime.recording.annotations import (
+    Evidence,
+    RunIdentity,
+    Statement,
+    add_statement,
+    evidence_path,
+    read_evidence,
+    read_objects,
+)
+from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.scoring.summary import score_log
+
+NEAR = [FORWARD] * 4 + [DOWN, STOP]
+MUG_AT_HOME = {"mug_1": ObjectPose((4.6, 2.2, 0.76))}
+
+
+def objectnav(rule: str = "visible"):
+    return synthetic.header(synthetic.objectnav_task(rule))
+
+
+class TestFile:
+    def test_statements_are_appended_and_the_log_stays_as_it_is(self, record) -> None:
+        path = record(objectnav(), NEAR)
+        before = path.read_bytes()
+        add_statement(path, "Ada", visible=True)
+        evidence = add_statement(path, "Bob", visible=False, note="behind the bottle")
+        assert path.read_bytes() == before
+        assert [(said.who, said.visible, said.note) for said in evidence.statements] == [
+            ("Ada", True, ""),
+            ("Bob", False, "behind the bottle"),
+        ]
+        assert read_evidence(path, objectnav()) == evidence
+        assert evidence.verdict == evidence.statements[1]
+        assert all(said.when.endswith(("Z", "+00:00")) for said in evidence.statements)
+
+    def test_no_file_says_nothing(self, record) -> None:
+        evidence = read_evidence(record(objectnav(), NEAR), objectnav())
+        assert (evidence.statements, evidence.verdict, evidence.objects) == ((), None, {})
+
+    def test_evidence_of_another_run_makes_the_log_unscorable(self, record) -> None:
+        old, new = record(objectnav(), NEAR), record(replace(objectnav(), seed=4), NEAR)
+        add_statement(old, "Ada", visible=True)
+        evidence_path(old).rename(evidence_path(new))
+        assert "is about another run than" in score_log(new).reason
+        assert score_log(old).scorable
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [({"visible": "yes"}, "visible"), ({"who": " "}, "needs the name"), ({"seen": True}, "no such field")],
+    )
+    def test_a_field_that_is_wrong_is_named_and_the_others_still_score(self, record, change: dict, said: str) -> None:
+        path = record(objectnav(), NEAR)
+        add_statement(path, "Ada", visible=True)
+        document = yaml.safe_load(evidence_path(path).read_text())
+        document["statements"][0] |= change
+        evidence_path(path).write_text(yaml.safe_dump(document))
+        reason = score_log(path).reason
+        assert said in reason
+        assert evidence_path(path).name in reason
+
+    def test_a_statement_needs_a_content_and_a_task_that_has_use_for_it(self, record) -> None:
+        path = record(objectnav(), NEAR)
+        with pytest.raises(ConfigError, match="says whether"):
+            add_statement(path, "Ada")
+        with pytest.raises(ConfigError, match="no object that could be in view"):
+            add_statement(record(synthetic.header(), [STOP]), "Ada", visible=True)
+        with pytest.raises(ConfigError, match="moves no objects"):
+            add_statement(path, "Ada", objects=MUG_AT_HOME)
+
+    def test_no_room_to_write_leaves_what_was_there(self, record, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = record(objectnav(), NEAR)
+        first = add_statement(path, "Ada", visible=True)
+
+        def full(*_: object, **__: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_text", full)
+        with pytest.raises(RecordingError, match="No space left"):
+            add_statement(path, "Bob", visible=False)
+        assert read_evidence(path, objectnav()) == first
+        assert list(path.parent.glob("*.part")) == []
+
+    def test_the_last_word_about_each_object_counts(self) -> None:
+        moved = {"mug_1": ObjectPose((1.0, 1.0, 0.0))}
+        said = (Statement("a", "t", objects=MUG_AT_HOME | {"bowl": ObjectPose((0.0, 0.0, 0.0))}),)
+        evidence = Evidence(1, RunIdentity("e", 0, 0, ""), (*said, Statement("b", "t", objects=moved)))
+        assert evidence.objects == moved | {"bowl": ObjectPose((0.0, 0.0, 0.0))}
+
+
+class TestObjects:
+    def test_poses_as_an_operator_types_them(self, tmp_path: Path) -> None:
+        (tmp_path / "p.yaml").write_text("mug_1: {position: [4.6, 2.2, 0.76]}\n")
+        assert read_objects(tmp_path / "p.yaml") == MUG_AT_HOME
+
+    @pytest.mark.parametrize("text", ["[]", "mug_1: {position: [1, 2]}", "mug_1: {position: [1, 2, .nan]}", "a: 3"])
+    def test_what_is_no_pose_is_named(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "p.yaml").write_text(text)
+        with pytest.raises(ConfigError, match=r"p\.yaml"):
+            read_objects(tmp_path / "p.yaml")
+
+    @given(st.lists(st.floats(-1, 1), min_size=4, max_size=4))
+    def test_a_rotation_has_length_one(self, values: list[float]) -> None:
+        w, x, y, z = values
+        objects = {"mug_1": ObjectPose((0.0, 0.0, 0.0), (w, x, y, z))}
+        if abs(math.hypot(w, x, y, z) - 1) < 9e-4:
+            assert Statement("a", "t", objects=objects).objects == objects
+        elif abs(math.hypot(w, x, y, z) - 1) > 2e-3:
+            with pytest.raises(ValueError, match="of length 1"):
+                Statement("a", "t", objects=objects)
+
+
+class TestScore:
+    @pytest.mark.parametrize("rule", ["visible", "distance"])
+    @pytest.mark.parametrize("visible", [True, False])
+    def test_the_verdict_decides_visibility_and_success(self, record, rule: str, visible: bool) -> None:
+        path = record(objectnav(rule), NEAR)
+        measured = score_log(path)
+        add_statement(path, "Ada", visible=visible)
+        judged = score_log(path)
+        assert judged.metrics["criterion_visibility"] is visible
+        assert judged.metrics["criterion_proximity"] is True
+        assert judged.metrics["success"] is visible
+        assert "operator" in judged.choices["criterion_visibility"]
+        assert judged.evidence[0].who == "Ada"
+        assert score_log(path, Rules(evidence="ignore")).metrics == measured.metrics
+
+    def test_seen_from_afar_is_no_success(self, record) -> None:
+        path = record(objectnav(), [STOP])
+        add_statement(path, "Ada", visible=True)
+        metrics = score_log(path).metrics
+        assert (metrics["success"], metrics["criterion_visibility"], metrics["criterion_proximity"]) == (
+            False,
+            True,
+            False,
+        )
+
+    def test_seen_without_a_stop_is_no_success(self, record) -> None:
+        path = record(objectnav(), NEAR[:-1], synthetic.EpisodeEnd(synthetic.EndReason.MAX_STEPS, 5, 99))
+        add_statement(path, "Ada", visible=True)
+        assert score_log(path).metrics["success"] is False
+
+
+def test_the_command_adds_and_the_score_says_so(record, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = record(objectnav(), NEAR)
+    assert run_command(["verdict", str(path), "--by", "Ada", "--not-visible"]) == 0
+    assert run_command(["score", str(path), "--json", str(tmp_path / "s.json")]) == 0
+    assert "1 of 1 scores use what Ada added after the run" in capsys.readouterr().out
+    (episode,) = json.loads((tmp_path / "s.json").read_text())["episodes"]
+    assert episode["evidence"][0]["who"] == "Ada"
+    assert episode["metrics"]["criterion_visibility"] is False
+    assert run_command(["score", str(path), "--ignore-evidence", "--json", str(tmp_path / "s.json")]) == 0
+    (episode,) = json.loads((tmp_path / "s.json").read_text())["episodes"]
+    assert (episode["evidence"], episode["metrics"]["criterion_visibility"]) == ([], True)

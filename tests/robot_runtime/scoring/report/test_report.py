@@ -1,0 +1,267 @@
+"""The report: one page that needs nothing else, shows every log, and trusts no text in it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import synthetic
+from html_page import Page
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+from synthetic import FORWARD, LEFT, STOP
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.parallel.map import Workers
+from robot_runtime.recording.writer import Recorder
+from robot_runtime.records import EndReason, EpisodeEnd
+from robot_runtime.scenes.scene import SceneObject
+from robot_runtime.scoring.report.episode_view import keyframe_indices, load_view
+from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
+from robot_runtime.scoring.report.png import write_picture
+from robot_runtime.scoring.report.svg_map import furniture, rectangles
+
+BUMP = [LEFT] * 3 + [FORWARD] * 4
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+@pytest.fixture
+def page(record, tmp_path: Path) -> Page:
+    """A success, a failure with contacts, an interrupted episode with a hostile name, and a broken log."""
+    header = synthetic.header()
+    evil = synthetic.header(
+        synthetic.objectnav_task("distance"), synthetic.objectnav_episode(id=EVIL), agent=EVIL, robot=EVIL
+    )
+    broken = tmp_path / "broken.mcap"
+    broken.write_bytes(b"x")
+    paths = [
+        record(header, [FORWARD] * 12 + [STOP]),
+        record(header, BUMP, EpisodeEnd(EndReason.MAX_STEPS, 7, 99)),
+        record(evil, [FORWARD], EpisodeEnd(EndReason.INTERRUPTED, 1, 9, EVIL)),
+        broken,
+    ]
+    drawn: list[Path] = []
+    scores = write_report(paths, tmp_path / "report.html", on_drawn=drawn.append)
+    assert drawn == paths == [score.path for score in scores]
+    return Page(tmp_path / "report.html")
+
+
+def test_nothing_is_loaded_from_elsewhere_and_nothing_runs(page: Page) -> None:
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "iframe", "object", "embed", "form"}
+    for _, attributes in page.tags:
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "href", "xlink:href"):
+                assert value is not None
+                assert value.startswith(("data:image/jpeg;base64,", "#"))
+
+
+def test_hostile_text_is_text(page: Page) -> None:
+    assert EVIL in page.text
+
+
+def test_every_log_is_there(page: Page) -> None:
+    assert page.count("details", "card") == 3
+    for expected in ("success", "failed: step limit", "not scored", "broken.mcap: is not a log", "[9.5, 90.5]"):
+        assert expected in page.text, expected
+
+
+def test_it_says_where_the_time_of_a_step_went(page: Page) -> None:
+    """The recorded steps took 1 ms to infer and 20 ms to act; percentiles are exact to 1 %."""
+    text = " ".join(page.text.split())
+    assert "host milliseconds per step p50p95p99 infer1.011.011.01 act202020 " in text
+
+
+def test_a_link_to_an_episode_leads_into_it_so_that_browsers_unfold_it(page: Page) -> None:
+    links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
+    inside = ["#" + (attributes["id"] or "") for tag, attributes in page.tags if attributes.get("class") == "body"]
+    assert inside == ["#e0", "#e1", "#e2"]
+    assert set(inside) == set(links)
+
+
+def test_episodes_of_several_agents_can_be_told_apart(record, tmp_path: Path) -> None:
+    paths = [record(synthetic.header(agent=agent), [STOP]) for agent in ("tortoise", "hare")]
+    write_report(paths, tmp_path / "report.html")
+    groups = (tmp_path / "report.html").read_text().partition("Episodes")[0].split("<section")
+    assert len(groups) == 3
+    for group, agent in zip(groups[1:], ("tortoise", "hare"), strict=True):
+        assert f"{agent} · two rooms" in " ".join(group.split())
+        assert "failed: stopped elsewhere" in group
+
+
+def test_map_is_drawn_once_and_each_episode_on_it(page: Page) -> None:
+    assert page.count("path", "wall") == 1
+    assert page.count("svg", "map") == 3
+    assert page.count("polyline", "track") == 3
+    assert page.count("path", "contact") == 2
+    assert page.count("circle", "won") == page.count("circle", "lost") == 1
+    assert page.count("circle", "viewpoint") == 2
+    assert page.count("polyline", "curve") == 3
+
+
+def test_furniture_is_what_stands_on_the_floor() -> None:
+    flat = synthetic.scene()
+    rug = SceneObject("rug", "Rug", (1.0, 1.0, 0.01), (1.0, 1.0, 0.02))
+    lamp = SceneObject("lamp", "Lamp", (1.0, 1.0, 2.2), (0.4, 0.4, 0.3))
+    scene = replace(flat, file=replace(flat.file, objects=(*flat.objects, rug, lamp)))
+    assert [item.id for item in furniture(scene)] == ["sofa_1", "table_1"]
+
+
+def test_images_are_small_jpegs(page: Page) -> None:
+    images = [attributes["src"] or "" for tag, attributes in page.tags if tag == "img"]
+    assert len(images) == 8 + 8 + 2
+    jpeg = base64.b64decode(images[0].partition(",")[2])
+    decoded = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    assert decoded is not None
+    assert decoded.shape == (48, 64, 3)
+
+
+def test_colours_follow_the_readers_system(tmp_path: Path) -> None:
+    write_report([], tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    style = re.sub(r"/\*.*?\*/", "", html[html.index("<style>") : html.index("</style>")], flags=re.S)
+    assert "prefers-color-scheme: dark" in style
+    light, dark = (set(re.findall(r"(--[a-z-]+):", block)) for block in re.findall(r":root \{(.*?)\}", style, re.S))
+    assert light == dark
+    used = set(re.findall(r"var\((--[a-z-]+)", html)) - {"--c"}
+    assert used <= light
+
+
+def test_positions_off_the_map_leave_a_gap(record, tmp_path: Path) -> None:
+    header = synthetic.header()
+    steps = synthetic.drive(header, [FORWARD] * 4 + [STOP])
+    away = replace(steps[2].referee, pose=replace(steps[2].referee.pose, x_m=-3.0))
+    steps[2] = replace(steps[2], referee=away)
+    recorded = record(header, [STOP])
+    recorder = Recorder(recorded.parent)
+    synthetic.play(recorder, header, steps)
+    assert recorder.path is not None
+    write_report([recorder.path], tmp_path / "report.html")
+    assert Page(tmp_path / "report.html").count("polyline", "curve") == 2
+
+
+def test_page_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="cannot be written"):
+        write_report([], tmp_path / "no" / "report.html")
+
+
+class TestFolder:
+    """Many logs: an index, and a page per log that leads to its neighbours."""
+
+    @pytest.fixture
+    def folder(self, record, tmp_path: Path) -> Path:
+        paths = [record(synthetic.header(seed=seed), [FORWARD] * seed + [STOP]) for seed in (1, 2)]
+        (tmp_path / "broken.mcap").write_bytes(b"x")
+        write_report([paths[0], tmp_path / "broken.mcap", paths[1]], tmp_path / "out")
+        return tmp_path / "out"
+
+    def test_a_page_each_and_links_between_them(self, folder: Path) -> None:
+        assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.html")) == [
+            "episodes/0.html",
+            "episodes/1.html",
+            "episodes/2.html",
+            "index.html",
+        ]
+        for path in folder.rglob("*.html"):
+            for tag, attributes in Page(path).tags:
+                if tag == "a":
+                    assert (path.parent / (attributes["href"] or "?")).is_file()
+
+    def test_every_page_stands_alone(self, folder: Path) -> None:
+        for name in ("0.html", "2.html"):
+            page = Page(folder / "episodes" / name)
+            ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+            used = {attributes["href"] for tag, attributes in page.tags if tag == "use"}
+            assert used == {f"#{name}" for name in ids if str(name).startswith("map-")}
+            assert page.count("polyline", "track") == 1
+        assert "is not a log" in Page(folder / "episodes" / "1.html").text
+
+    def test_the_index_holds_no_image(self, folder: Path) -> None:
+        page = Page(folder / "index.html")
+        assert not [tag for tag, _ in page.tags if tag == "img"]
+        assert page.count("svg", "plot") == 3
+
+    def test_any_number_of_processes_writes_the_same(self, record, tmp_path: Path) -> None:
+        first = record(synthetic.header(), [FORWARD, STOP])
+        paths = [first.with_name(f"{number:02d}.mcap") for number in range(20)]
+        for path in paths:
+            path.write_bytes(first.read_bytes())
+        assert write_report(paths, tmp_path / "a", workers=Workers(2)) == write_report(paths, tmp_path / "b")
+        for path in (tmp_path / "a").rglob("*.html"):
+            written, again = (root / path.relative_to(tmp_path / "a") for root in (tmp_path / "a", tmp_path / "b"))
+            strip = re.compile(r"Written \S+ by")
+            assert strip.sub("", written.read_text()) == strip.sub("", again.read_text())
+
+    def test_too_many_for_one_page(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="too many for one page"):
+            write_report([tmp_path / "x.mcap"] * (MOST_ON_ONE_PAGE + 1), tmp_path / "report.html")
+
+
+class TestCommand:
+    def test_nothing_that_could_be_scored_is_an_error_and_says_why(self, tmp_path: Path, capsys, monkeypatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "empty.mcap").touch()
+        assert run_command(["report", "empty.mcap"]) == 1
+        assert "is not a log" in capsys.readouterr().out
+        assert "is not a log" in Page(tmp_path / "report.html").text
+
+    def test_a_folder_on_demand(self, record, tmp_path: Path, capsys) -> None:
+        path = record(synthetic.header(), [FORWARD, STOP])
+        assert run_command(["report", str(path), "--out", str(tmp_path / "r"), "--workers", "1"]) == 0
+        assert (tmp_path / "r" / "index.html").is_file()
+        assert "index.html" in capsys.readouterr().out
+
+
+class TestKeyframes:
+    def test_first_last_and_the_first_step_of_a_contact(self) -> None:
+        records = synthetic.drive(synthetic.header(), [FORWARD] * 8 + BUMP + [FORWARD] * 20 + [STOP])
+        touched = [i for i, r in enumerate(records) if r.result is not None and r.result.collided]
+        chosen = keyframe_indices(records)
+        assert len(chosen) == 8
+        assert chosen == sorted(set(chosen))
+        assert (chosen[0], chosen[-1]) == (0, len(records) - 1)
+        assert touched[0] in chosen
+
+    def test_short_episodes(self) -> None:
+        assert keyframe_indices(synthetic.drive(synthetic.header(), [])) == [0]
+        assert keyframe_indices(synthetic.drive(synthetic.header(), [STOP])) == [0, 1]
+
+
+@given(st_numpy.arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 12))))
+def test_rectangles_cover_each_true_cell_once(mask: np.ndarray) -> None:
+    covered = np.zeros(mask.shape, int)
+    for row0, row1, column0, column1 in rectangles(mask):
+        covered[row0:row1, column0:column1] += 1
+    assert np.array_equal(covered, mask.astype(int))
+
+
+class TestPicture:
+    def test_one_png(self, record, tmp_path: Path) -> None:
+        write_picture(record(synthetic.header(), [*BUMP, STOP]), tmp_path / "x.png")
+        image = cv2.imread(str(tmp_path / "x.png"))
+        assert image is not None
+        assert image.shape == (800, 1600, 3)
+
+    def test_nothing_to_draw(self, tmp_path: Path) -> None:
+        (tmp_path / "x.mcap").touch()
+        with pytest.raises(RecordingError, match="there is nothing to draw"):
+            write_picture(tmp_path / "x.mcap", tmp_path / "x.png")
+
+    def test_no_place_for_it(self, record, tmp_path: Path) -> None:
+        with pytest.raises(RecordingError, match="cannot be written"):
+            write_picture(record(synthetic.header(), [STOP]), tmp_path / "no" / "x.png")
+
+
+def test_an_interrupted_episode_is_shown_without_a_score(record) -> None:
+    score, view = load_view(record(synthetic.header(), [FORWARD], EpisodeEnd(EndReason.INTERRUPTED, 1, 9)))
+    assert not score.scorable
+    assert view is not None
+    assert view.succeeded is None
+    assert len(view.poses) == 2

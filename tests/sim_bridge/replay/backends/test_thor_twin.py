@@ -1,0 +1,208 @@
+"""The AI2-THOR twin against ai2thor's documented interface: axes, actions, pictures, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import synthetic
+from thor_double import ai2thor
+
+from robot_runtime.actions.continuous import VelocityCommand
+from robot_runtime.actions.discrete import Action, Magnitudes
+from robot_runtime.common.geometry import SE2, optical_axes, wrap_angle
+from robot_runtime.errors import ConfigError, DriverMissing, InvalidStart
+from robot_runtime.hal.lens import Lens
+from robot_runtime.records import EpisodeHeader, Outcome
+from sim_bridge.replay.backends.ai2thor import ThorTwin, make_twin
+from sim_bridge.replay.backends.base import TwinUnable
+from sim_bridge.replay.camera_pose import logged_camera
+
+F, L, R, U, D = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.UP, synthetic.DOWN
+HEADER = synthetic.header(episode=synthetic.pointnav_episode(scene="FloorPlan_Val1_1"))
+
+Make = Callable[..., ThorTwin]
+
+
+@pytest.fixture
+def modules() -> dict[str, ModuleType]:
+    return ai2thor()
+
+
+@pytest.fixture
+def make(modules: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
+    """Makes twins of the flat's log, or of another."""
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    made: list[ThorTwin] = []
+
+    def make(header: EpisodeHeader = HEADER, images: bool = False, **options: Any) -> ThorTwin:
+        made.append(make_twin(header, None, images, options, "--into ai2thor"))
+        return made[-1]
+
+    yield make
+    for twin in made:
+        twin.close()
+        twin.close()
+
+
+def controller_of(modules: dict[str, ModuleType]) -> Any:
+    return modules["ai2thor.controller"].Controller.made[-1]
+
+
+def assert_same_view(seen: tuple[np.ndarray, np.ndarray], pose: SE2, tilt_rad: float) -> None:
+    rgb, depth_m = seen
+    frame = synthetic.render(HEADER.intrinsics, pose, tilt_rad)
+    same = np.abs(depth_m - frame.depth_m) < 0.002
+    assert same.mean() > 0.995  # rays along edges may fall on either side
+    assert np.abs(rgb.astype(int) - frame.rgb)[same].max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("pose", "tilt_deg"),
+    [
+        (SE2(1.0, 1.9, 0.0), 0.0),
+        (SE2(1.2, 2.6, math.radians(130)), 0.0),
+        (SE2(4.2, 1.0, math.radians(60)), -30.0),
+        (SE2(2.0, 1.2, math.radians(-75)), 30.0),
+    ],
+)
+def test_it_sees_what_the_logs_camera_would(make: Make, pose: SE2, tilt_deg: float):
+    camera = logged_camera(HEADER).seen_from(pose, 0.0, math.radians(tilt_deg))
+    twin = make()
+    assert_same_view(twin.view(Lens.of(HEADER.intrinsics), camera), pose, math.radians(tilt_deg))
+    assert_same_view(twin.view(Lens.of(HEADER.intrinsics), camera), pose, math.radians(tilt_deg))  # the camera is moved
+
+
+def test_a_camera_that_rolls_sees_what_one_beside_it_sees(make: Make):
+    lens = Lens(49, 49, 30, 30, 24, 24)
+    camera = np.eye(4)
+    camera[:3, 3], camera[:3, :3] = (1.0, 1.9, 0.88), optical_axes(0.4, -0.3)
+    rolled = camera.copy()
+    rolled[:3, :3] = camera[:3, :3] @ np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    twin = make()
+    _, upright_m = twin.view(lens, camera)
+    _, rolled_m = twin.view(lens, rolled)
+    np.testing.assert_allclose(np.rot90(upright_m, 1), rolled_m, atol=2e-3)
+
+
+def test_the_logs_actions_lead_where_they_led(make: Make):
+    records = synthetic.drive(HEADER, [F, F, L, F, R, R, U, F, D, D])
+    twin = make(images=True)
+    twin.begin(HEADER, HEADER.episode.start, 0.0)
+    for record in records[1:]:
+        assert record.action is not None
+        step = twin.act(record.action)
+        pose = record.referee.pose
+        assert step.pose.distance_to(pose) < 1e-3
+        assert wrap_angle(step.pose.yaw_rad - pose.yaw_rad) == pytest.approx(0, abs=1e-6)
+        assert step.tilt_rad == pytest.approx(record.head.tilt_rad, abs=1e-9)
+        assert (step.outcome, step.contact) == (Outcome.REACHED, False)
+        assert step.frame is not None
+        assert_same_view((step.frame.rgb, step.frame.depth_m), pose, record.head.tilt_rad)
+
+
+def test_a_blocked_move_is_a_contact_and_moves_nothing(make: Make):
+    twin = make()
+    twin.begin(HEADER, SE2(0.4, 1.9, math.pi), 0.0)
+    steps = [twin.act(F) for _ in range(3)]
+    assert [step.outcome for step in steps] == [Outcome.CONTACT] * 3
+    assert steps[-1].pose.x_m == pytest.approx(0.4)
+    assert twin.act(R).outcome is Outcome.REACHED
+    assert twin.act(Action.STOP).outcome is Outcome.REACHED
+
+
+def test_a_head_at_its_limit_stays_there_without_contact(make: Make):
+    twin = make()
+    twin.begin(HEADER, HEADER.episode.start, 0.0)
+    steps = [twin.act(U), twin.act(U)]
+    assert [step.tilt_rad for step in steps] == pytest.approx([math.radians(30)] * 2)
+    assert not any(step.contact for step in steps)
+
+
+def test_one_action_can_be_tried_from_a_recorded_step(make: Make):
+    records = synthetic.drive(HEADER, [F, L])
+    tried = make().act_from(records[1], L)
+    assert tried is not None
+    assert tried[0].distance_to(records[1].referee.pose) < 1e-6
+    assert tried[1].pose.yaw_rad == pytest.approx(records[2].referee.pose.yaw_rad)
+
+
+def test_it_starts_the_simulator_as_the_task_needs_it(make: Make, modules: dict[str, ModuleType]):
+    make(noise=True, platform="CloudRendering", scene="FloorPlan_Train3_2")
+    controller = controller_of(modules)
+    assert controller.scene == "FloorPlan_Train3_2"
+    assert (controller.width, controller.height) == (HEADER.intrinsics.width, HEADER.intrinsics.height)
+    assert controller.parameters["applyActionNoise"] is True
+    assert controller.parameters["snapToGrid"] is False
+    assert controller.platform is modules["ai2thor.platform"].CloudRendering
+
+
+def test_another_lens_changes_the_resolution(make: Make, modules: dict[str, ModuleType]):
+    twin = make()
+    rgb, depth_m = twin.view(Lens(40, 30, 25, 25, 21.5, 14.5), np.eye(4))
+    assert (rgb.shape, depth_m.shape) == ((30, 40, 3), (30, 40))
+    assert controller_of(modules).width == 44
+
+
+def test_a_start_that_is_not_free_is_refused_with_thors_reason(make: Make):
+    with pytest.raises(InvalidStart, match="Collided with: Wall"):
+        make().begin(HEADER, SE2(3.0, 0.7, 0.0), 0.0)
+
+
+def test_what_it_cannot_do_is_said(make: Make):
+    header = synthetic.header(synthetic.pointnav_task(magnitudes=Magnitudes(0.25, 30.0, 15.0)), HEADER.episode)
+    twin = make(header)
+    twin.begin(header, header.episode.start, 0.0)
+    with pytest.raises(TwinUnable, match="tilts the camera by 30°, the task by 15°"):
+        twin.act(U)
+    with pytest.raises(TwinUnable, match="velocity control"):
+        twin.act(VelocityCommand(0.1, 0.0, 0.0, 1.0))
+    blind = make(executable="blind")
+    with pytest.raises(TwinUnable, match="sent no images"):
+        blind.view(Lens.of(HEADER.intrinsics), np.eye(4))
+
+
+def test_an_action_that_its_build_does_not_know_is_named(
+    make: Make, modules: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+):
+    twin = make()
+    monkeypatch.delattr(modules["ai2thor.controller"].Controller.__bases__[0], "do_TeleportFull")
+    with pytest.raises(TwinUnable, match="TeleportFull is not a valid action"):
+        twin.begin(HEADER, HEADER.episode.start, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"floor": 3}, ConfigError, "floor"),
+        ({"scene": "apartment"}, ConfigError, "none of AI2-THOR's"),
+        ({"platform": "Amiga"}, ConfigError, "no platform 'Amiga'"),
+        ({"executable": "no-build"}, DriverMissing, "no build exists"),
+    ],
+)
+def test_bad_options_are_named(make: Make, options: dict[str, Any], error: type[Exception], said: str):
+    with pytest.raises(error, match=said):
+        make(**options)
+
+
+@pytest.mark.parametrize("version", ["2.7.2", None])
+def test_an_ai2thor_of_another_age_is_refused(version: str | None, monkeypatch: pytest.MonkeyPatch):
+    for name, module in ai2thor(version).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    with pytest.raises(DriverMissing, match=f"ai2thor {version} is not 5 or later") as error:
+        make_twin(HEADER, None, False, {}, "--into ai2thor")
+    assert error.value.remedy == "pip install 'ai2thor>=5'"
+
+
+def test_without_ai2thor_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ai2thor", None)
+    monkeypatch.setitem(sys.modules, "ai2thor.controller", None)
+    with pytest.raises(DriverMissing, match="cannot import ai2thor"):
+        make_twin(replace(HEADER), None, False, {}, "--into ai2thor")

@@ -1,0 +1,97 @@
+"""A browser that tests drive, by its own protocol; there is none where Chromium is not installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from robot_runtime.common.clock import SystemClock, wait_for
+
+PATIENCE_S = 60.0
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+class Tab:
+    """One page; what goes wrong in its scripts is in ``faults``."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection, self._number = connection, 0
+        self.faults: list[str] = []
+        self._loaded: set[str] = set()
+        for domain in ("Runtime", "Log", "Page"):
+            self._call(f"{domain}.enable")
+        self._call("Page.setLifecycleEventsEnabled", enabled=True)
+
+    def open(self, page: Path, fragment: str = "", width: int = 1280, height: int = 900) -> None:
+        """Load a file, and wait until its scripts have run."""
+        self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500
+        )
+        document = self._call("Page.navigate", url=f"{page.resolve().as_uri()}{fragment}")["loaderId"]
+        while document not in self._loaded:  # that of the page before may be told of only now
+            self._next()
+
+    def run(self, script: str) -> Any:
+        """The value of an expression."""
+        said = self._call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in said, said["exceptionDetails"]
+        return said["result"].get("value")
+
+    def press(self, key: str, **modifiers: bool) -> None:
+        """A key, wherever the focus is."""
+        options = json.dumps({"key": key, "bubbles": True, "cancelable": True, **modifiers})
+        self.run(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {options}))")
+
+    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        self._number += 1
+        number = self._number
+        self._connection.send(json.dumps({"id": number, "method": method, "params": parameters}))
+        while (said := self._next()).get("id") != number:
+            pass
+        assert "error" not in said, said
+        return said["result"]
+
+    def _next(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(self._connection.recv(PATIENCE_S))
+        if said.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            self.faults.append(json.dumps(said["params"]))
+        elif said.get("method") == "Page.lifecycleEvent" and said["params"]["name"] == "load":
+            self._loaded.add(said["params"]["loaderId"])
+        return said
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Tab]:
+    """A tab of a Chromium with a profile in ``folder``; skips where there is none."""
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", f"--user-data-dir={folder}"]
+    process = subprocess.Popen([program, *options, "about:blank"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        port = next(line for line in process.stderr if "DevTools listening on" in line).rsplit(":", 1)[1]
+        port = port.split("/")[0]
+        # The program answers before it has opened its page.
+        url = wait_for(SystemClock(), lambda: _page_url(port), PATIENCE_S, 0.05)
+        assert url is not None
+        with connect(url, open_timeout=PATIENCE_S, max_size=None, proxy=None) as connection:
+            yield Tab(connection)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _page_url(port: str) -> str | None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=PATIENCE_S) as answer:
+        return next((one["webSocketDebuggerUrl"] for one in json.load(answer) if one["type"] == "page"), None)
