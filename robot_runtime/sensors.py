@@ -310,7 +310,7 @@ SENSORS: dict[SensorName, Sensor] = {
         bounds=lambda _: (0, 1),
         value=lambda moment: np.array([_changes(moment).phase != "walkthrough"], np.int64),
     ),
-    "program": _text_sensor("the evaluation program as JSON: robot_runtime.tasks.rearrangement.goal_program", _program),
+    "program": _text_sensor("the evaluation program as JSON: robot_runtime.tasks.goal_program", _program),
     "imagegoal": Sensor(
         doc="colour, 0..255, of the goal state from where the robot starts; constant over the episode",
         dtype=np.uint8,

@@ -38,8 +38,8 @@ def compare(
     """
     from robot_runtime.cli.score import score_with_progress
     from robot_runtime.common.console import console
+    from robot_runtime.scoring.report.comparison_table import table
     from robot_runtime.scoring.statistics import comparison as comparing
-    from robot_runtime.scoring.statistics.comparison_table import table
 
     chosen = options.workers_from(workers, ray, None)
     scores_a, scores_b = score_with_progress([[a], [b]], chosen, ledger=ledger, overwrite=overwrite)

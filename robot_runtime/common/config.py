@@ -163,7 +163,7 @@ def load(path: Path, cls: type[T]) -> T:
 
 def preset_roots() -> tuple[Path, ...]:
     """Folders that may hold presets, first match wins: working directory, source checkout, installation."""
-    checkout = Path(__file__).resolve().parent.parent
+    checkout = Path(__file__).resolve().parents[2]
     candidates = (Path.cwd() / "launch", checkout / "launch", Path(sys.prefix) / "share" / "robot_runtime" / "launch")
     return tuple(dict.fromkeys(root for root in candidates if root.is_dir()))
 

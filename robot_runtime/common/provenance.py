@@ -27,7 +27,7 @@ _DISTRIBUTIONS = (
 
 def git_commit() -> str | None:
     """The checkout's commit, with ``-dirty`` if files differ; None where the code is not in a git checkout."""
-    folder = Path(__file__).resolve().parent.parent
+    folder = Path(__file__).resolve().parents[2]
     if not (folder / ".git").exists():
         return None
     try:

@@ -37,10 +37,10 @@ from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.goal_program import Program
 from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.rearrangement.crosshair import Pointer, settings
 from robot_runtime.tasks.rearrangement.episode_objects import model_size_m
-from robot_runtime.tasks.rearrangement.goal_program import Program
 from robot_runtime.tasks.task import Task
 
 THINNEST_M = 0.07

@@ -27,7 +27,7 @@
       objects:
       - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}, goal: {position: [4, 1, 0.9], yaw_deg: 90}}
     - id: set the table                     # or whatever makes a program true, see
-    robot_runtime.tasks.rearrangement.goal_program
+    robot_runtime.tasks.goal_program
       start: [1.2, 0.4, 90]
       objects:
       - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}}
@@ -53,7 +53,7 @@ from robot_runtime.datasets.io import Finite, Quaternion, Vector3, checked, epis
 from robot_runtime.errors import ConfigError, EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.episode import Episode, Goal, Instruction, Question, RearrangedObject
-from robot_runtime.tasks.rearrangement.goal_program import read_program
+from robot_runtime.tasks.goal_program import read_program
 
 SUFFIXES = (".yaml", ".yml")
 

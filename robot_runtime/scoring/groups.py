@@ -8,15 +8,12 @@ from dataclasses import dataclass
 
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SHARES
 from robot_runtime.metrics.step_times import PhaseTime, together
-from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean, wilson
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean, wilson
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
-CONFIDENCE = 0.95
-RESAMPLES = 10_000
 LEAST_RESAMPLES = 1_000
 _DRAWN = 50_000_000
 """Episodes drawn for one interval at most: of many episodes fewer resamples do, and take seconds less."""
-SEED = 0
 
 
 @dataclass(frozen=True)

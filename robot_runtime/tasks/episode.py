@@ -9,7 +9,7 @@ from typing import Any
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.tasks.rearrangement.goal_program import Program
+from robot_runtime.tasks.goal_program import Program
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
+from sim_bridge.physics.scene_model import NEAR_M, SKY_M
+from sim_bridge.robot.camera import CameraOptions
 
 SAME_PLACE_M = 0.001
 """A mount whose camera is farther from where the header has it is not the one that the log was recorded with."""
@@ -97,3 +99,16 @@ def _part(robot_config: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = parent.get(key)
     return value if isinstance(value, Mapping) else {}
+
+
+def measured_by(header: EpisodeHeader) -> CameraOptions:
+    """Lattice and range of the depth that a log holds; where it names no range, one that nothing lies outside of."""
+    said = camera_options(header.robot_config)
+    known = CameraOptions()
+    near_m, far_m = (
+        float(value) if isinstance(value := said.get(name), (int, float)) else otherwise
+        for name, otherwise in (("depth_min_m", known.depth_min_m), ("depth_max_m", known.depth_max_m))
+    )
+    return CameraOptions(
+        depth_min_m=max(near_m, NEAR_M), depth_max_m=min(far_m, SKY_M), depth_unit_m=header.depth_unit_m
+    )

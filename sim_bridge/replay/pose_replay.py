@@ -13,14 +13,13 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.hal.lens import Lens
 from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import EpisodeHeader, StepRecord
-from sim_bridge.physics.scene_model import NEAR_M, SKY_M
+from robot_runtime.records import StepRecord
 from sim_bridge.replay.backends.base import Twin
 from sim_bridge.replay.camera_offset import Surfaces, camera_offset, surfaces
-from sim_bridge.replay.camera_pose import camera_options, logged_camera
+from sim_bridge.replay.camera_pose import logged_camera, measured_by
 from sim_bridge.replay.image_error import color_error, depth_error
 from sim_bridge.replay.results import FrameDifference, Note, PoseReplay
-from sim_bridge.robot.camera import CameraOptions, as_measured
+from sim_bridge.robot.camera import as_measured
 
 MOST_FOR_OFFSET = 40
 """Frames, evenly over the episode: more make the camera's offset no better known."""
@@ -91,19 +90,6 @@ def pose_replay(
         return None, tuple(notes)
     found = PoseReplay(tuple(frames), (measured.depth_min_m, measured.depth_max_m), camera_offset(seen))
     return found, tuple(notes)
-
-
-def measured_by(header: EpisodeHeader) -> CameraOptions:
-    """Lattice and range of the depth that a log holds; where it names no range, one that nothing lies outside of."""
-    said = camera_options(header.robot_config)
-    known = CameraOptions()
-    near_m, far_m = (
-        float(value) if isinstance(value := said.get(name), (int, float)) else otherwise
-        for name, otherwise in (("depth_min_m", known.depth_min_m), ("depth_max_m", known.depth_max_m))
-    )
-    return CameraOptions(
-        depth_min_m=max(near_m, NEAR_M), depth_max_m=min(far_m, SKY_M), depth_unit_m=header.depth_unit_m
-    )
 
 
 def _placeless(record: StepRecord) -> str:

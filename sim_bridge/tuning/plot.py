@@ -14,9 +14,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from robot_runtime.errors import writing
-from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.report.png import INK, MUTED
 from robot_runtime.scoring.sim_to_real.plot import draw_correlation
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS
 from sim_bridge.tuning.results import Tried, Tuning
 

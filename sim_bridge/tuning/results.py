@@ -10,9 +10,8 @@ from typing import Any
 from robot_runtime.errors import writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.recording.json_records import plain
-from robot_runtime.scoring.groups import CONFIDENCE, SEED
 from robot_runtime.scoring.sim_to_real.gap import Correlation, Gap
-from robot_runtime.scoring.statistics.intervals import Interval
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED, Interval
 from sim_bridge.tuning.likelihood import Parts
 
 FORMAT = 1

@@ -19,8 +19,7 @@ from robot_runtime.parallel.map import ONE, Workers, map_in_order
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scoring.groups import CONFIDENCE, RESAMPLES, SEED
-from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
 from sim_bridge.tuning.episodes import Places
 from sim_bridge.tuning.evaluation import Evaluation, action_ledger, summed
 from sim_bridge.tuning.likelihood import Parts

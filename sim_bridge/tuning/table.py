@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS, Parts
 from sim_bridge.tuning.results import Tried, Tuning
 

@@ -34,7 +34,7 @@ from robot_runtime.errors import EpisodeError, RecordingError
 from robot_runtime.metrics.functional.boxes import Box, intersection_volume, iou
 from robot_runtime.metrics.functional.rearrangement import angle_between, pose_box
 from robot_runtime.scenes.scene import Room
-from robot_runtime.tasks.rearrangement.goal_program import Combined, Expression, Placed, Related, Selection
+from robot_runtime.tasks.goal_program import Combined, Expression, Placed, Related, Selection
 
 GAP_M = 0.03
 """For ``on``: what trackers err and physics sinks."""

@@ -37,9 +37,9 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import GrabOutcome, ObjectPose, ObjectSource
 from robot_runtime.tasks.episode import RearrangedObject
+from robot_runtime.tasks.goal_program import Expression, Harm, subjects
 from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.rearrangement.crosshair import settings
-from robot_runtime.tasks.rearrangement.goal_program import Expression, Harm, subjects
 
 THINNEST_M = 1e-3
 """Of an object that the scene says is flat: a box needs a volume."""

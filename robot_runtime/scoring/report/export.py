@@ -13,7 +13,8 @@ from robot_runtime import __version__
 from robot_runtime.errors import ConfigError, writing
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION, SHARES
 from robot_runtime.recording.json_records import plain
-from robot_runtime.scoring.groups import CONFIDENCE, SEED, summarise
+from robot_runtime.scoring.groups import summarise
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 _ROWS = 10_000

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.report.episode_view import EpisodeView
 from robot_runtime.scoring.report.svg_map import n
-from robot_runtime.scoring.statistics.intervals import Interval, wilson
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval, wilson
 
 _WIDTH, _HEIGHT = 440, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 36, 40

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.metrics.step_times import PhaseTime
-from robot_runtime.scoring.groups import CONFIDENCE, GroupSummary, summarise
-from robot_runtime.scoring.statistics.intervals import Interval
+from robot_runtime.scoring.groups import GroupSummary, summarise
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 COLUMNS = {

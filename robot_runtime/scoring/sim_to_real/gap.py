@@ -19,12 +19,12 @@ import numpy as np
 from robot_runtime.errors import RecordingError, writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.recording.json_records import plain
-from robot_runtime.scoring.groups import CONFIDENCE, SEED, metric_interval
+from robot_runtime.scoring.groups import metric_interval
 from robot_runtime.scoring.report.episode_panels import outcome
 from robot_runtime.scoring.sim_to_real.correlation import correlation_interval
 from robot_runtime.scoring.statistics.comparison import Comparison, MetricComparison, Unpaired, compare
 from robot_runtime.scoring.statistics.hypothesis_tests import rank_reversals
-from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED, Interval, bootstrap_mean
 from robot_runtime.scoring.summary import EpisodeScore
 
 METRICS = ("success", "spl")

@@ -10,10 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
-from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.sim_to_real.gap import Gap
 from robot_runtime.scoring.sim_to_real.plot import draw
 from robot_runtime.scoring.sim_to_real.table import rows, sentence
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
 
 def write_page(path: Path, gap: Gap) -> None:

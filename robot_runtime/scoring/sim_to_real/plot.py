@@ -13,11 +13,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from robot_runtime.errors import writing
-from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.report.png import INK, MUTED
 from robot_runtime.scoring.report.terminal_table import COLUMNS
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, Level, Reason
-from robot_runtime.scoring.statistics.intervals import Interval
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 
 COLORS = ("#2563eb", "#c2410c", "#15803d", "#9333ea", "#0e7490", "#be185d", "#b45309", "#4d7c0f", "#475569")
 MARKERS = "os^Dv<>p*hX"

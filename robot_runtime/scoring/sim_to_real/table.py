@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.scoring.groups import CONFIDENCE
+from robot_runtime.scoring.report.comparison_table import p_text
 from robot_runtime.scoring.report.terminal_table import COLUMNS, cell
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, PolicyGap
-from robot_runtime.scoring.statistics.comparison_table import p_text
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)

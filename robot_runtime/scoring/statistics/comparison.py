@@ -12,9 +12,8 @@ from typing import Literal
 from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION
 from robot_runtime.recording.json_records import plain
-from robot_runtime.scoring.groups import CONFIDENCE, RESAMPLES, SEED
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
-from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 ALPHA = 0.05

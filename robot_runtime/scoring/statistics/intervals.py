@@ -10,6 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+SEED = 0
+"""Defaults of every interval that scores and comparisons report."""
+
 _BLOCK = 1 << 22  # numbers drawn at once, to bound memory
 
 

@@ -17,9 +17,9 @@ from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Room, Scene, SceneObject
 from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.goal_program import selections
 from robot_runtime.tasks.rearrangement.crosshair import Pointer, UprightBox, settings
 from robot_runtime.tasks.rearrangement.episode_objects import brought_objects
-from robot_runtime.tasks.rearrangement.goal_program import selections
 from robot_runtime.tasks.task import Task
 
 PLACE_SPACING_M = 0.1

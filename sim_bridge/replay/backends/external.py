@@ -27,8 +27,7 @@ from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task
 from sim_bridge.replay.backends.base import Twin, TwinStep, TwinUnable
 from sim_bridge.replay.backends.pinhole_camera import PlainCamera, plain_camera
-from sim_bridge.replay.camera_pose import logged_camera
-from sim_bridge.replay.pose_replay import measured_by
+from sim_bridge.replay.camera_pose import logged_camera, measured_by
 from sim_bridge.robot.camera import as_measured
 
 PLACED_M = 0.15

@@ -23,10 +23,10 @@ from robot_runtime.policies.baselines.oracle import Oracle
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.episode import Episode, RearrangedObject
+from robot_runtime.tasks.goal_program import Program
 from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.rearrangement.crosshair import settings
 from robot_runtime.tasks.rearrangement.episode_objects import model_size_m
-from robot_runtime.tasks.rearrangement.goal_program import Program
 from robot_runtime.tasks.registry import check_episode
 from robot_runtime.tasks.task import Task, load_task
 

@@ -27,7 +27,7 @@ from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSo
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.scoring.summary import score_log
 from robot_runtime.tasks.episode import Episode, RearrangedObject
-from robot_runtime.tasks.rearrangement.goal_program import Program
+from robot_runtime.tasks.goal_program import Program
 from robot_runtime.tasks.task import Rearrangement, Success, Task
 
 GRAB = Action.GRAB_RELEASE

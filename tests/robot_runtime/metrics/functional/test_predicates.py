@@ -19,7 +19,7 @@ from robot_runtime.metrics.functional import predicates
 from robot_runtime.metrics.functional.boxes import Box
 from robot_runtime.metrics.functional.predicates import Arrangement, is_inside, is_next_to, is_on
 from robot_runtime.scenes.scene import Room
-from robot_runtime.tasks.rearrangement.goal_program import Program
+from robot_runtime.tasks.goal_program import Program
 
 TABLE = Box.upright((0, 0, 0.35), (1.2, 0.8, 0.7))
 MUG = Box.upright((0.3, 0.1, 0.75), (0.08, 0.08, 0.1))

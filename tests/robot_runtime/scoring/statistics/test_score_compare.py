@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from robot_runtime.errors import ConfigError, RecordingError
+from robot_runtime.scoring.report.comparison_table import more_text, p_text, table, verdict
 from robot_runtime.scoring.statistics.comparison import LEAST_DIFFERING, Comparison, compare, write_comparison
-from robot_runtime.scoring.statistics.comparison_table import more_text, p_text, table, verdict
 from robot_runtime.scoring.summary import EpisodeScore
 
 CHOICES = {"scorer": 1, "scene_digest": "0"}

@@ -14,7 +14,7 @@ from robot_runtime.datasets import load_episodes, native_yaml
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.episode import Episode, RearrangedObject
-from robot_runtime.tasks.rearrangement.goal_program import (
+from robot_runtime.tasks.goal_program import (
     Combined,
     Harm,
     Related,

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.scoring.groups import CONFIDENCE
 from robot_runtime.scoring.report.terminal_table import COLUMNS, cell, shown_path
 from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
+from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
 _LISTED = 30
 _SMALLEST_P = 0.0001
