@@ -61,7 +61,13 @@ from robot_runtime.scenes.objects import Grab, TrackedObjects
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.sensors import Changes, ObservationBuilder, check_camera, observations_of
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.rearrangement.session import UNSHUFFLE, WALKTHROUGH, Rearranging, goal_state, start_state
+from robot_runtime.tasks.rearrangement.session import (
+    UNSHUFFLE,
+    WALKTHROUGH,
+    RearrangementSession,
+    goal_state,
+    start_state,
+)
 from robot_runtime.tasks.registry import check_episode
 from robot_runtime.tasks.task import Task
 
@@ -140,7 +146,7 @@ class Env:
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, self._on_base_state)
         self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
-        self._objects = None if task.rearrangement is None else Rearranging(robot, task, task.rearrangement)
+        self._objects = None if task.rearrangement is None else RearrangementSession(robot, task, task.rearrangement)
         self._phase = ""
         self._phase_began = self._phase_began_ns = 0
         self._goal_frame: RgbdFrame | None = None

@@ -66,7 +66,7 @@ def make_tracker(robot: Robot, context: RobotContext, options: Mapping[str, Any]
     known: frozenset[str] = frozenset()
     frames: dict[str, SE2] = {}
     if scene is not None:
-        known = frozenset(item.id for item in (*scene.objects, *context.brought) if item.movable)
+        known = frozenset(item.id for item in (*scene.objects, *context.added_objects) if item.movable)
         frames = {name: scene.file.frames.pose(name) for name in scene.file.frames.named}
         for name in chosen.objects:
             if name not in known:

@@ -33,7 +33,7 @@ Disc = tuple[float, float, float]
 """Centre x, y and radius, metres."""
 
 
-class Traveller:
+class PathFollower:
     """Follows the shortest plan of discrete actions to the nearest of some places, and plans anew where it strays.
 
     Call :meth:`observe` with each new pose and :meth:`acted` with each action that is carried out.
@@ -121,7 +121,7 @@ class Traveller:
         """``Terrain.slowness`` for a robot that keeps ``margin_m`` away from everything; it may be negative.
 
         Args:
-            obstacles: other ones than the traveller's own.
+            obstacles: other ones than the follower's own.
         """
         radius_m, discs = self._radius_m, self.obstacles if obstacles is None else list(obstacles)
 

@@ -35,7 +35,7 @@ from robot_runtime.robots.corrected_head import CorrectedHead, load_tilt_servo
 from robot_runtime.robots.corrected_odometry import calibrated, load_odometry
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.rearrangement.episode_objects import brought_objects
+from robot_runtime.tasks.rearrangement.episode_objects import added_objects
 from robot_runtime.tasks.task import Task, TrainingCamera
 
 
@@ -49,7 +49,7 @@ class RobotContext:
         seed: of everything random that the robot does.
         real_time: whether simulated time must keep pace with the wall clock.
         objects_move: whether the task moves objects, so that a simulator must let them be moved.
-        brought: objects that episodes bring along and the scene does not have.
+        added_objects: objects of the episodes that the scene does not have.
         images: whether anybody looks at them. Without, a simulator may deliver dark frames, which cost nothing.
     """
 
@@ -58,7 +58,7 @@ class RobotContext:
     seed: int
     real_time: bool = False
     objects_move: bool = False
-    brought: tuple[SceneObject, ...] = ()
+    added_objects: tuple[SceneObject, ...] = ()
     images: bool = True
 
     @classmethod
@@ -67,8 +67,8 @@ class RobotContext:
     ) -> RobotContext:
         """What a robot needs to know to run these episodes of a task."""
         moves = task.rearrangement is not None
-        brought = brought_objects(scene, episodes) if moves else ()
-        return cls(scene, task.camera, seed, real_time, moves, brought)
+        added = added_objects(scene, episodes) if moves else ()
+        return cls(scene, task.camera, seed, real_time, moves, added)
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def _model(context: RobotContext, scene: Scene, options: SimOptions, where: str)
     if options.tags is not None:
         hung = load_tag_map(find_tag_map(options.tags, scene, f"{where}: tags")).tags
     model = build_model(
-        scene, options.step_s, options.body, context.objects_move, context.brought, hung, options.robot_tag
+        scene, options.step_s, options.body, context.objects_move, context.added_objects, hung, options.robot_tag
     )
     if context.objects_move and not model.movable:
         raise SceneError(

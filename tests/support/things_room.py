@@ -54,9 +54,9 @@ def _asset(folder: Path, name: str, item: str | None, center: Point3, size: Poin
     return Asset(name, item, center, visual=(Visual(mesh, "gray"),), collision=(Collision("box", size=size),))
 
 
-def make_things_robot(scene: Scene, brought: tuple[SceneObject, ...] = (), **options: object) -> Robot:
+def make_things_robot(scene: Scene, added: tuple[SceneObject, ...] = (), **options: object) -> Robot:
     """The simulated robot in that room, able to move things; not yet connected."""
-    context = RobotContext(scene, CAMERA, seed=0, objects_move=True, brought=brought)
+    context = RobotContext(scene, CAMERA, seed=0, objects_move=True, added_objects=added)
     return make_robot(context, "test", options, "test options")
 
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PolicyError
-from robot_runtime.planning.path_follower import Traveller
-from robot_runtime.policies.baselines.rearrangement_oracle import Carrier
+from robot_runtime.planning.path_follower import PathFollower
+from robot_runtime.policies.baselines.rearrangement_oracle import RearrangementOracle
 from robot_runtime.policy import Answer, Observation, Policy, World
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks import areagoal
@@ -62,7 +62,7 @@ class Oracle(Policy):
             raise PolicyError("agent 'oracle' needs the simulator's world", "run it on a simulated robot")
         self._task, self._world = task, world
         self._acted, self._believed = 0, world.pose()
-        self._carrier: Carrier | None = None
+        self._rearrangement: RearrangementOracle | None = None
         if task.kind == "rearrangement":
             if self._looks_every > 1:
                 raise PolicyError(
@@ -70,7 +70,7 @@ class Oracle(Policy):
                     "leave it out",
                 )
             rearrangement.resolve_goals(task, world.scene, world.episode)
-            self._carrier = Carrier(task, world)
+            self._rearrangement = RearrangementOracle(task, world)
             return
         rules = task_module(task)
         episode = rules.resolve_goals(task, world.scene, world.episode)
@@ -83,21 +83,21 @@ class Oracle(Policy):
             targets = _standpoints(task, world.scene, episode)
         elif task.kind == "areagoal":
             targets = areagoal.well_inside(task, episode, world.scene)
-        self._traveller = Traveller(task, world.scene)
-        self._traveller.go_to(targets, arrive_m)
+        self._follower = PathFollower(task, world.scene)
+        self._follower.go_to(targets, arrive_m)
         self._aim: list[Action] | None = None
 
     def act(self, observation: Observation) -> Action:
-        if self._carrier is not None:
-            return self._carrier.act()
+        if self._rearrangement is not None:
+            return self._rearrangement.act()
         pose = self._world.pose() if self._acted % self._looks_every == 0 else self._believed
-        self._traveller.observe(pose)
-        action = self._traveller.next(pose) if self._aim is None else None
+        self._follower.observe(pose)
+        action = self._follower.next(pose) if self._aim is None else None
         if action is None:
             if self._aim is None:
                 self._aim = self._aiming(pose)
             action = self._aim.pop(0) if self._aim else Action.STOP
-        self._traveller.acted(action)
+        self._follower.acted(action)
         way = self._task.magnitudes.displacement(action)
         self._acted, self._believed = self._acted + 1, pose @ SE2(way.forward_m, 0.0, way.turn_rad)
         return action
@@ -107,9 +107,9 @@ class Oracle(Policy):
         return None if question is None else question.answer
 
     def info(self) -> dict[str, Any]:
-        if self._carrier is not None:
-            return self._carrier.info()
-        return {"planned_actions": self._traveller.left, "plan_arrives": self._traveller.arrived}
+        if self._rearrangement is not None:
+            return self._rearrangement.info()
+        return {"planned_actions": self._follower.left, "plan_arrives": self._follower.arrived}
 
     def _aiming(self, pose: SE2) -> list[Action]:
         """The turns and looks that bring the object reached into the middle of the view."""
@@ -117,7 +117,7 @@ class Oracle(Policy):
             return []
         goal = min(self._goals, key=lambda goal: _nearest_view_m(goal, pose))
         east_m, north_m = goal.x_m - pose.x_m, goal.y_m - pose.y_m
-        turns = self._traveller.moves.facing(pose.yaw_rad, math.atan2(north_m, east_m))
+        turns = self._follower.moves.facing(pose.yaw_rad, math.atan2(north_m, east_m))
         elevation_rad = math.atan2(goal.z_m - self._task.camera.height_m, math.hypot(east_m, north_m))
         elevation_rad = max(-_TILT_LIMIT_RAD, min(_TILT_LIMIT_RAD, elevation_rad))
         looks = round((elevation_rad - self._world.tilt_rad()) / math.radians(self._task.magnitudes.tilt_deg))

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.planning.goal_alignment import Quality, reach
-from robot_runtime.planning.path_follower import Disc, Traveller
+from robot_runtime.planning.path_follower import Disc, PathFollower
 from robot_runtime.policy import World
 from robot_runtime.scenes.grid_interpolation import Floats
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.episode import RearrangedObject
 from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.rearrangement.crosshair import Pointer, Ray, UprightBox, settings
-from robot_runtime.tasks.rearrangement.episode_objects import brought_objects
+from robot_runtime.tasks.rearrangement.episode_objects import added_objects
 from robot_runtime.tasks.task import Task
 
 TRIES = 9
@@ -69,13 +69,13 @@ class _Job:
     goes_back: bool = False
 
 
-class Carrier:
+class RearrangementOracle:
     """Decides the actions of one rearrangement episode."""
 
     def __init__(self, task: Task, world: World) -> None:
         self._task, self._world = task, world
         self._pointer = Pointer.of(task)
-        self._traveller = Traveller(task, world.scene)
+        self._follower = PathFollower(task, world.scene)
         self._jobs = self._ordered([self._job(item) for item in rearrangement.to_move(world.episode)])
         self._queue: list[Action] = []
         self._grabbing: tuple[SE2, Mapping[str, ObjectPose]] | None = None
@@ -90,9 +90,9 @@ class Carrier:
     def act(self) -> Action:
         """The next action."""
         pose = self._world.pose()
-        self._traveller.observe(pose)
+        self._follower.observe(pose)
         action = self._decide(pose)
-        self._traveller.acted(action)
+        self._follower.acted(action)
         return action
 
     def info(self) -> dict[str, Any]:
@@ -127,11 +127,11 @@ class Carrier:
 
     def _travel(self, pose: SE2) -> Action | None:
         """The next action on the way; None at its end, or where plans end again and again without getting there."""
-        if self._traveller.left == 0:
+        if self._follower.left == 0:
             self._plans += 1
             if self._plans > _MOST_PLANS:
                 return None
-        return self._traveller.next(pose)
+        return self._follower.next(pose)
 
     def _take_in(self) -> None:
         """What became of the last grab or release."""
@@ -202,23 +202,23 @@ class Carrier:
 
     def _set_out(self, job: _Job, holds: bool) -> None:
         self._aimed_for, self._steered = (job.item.id, holds), 0
-        self._traveller.obstacles = self._obstacles()
+        self._follower.obstacles = self._obstacles()
         places = self._drop_places(job) if holds else self._grab_places(job)
         bad_places = self._avoided if holds else [*self._avoided, *self._useless.get(job.item.id, ())]
         far = [place for place in places if all(math.dist(place, bad) > _ELSEWHERE_M for bad in bad_places)]
         self._travels = bool(far or places)
         self._plans = 0
         if self._travels:
-            coarse_m = _COARSE_ARRIVE * self._task.magnitudes.forward_m if self._traveller.moves.headings <= 8 else 0.0
+            coarse_m = _COARSE_ARRIVE * self._task.magnitudes.forward_m if self._follower.moves.headings <= 8 else 0.0
             near_m = _ARRIVE_OF_OFF * job.off_m if holds else 0.0
-            self._traveller.go_to(far or places, max(_ARRIVE_M, coarse_m, near_m))
+            self._follower.go_to(far or places, max(_ARRIVE_M, coarse_m, near_m))
 
     def _finish(self, job: _Job, holds: bool, pose: SE2) -> None:
         """Queue the moves that point at the object, or at its goal, and the grab or release if the robot is there."""
         # The more often something stood in the way, the nearer to the goal itself, where nothing should.
         spot = min(_GOOD_SPOT + 0.25 * self._tries, 0.9)
         quality, good = (self._drop_quality(job), spot) if holds else (self._aim_quality(job), _GOOD_AIM)
-        found = reach(pose, self._traveller.moves, self._traveller.slowness(_MARGIN_M), quality, good)
+        found = reach(pose, self._follower.moves, self._follower.slowness(_MARGIN_M), quality, good)
         if found is None or self._steered >= _MOST_STEERING:
             self._failed(pose)
             return
@@ -268,7 +268,7 @@ class Carrier:
 
     def _free_around(self, job: _Job, away_m: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Places (N, M) that face the goal from distances (N,) by the robot's possible headings; are they free?"""
-        angles = self._traveller.moves.angles(self._world.pose().yaw_rad)
+        angles = self._follower.moves.angles(self._world.pose().yaw_rad)
         x = job.goal.position[0] - away_m[:, None] * np.cos(angles)
         y = job.goal.position[1] - away_m[:, None] * np.sin(angles)
         return x, y, self._is_free(job, x, y)
@@ -276,7 +276,7 @@ class Carrier:
     def _is_free(self, job: _Job, x: Floats, y: Floats) -> NDArray[np.bool_]:
         """Whether the robot can stand there and sees the goal, as far as rooms tell."""
         # When the object comes down it is not where it is now.
-        free = np.isfinite(self._traveller.slowness(_MARGIN_M, self._obstacles(job.item.id))(x, y))
+        free = np.isfinite(self._follower.slowness(_MARGIN_M, self._obstacles(job.item.id))(x, y))
         room = rearrangement.room_at(self._world.scene, job.goal.position[0], job.goal.position[1])
         return np.asarray(free if room is None else free & rearrangement.within(room, x, y))
 
@@ -379,7 +379,7 @@ class Carrier:
         """Objects that are not where the scene has them: the map shows only those that are."""
         world, found = self._world, []
         at_home = {item.id: item.center for item in world.scene.objects}
-        for item in (*world.scene.objects, *brought_objects(world.scene, [world.episode])):
+        for item in (*world.scene.objects, *added_objects(world.scene, [world.episode])):
             pose = world.objects().get(item.id)
             if item.id == without or pose is None:
                 continue
@@ -393,7 +393,7 @@ class Carrier:
         """In the order of the shortest way over objects and goals; as they stand if there are many."""
         if not 1 < len(jobs) <= _ORDERED:
             return tuple(jobs)
-        world, space = self._world, self._traveller.space
+        world, space = self._world, self._follower.space
         places = [
             rearrangement.grab_places(self._task, world.scene, world.episode, job.item.id, job.item.start)
             for job in jobs

@@ -63,7 +63,7 @@ def model_size_m(template: str) -> Point3:
     return YCB_SIZE_M.get(re.sub(r"^\d+(-[a-z])?_", "", model), DEFAULT_SIZE_M)
 
 
-def brought_objects(scene: Scene, episodes: Iterable[Episode]) -> tuple[SceneObject, ...]:
+def added_objects(scene: Scene, episodes: Iterable[Episode]) -> tuple[SceneObject, ...]:
     """What the episodes move and the scene does not have, each once, at the start of the first that has it."""
     known = {item.id for item in scene.objects}
     found: dict[str, SceneObject] = {}

@@ -36,7 +36,7 @@ def start_state(episode: Episode) -> dict[str, ObjectPose]:
     return {item.id: item.start for item in episode.objects}
 
 
-class Rearranging:
+class RearrangementSession:
     """The moving of objects on one robot, by the rules of one task.
 
     Attributes:

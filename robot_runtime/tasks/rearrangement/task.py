@@ -19,7 +19,7 @@ from robot_runtime.scenes.scene import Room, Scene, SceneObject
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.goal_program import selections
 from robot_runtime.tasks.rearrangement.crosshair import Pointer, UprightBox, settings
-from robot_runtime.tasks.rearrangement.episode_objects import brought_objects
+from robot_runtime.tasks.rearrangement.episode_objects import added_objects
 from robot_runtime.tasks.task import Task
 
 PLACE_SPACING_M = 0.1
@@ -45,8 +45,8 @@ def scene_object(scene: Scene, episode: Episode, object_id: str) -> SceneObject:
     found = {item.id: item for item in scene.objects}.get(object_id)
     if found is None:
         items = [item for item in episode.objects if item.id == object_id and item.template is not None]
-        for brought in brought_objects(scene, [replace(episode, objects=tuple(items))]):
-            return brought
+        for added in added_objects(scene, [replace(episode, objects=tuple(items))]):
+            return added
         raise EpisodeError(
             f"episode {episode.id!r}: scene {scene.name!r} has no object {object_id!r}",
             f"correct the episode, or add the object to 'objects' in {scene.folder / 'scene.yaml'}",
@@ -175,8 +175,8 @@ def within(room: Room, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArra
 
 def all_categories(scene: Scene, episode: Episode) -> dict[str, str]:
     """Category by id, of all objects of the scene and those that the episode brings along."""
-    brought = {item.id: scene_object(scene, episode, item.id).category for item in episode.objects}
-    return {**{item.id: item.category for item in scene.objects}, **brought}
+    added = {item.id: scene_object(scene, episode, item.id).category for item in episode.objects}
+    return {**{item.id: item.category for item in scene.objects}, **added}
 
 
 def at_height(pose: ObjectPose, other: ObjectPose) -> ObjectPose:

@@ -27,7 +27,7 @@ from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.scenes.scene import Scene, SceneObject
 from robot_runtime.tasks.episode import Episode, RearrangedObject
-from robot_runtime.tasks.rearrangement.episode_objects import DEFAULT_SIZE_M, brought_objects, size_of
+from robot_runtime.tasks.rearrangement.episode_objects import DEFAULT_SIZE_M, added_objects, size_of
 from robot_runtime.tasks.task import Rearrangement, Success, Task
 
 ANGLE = st.floats(-math.pi, math.pi)
@@ -87,7 +87,7 @@ def test_objects_that_the_scene_lacks_are_brought_once_at_their_size() -> None:
     thing = RearrangedObject("thing", HERE, category="gizmo")
     drawer = RearrangedObject("Drawer_1", ObjectPose((0, 0, 0), openness=0.5))
     known = RearrangedObject("mug_1", HERE)
-    found = brought_objects(
+    found = added_objects(
         synthetic.scene(), [episode(box, known), episode(replace(box, start=MUG.pose), thing, drawer)]
     )
     assert [(item.id, item.center, item.size) for item in found] == [

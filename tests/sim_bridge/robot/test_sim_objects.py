@@ -199,7 +199,7 @@ def test_a_scene_without_anything_to_move_is_refused(folder: Path) -> None:
 
 def test_objects_that_episodes_bring_are_there_only_where_an_episode_has_them(things: Scene) -> None:
     brick = SceneObject("brick", "foam_brick", (0.0, 0.0, 0.0), (0.05, 0.075, 0.05), movable=True)
-    with make_things_robot(things, brought=(brick,)) as robot:
+    with make_things_robot(things, added=(brick,)) as robot:
         robot.placer.place_objects({})
         assert "brick" not in poses(robot)
         robot.placer.place_objects({"brick": on_floor(brick, 0.6, 0.5)})
