@@ -1,0 +1,1 @@
+"""Scenes: occupancy map, geodesic distances, rooms, objects and landmarks."""
