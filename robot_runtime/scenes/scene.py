@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Literal
 
 from robot_runtime.common import config
-from robot_runtime.errors import SceneError
 from robot_runtime.common.geometry import SE2
-from robot_runtime.scenes.occupancy_map import OccupancyMap
+from robot_runtime.errors import SceneError
 from robot_runtime.scenes.objects import ObjectPose
+from robot_runtime.scenes.occupancy_map import OccupancyMap
 
 Point2 = tuple[float, float]
 Point3 = tuple[float, float, float]
