@@ -70,7 +70,7 @@ def import_(
     """
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
-    from sim_bridge.scenes.decompose import Quality
+    from sim_bridge.scenes.decompose import DecompositionSettings
     from sim_bridge.scenes.importer import ImportOptions, import_scene
     from sim_bridge.scenes.pieces import UPRIGHT
 
@@ -84,7 +84,7 @@ def import_(
         up=up,
         scale=scale,
         texture_px=texture_px,
-        quality=Quality(tolerance_m=tolerance_m),
+        settings=DecompositionSettings(tolerance_m=tolerance_m),
         view_points=view_points,
     )
     with shown_progress() as progress:

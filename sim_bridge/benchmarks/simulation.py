@@ -182,7 +182,7 @@ def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
     from robot_runtime.policy import random_generator
     from robot_runtime.scenes.scene import find_scene, load_scene
     from sim_bridge.physics.scene_model import Body, Group, build_model
-    from sim_bridge.rendering.renderer import SceneRenderer, look_along
+    from sim_bridge.rendering.renderer import SceneRenderer, camera_rotation
 
     scene = load_scene(find_scene("apartment"))
     intrinsics = Intrinsics.from_hfov(640, 480, 79.0)
@@ -214,7 +214,7 @@ def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
         stock.render()
         stock.disable_depth_rendering()
         two_pass_s.append(watch.restart())
-        ours.render(position, look_along(yaw_rad, 0.0))
+        ours.render(position, camera_rotation(yaw_rad, 0.0))
         one_pass_s.append(watch.elapsed_s())
     stock.close()
     ours.close()

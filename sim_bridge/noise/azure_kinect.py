@@ -6,7 +6,7 @@ range bias         constant, proportional, and periodic ("wiggling", four period
 axial noise        grows with the square of the distance and with the angle of incidence, as less light comes back;
                    data sheet: at most 17 mm; 1 to 4 mm measured between 1 and 3.5 m (Tölgyessy et al., Sensors 2021,
                    21(2):413; Kurillo et al., Sensors 2022, 22(7):2469)
-lateral noise      a pixel sees where a neighbour looks (Nguyen, Izadi and Lovell, 3DIMPVT 2012, for its predecessor)
+lateral noise      a pixel sees where a neighbor looks (Nguyen, Izadi and Lovell, 3DIMPVT 2012, for its predecessor)
 flying pixels      on an edge the returns of both surfaces mix, weighted by the light that each sends; most such pixels
                    are found by the device and left out (Tölgyessy et al., section 3.6)
 multipath          in corners light comes back by way of another surface and makes them rounder: one diffuse bounce of
@@ -42,7 +42,7 @@ HEXAGON = ((-0.03, 0.52), (0.23, 0.0), (0.78, 0.0), (1.07, 0.52), (0.81, 1.0), (
 """Corners as fractions of width and height."""
 
 JUMP = 0.04
-"""Share of the depth by which neighbours on different surfaces are apart."""
+"""Share of the depth by which neighbors on different surfaces are apart."""
 
 COARSE = 8
 """Multipath changes slowly over the image: it is computed at an eighth of its size."""
@@ -58,8 +58,8 @@ class AzureKinectOptions:
     """Its options, with the model's name.
 
     Attributes:
-        bias_m, bias_share, wiggle_m: of the range: constant, per metre, and the amplitude of the periodic part.
-        axial_m: standard deviation very near; axial_growth: of the part that grows, per square metre.
+        bias_m, bias_share, wiggle_m: of the range: constant, per meter, and the amplitude of the periodic part.
+        axial_m: standard deviation very near; axial_growth: of the part that grows, per square meter.
         lateral_px: standard deviation.
         flying, edge_holes: of the pixels on an edge, the shares that fly, and that are left out.
         multipath: what share of the light that surfaces throw at each other the device takes for its own; 0 for none.

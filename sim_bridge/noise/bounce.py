@@ -30,7 +30,7 @@ def one_bounce(points: Floats, normals: Floats, incidence: Numbers, offsets: Num
         patch_sr: of one pixel.
 
     Returns:
-        float64 (H, W), metres.
+        float64 (H, W), meters.
     """
     height, width = incidence.shape
     excess = np.zeros((height, width))

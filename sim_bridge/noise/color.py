@@ -1,4 +1,4 @@
-"""Colour sensors: noise, rolling exposure, motion blur.
+"""Color sensors: noise, rolling exposure, motion blur.
 
 ``sensor``: the variance of a pixel is linear in its value, by photons and by reading it out (Foi, Trimeche, Katkovnik
 and Egiazarian, "Practical Poissonian-Gaussian noise modeling and fitting for single-image raw-data", IEEE Transactions
@@ -42,7 +42,7 @@ class SensorOptions:
     """Options of ``sensor``; the defaults are an indoor exposure's.
 
     Attributes:
-        photon: variance per grey level, grey levels; read: standard deviation in the dark, grey levels.
+        photon: variance per gray level, gray levels; read: standard deviation in the dark, gray levels.
         exposure_s: of each row. readout_s: from the first row's exposure to the last one's.
     """
 
@@ -57,7 +57,7 @@ class SensorOptions:
 
 @dataclass(frozen=True)
 class GaussianOptions:
-    """Options of ``gaussian``: its standard deviation as a share of the range of grey levels."""
+    """Options of ``gaussian``: its standard deviation as a share of the range of gray levels."""
 
     model: Literal["gaussian"] = "gaussian"
     intensity: NonNegative = 0.1

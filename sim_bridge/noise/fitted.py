@@ -17,7 +17,7 @@ from robot_runtime.imaging.edges import jumps
 from sim_bridge.noise.surface import Floats
 
 EDGE = 0.04
-"""Share of the depth by which neighbours on different surfaces are apart."""
+"""Share of the depth by which neighbors on different surfaces are apart."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Coefficients = tuple[float, float, float]
@@ -28,7 +28,7 @@ class FittedDepthOptions:
     """Its options.
 
     Attributes:
-        sigma: standard deviation of the depth z, metres: c[0] + c[1] z + c[2] z², nowhere below 0.
+        sigma: standard deviation of the depth z, meters: c[0] + c[1] z + c[2] z², nowhere below 0.
         bias: measured less true depth, likewise.
         window_px: over which errors are alike, an odd number.
         holes: [depth m, share of pixels there without a measurement], linear in between; at random.

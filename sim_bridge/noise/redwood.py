@@ -1,7 +1,7 @@
 """A PrimSense-like structured-light sensor, as the Habitat challenges simulate depth.
 
 Choi, Zhou and Koltun, "Robust reconstruction of indoor scenes", CVPR 2015, supplement; the authors' ``simdepth.py`` on
-redwood-data.org. In this order: a pixel sees where a neighbour looks (0.25 pixels), at half the resolution; depth is
+redwood-data.org. In this order: a pixel sees where a neighbor looks (0.25 pixels), at half the resolution; depth is
 stretched by a table of the device's own distortion (Teichman, Miller and Thrun, RSS 2013); disparity has noise of 1/36
 of its unit and is rounded to eighths of it. What is 10 m away or farther is not measured.
 """
@@ -30,7 +30,7 @@ DISPARITY_M = 35.130
 DISPARITY_STD = 1 / 36
 STEPS = 8
 TABLE_SIDE, TABLE_DEPTHS = 80, 5
-"""The distortion table: columns and rows of blocks, and depths of 1, 3, 5, 7 and 9 metres."""
+"""The distortion table: columns and rows of blocks, and depths of 1, 3, 5, 7 and 9 meters."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Depth is baseline times focal length over disparity, so its error grows with the square of the distance: z² times the
 disparity's error over both (Grunnet-Jepsen, Sweetser and Woodfill, "Best-known-methods for tuning Intel RealSense D400
 depth cameras for best performance", 2018, where 0.08 pixels are typical). Matching compares windows, so the error is
-alike in neighbouring pixels and edges of near things are fattened by half a window. Disparity comes in 1/32 of a pixel,
+alike in neighboring pixels and edges of near things are fattened by half a window. Disparity comes in 1/32 of a pixel,
 at most 126 of them, which is the least distance (datasheet 337029, 4.4). What only the left imager sees, behind edges
 and in a band at the left, is not measured.
 """

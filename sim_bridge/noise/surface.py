@@ -16,7 +16,7 @@ Floats = NDArray[np.float32]
 @lru_cache(maxsize=8)
 def rays_of(lens: Lens) -> Floats:
     """float32 (H, W, 3) with z = 1; 0 beyond the lens's edge."""
-    return np.nan_to_num(lens_renderer.rays_of(lens)).astype(np.float32)
+    return np.nan_to_num(lens_renderer.pixel_rays(lens)).astype(np.float32)
 
 
 @lru_cache(maxsize=8)
@@ -26,9 +26,9 @@ def range_factor(lens: Lens) -> Floats:
 
 
 def normals(points: Floats) -> Floats:
-    """float32 (H, W, 3), unit normals towards the camera, by differences to the neighbours; 0 where there are none.
+    """float32 (H, W, 3), unit normals towards the camera, by differences to the neighbors; 0 where there are none.
 
-    Of the two neighbours along an axis the nearer one counts, which at an edge lies on the same surface.
+    Of the two neighbors along an axis the nearer one counts, which at an edge lies on the same surface.
     """
     along, across = (_differences(points, axis) for axis in (1, 0))
     normal = np.cross(across, along)

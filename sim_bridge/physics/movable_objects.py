@@ -182,10 +182,10 @@ class MovableObjects:
     def take_away(self, object_id: str) -> None:
         """One object out of the world; what it touched wakes up, since it may have lain on it."""
         movable = self.by_id[object_id]
-        neighbours = self._touching(movable)
+        neighbors = self._touching(movable)
         self._store(movable)
         self._apply(self._asleep(awake=[object_id]))
-        self._apply(self._asleep(asleep=[object_id], awake=neighbours))
+        self._apply(self._asleep(asleep=[object_id], awake=neighbors))
 
     def bring(self, object_id: str, pose: ObjectPose, settle: bool) -> None:
         """One object into the world at ``pose``: to fall from there, or to stay there until something touches it."""
@@ -199,7 +199,7 @@ class MovableObjects:
         """What an object that is out of the world would stand in at ``pose``, and how deep; (-1, 0.0) for nothing.
 
         Returns:
-            Number of a geom, and metres. The object is out of the world afterwards as before.
+            Number of a geom, and meters. The object is out of the world afterwards as before.
         """
         movable = self.by_id[object_id]
         before = self._asleep()

@@ -286,7 +286,7 @@ class _Builder:
         spec.visual.headlight.diffuse = (0.2,) * 3
         spec.visual.headlight.specular = (0.0,) * 3
         spec.visual.quality.offsamples = 0
-        # With this extent, the planes' distances are metres.
+        # With this extent, the planes' distances are meters.
         spec.stat.extent = 1.0
         spec.visual.map.znear = NEAR_M
         spec.visual.map.zfar = max(FAR_M, 4 * math.hypot(*scene.map.size_m))

@@ -18,7 +18,7 @@ from sim_bridge.reconstruction.occupancy_mapping import Band, Evidence
 from sim_bridge.reconstruction.scene_assembly import floor_piece, object_parts, structure_pieces
 from sim_bridge.reconstruction.tsdf import Fusion, Surface
 from sim_bridge.scenes.assets import AssetWriter
-from sim_bridge.scenes.decompose import Quality
+from sim_bridge.scenes.decompose import DecompositionSettings
 from sim_bridge.scenes.importer import fresh_folder, wall_cells
 from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.rooms import find_rooms
@@ -165,7 +165,7 @@ def _assets(
     pieces = [floor_piece(occupancy, drops, floor)]
     pieces += structure_pieces(rest, occupancy, drops, band)
     pieces += [piece for _, piece in things]
-    writer = AssetWriter(draft, Quality(), _TEXTURE_PX, band.min_z_m, band.max_z_m)
+    writer = AssetWriter(draft, DecompositionSettings(), _TEXTURE_PX, band.min_z_m, band.max_z_m)
     file = writer.write(pieces, report)
     # By their place in the list: a writer names and sorts what it imports, and these have names already.
     owners = [None] * (len(pieces) - len(things)) + [item.id for item, _ in things]

@@ -113,7 +113,7 @@ def compare(twin: Scene, sights: Sights, observations: int = 2, report: Progress
             report("frames", found.frames, len(sights))
             if renderer is None:
                 renderer = SceneRenderer(build_model(twin), sight.intrinsics)
-            renderer.see_through(sight.intrinsics)
+            renderer.set_intrinsics(sight.intrinsics)
             matrix = sight.map_from_camera
             # OpenGL's camera looks along -z, with y up.
             _, depth_m = renderer.render(matrix[:3, 3].copy(), matrix[:3, :3] * (1, -1, -1))

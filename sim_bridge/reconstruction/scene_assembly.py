@@ -15,7 +15,7 @@ from sim_bridge.reconstruction.floor_texture import FloorLook
 from sim_bridge.reconstruction.occupancy_mapping import Band
 from sim_bridge.reconstruction.tsdf import Surface
 from sim_bridge.scenes.columns import rectangles
-from sim_bridge.scenes.mesh_files import Look, MeshPart
+from sim_bridge.scenes.mesh_files import Appearance, MeshPart
 from sim_bridge.scenes.palette import palette, palette_uv
 from sim_bridge.scenes.pieces import Piece
 
@@ -28,7 +28,7 @@ SEEN_SHARE = 0.03
 
 _FLUSH_M = 0.04
 _SEAM_M, _SLAB_M = 0.002, 0.1
-_LOOK = Look(palette(), "palette", exact=True, photographed=True)
+_LOOK = Appearance(palette(), "palette", exact=True, photographed=True)
 
 
 def floor_piece(occupancy: OccupancyMap, drops: NDArray[np.bool_], floor: FloorLook) -> Piece:
@@ -49,8 +49,8 @@ def floor_piece(occupancy: OccupancyMap, drops: NDArray[np.bool_], floor: FloorL
         # A little larger, so that no ray falls through where two meet.
         size = (x1 - x0 + _SEAM_M, y1 - y0 + _SEAM_M, _SLAB_M)
         contacts.append(Collision("box", ((x0 + x1) / 2, (y0 + y1) / 2, -_SLAB_M / 2), size))
-    look = Look(Image.fromarray(pixels[::-1].copy()), "floor", photographed=True)
-    part = MeshPart("floor", np.array(corners, float), None, np.array(uv, float), look)
+    appearance = Appearance(Image.fromarray(pixels[::-1].copy()), "floor", photographed=True)
+    part = MeshPart("floor", np.array(corners, float), None, np.array(uv, float), appearance)
     return Piece("floor", "floor", _at(occupancy.origin_x_m, occupancy.origin_y_m), (part,), tuple(contacts))
 
 

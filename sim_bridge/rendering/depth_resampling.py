@@ -12,7 +12,7 @@ Floats = NDArray[np.float32]
 
 @compiled
 def _slope(before: float, here: float, after: float) -> float:
-    """Of the differences to the neighbours the smaller one; none where they disagree about the direction."""
+    """Of the differences to the neighbors the smaller one; none where they disagree about the direction."""
     back, forth = here - before, after - here
     if back * forth <= 0:
         return 0.0

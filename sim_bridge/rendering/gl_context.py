@@ -100,7 +100,7 @@ def egl_failure() -> str | None:
 
 
 def _display_draws(egl: ctypes.CDLL, display: ctypes.c_void_p) -> bool:
-    # The display stays initialised: terminating it would break contexts that others in this process have on it.
+    # The display stays initialized: terminating it would break contexts that others in this process have on it.
     if not egl.eglInitialize(display, None, None):
         return False
     wanted = (ctypes.c_int * len(_EGL_OPENGL_PBUFFER_CONFIG))(*_EGL_OPENGL_PBUFFER_CONFIG)

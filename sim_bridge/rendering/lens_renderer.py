@@ -1,7 +1,7 @@
 """What a lens sees: drawn by one ideal pinhole or several, and resampled; one that is such a pinhole is just drawn.
 
 Depth is taken from the nearest drawn pixel and moved along the surface that it lies on: 1 / depth is linear in a
-pinhole's image of a plane, and of the differences to either neighbour the smaller one is the surface's own. So planes
+pinhole's image of a plane, and of the differences to either neighbor the smaller one is the surface's own. So planes
 are exact in the middle of each pixel, and at an edge a pixel shows one side or the other, never something between.
 """
 
@@ -26,11 +26,11 @@ from sim_bridge.rendering.renderer import SceneRenderer
 WIDEST_RAD = math.radians(100)
 """Across one pinhole; twice the angle needs many times the pixels."""
 
-PART_RAD = math.radians(75)
+VIEW_RAD = math.radians(75)
 """Across each of several pinholes."""
 
 MARGIN_PX = 2
-"""Drawn around what a lens sees, so that every pixel has its neighbours."""
+"""Drawn around what a lens sees, so that every pixel has its neighbors."""
 
 SCALE_PERCENTILE = 1.0
 """Per cent of a lens's pixels that may be drawn coarser than it sees: those near where its image turns back."""
@@ -42,14 +42,14 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PinholeView:
     """One pinhole of a view.
 
     Attributes:
         from_lens: float64 (3, 3), takes directions of the lens's optical frame to the pinhole's.
         pinhole: principal point in the middle, square pixels.
         map_x, map_y: float32 (H, W), where each of the lens's pixels lies in the pinhole's image, whose bottom row is
-            the first; ``NOWHERE`` for those that belong to another part, or see nothing.
+            the first; ``NOWHERE`` for those that belong to another view, or see nothing.
         depth_scale: float32 (H, W), depth along the lens's axis over depth along the pinhole's.
     """
 
@@ -63,13 +63,13 @@ class Part:
 def render(
     renderer: SceneRenderer, lens: Lens, map_from_camera: Pose3, color: bool = True, depth: bool = True
 ) -> tuple[NDArray[np.uint8] | None, Floats | None]:
-    """Colour, uint8 (H, W, 3), and depth along the optical axis, float32 (H, W), each None unless wanted.
+    """Color, uint8 (H, W, 3), and depth along the optical axis, float32 (H, W), each None unless wanted.
 
     Both are 0 where the lens images nothing; depth is 0 where there is no surface.
     """
-    pinhole = drawn_as_it_is(lens)
+    pinhole = native_pinhole(lens)
     if pinhole is not None:
-        renderer.see_through(pinhole)
+        renderer.set_intrinsics(pinhole)
         drawn_rgb, drawn_m = renderer.render(map_from_camera[:3, 3].copy(), map_from_camera[:3, :3] * (1, -1, -1))
         drawn_m[drawn_m > SKY_M] = 0
         return drawn_rgb if color else None, drawn_m if depth else None
@@ -77,19 +77,19 @@ def render(
     rgb = np.zeros((*shape, 3), np.uint8) if color else None
     depth_m = np.zeros(shape, np.float32) if depth else None
     scale, offset = renderer.inverse_depth
-    for part in parts_of(lens):
-        rotation = map_from_camera[:3, :3] @ part.from_lens.T
-        renderer.see_through(part.pinhole)
+    for view in pinhole_views(lens):
+        rotation = map_from_camera[:3, :3] @ view.from_lens.T
+        renderer.set_intrinsics(view.pinhole)
         # OpenGL's camera looks along -z, with y up.
         drawn, buffer = renderer.draw_raw(map_from_camera[:3, 3].copy(), rotation * (1, -1, -1), color)
         if rgb is not None:
-            cv2.remap(drawn, part.map_x, part.map_y, cv2.INTER_LINEAR, dst=rgb, borderMode=cv2.BORDER_TRANSPARENT)
+            cv2.remap(drawn, view.map_x, view.map_y, cv2.INTER_LINEAR, dst=rgb, borderMode=cv2.BORDER_TRANSPARENT)
         if depth_m is not None:
-            resample_depth(buffer, scale, offset, np.float32(SKY_M), part.map_x, part.map_y, part.depth_scale, depth_m)
+            resample_depth(buffer, scale, offset, np.float32(SKY_M), view.map_x, view.map_y, view.depth_scale, depth_m)
     return rgb, depth_m
 
 
-def drawn_as_it_is(lens: Lens) -> Intrinsics | None:
+def native_pinhole(lens: Lens) -> Intrinsics | None:
     """The pinhole of a lens that OpenGL itself draws: ideal, with square pixels, looking through its middle.
 
     So such a lens sees what the simulated camera with that pinhole sees, to the last bit.
@@ -101,26 +101,26 @@ def drawn_as_it_is(lens: Lens) -> Intrinsics | None:
 
 
 @lru_cache(maxsize=8)
-def rays_of(lens: Lens) -> NDArray[np.float64]:
+def pixel_rays(lens: Lens) -> NDArray[np.float64]:
     """``lens.pixel_rays()``, kept."""
     return lens.pixel_rays()
 
 
 @lru_cache(maxsize=8)
-def parts_of(lens: Lens) -> tuple[Part, ...]:
+def pinhole_views(lens: Lens) -> tuple[PinholeView, ...]:
     """The pinholes that together see what a lens sees, each at least as fine as the lens."""
-    rays = rays_of(lens)
+    rays = pixel_rays(lens)
     x, y = rays[..., 0], rays[..., 1]
     yaw, pitch = np.arctan(x), np.arctan2(y, np.hypot(x, 1))
     wide = 2 * max(float(np.nanmax(np.abs(angle))) for angle in (yaw, np.arctan(y)))
     if wide <= WIDEST_RAD:
-        return (_part(rays, np.isfinite(x), 0.0, 0.0),)
-    parts = []
+        return (_view(rays, np.isfinite(x), 0.0, 0.0),)
+    views = []
     for (low_yaw, high_yaw), (low_pitch, high_pitch) in _pieces(yaw, pitch):
         mine = (yaw >= low_yaw) & (yaw < high_yaw) & (pitch >= low_pitch) & (pitch < high_pitch)
         if mine.any():
-            parts.append(_part(rays, mine, (low_yaw + high_yaw) / 2, (low_pitch + high_pitch) / 2))
-    return tuple(parts)
+            views.append(_view(rays, mine, (low_yaw + high_yaw) / 2, (low_pitch + high_pitch) / 2))
+    return tuple(views)
 
 
 def _pieces(*angles: NDArray[np.float64]) -> list[tuple[tuple[float, float], ...]]:
@@ -128,12 +128,12 @@ def _pieces(*angles: NDArray[np.float64]) -> list[tuple[tuple[float, float], ...
     pieces: list[tuple[tuple[float, float], ...]] = [()]
     for angle in angles:
         low, high = float(np.nanmin(angle)), float(np.nanmax(angle)) + 1e-9
-        edges = np.linspace(low, high, math.ceil((high - low) / PART_RAD) + 1).tolist()
+        edges = np.linspace(low, high, math.ceil((high - low) / VIEW_RAD) + 1).tolist()
         pieces = [(*piece, interval) for piece in pieces for interval in pairwise(edges)]
     return pieces
 
 
-def _part(rays: NDArray[np.float64], mine: NDArray[np.bool_], yaw_rad: float, pitch_rad: float) -> Part:
+def _view(rays: NDArray[np.float64], mine: NDArray[np.bool_], yaw_rad: float, pitch_rad: float) -> PinholeView:
     """The pinhole for the pixels that are ``mine``, turned right by a yaw and down by a pitch."""
     cy, sy, cp, sp = math.cos(yaw_rad), math.sin(yaw_rad), math.cos(pitch_rad), math.sin(pitch_rad)
     forward, right = np.array([sy * cp, sp, cy * cp]), np.array([cy, 0.0, -sy])
@@ -145,7 +145,7 @@ def _part(rays: NDArray[np.float64], mine: NDArray[np.bool_], yaw_rad: float, pi
     width, height = (2 * (math.ceil(f * float(np.nanmax(np.abs(extent)))) + MARGIN_PX) for extent in (x, y))
     pinhole = Intrinsics(width, height, f, f, (width - 1) / 2, (height - 1) / 2)
     map_x, map_y = x * f + pinhole.cx, (height - 1) - (y * f + pinhole.cy)
-    return Part(
+    return PinholeView(
         from_lens,
         pinhole,
         np.where(mine, map_x, NOWHERE).astype(np.float32),

@@ -1,6 +1,6 @@
-"""Colour, metric depth and object ids of a compiled scene, seen from anywhere by an ideal pinhole.
+"""Color, metric depth and object ids of a compiled scene, seen from anywhere by an ideal pinhole.
 
-One MuJoCo pass gives colour and depth. Geoms outside the field of view are left out of it: in a software renderer
+One MuJoCo pass gives color and depth. Geoms outside the field of view are left out of it: in a software renderer
 most of the time goes into triangles, seen or not.
 """
 
@@ -72,9 +72,9 @@ class SceneRenderer:
         self._moving = np.flatnonzero(moving)
         self._frustum = _Frustum(model, self._data)
         self._buffers: dict[Intrinsics, tuple[mujoco.MjrRect, NDArray[np.uint8], NDArray[np.float32]]] = {}
-        self.see_through(intrinsics)
+        self.set_intrinsics(intrinsics)
 
-    def see_through(self, intrinsics: Intrinsics) -> None:
+    def set_intrinsics(self, intrinsics: Intrinsics) -> None:
         """Draw with another pinhole from now on; its images may be larger."""
         assert self._gl is not None, "used after close()"
         width, height = intrinsics.width, intrinsics.height
@@ -90,10 +90,10 @@ class SceneRenderer:
             )
         self.intrinsics = intrinsics
         self._fovy_deg = math.degrees(2 * math.atan(height / 2 / intrinsics.fy))
-        self._frustum.see_through(intrinsics)
+        self._frustum.set_intrinsics(intrinsics)
         self._rect, self._rgb, self._depth = self._buffers[intrinsics]
 
-    def look_at(self, state: mujoco.MjData) -> None:
+    def update_scene(self, state: mujoco.MjData) -> None:
         """Draw objects and tags where they are in ``state`` from now on."""
         if self._moving.size:
             self._data.geom_xpos[self._moving] = state.geom_xpos[self._moving]
@@ -101,12 +101,12 @@ class SceneRenderer:
             self._frustum.follow(self._data)
 
     def render(self, position: Vector, rotation: Rotation) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Colour, uint8 (H, W, 3), and depth along the optical axis in metres, float32 (H, W), of one instant.
+        """Color, uint8 (H, W, 3), and depth along the optical axis in meters, float32 (H, W), of one instant.
 
         Where there is no surface, depth is that of the sky, farther than ``model.SKY_M``.
 
         Args:
-            position: of the optical centre in ``map``.
+            position: of the optical center in ``map``.
         """
         rgb, buffer = self.draw_raw(position, rotation)
         scale, offset = self.inverse_depth
@@ -117,17 +117,17 @@ class SceneRenderer:
 
     @property
     def inverse_depth(self) -> tuple[np.float32, np.float32]:
-        """Scale and offset that make 1 / depth in metres of a depth buffer's value: 1 is near, 0 is far."""
+        """Scale and offset that make 1 / depth in meters of a depth buffer's value: 1 is near, 0 is far."""
         near_m, far_m = self._model.vis.map.znear, self._model.vis.map.zfar
         return np.float32(1 / near_m - 1 / far_m), np.float32(1 / far_m)
 
     def draw_raw(
         self, position: Vector, rotation: Rotation, color: bool = True
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Colour and depth buffer as OpenGL has them, bottom row first, in memory that the next drawing overwrites.
+        """Color and depth buffer as OpenGL has them, bottom row first, in memory that the next drawing overwrites.
 
         Args:
-            color: whether colour is wanted, which costs as much as depth; else the first array means nothing.
+            color: whether color is wanted, which costs as much as depth; else the first array means nothing.
         """
         watch = Stopwatch()
         flags = self._scene.flags
@@ -197,7 +197,7 @@ class _Frustum:
         self._groups = model.geom_group
         self._planes = np.zeros((4, 3))
 
-    def see_through(self, intrinsics: Intrinsics) -> None:
+    def set_intrinsics(self, intrinsics: Intrinsics) -> None:
         """The field of view is this pinhole's."""
         half_x = math.atan(intrinsics.width / 2 / intrinsics.fx)
         half_y = math.atan(intrinsics.height / 2 / intrinsics.fy)
@@ -221,7 +221,7 @@ class _Frustum:
         self._groups[self._geoms] = np.where(seen, Group.VISUAL, Group.CULLED)
 
 
-def look_along(yaw_rad: float, tilt_rad: float) -> Rotation:
+def camera_rotation(yaw_rad: float, tilt_rad: float) -> Rotation:
     """The rotation of a camera that looks along a heading (counter-clockwise) and a pitch (up positive)."""
     cy, sy, ct, st = math.cos(yaw_rad), math.sin(yaw_rad), math.cos(tilt_rad), math.sin(tilt_rad)
     right, forward = (sy, -cy, 0.0), (cy * ct, sy * ct, st)

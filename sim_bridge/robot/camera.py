@@ -35,7 +35,7 @@ _MOMENT_S = 1e-3
 """Over which velocities are taken."""
 
 STILL = 1e-6
-"""Metres and radians per second that are no motion."""
+"""Meters and radians per second that are no motion."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class CameraOptions:
         forward_m: of the pan-tilt's axis, in front of the base's.
         mount: where the camera sits: a preset of ``launch/mounts`` or a YAML file
         (``robot_runtime.robots.camera_mount``).
-            Without one it is as high as the training camera and turns about its own optical centre.
+            Without one it is as high as the training camera and turns about its own optical center.
         mount_error: how far from there it truly sits; the camera's description and the logs do not know.
         depth_noise, color_noise: a model of ``sim_bridge.noise.models`` and its options; empty for none.
     """
@@ -81,7 +81,7 @@ class SimCamera(SimDevice, Camera):
     Must be used in the thread that connected it: that is where its OpenGL context lives.
 
     Args:
-        height_m: of the optical centre.
+        height_m: of the optical center.
         images: whether anybody looks at them; without, frames are dark, and no OpenGL context is needed.
     """
 
@@ -182,7 +182,7 @@ class SimCamera(SimDevice, Camera):
 
     @functools.cached_property
     def _dark(self) -> RgbdFrame:
-        """Neither colour nor depth nor objects."""
+        """Neither color nor depth nor objects."""
         shape = self._info.intrinsics.height, self._info.intrinsics.width
         images = np.zeros((*shape, 3), np.uint8), np.zeros(shape, np.float32), np.full(shape, -1, np.int32)
         for image in images:
@@ -190,7 +190,7 @@ class SimCamera(SimDevice, Camera):
         return RgbdFrame(0, *images)
 
     def viewpoint(self) -> tuple[Vector, Rotation]:
-        """Where the optical centre is now, in ``map``, and how the camera is turned."""
+        """Where the optical center is now, in ``map``, and how the camera is turned."""
         sensor = self._mount.sensor(self._world.pose, *self._head.pointing(self._clock.now_ns()))
         return sensor[:3, 3], opengl_rotation(sensor)
 
@@ -214,7 +214,7 @@ class SimCamera(SimDevice, Camera):
         if renderer is None:
             return replace(self._dark, stamp_ns=stamp_ns)
         position, rotation = self.viewpoint()
-        renderer.look_at(self._world.data)
+        renderer.update_scene(self._world.data)
         rgb, depth = renderer.render(position, rotation)
         if self._world.sheets:
             draw_sheets(self._world.sheets.values(), self._rays, self.pose(), rgb, depth)

@@ -19,7 +19,7 @@ class MountError:
     Attributes:
         tilt_deg, pan_deg, roll_deg: about the tilt axis (up positive), and the upright and forward axes of what it
             carries (left positive, and clockwise as the camera sees it). The camera turns about the tilt axis, not
-            about its own centre.
+            about its own center.
         height_m, forward_m: of the whole pan-tilt: up, and ahead.
     """
 

@@ -26,7 +26,7 @@ from sim_bridge.robot.base import BaseOptions, SimBase
 from sim_bridge.robot.battery import Battery, BatteryOptions
 from sim_bridge.robot.camera import CameraOptions, SimCamera
 from sim_bridge.robot.chassis import ContactOptions
-from sim_bridge.robot.ground_truth import SimSimulation
+from sim_bridge.robot.ground_truth import MujocoGroundTruth
 from sim_bridge.robot.head import HeadOptions, SimHead
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.robot.manipulator import ManipulatorOptions, SimManipulator
@@ -127,7 +127,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
         clock.add_listener(source.on_step)
     manipulator = SimManipulator(clock, world, rgbd, parsed.manipulator) if context.objects_move else None
     tracker = SimTracker(clock, world, manipulator) if manipulator is not None else None
-    simulation = SimSimulation(clock, world, head, rgbd, context.seed)
+    simulation = MujocoGroundTruth(clock, world, head, rgbd, context.seed)
     placer = Teleport(world, base, head, rgbd, localizers, context.seed, simulation, manipulator)
     return Robot(
         name,
@@ -171,7 +171,7 @@ class Teleport(Placer):
         camera: SimCamera,
         localizers: tuple[SimLocalizer, ...],
         seed: int,
-        simulation: SimSimulation,
+        simulation: MujocoGroundTruth,
         manipulator: SimManipulator | None = None,
     ) -> None:
         self._world, self._base, self._head, self._localizers = world, base, head, localizers

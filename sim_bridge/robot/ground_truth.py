@@ -41,7 +41,7 @@ class _Ticks:
     next_ns: int
 
 
-class SimSimulation(Simulation):
+class MujocoGroundTruth(Simulation):
     """A :class:`World` and a head, seen from the side.
 
     Args:
@@ -113,7 +113,7 @@ class SimSimulation(Simulation):
         assert rgb is not None
         assert depth_m is not None
         if self._world.sheets:
-            draw_sheets(self._world.sheets.values(), lens_renderer.rays_of(lens), map_from_camera, rgb, depth_m)
+            draw_sheets(self._world.sheets.values(), lens_renderer.pixel_rays(lens), map_from_camera, rgb, depth_m)
         return rgb, depth_m
 
     def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
@@ -182,5 +182,5 @@ class SimSimulation(Simulation):
                 "simulation: drawn outside the thread that drew first, where its OpenGL context lives",
                 "draw in the thread in which the clock is slept on",
             )
-        self._renderer.look_at(self._world.data)
+        self._renderer.update_scene(self._world.data)
         return self._renderer

@@ -71,7 +71,7 @@ class SimManipulator(SimDevice, Manipulator):
     """The magic pointer of a simulated robot.
 
     Args:
-        camera: whose optical centre the ray starts from.
+        camera: whose optical center the ray starts from.
     """
 
     def __init__(self, clock: Clock, world: World, camera: SimCamera, options: ManipulatorOptions) -> None:

@@ -15,8 +15,8 @@ from scipy.spatial.transform import Rotation
 
 from robot_runtime.scenes.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
 from sim_bridge.scenes.columns import columns
-from sim_bridge.scenes.decompose import Quality, convex_parts
-from sim_bridge.scenes.mesh_files import Look, MeshPart
+from sim_bridge.scenes.decompose import DecompositionSettings, convex_parts
+from sim_bridge.scenes.mesh_files import Appearance, MeshPart
 from sim_bridge.scenes.naming import category_of, identifier
 from sim_bridge.scenes.pieces import Piece
 from sim_bridge.scenes.progress import Progress
@@ -29,7 +29,7 @@ SCAN_EXTENT_M = 4.0
 """A contact mesh with more triangles than the one and wider than the other is a scan of a place, not a thing."""
 
 PHOTOGRAPHED_SHARE, PHOTOGRAPHED_EMISSION = 0.5, 1.25
-"""Half of the colour lit by 0.5 to 1.0, as the simulator's lights do, and 1.25 times that half without light."""
+"""Half of the color lit by 0.5 to 1.0, as the simulator's lights do, and 1.25 times that half without light."""
 
 _COLUMN_M = 0.025
 _MIN_PART_M = 1e-3  # a thinner hull has no inside for a physics engine
@@ -43,9 +43,11 @@ class AssetWriter:
         min_z_m, max_z_m: contact shapes outside this height band are left out: nothing the robot has is there.
     """
 
-    def __init__(self, folder: Path, quality: Quality, texture_px: int, min_z_m: float, max_z_m: float) -> None:
+    def __init__(
+        self, folder: Path, settings: DecompositionSettings, texture_px: int, min_z_m: float, max_z_m: float
+    ) -> None:
         self._folder = folder
-        self._quality = quality
+        self._settings = settings
         self._texture_px = texture_px
         self._band = (min_z_m, max_z_m)
         self._files: dict[str, str] = {}
@@ -100,7 +102,7 @@ class AssetWriter:
     def _visuals(self, piece: Piece) -> tuple[Visual, ...]:
         by_material: dict[str, list[MeshPart]] = {}
         for part in piece.visuals:
-            by_material.setdefault(self._material(part.look), []).append(part)
+            by_material.setdefault(self._material(part.appearance), []).append(part)
         visuals = []
         for material, parts in by_material.items():
             corners = np.concatenate([part.corners for part in parts])
@@ -119,17 +121,19 @@ class AssetWriter:
             self._files[key] = file
         return self._files[key]
 
-    def _material(self, look: Look) -> str:
+    def _material(self, appearance: Appearance) -> str:
         # Parts of one mesh file share the image object, so most are shrunk once; equal content is written once anyway.
-        image = look.image if look.image is None or look.exact else self._shrunk(look.image)
-        key = (None if image is None else image.tobytes(), look.rgba, look.photographed)
+        image = appearance.image if appearance.image is None or appearance.exact else self._shrunk(appearance.image)
+        key = (None if image is None else image.tobytes(), appearance.rgba, appearance.photographed)
         if key not in self._material_of:
             texture = None
-            name = identifier(look.image_name or "colour", set(self._materials))
+            name = identifier(appearance.image_name or "color", set(self._materials))
             if image is not None:
-                texture = f"assets/{identifier(look.image_name or 'texture', self._names)}.png"
+                texture = f"assets/{identifier(appearance.image_name or 'texture', self._names)}.png"
                 image.save(self._folder / texture)
-            self._materials[name] = _photographed(texture) if look.photographed else Material(texture, look.rgba)
+            self._materials[name] = (
+                _photographed(texture) if appearance.photographed else Material(texture, appearance.rgba)
+            )
             self._material_of[key] = name
         return self._material_of[key]
 
@@ -159,7 +163,7 @@ class AssetWriter:
     def _decomposed(self, contact: Array) -> list[Array]:
         key = digest(contact)
         if key not in self._parts:
-            self._parts[key] = [part for part in convex_parts(contact, self._quality) if _has_volume(part)]
+            self._parts[key] = [part for part in convex_parts(contact, self._settings) if _has_volume(part)]
         return self._parts[key]
 
     def _touchable(self, piece: Piece, part: Array) -> bool:

@@ -23,7 +23,7 @@ Faces = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Quality:
+class DecompositionSettings:
     """How closely contact follows the mesh.
 
     Attributes:
@@ -46,16 +46,16 @@ _COVERED = 0.7  # share of the hull's surface that an open shell must have to pa
 _MAX_SHEET_TRIANGLES = 2000
 
 
-def convex_parts(corners: Array, quality: Quality) -> list[Array]:
+def convex_parts(corners: Array, settings: DecompositionSettings) -> list[Array]:
     """Corner points (N, 3), N >= 4, of convex parts that together stand for a triangle soup.
 
     Args:
-        corners: triangles, (M, 3, 3), metres.
+        corners: triangles, (M, 3, 3), meters.
     """
     vertices, faces = weld(corners)
     parts: list[Array] = []
     for component in split(len(vertices), faces):
-        parts.extend(_component_parts(vertices, faces[component], quality))
+        parts.extend(_component_parts(vertices, faces[component], settings))
     return parts
 
 
@@ -81,22 +81,22 @@ def split(vertex_count: int, faces: Faces) -> list[NDArray[np.int64]]:
     return [np.flatnonzero(label == value) for value in np.unique(label)]
 
 
-def _component_parts(vertices: Array, faces: Faces, quality: Quality) -> list[Array]:
+def _component_parts(vertices: Array, faces: Faces, settings: DecompositionSettings) -> list[Array]:
     points = vertices[np.unique(faces)]
     try:
         hull = ConvexHull(points)
     except QhullError:  # flat
-        return sheet_parts(vertices[faces], quality.sheet_m)
+        return sheet_parts(vertices[faces], settings.sheet_m)
     extent_m = float(np.ptp(points, axis=0).max())
     inside_out = _outwardness(vertices[faces]) < 0
     if inside_out and extent_m < _PLACE_M:  # a thing with its faces the wrong way round
         faces, inside_out = faces[:, ::-1], False
-    convex = not inside_out and _is_solid_and_convex(vertices[faces], faces, hull, quality.tolerance_m)
+    convex = not inside_out and _is_solid_and_convex(vertices[faces], faces, hull, settings.tolerance_m)
     if extent_m < _SMALL_M or convex:
-        return [_thin_out(points[hull.vertices], quality.max_vertices)]
+        return [_thin_out(points[hull.vertices], settings.max_vertices)]
     if (inside_out or not is_closed(faces)) and len(faces) <= _MAX_SHEET_TRIANGLES:
-        return sheet_parts(vertices[faces], quality.sheet_m)
-    return _coacd_parts(vertices, faces, quality)
+        return sheet_parts(vertices[faces], settings.sheet_m)
+    return _coacd_parts(vertices, faces, settings)
 
 
 def _outwardness(triangles: Array) -> float:
@@ -114,9 +114,9 @@ def is_closed(faces: Faces) -> bool:
 
 
 def _is_solid_and_convex(triangles: Array, faces: Faces, hull: ConvexHull, tolerance_m: float) -> bool:
-    """Whether no corner or centre lies deeper in the hull than the tolerance, and the surface covers the hull."""
-    centres = triangles.mean(axis=1)
-    samples = np.concatenate([triangles.reshape(-1, 3), centres])
+    """Whether no corner or center lies deeper in the hull than the tolerance, and the surface covers the hull."""
+    centers = triangles.mean(axis=1)
+    samples = np.concatenate([triangles.reshape(-1, 3), centers])
     depth = -(samples @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)
     if depth.max() > tolerance_m:
         return False
@@ -137,7 +137,7 @@ def _thin_out(points: Array, limit: int) -> Array:
     return points[chosen]
 
 
-def _coacd_parts(vertices: Array, faces: Faces, quality: Quality) -> list[Array]:
+def _coacd_parts(vertices: Array, faces: Faces, settings: DecompositionSettings) -> list[Array]:
     import coacd
 
     coacd.set_log_level("error")
@@ -145,10 +145,10 @@ def _coacd_parts(vertices: Array, faces: Faces, quality: Quality) -> list[Array]
     mesh = coacd.Mesh(vertices[used], index.reshape(-1, 3))
     found = coacd.run_coacd(
         mesh,
-        threshold=quality.tolerance_m,
+        threshold=settings.tolerance_m,
         real_metric=True,
-        mcts_iterations=quality.search,
-        max_ch_vertex=quality.max_vertices,
+        mcts_iterations=settings.search,
+        max_ch_vertex=settings.max_vertices,
         decimate=True,
         seed=0,
     )

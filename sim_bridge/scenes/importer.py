@@ -17,7 +17,7 @@ from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import OccupancyMap
 from robot_runtime.scenes.scene import SceneFile
 from sim_bridge.scenes.assets import AssetWriter
-from sim_bridge.scenes.decompose import Quality
+from sim_bridge.scenes.decompose import DecompositionSettings
 from sim_bridge.scenes.occupancy import occupancy_from_assets
 from sim_bridge.scenes.pieces import Piece, Up, all_triangles, read_pieces
 from sim_bridge.scenes.progress import Progress, silent
@@ -38,7 +38,7 @@ class ImportOptions:
         models, skip_missing, up, scale, placement: see :func:`sim_bridge.scenes.pieces.read_pieces`.
         min_z_m: lower obstacles are rolled over. max_z_m: what begins higher is drawn but never touched.
         texture_px: longest edge of a texture.
-        quality: of the contact shapes.
+        settings: of the contact shapes.
         view_points: whether to compute them; without, ObjectNav cannot run in the scene.
     """
 
@@ -51,7 +51,7 @@ class ImportOptions:
     min_z_m: float = 0.03
     max_z_m: float = 0.9
     texture_px: int = 512
-    quality: Quality = field(default_factory=Quality)
+    settings: DecompositionSettings = field(default_factory=DecompositionSettings)
     view_points: bool = True
 
 
@@ -80,7 +80,7 @@ def import_scene(
         notes.append(f"{source.name}: the floor is at z = {floor_z_m:.3f} m; everything is shifted so that it is at 0")
     report("reading meshes", 1, 1)
     with fresh_folder(folder) as draft:
-        writer = AssetWriter(draft, options.quality, options.texture_px, options.min_z_m, options.max_z_m)
+        writer = AssetWriter(draft, options.settings, options.texture_px, options.min_z_m, options.max_z_m)
         file = writer.write(pieces, report)
         file = replace(file, name=folder.name, source=_provenance(source, floor_z_m))
         _write_map(draft, file, options)

@@ -106,7 +106,7 @@ SIZES: dict[str, Size] = {
     ),
 }  # fmt: skip
 
-# category -> (least short side in metres, largest ratio of the sides)
+# category -> (least short side in meters, largest ratio of the sides)
 _LIMITS = {
     "living_room": (2.75, 2.1),
     "kitchen": (1.95, 2.2),
@@ -236,7 +236,7 @@ def _finish(draft: _Draft, floors: list[Rect], links: list[tuple[int, int]], rng
     opposite: dict[Side, Side] = {"south": "north", "north": "south", "west": "east", "east": "west"}
     for i, j in links:
         shared = _shared(floors[i], floors[j])
-        assert shared is not None, "links join neighbours"
+        assert shared is not None, "links join neighbors"
         side, start, end = shared
         open_plan = {draft.cells[i][0], draft.cells[j][0]} == {"living_room", "kitchen"}
         width = min(1.25, end - start - 0.24) if open_plan else DOOR_WIDTH_M

@@ -1,7 +1,7 @@
-"""Meshes from files: COLLADA, OBJ, STL, PLY, glTF and GLB as triangles with a look.
+"""Meshes from files: COLLADA, OBJ, STL, PLY, glTF and GLB as triangles with their appearance.
 
 COLLADA is read here on top of pycollada, because Gazebo's models keep their textures beside the mesh's folder
-(``../materials/textures``) where other readers do not look, and because a broken file must be an error.
+(``../materials/textures``) where other readers do not search, and because a broken file must be an error.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TEXTURE_FOLDERS = (".", "textures", "materials/textures", "../materials/texture
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a surface looks: an image (any mode) tinted by rgba in [0, 1], or rgba alone.
+class Appearance:
+    """How a surface appearances: an image (any mode) tinted by rgba in [0, 1], or rgba alone.
 
     Attributes:
         exact: whether the image must keep its size.
-        photographed: whether the colours have their light in them, and need no other.
+        photographed: whether the colors have their light in them, and need no other.
     """
 
     image: Image.Image | None = None
@@ -48,17 +48,17 @@ class Look:
 
 @dataclass(frozen=True)
 class MeshPart:
-    """Triangles of one look.
+    """Triangles of one appearance.
 
     Attributes:
-        corners: (M, 3, 3) metres. normals: (M, 3, 3) unit, or None. uv: (M, 3, 2), v upwards, or None.
+        corners: (M, 3, 3) meters. normals: (M, 3, 3) unit, or None. uv: (M, 3, 2), v upwards, or None.
     """
 
     name: str
     corners: Array
     normals: Array | None
     uv: Array | None
-    look: Look
+    appearance: Appearance
 
     def moved(self, matrix: Array) -> MeshPart:
         """The part under a 4x4 affine transform; mirrored triangles keep their outside outside."""
@@ -77,7 +77,7 @@ class MeshPart:
 
 
 def load_mesh(path: Path, notes: list[str]) -> list[MeshPart]:
-    """The parts of a mesh file in its own axes, metres, one per look and node.
+    """The parts of a mesh file in its own axes, meters, one per appearance and node.
 
     Args:
         notes: receives a line for everything that was left out, such as a texture that is not there.
@@ -125,12 +125,12 @@ def _load_collada(path: Path, notes: list[str]) -> list[MeshPart]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)  # pycollada uses numpy.matrix
             document = collada.Collada(io.BytesIO(path.read_bytes()), ignore=ignorable)
-            looks = {id(effect): _collada_look(path, effect, notes) for effect in document.effects}
+            appearances = {id(effect): _collada_appearance(path, effect, notes) for effect in document.effects}
             parts = [
                 part
                 for geometry in (document.scene.objects("geometry") if document.scene is not None else ())
                 for primitive in geometry.primitives()
-                for part in _collada_part(primitive, geometry.original.name or geometry.original.id, looks)
+                for part in _collada_part(primitive, geometry.original.name or geometry.original.id, appearances)
             ]
     except (collada.common.DaeError, ValueError, IndexError, KeyError, AttributeError, SyntaxError) as error:
         raise SceneError(
@@ -149,7 +149,7 @@ _UP_AXIS: dict[str, Array] = {
 """COLLADA 1.4, table 5-2: the axis that points up, turned onto z."""
 
 
-def _collada_look(path: Path, effect: Any, notes: list[str]) -> Look:
+def _collada_appearance(path: Path, effect: Any, notes: list[str]) -> Appearance:
     import collada
 
     diffuse = effect.diffuse
@@ -157,13 +157,13 @@ def _collada_look(path: Path, effect: Any, notes: list[str]) -> Look:
         name = diffuse.sampler.surface.image.path
         found = _find_texture(path, name)
         if found is None:
-            notes.append(f"{path.name}: texture {name!r} is not there; the surface is left grey")
-            return Look(rgba=(0.7, 0.7, 0.7, 1.0))
-        return Look(read_image(found), found.stem)
+            notes.append(f"{path.name}: texture {name!r} is not there; the surface is left gray")
+            return Appearance(rgba=(0.7, 0.7, 0.7, 1.0))
+        return Appearance(read_image(found), found.stem)
     if diffuse is None:
-        return Look(rgba=(0.7, 0.7, 0.7, 1.0))
+        return Appearance(rgba=(0.7, 0.7, 0.7, 1.0))
     r, g, b = (float(value) for value in diffuse[:3])
-    return Look(rgba=(r, g, b, 1.0))
+    return Appearance(rgba=(r, g, b, 1.0))
 
 
 def _find_texture(mesh: Path, name: str) -> Path | None:
@@ -176,7 +176,7 @@ def _find_texture(mesh: Path, name: str) -> Path | None:
     return next((candidate for candidate in candidates if candidate.is_file()), None)
 
 
-def _collada_part(primitive: Any, name: str, looks: dict[int, Look]) -> list[MeshPart]:
+def _collada_part(primitive: Any, name: str, appearances: dict[int, Appearance]) -> list[MeshPart]:
     import collada
 
     if isinstance(primitive, (collada.polylist.BoundPolylist, collada.polygons.BoundPolygons)):
@@ -190,9 +190,9 @@ def _collada_part(primitive: Any, name: str, looks: dict[int, Look]) -> list[Mes
     if primitive.texcoordset:
         uv = primitive.texcoordset[0][primitive.texcoord_indexset[0]][..., :2].astype(np.float64)
     effect = getattr(primitive.material, "effect", None)
-    look = looks.get(id(effect), Look(rgba=(0.7, 0.7, 0.7, 1.0)))
+    appearance = appearances.get(id(effect), Appearance(rgba=(0.7, 0.7, 0.7, 1.0)))
     corners = primitive.vertex[primitive.vertex_index].astype(np.float64)
-    return [MeshPart(name, corners, normals, uv, look)]
+    return [MeshPart(name, corners, normals, uv, appearance)]
 
 
 # --- everything else ------------------------------------------------------------------------------------------------
@@ -239,37 +239,37 @@ def _trimesh_part(mesh: Any, name: str) -> MeshPart:
     normals = None
     if "vertex_normals" in mesh._cache:
         normals = np.asarray(mesh.vertex_normals, np.float64)[faces]
-    uv, look = None, Look(rgba=(0.7, 0.7, 0.7, 1.0))
+    uv, appearance = None, Appearance(rgba=(0.7, 0.7, 0.7, 1.0))
     if mesh.visual.kind == "texture":
         material = mesh.visual.material
         image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
-        colour = getattr(material, "baseColorFactor", None)
-        if colour is None and image is None:
-            colour = getattr(material, "diffuse", None)
-        rgba = (1.0, 1.0, 1.0, 1.0) if colour is None else _unit_rgba(colour)
-        look = Look(image, str(getattr(material, "name", None) or name), rgba)
+        color = getattr(material, "baseColorFactor", None)
+        if color is None and image is None:
+            color = getattr(material, "diffuse", None)
+        rgba = (1.0, 1.0, 1.0, 1.0) if color is None else _unit_rgba(color)
+        appearance = Appearance(image, str(getattr(material, "name", None) or name), rgba)
         if mesh.visual.uv is not None and image is not None:
             uv = np.asarray(mesh.visual.uv, np.float64)[faces]
         elif image is not None:
-            look = Look(rgba=rgba)
+            appearance = Appearance(rgba=rgba)
     elif mesh.visual.kind in ("vertex", "face"):
-        look, uv = _painted(mesh, faces)
-    return MeshPart(name, np.asarray(mesh.vertices, np.float64)[faces], normals, uv, look)
+        appearance, uv = _painted(mesh, faces)
+    return MeshPart(name, np.asarray(mesh.vertices, np.float64)[faces], normals, uv, appearance)
 
 
-def _painted(mesh: Any, faces: Array) -> tuple[Look, Array | None]:
-    """The look of a mesh whose corners or faces have colours of their own, as most scans have."""
+def _painted(mesh: Any, faces: Array) -> tuple[Appearance, Array | None]:
+    """The appearance of a mesh whose corners or faces have colors of their own, as most scans have."""
     by_face = mesh.visual.kind == "face"
     colors = mesh.visual.face_colors if by_face else np.asarray(mesh.visual.vertex_colors)[faces].mean(axis=1)
     colors = np.rint(np.asarray(colors)[:, :3]).astype(np.uint8)
     if (colors == colors[:1]).all():
-        return Look(rgba=_unit_rgba(mesh.visual.main_color)), None
-    return Look(palette(), "palette", exact=True), palette_uv(colors)
+        return Appearance(rgba=_unit_rgba(mesh.visual.main_color)), None
+    return Appearance(palette(), "palette", exact=True), palette_uv(colors)
 
 
-def _unit_rgba(colour: Any) -> tuple[float, float, float, float]:
-    values = np.asarray(colour, np.float64).ravel()
-    if np.asarray(colour).dtype.kind in "ui":
+def _unit_rgba(color: Any) -> tuple[float, float, float, float]:
+    values = np.asarray(color, np.float64).ravel()
+    if np.asarray(color).dtype.kind in "ui":
         values = values / 255.0
     r, g, b = values[:3].tolist()
     return r, g, b, float(values[3]) if len(values) > 3 else 1.0

@@ -1,6 +1,6 @@
 """Small procedural meshes.
 
-Every primitive returns a :class:`Mesh` with outward faces, normals and texture coordinates in **metres** of surface;
+Every primitive returns a :class:`Mesh` with outward faces, normals and texture coordinates in **meters** of surface;
 the writer divides them by the texture's tile size. z is up.
 """
 
@@ -24,7 +24,7 @@ class Mesh:
     """Triangles with one normal and one texture coordinate per vertex.
 
     Attributes:
-        vertices, normals: (N, 3). uv_m: (N, 2), metres along the surface. faces: (M, 3) vertex indices.
+        vertices, normals: (N, 3). uv_m: (N, 2), meters along the surface. faces: (M, 3) vertex indices.
     """
 
     vertices: Array
@@ -33,7 +33,7 @@ class Mesh:
     faces: NDArray[np.int64]
 
     def moved(self, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Mesh:
-        """Shifted by (x, y, z) metres."""
+        """Shifted by (x, y, z) meters."""
         return Mesh(self.vertices + np.array([x, y, z]), self.normals, self.uv_m, self.faces)
 
     def turned(self, degrees: float, axis: int = 2) -> Mesh:
@@ -88,7 +88,7 @@ def _outward(vertices: Array, normals: Array, uv_m: Array, faces: Sequence[Seque
 def quad(corners: Sequence[Point], uv: Sequence[tuple[float, float]] | None = None) -> Mesh:
     """A one-sided rectangle; corners counter-clockwise seen from its front, starting bottom left.
 
-    Without ``uv`` the texture runs in metres from the first corner.
+    Without ``uv`` the texture runs in meters from the first corner.
     """
     vertices = np.array(corners, float)
     along, up = vertices[1] - vertices[0], vertices[3] - vertices[0]
@@ -100,7 +100,7 @@ def quad(corners: Sequence[Point], uv: Sequence[tuple[float, float]] | None = No
 
 
 def box(size: Point, base: Point = (0.0, 0.0, 0.0), bevel_m: float = 0.0) -> Mesh:
-    """A box standing on ``base`` (centre of its bottom face); edges cut by ``bevel_m`` and shaded round."""
+    """A box standing on ``base`` (center of its bottom face); edges cut by ``bevel_m`` and shaded round."""
     half = np.array(size) / 2
     bevel = min(bevel_m, 0.45 * float(half.min()) * 2)
     signs = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
@@ -159,10 +159,10 @@ def lathe(profile: Sequence[tuple[float, float]], segments: int = 16) -> Mesh:
     faces: list[list[int]] = []
     for i in range(len(step)):
         ends = []
-        for end, neighbour in ((i, i - 1), (i + 1, i + 1)):
+        for end, neighbor in ((i, i - 1), (i + 1, i + 1)):
             normal = slope[i]
-            if 0 <= neighbour < len(slope) and float(slope[i] @ slope[neighbour]) > _CREASE_COS:
-                normal = slope[i] + slope[neighbour]
+            if 0 <= neighbor < len(slope) and float(slope[i] @ slope[neighbor]) > _CREASE_COS:
+                normal = slope[i] + slope[neighbor]
                 normal = normal / np.linalg.norm(normal)
             ends.append((points[end], normal, arc[end]))
         start = len(vertices) * (segments + 1)
@@ -257,7 +257,7 @@ def _disc(ring: Array, normal: Array) -> Mesh:
 
 
 def prism(outline: Sequence[tuple[float, float]], width: float) -> Mesh:
-    """A convex outline of (y, z) points extruded along x, centred on x = 0."""
+    """A convex outline of (y, z) points extruded along x, centered on x = 0."""
     ring = np.array(outline, float)
     middle = ring.mean(axis=0)
     pieces = []

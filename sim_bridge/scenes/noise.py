@@ -1,4 +1,4 @@
-"""What textures are made of: smooth noise that wraps round, grey levels, pixel coordinates."""
+"""What textures are made of: smooth noise that wraps round, gray levels, pixel coordinates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def noise(rng: np.random.Generator, rows: int, columns: int, size: tuple[int, in
     return np.clip(inner, 0.0, 1.0)
 
 
-def grey(values: Field, levels: int = 48) -> Image:
+def gray(values: Field, levels: int = 48) -> Image:
     """[0, 1] to uint8 in few levels: the files stay small."""
     return np.asarray(np.round(np.clip(values, 0, 1) * levels) * (255 / levels), np.uint8)
 

@@ -71,9 +71,9 @@ def occupancy_from_assets(
         )
     top_m = max((shape[..., 2].max() for shape in standing), default=max_z_m)
     inside = _closed_in(draw(grid, standing, min_z_m, top_m))
-    centre_x, centre_y = grid.centres()
+    center_x, center_y = grid.centers()
     for polygon in rooms:
-        inside |= shapely.contains_xy(polygon, centre_x, centre_y)
+        inside |= shapely.contains_xy(polygon, center_x, center_y)
     cells = np.full(occupied.shape, Cell.UNKNOWN, np.uint8)
     cells[inside] = Cell.FREE
     cells[occupied] = Cell.OCCUPIED
@@ -102,7 +102,7 @@ def _cover(
         raise SceneError(
             f"{folder / 'scene.yaml'}: {grid.columns * resolution_m:.0f} x {grid.rows * resolution_m:.0f} m at "
             f"{resolution_m} m is a map of {grid.rows * grid.columns / 1e6:.0f} million cells",
-            "check the scale (is the mesh in centimetres?) or use a coarser resolution",
+            "check the scale (is the mesh in centimeters?) or use a coarser resolution",
         )
     return grid
 

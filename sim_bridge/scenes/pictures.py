@@ -1,4 +1,4 @@
-"""Coloured textures: pictures of something, (height, width, 3) RGB, used as they are."""
+"""Colored textures: pictures of something, (height, width, 3) RGB, used as they are."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def window_view(rng: np.random.Generator) -> Image:
                 cv2.rectangle(image, (wx, wy), (wx + 4, wy + 6), (92, 108, 130), -1)
     for _ in range(22):
         green = int(rng.integers(80, 135))
-        centre = (int(rng.integers(0, SIZE_PX)), int(rng.integers(158, 192)))
-        cv2.circle(image, centre, int(rng.integers(9, 22)), (green // 2, green, green // 2), -1)
+        center = (int(rng.integers(0, SIZE_PX)), int(rng.integers(158, 192)))
+        cv2.circle(image, center, int(rng.integers(9, 22)), (green // 2, green, green // 2), -1)
     return np.asarray(cv2.GaussianBlur(image, (3, 3), 0), np.uint8)
 
 
 def television_screen(rng: np.random.Generator) -> Image:
-    """A programme on a switched-on screen."""
+    """A program on a switched-on screen."""
     image = np.asarray(cv2.resize(landscape(rng), (SIZE_PX, 144)), np.uint8)
     cv2.rectangle(image, (0, 116), (255, 134), (24, 32, 88), -1)
     cv2.rectangle(image, (6, 120), (60, 130), (210, 40, 40), -1)

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.scene import Collision
-from sim_bridge.scenes.mesh_files import FORMATS, Look, MeshPart, load_mesh
+from sim_bridge.scenes.mesh_files import FORMATS, Appearance, MeshPart, load_mesh
 from sim_bridge.scenes.sdf import Geometry, ModelPath, PlacedModel, read_world
 
 Array = NDArray[np.float64]
 
 WORLD_FORMATS = (".world", ".sdf", ".xml")
 
-_GREY = (0.7, 0.7, 0.7, 1.0)
+_GRAY = (0.7, 0.7, 0.7, 1.0)
 Up = Literal["x", "y", "z", "-x", "-y", "-z"]
 
 UPRIGHT: dict[Up, Array] = {
@@ -81,14 +81,14 @@ def read_pieces(
     notes: list[str] | None = None,
     placement: Array | None = None,
 ) -> list[Piece]:
-    """The pieces of a Gazebo world or a mesh file, z up, metres.
+    """The pieces of a Gazebo world or a mesh file, z up, meters.
 
     Args:
         models: folders in which a world's ``model://`` names are looked for first.
         skip_missing: leave absent models out with a note instead of refusing the world.
         up: the mesh file's upward axis; None is the format's own: y for glTF, z for the others. COLLADA says itself.
-        scale: metres per unit of the mesh file.
-        placement: float64 (4, 4), the rigid motion from the upright source in metres to where the pieces shall be.
+        scale: meters per unit of the mesh file.
+        placement: float64 (4, 4), the rigid motion from the upright source in meters to where the pieces shall be.
         notes: receives a line for everything that was left out.
 
     Raises:
@@ -117,7 +117,7 @@ def own_up(source: Path) -> Up:
 
 def _mesh_pieces(source: Path, up: Up, scale: float, notes: list[str], placement: Array) -> list[Piece]:
     if not scale > 0:
-        raise SceneError(f"{source}: scale {scale} is not positive", "give metres per unit, such as 0.01")
+        raise SceneError(f"{source}: scale {scale} is not positive", "give meters per unit, such as 0.01")
     matrix = placement @ np.diag([scale, scale, scale, 1.0]) @ UPRIGHT[up]
     parts = [part.moved(matrix) for part in load_mesh(source, notes)]
     by_name: dict[str, list[MeshPart]] = {}
@@ -126,13 +126,13 @@ def _mesh_pieces(source: Path, up: Up, scale: float, notes: list[str], placement
     pieces = []
     for name, members in by_name.items():
         corners = np.concatenate([part.corners for part in members])
-        centre = (corners.reshape(-1, 3).min(axis=0) + corners.reshape(-1, 3).max(axis=0)) / 2
+        center = (corners.reshape(-1, 3).min(axis=0) + corners.reshape(-1, 3).max(axis=0)) / 2
         place = np.eye(4)
-        place[:3, 3] = centre
+        place[:3, 3] = center
         back = np.eye(4)
-        back[:3, 3] = -centre
+        back[:3, 3] = -center
         visuals = tuple(part.moved(back) for part in members)
-        pieces.append(Piece(name, name, place, visuals, (corners - centre,), upright=False))
+        pieces.append(Piece(name, name, place, visuals, (corners - center,), upright=False))
     return pieces
 
 
@@ -181,15 +181,15 @@ def _surfaces(shape: Geometry, cache: dict[Path, list[MeshPart]], notes: list[st
         matrix = shape.matrix @ np.diag([*shape.scale, 1.0])
         parts = [part.moved(matrix) for part in cache[shape.file]]
     else:
-        parts = [MeshPart(shape.kind, _primitive(shape), None, None, Look(rgba=_GREY)).moved(shape.matrix)]
+        parts = [MeshPart(shape.kind, _primitive(shape), None, None, Appearance(rgba=_GRAY)).moved(shape.matrix)]
     if shape.rgba is not None:
         # A visual's <material> replaces the mesh's own, as in Gazebo.
-        parts = [replace(part, look=Look(rgba=shape.rgba), uv=None) for part in parts]
+        parts = [replace(part, appearance=Appearance(rgba=shape.rgba), uv=None) for part in parts]
     return parts
 
 
 def _primitive(shape: Geometry) -> Array:
-    """Triangles (M, 3, 3) of a box, cylinder, sphere or plane about its own centre."""
+    """Triangles (M, 3, 3) of a box, cylinder, sphere or plane about its own center."""
     import trimesh
 
     if shape.kind == "plane":

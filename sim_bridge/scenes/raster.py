@@ -1,4 +1,4 @@
-"""Which grid cells do convex outlines touch: exact rasterisation by the separating-axis test.
+"""Which grid cells do convex outlines touch: exact rasterization by the separating-axis test.
 
 A cell counts when the outline covers any of its area (touching along an edge alone does not count), so that a
 robot which fits between the marked cells also fits between the shapes. On average the outline grows by half a cell.
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Points = NDArray[np.float64]
 
-_TOUCH = 1e-7  # metres of overlap below which an outline only touches a cell
+_TOUCH = 1e-7  # meters of overlap below which an outline only touches a cell
 _CHUNK = 2_000_000  # outline-cell pairs tested at once: about 100 MB
 
 
@@ -37,8 +37,8 @@ class Grid:
         x_m, y_m = (round(value * resolution_m, 9) for value in first.tolist())
         return cls(x_m, y_m, rows, columns, resolution_m)
 
-    def centres(self) -> tuple[Points, Points]:
-        """x and y of every cell's centre, each (rows, columns)."""
+    def centers(self) -> tuple[Points, Points]:
+        """x and y of every cell's center, each (rows, columns)."""
         x = self.origin_x_m + (np.arange(self.columns) + 0.5) * self.resolution_m
         y = self.origin_y_m + (np.arange(self.rows) + 0.5) * self.resolution_m
         grid_x, grid_y = np.meshgrid(x, y)
@@ -136,10 +136,10 @@ def _separated(
     for i in range(axes.shape[1]):
         projected = np.einsum("nkd,nd->nk", outlines, axes[:, i])
         half = 0.5 * grid.resolution_m * np.abs(axes[:, i]).sum(axis=1)
-        centre = x * axes[owner, i, 0] + y * axes[owner, i, 1]
+        center = x * axes[owner, i, 0] + y * axes[owner, i, 1]
         low, high = projected.min(axis=1)[owner], projected.max(axis=1)[owner]
         flat = high - low < 2 * _TOUCH
         slack = np.where(flat, -_TOUCH, _TOUCH)
         real = half[owner] > 0
-        apart |= real & ((centre + half[owner] <= low + slack) | (centre - half[owner] >= high - slack))
+        apart |= real & ((center + half[owner] <= low + slack) | (center - half[owner] >= high - slack))
     return apart

@@ -101,7 +101,7 @@ def _spread(seeds: NDArray[np.int32], space: NDArray[np.bool_]) -> NDArray[np.in
 
 def _outline(mask: NDArray[np.bool_], occupancy: OccupancyMap) -> shapely.Polygon | None:
     """The outer contour of a room's largest part, straightened to within two cells."""
-    # Twice the size, so that the contour runs along the cells' edges rather than through their centres.
+    # Twice the size, so that the contour runs along the cells' edges rather than through their centers.
     doubled = np.repeat(np.repeat(mask.astype(np.uint8), 2, axis=0), 2, axis=1)
     contours, _ = cv2.findContours(doubled, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     if not contours:

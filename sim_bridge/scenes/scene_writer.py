@@ -86,7 +86,7 @@ def object_asset(item: Placed, object_id: str, store: AssetStore) -> Asset:
 
 
 def to_obj(mesh: Mesh, tile_m: float) -> str:
-    """Wavefront OBJ text: positions in metres (0.1 mm), texture coordinates in tiles of ``tile_m``."""
+    """Wavefront OBJ text: positions in meters (0.1 mm), texture coordinates in tiles of ``tile_m``."""
     lines: list[str] = []
     columns = []
     for keyword, values, decimals in (

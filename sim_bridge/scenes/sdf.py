@@ -1,7 +1,7 @@
 """Gazebo worlds: SDF 1.4 to 1.7 with ``model://`` includes, as a flat list of placed models.
 
 Read: models and includes at any depth, poses, links, visuals and collisions with mesh, box, cylinder, sphere and plane
-geometry, scales, diffuse colours. Left out: lights, physics, plugins, joints (everything stands where it is placed).
+geometry, scales, diffuse colors. Left out: lights, physics, plugins, joints (everything stands where it is placed).
 Format: http://sdformat.org/spec.
 """
 
@@ -32,7 +32,7 @@ class Geometry:
         kind: ``mesh`` (``file``, ``scale``), ``box`` (``size`` = edges), ``cylinder`` (radius, radius, length),
             ``sphere`` (radius three times), ``plane`` (x, y, 0; facing its own +z).
         matrix: 4x4, of the shape in its model's frame.
-        rgba: colour that replaces the mesh's own, None for none.
+        rgba: color that replaces the mesh's own, None for none.
     """
 
     role: Literal["visual", "collision"]
@@ -207,7 +207,7 @@ def _moved(shape: Geometry, matrix: Matrix) -> Geometry:
 def _geometry(path: Path, part: Element, matrix: Matrix, models: ModelPath) -> Geometry | None:
     """The shape of a <visual> or <collision>; None for an empty one, or a mesh that is not there."""
     role: Literal["visual", "collision"] = "visual" if part.tag == "visual" else "collision"
-    rgba = _colour(path, part) if role == "visual" else None
+    rgba = _color(path, part) if role == "visual" else None
     for element in part.find("geometry") or ():
         if element.tag == "mesh":
             uri = (element.findtext("uri") or "").strip()
@@ -240,7 +240,7 @@ def _geometry(path: Path, part: Element, matrix: Matrix, models: ModelPath) -> G
     return None
 
 
-def _colour(path: Path, part: Element) -> tuple[float, float, float, float] | None:
+def _color(path: Path, part: Element) -> tuple[float, float, float, float] | None:
     diffuse = part.find("material/diffuse")
     if diffuse is None:
         return None

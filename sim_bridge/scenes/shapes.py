@@ -1,6 +1,6 @@
 """The posed geometry of a scene's assets: corner points of convex contact shapes, triangles of visual meshes.
 
-Everything is returned in the scene's frame ``map``, metres, float64.
+Everything is returned in the scene's frame ``map``, meters, float64.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The taste of a household: which colours and materials its flat has."""
+"""The taste of a household: which colors and materials its flat has."""
 
 from __future__ import annotations
 

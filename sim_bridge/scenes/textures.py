@@ -1,7 +1,7 @@
 """Procedural textures: each function returns a seamless uint8 image.
 
-Those of this module are grey, (256, 256), and tinted by their material's colour, so that one file serves many
-materials; those of :mod:`sim_bridge.scenes.pictures` keep their colours.
+Those of this module are gray, (256, 256), and tinted by their material's color, so that one file serves many
+materials; those of :mod:`sim_bridge.scenes.pictures` keep their colors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from sim_bridge.scenes import pictures
-from sim_bridge.scenes.noise import SIZE_PX, Image, grey, noise, rows_columns
+from sim_bridge.scenes.noise import SIZE_PX, Image, gray, noise, rows_columns
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Texture:
     """How a texture is made and used.
 
     Attributes:
-        draw: makes the image. tile_m: metres of surface that one repetition covers. specular: shininess in [0, 1].
-        tinted: whether the material's colour multiplies it (a picture keeps its own colours).
+        draw: makes the image. tile_m: meters of surface that one repetition covers. specular: shininess in [0, 1].
+        tinted: whether the material's color multiplies it (a picture keeps its own colors).
     """
 
     draw: Callable[[np.random.Generator], Image]
@@ -46,7 +46,7 @@ def planks(rng: np.random.Generator) -> Image:
         image[strip * board_px] *= 0.62
         for joint in joints:
             image[rows, joint % SIZE_PX] *= 0.62
-    return grey(image)
+    return gray(image)
 
 
 def wood(rng: np.random.Generator) -> Image:
@@ -54,7 +54,7 @@ def wood(rng: np.random.Generator) -> Image:
     rows, _ = rows_columns()
     waves = noise(rng, 4, 2)
     rings = 0.5 + 0.5 * np.sin(2 * math.pi * (rows / 32 + 1.2 * waves))
-    return grey(0.84 + 0.08 * rings + 0.14 * (noise(rng, 128, 8) - 0.5))
+    return gray(0.84 + 0.08 * rings + 0.14 * (noise(rng, 128, 8) - 0.5))
 
 
 def tiles(rng: np.random.Generator) -> Image:
@@ -67,7 +67,7 @@ def tiles(rng: np.random.Generator) -> Image:
     for line in range(4):
         image[line * step : line * step + 3] = 0.58
         image[:, line * step : line * step + 3] = 0.58
-    return grey(image)
+    return gray(image)
 
 
 def checker(rng: np.random.Generator) -> Image:
@@ -77,24 +77,24 @@ def checker(rng: np.random.Generator) -> Image:
     light = ((rows // half) + (columns // half)) % 2
     image = 0.55 + 0.4 * light + 0.05 * (noise(rng, 32, 32) - 0.5)
     edge = (rows % half < 2) | (columns % half < 2)
-    return grey(np.where(edge, 0.45, image))
+    return gray(np.where(edge, 0.45, image))
 
 
 def carpet(rng: np.random.Generator) -> Image:
     """Short pile."""
-    return grey(0.82 + 0.16 * (noise(rng, 128, 128) - 0.5) + 0.1 * (noise(rng, 16, 16) - 0.5), levels=32)
+    return gray(0.82 + 0.16 * (noise(rng, 128, 128) - 0.5) + 0.1 * (noise(rng, 16, 16) - 0.5), levels=32)
 
 
 def fabric(rng: np.random.Generator) -> Image:
     """A coarse weave."""
     rows, columns = rows_columns()
     weave = np.sin(2 * math.pi * rows / 16) * np.sin(2 * math.pi * columns / 16)
-    return grey(0.86 + 0.08 * weave + 0.1 * (noise(rng, 32, 32) - 0.5), levels=32)
+    return gray(0.86 + 0.08 * weave + 0.1 * (noise(rng, 32, 32) - 0.5), levels=32)
 
 
 def plaster(rng: np.random.Generator) -> Image:
     """A painted wall: nearly even."""
-    return grey(0.95 + 0.05 * (noise(rng, 64, 64) - 0.5) + 0.05 * (noise(rng, 8, 8) - 0.5), levels=64)
+    return gray(0.95 + 0.05 * (noise(rng, 64, 64) - 0.5) + 0.05 * (noise(rng, 8, 8) - 0.5), levels=64)
 
 
 def stripes(rng: np.random.Generator) -> Image:
@@ -103,7 +103,7 @@ def stripes(rng: np.random.Generator) -> Image:
     phase = columns % 64
     image = np.where(phase < 30, 0.98, 0.84)
     image = np.where((phase > 44) & (phase < 50), 0.98, image)
-    return grey(image + 0.03 * (noise(rng, 64, 64) - 0.5), levels=64)
+    return gray(image + 0.03 * (noise(rng, 64, 64) - 0.5), levels=64)
 
 
 def brick(rng: np.random.Generator) -> Image:
@@ -113,18 +113,18 @@ def brick(rng: np.random.Generator) -> Image:
     shifted = (columns + 32 * (course % 2)) % SIZE_PX
     mortar = (rows % 32 < 4) | (shifted % 64 < 4)
     tone = rng.uniform(0.68, 0.92, (8, 4))[course.astype(int), (shifted // 64).astype(int)]
-    return grey(np.where(mortar, 0.98, tone + 0.16 * (noise(rng, 64, 64) - 0.5)))
+    return gray(np.where(mortar, 0.98, tone + 0.16 * (noise(rng, 64, 64) - 0.5)))
 
 
 def marble(rng: np.random.Generator) -> Image:
     """Stone with soft veins."""
     veins = np.abs(noise(rng, 8, 8) + 0.5 * noise(rng, 16, 16) - 0.75)
-    return grey(0.96 - 0.35 * np.exp(-veins * 26) + 0.03 * (noise(rng, 16, 16) - 0.5), levels=64)
+    return gray(0.96 - 0.35 * np.exp(-veins * 26) + 0.03 * (noise(rng, 16, 16) - 0.5), levels=64)
 
 
 def metal(rng: np.random.Generator) -> Image:
     """Brushed metal."""
-    return grey(0.9 + 0.12 * (noise(rng, 128, 4) - 0.5), levels=32)
+    return gray(0.9 + 0.12 * (noise(rng, 128, 4) - 0.5), levels=32)
 
 
 def wicker(rng: np.random.Generator) -> Image:
@@ -132,7 +132,7 @@ def wicker(rng: np.random.Generator) -> Image:
     rows, columns = rows_columns()
     over = ((rows // 16) + (columns // 32)) % 2
     image = np.where(over > 0, np.abs(np.sin(math.pi * columns / 32)), np.abs(np.sin(math.pi * rows / 16)))
-    return grey(0.55 + 0.42 * image + 0.06 * (noise(rng, 32, 32) - 0.5), levels=32)
+    return gray(0.55 + 0.42 * image + 0.06 * (noise(rng, 32, 32) - 0.5), levels=32)
 
 
 TEXTURES: dict[str, Texture] = {

@@ -51,7 +51,7 @@ def compute_view_points(
 ) -> dict[str, list[list[float]]]:
     """``{object id: [[x, y, yaw], ...]}`` in ``map``; objects that are seen from nowhere are left out.
 
-    Poses face the object's centre. Candidates are tried in a fixed order, so equal scenes give equal points.
+    Poses face the object's center. Candidates are tried in a fixed order, so equal scenes give equal points.
 
     Raises:
         SceneError: the scene has no meshes.

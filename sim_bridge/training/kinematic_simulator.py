@@ -24,7 +24,7 @@ from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 from sim_bridge.physics.scene_model import build_model
-from sim_bridge.rendering.renderer import SceneRenderer, look_along
+from sim_bridge.rendering.renderer import SceneRenderer, camera_rotation
 from sim_bridge.robot.driver import SimOptions
 
 _STEP_M = 0.01
@@ -147,7 +147,7 @@ class Twin:
     def _observe(self) -> Observation:
         camera, options = self.task.camera, self._errors.options.camera
         position = np.array([self._pose.x_m, self._pose.y_m, camera.height_m])
-        _, depth_m = self._renderer.render(position, look_along(self._pose.yaw_rad, camera.tilt_rad))
+        _, depth_m = self._renderer.render(position, camera_rotation(self._pose.yaw_rad, camera.tilt_rad))
         if self._errors.share:
             depth_m = np.where((depth_m < options.depth_min_m) | (depth_m > options.depth_max_m), 0, depth_m)
         pose = self._measured(_INTERPOLATED)

@@ -16,7 +16,7 @@ from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene, load_scene
 from sim_bridge.robot.driver import make_robot
-from sim_bridge.scenes.decompose import Quality
+from sim_bridge.scenes.decompose import DecompositionSettings
 from sim_bridge.scenes.importer import ImportOptions, import_scene
 
 ROOM_X_M, ROOM_Y_M, WALL_M, HEIGHT_M = 3.0, 2.0, 0.1, 2.5
@@ -149,5 +149,5 @@ def small_house(shared_data: Path) -> Path:
 def imported_house(small_house: Path, once: Callable[..., Path]) -> Scene:
     """The house, with coarser contact shapes than by default."""
     world = small_house / "worlds" / "small_house.world"
-    options = ImportOptions(texture_px=128, quality=Quality(tolerance_m=0.12, search=20))
+    options = ImportOptions(texture_px=128, settings=DecompositionSettings(tolerance_m=0.12, search=20))
     return load_scene(once("small_house", lambda folder: import_scene(world, folder, options)))

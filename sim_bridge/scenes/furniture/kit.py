@@ -11,7 +11,7 @@ from robot_runtime.scenes.scene import Collision, Material, Point3
 from sim_bridge.scenes.meshes import Array, Mesh, merge
 from sim_bridge.scenes.textures import TEXTURES
 
-# Linear tints. The plain colour name is what a person would say; woods and fine shades map to it in COLOR_NAMES.
+# Linear tints. The plain color name is what a person would say; woods and fine shades map to it in COLOR_NAMES.
 COLORS: dict[str, tuple[float, float, float]] = {
     "white": (0.93, 0.93, 0.91),
     "black": (0.09, 0.09, 0.10),
@@ -58,7 +58,7 @@ COLOR_NAMES = {
 
 @dataclass(frozen=True)
 class Surface:
-    """A tinted texture, or a plain colour where ``texture`` is None."""
+    """A tinted texture, or a plain color where ``texture`` is None."""
 
     color: str
     texture: str | None = None
@@ -76,7 +76,7 @@ class Surface:
 
     @property
     def color_name(self) -> str:
-        """What a person calls the colour."""
+        """What a person calls the color."""
         return COLOR_NAMES.get(self.color, self.color)
 
     def material(self) -> Material:
@@ -92,7 +92,7 @@ class Surface:
 
 @dataclass(frozen=True)
 class Support:
-    """A level rectangle on which small things may stand, in the model's frame (metres).
+    """A level rectangle on which small things may stand, in the model's frame (meters).
 
     Attributes:
         headroom_m: free height above it.
@@ -112,7 +112,7 @@ class Model:
 
     Attributes:
         kind: stem of its mesh files. category: its name in the scene. parts: meshes and their surfaces.
-        collision: convex shapes; empty for what a robot drives over. color: its colour's plain name.
+        collision: convex shapes; empty for what a robot drives over. color: its color's plain name.
         movable: whether a person would carry it.
     """
 

@@ -30,7 +30,7 @@ from robot_runtime.scenes.tag_map import Tag, TagMap, write_tag_map
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Task
 from sim_bridge.robot.driver import make_robot
-from sim_bridge.robot.ground_truth import SimSimulation
+from sim_bridge.robot.ground_truth import MujocoGroundTruth
 
 ALL_ROUND = (
     *TAGS,
@@ -130,7 +130,7 @@ def test_an_episode_ends_where_no_tag_is_left(room: Scene, site: Callable[[Task]
         env.reset(Episode("1", "room", SE2(-0.5, -0.9, 0.3), (Goal(1.2, -0.4),)))
         env.step(Action.MOVE_FORWARD)
         away = transform((0.0, 0.0, -5.0), np.eye(3))
-        cast(SimSimulation, robot.simulation).move_tags({tag.id: away for tag in ALL_ROUND})
+        cast(MujocoGroundTruth, robot.simulation).move_tags({tag.id: away for tag in ALL_ROUND})
         with pytest.raises(LocalizationLost):
             turn(env, 8)
     assert witness.ends[-1].reason is EndReason.LOCALIZATION_LOST

@@ -26,7 +26,7 @@ from robot_runtime.localization.fused import FusedLocalizer, FusedOptions
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scenes.tag_map import Tag
-from sim_bridge.robot.ground_truth import SimSimulation
+from sim_bridge.robot.ground_truth import MujocoGroundTruth
 
 NEAR_M, NEAR_RAD = 0.03, math.radians(1)
 
@@ -41,8 +41,8 @@ def connected(robot: Robot) -> Iterator[Robot]:
         yield robot
 
 
-def simulation(robot: Robot) -> SimSimulation:
-    return cast(SimSimulation, robot.simulation)
+def simulation(robot: Robot) -> MujocoGroundTruth:
+    return cast(MujocoGroundTruth, robot.simulation)
 
 
 def check_pose(localizer: Localizer, robot: Robot) -> None:

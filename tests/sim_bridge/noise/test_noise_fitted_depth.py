@@ -24,7 +24,7 @@ def measured(truth: np.ndarray, seed: int = 0, **options: object) -> np.ndarray:
 
 @pytest.mark.parametrize("depth_m", [0.8, 2.0, 4.0])
 @pytest.mark.parametrize("window_px", [1, 5])
-def test_noise_is_the_polynomial_however_alike_neighbours_are(depth_m: float, window_px: int) -> None:
+def test_noise_is_the_polynomial_however_alike_neighbors_are(depth_m: float, window_px: int) -> None:
     found = measured(plane(depth_m), sigma=[0.001, 0.0, 0.002], window_px=window_px)
     inner = found[8:-8, 8:-8] - depth_m
     assert inner.std() == pytest.approx(0.001 + 0.002 * depth_m**2, rel=0.12)

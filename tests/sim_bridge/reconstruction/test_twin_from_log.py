@@ -272,10 +272,10 @@ def test_a_scan_keeps_the_colours_of_its_corners(tmp_path: Path) -> None:
     box.visual.vertex_colors = [(200, 40, 40, 255) if z > 0 else (40, 40, 200, 255) for _, _, z in box.vertices]
     box.export(tmp_path / "scan.ply")
     (part,) = load_mesh(tmp_path / "scan.ply", [])
-    assert part.look.exact
+    assert part.appearance.exact
     assert part.uv is not None
     low = part.corners[..., 2].max(axis=1) < 0
-    image = np.asarray(part.look.image)
+    image = np.asarray(part.appearance.image)
     u, v = part.uv[low][0, 0]
     assert image[int((1 - v) * image.shape[0]), int(u * image.shape[1])].tolist() == pytest.approx([40, 40, 200], abs=4)
 

@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parents[3]
 
 CHOOSE = """
 from robot_runtime.errors import RenderingUnavailable
-from sim_bridge import gl
+from sim_bridge.rendering import gl_context as gl
 try:
     gl.create_context(32, 32)
 except RenderingUnavailable as error:
@@ -110,9 +110,9 @@ import numpy as np
 from robot_runtime.hal import Intrinsics
 from robot_runtime.scenes.scene import load_scene
 from sim_bridge.physics.scene_model import build_model
-from sim_bridge.rendering.renderer import SceneRenderer, look_along
+from sim_bridge.rendering.renderer import SceneRenderer, camera_rotation
 renderer = SceneRenderer(build_model(load_scene(Path(sys.argv[1]))), Intrinsics.from_hfov(64, 48, 79.0))
-rgb, depth = renderer.render(np.array([0.0, 0.0, 0.88]), look_along(0.0, 0.0))
+rgb, depth = renderer.render(np.array([0.0, 0.0, 0.88]), camera_rotation(0.0, 0.0))
 renderer.close()
 print(os.environ["MUJOCO_GL"], rgb.std() > 5, round(float(depth[24, 32]), 3))
 """

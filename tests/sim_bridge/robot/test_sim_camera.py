@@ -54,7 +54,7 @@ def empty_room_depth(intrinsics: Intrinsics, pose: SE2, pan_rad: float, tilt_rad
 
 
 def capture_with_ids(robot: Robot, pose: SE2, pan_rad: float, tilt_rad: float) -> tuple[NDArray, NDArray, NDArray]:
-    """Colour, depth and ids from a pose."""
+    """Color, depth and ids from a pose."""
     robot.placer.place(pose, tilt_rad)
     robot.head.command(pan_rad, tilt_rad)
     robot.clock.sleep(2.5)
@@ -76,7 +76,7 @@ def capture_with_ids(robot: Robot, pose: SE2, pan_rad: float, tilt_rad: float) -
     ],
 )
 def test_depth_is_exact_to_2_mm_in_every_pixel(robot: Robot, pose: SE2, pan_deg: float, tilt_deg: float) -> None:
-    """Wrong HFOV, height, tilt axis or pixel centre would each show here."""
+    """Wrong HFOV, height, tilt axis or pixel center would each show here."""
     pan_rad, tilt_rad = math.radians(pan_deg), math.radians(tilt_deg)
     _, depth, ids = capture_with_ids(robot, pose, pan_rad, tilt_rad)
     expected = empty_room_depth(robot.camera.info.intrinsics, pose, pan_rad, tilt_rad)
@@ -108,11 +108,11 @@ def test_without_a_task_the_camera_is_habitats(robot: Robot) -> None:
     assert (info.mount.x_m, info.mount.y_m, info.mount.z_m) == (0.0, 0.0, 0.88)
 
 
-def test_depth_lies_on_the_millimetre_lattice(robot: Robot) -> None:
+def test_depth_lies_on_the_millimeter_lattice(robot: Robot) -> None:
     frame = robot.camera.capture(robot.clock.now_ns(), 1.0)
-    millimetres = np.rint(frame.depth_m / np.float32(0.001))
-    assert np.array_equal(millimetres * np.float32(0.001), frame.depth_m)
-    assert len(np.unique(millimetres)) > 100
+    millimeters = np.rint(frame.depth_m / np.float32(0.001))
+    assert np.array_equal(millimeters * np.float32(0.001), frame.depth_m)
+    assert len(np.unique(millimeters)) > 100
 
 
 def test_depth_outside_the_sensors_range_is_a_hole(sim: Callable[..., Robot]) -> None:

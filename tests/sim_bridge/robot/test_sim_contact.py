@@ -79,7 +79,7 @@ def expected_zone(heading_deg: float) -> Zone:
 
 
 def hit_east_wall(drive: Drive, heading_deg: float) -> float:
-    """Drive into the wall and keep pushing; metres of path driven after the bumper's ring first met the wall."""
+    """Drive into the wall and keep pushing; meters of path driven after the bumper's ring first met the wall."""
     heading = math.radians(heading_deg)
     way_m = 0.2 if abs(heading_deg) <= 60 else 0.1
     start_x_m = EAST_WALL_X_M - RADIUS_M - way_m * math.cos(heading)
@@ -92,8 +92,8 @@ def hit_east_wall(drive: Drive, heading_deg: float) -> float:
 
 @pytest.mark.parametrize("heading_deg", [-80, -60, -45, -31, -29, -10, 0, 5, 20, 29, 31, 45, 60, 70, 80])
 def test_a_wall_stops_the_base_without_sliding_or_turning(drive: Drive, heading_deg: float) -> None:
-    travelled_m = hit_east_wall(drive, heading_deg)
-    assert travelled_m <= 0.005
+    traveled_m = hit_east_wall(drive, heading_deg)
+    assert traveled_m <= 0.005
     state = drive.base.state(0.1)
     assert state.bumper == expected_zone(heading_deg)
     assert state.halt is Halt.CONTACT

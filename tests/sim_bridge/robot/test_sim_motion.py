@@ -38,7 +38,7 @@ def placed(robot: Robot, pose: SE2) -> MotionController:
 
 
 @pytest.mark.parametrize("rate_hz", [50.0, 100.0])
-def test_every_action_ends_within_two_millimetres_and_a_fifth_of_a_degree(sim: SimFactory, rate_hz: float):
+def test_every_action_ends_within_two_millimeters_and_a_fifth_of_a_degree(sim: SimFactory, rate_hz: float):
     rng = random.Random(0)
     with sim({"base": {"rate_hz": rate_hz}}) as robot:
         motion = placed(robot, SE2(-1.5, 0.0, 0.0))

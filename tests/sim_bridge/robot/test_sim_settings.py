@@ -27,7 +27,7 @@ SimFactory = Callable[..., Robot]
 
 FORWARD = Displacement(forward_m=0.25)
 EAST_WALL_X_M, RADIUS_M, TRAVEL_M = 3.0, 0.18, 0.002
-SLIDE = {"contact": {"behaviour": "slide"}}
+SLIDE = {"contact": {"behavior": "slide"}}
 
 
 def true_pose(robot: Robot) -> SE2:
@@ -41,7 +41,7 @@ def at_wall(robot: Robot, heading_rad: float, gap_m: float = 0.01) -> MotionCont
 
 
 class TestSliding:
-    """``contact: {behaviour: slide}``."""
+    """``contact: {behavior: slide}``."""
 
     @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(heading_deg=st.floats(-80, 80))
@@ -104,9 +104,9 @@ class TestSliding:
             assert true_pose(robot).y_m - start.y_m == pytest.approx(0.3 * math.sin(math.radians(60)), abs=0.003)
         assert result.measured.forward_m == pytest.approx(0.25, abs=0.002)
 
-    def test_other_behaviours_are_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"contact\.behaviour"):
-            config.parse({"contact": {"behaviour": "bounce"}}, SimOptions, "robot.yaml")
+    def test_other_behaviors_are_refused(self) -> None:
+        with pytest.raises(ConfigError, match=r"contact\.behavior"):
+            config.parse({"contact": {"behavior": "bounce"}}, SimOptions, "robot.yaml")
 
 
 def gaussian(mean: tuple[float, float, float], sigma: float = 0.0, multiplier: float = 1.0) -> dict[str, object]:

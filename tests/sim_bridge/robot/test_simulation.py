@@ -17,7 +17,7 @@ from robot_runtime.hal import Intrinsics, Robot, Velocity
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import CameraMotion, Simulation
 from sim_bridge.physics.scene_model import Group
-from sim_bridge.rendering.lens_renderer import parts_of, rays_of
+from sim_bridge.rendering.lens_renderer import pinhole_views, pixel_rays
 from sim_bridge.robot.base import SimBase
 
 PINHOLE = Lens.of(Intrinsics.from_hfov(160, 120, 79.0))
@@ -38,7 +38,7 @@ def cast(robot: Robot, lens: Lens, map_from_camera: np.ndarray) -> np.ndarray:
     groups[[Group.VISUAL, Group.CULLED]] = 1
     depth_m = np.zeros((lens.height, lens.width))
     for row, column in itertools.product(range(1, lens.height, 3), range(1, lens.width, 3)):
-        direction = map_from_camera[:3, :3] @ rays_of(lens)[row, column]
+        direction = map_from_camera[:3, :3] @ pixel_rays(lens)[row, column]
         length = float(np.linalg.norm(direction))
         if np.isfinite(length):
             hit = np.full(1, -1, np.int32)
@@ -65,16 +65,16 @@ def test_depth_through_any_lens_is_that_of_ray_casting(sim: Callable[..., Robot]
     assert np.percentile(error_m, 90) < 5e-4
     # At an edge a pixel shows one side or the other, as a ray through its middle does but for a fraction of a pixel.
     assert np.mean(error_m > 0.01) < 0.03
-    blind = ~np.isfinite(rays_of(lens)[..., 0])
+    blind = ~np.isfinite(pixel_rays(lens)[..., 0])
     assert not depth_m[blind].any()
     assert not rgb[blind].any()
     assert depth_m[seen].all()
 
 
 def test_a_lens_is_drawn_by_as_many_pinholes_as_it_needs() -> None:
-    assert len(parts_of(PINHOLE)) == len(parts_of(CURVED)) == 1
-    assert len(parts_of(WIDE)) == 4
-    for part in parts_of(WIDE):
+    assert len(pinhole_views(PINHOLE)) == len(pinhole_views(CURVED)) == 1
+    assert len(pinhole_views(WIDE)) == 4
+    for part in pinhole_views(WIDE):
         assert math.degrees(2 * math.atan(part.pinhole.width / 2 / part.pinhole.fx)) < 90
 
 

@@ -97,13 +97,13 @@ def test_pose_of_asset_and_of_shape_are_both_applied(tmp_path: Path) -> None:
         collision=(Collision("box", center=(0.5, 0.0, 0.3), size=(1.0, 0.2, 0.6), yaw_deg=15.0),),
     )
     result = occupancy_from_assets(tmp_path, scene(*walls(4, 3), asset))
-    centre = np.array([2.0, 1.5]) + 0.5 * np.array([math.cos(yaw), math.sin(yaw)])
+    center = np.array([2.0, 1.5]) + 0.5 * np.array([math.cos(yaw), math.sin(yaw)])
     along = np.array([math.cos(math.radians(45)), math.sin(math.radians(45))])
     across = np.array([-along[1], along[0]])
-    assert state(result, *(centre + 0.49 * along)) is Cell.OCCUPIED
-    assert state(result, *(centre + 0.54 * along)) is Cell.FREE
-    assert state(result, *(centre + 0.09 * across)) is Cell.OCCUPIED
-    assert state(result, *(centre + 0.14 * across)) is Cell.FREE
+    assert state(result, *(center + 0.49 * along)) is Cell.OCCUPIED
+    assert state(result, *(center + 0.54 * along)) is Cell.FREE
+    assert state(result, *(center + 0.09 * across)) is Cell.OCCUPIED
+    assert state(result, *(center + 0.14 * across)) is Cell.FREE
 
 
 def test_cylinder_and_hull_of_a_mesh(tmp_path: Path) -> None:
@@ -156,8 +156,8 @@ def test_unreadable_mesh_names_the_file(tmp_path: Path) -> None:
         occupancy_from_assets(tmp_path, scene(Asset("a", collision=(Collision("mesh", mesh="bad.obj"),))))
 
 
-coordinates = st.integers(0, 10**6).map(lambda micrometres: micrometres * 1e-6)
-"""A micrometre apart at least: GEOS, the judge here, errs on outlines that differ by less than rounding."""
+coordinates = st.integers(0, 10**6).map(lambda micrometers: micrometers * 1e-6)
+"""A micrometer apart at least: GEOS, the judge here, errs on outlines that differ by less than rounding."""
 points3 = st.tuples(coordinates, coordinates, coordinates)
 
 
@@ -187,7 +187,7 @@ def test_outline_marks_exactly_the_cells_it_covers(points: list[tuple[float, flo
     grid = Grid(-0.1, -0.1, 12, 12, 0.1)
     cells = np.zeros((12, 12), bool)
     mark_outline(cells, grid, shapely.get_coordinates(hull))
-    x, y = grid.centres()
+    x, y = grid.centers()
     area = shapely.area(shapely.intersection(hull, shapely.box(x - 0.05, y - 0.05, x + 0.05, y + 0.05)))
     assert not (cells & (area == 0) & (shapely.distance(hull, shapely.points(x, y)) > 0.0708)).any()
     assert cells[area > 1e-6].all()
@@ -205,7 +205,7 @@ def test_triangles_mark_what_hulls_mark(points: list[tuple[float, float, float]]
         assert not drawn.any()
         return
     hull = shapely.MultiPoint(shadow).convex_hull
-    x, y = grid.centres()
+    x, y = grid.centers()
     inner = shapely.box(x - 0.0499, y - 0.0499, x + 0.0499, y + 0.0499)
     outer = shapely.box(x - 0.0501, y - 0.0501, x + 0.0501, y + 0.0501)
     assert drawn[shapely.intersects(hull, inner)].all()

@@ -13,7 +13,7 @@ from scipy.spatial import ConvexHull
 
 from sim_bridge.scenes.assets import as_box
 from sim_bridge.scenes.columns import columns, rectangles
-from sim_bridge.scenes.decompose import Quality, convex_parts, convex_polygons, is_closed, split, weld
+from sim_bridge.scenes.decompose import DecompositionSettings, convex_parts, convex_polygons, is_closed, split, weld
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def covers(parts: list[Array], point: tuple[float, float, float]) -> bool:
 
 def test_a_table_of_five_boxes_becomes_five_boxes_with_room_below() -> None:
     legs = [box_at(x, y, 0.35, (0.05, 0.05, 0.7)) for x in (-0.5, 0.5) for y in (-0.3, 0.3)]
-    parts = convex_parts(np.concatenate([box_at(0, 0, 0.72, (1.2, 0.8, 0.04)), *legs]), Quality())
+    parts = convex_parts(np.concatenate([box_at(0, 0, 0.72, (1.2, 0.8, 0.04)), *legs]), DecompositionSettings())
     assert len(parts) == 5
     assert all(as_box(part) is not None for part in parts)
     assert not covers(parts, (0, 0, 0.3))
@@ -45,7 +45,7 @@ def test_a_table_of_five_boxes_becomes_five_boxes_with_room_below() -> None:
 
 def test_inside_of_a_room_stays_open_and_its_walls_solid() -> None:
     room = soup(trimesh.creation.box((4, 3, 2.4)))[:, ::-1]  # seen from inside
-    parts = convex_parts(room, Quality(sheet_m=0.05))
+    parts = convex_parts(room, DecompositionSettings(sheet_m=0.05))
     assert len(parts) == 6
     assert not covers(parts, (0, 0, 0))
     assert not covers(parts, (1.9, 1.4, 1.1))
@@ -54,7 +54,7 @@ def test_inside_of_a_room_stays_open_and_its_walls_solid() -> None:
 
 
 def test_a_thing_with_its_faces_the_wrong_way_round_is_still_solid() -> None:
-    (part,) = convex_parts(box_at(0, 0, 0, (0.6, 0.6, 0.6))[:, ::-1], Quality())
+    (part,) = convex_parts(box_at(0, 0, 0, (0.6, 0.6, 0.6))[:, ::-1], DecompositionSettings())
     assert covers([part], (0, 0, 0))
 
 
@@ -63,7 +63,7 @@ def test_wall_with_a_door_keeps_the_door() -> None:
     triangles = shapely.get_parts(shapely.constrained_delaunay_triangles(outline))
     flat = np.array([np.asarray(t.exterior.coords)[:3] for t in triangles])
     wall = np.stack([flat[..., 0], np.zeros(flat.shape[:2]), flat[..., 1]], axis=-1)
-    parts = convex_parts(wall, Quality())
+    parts = convex_parts(wall, DecompositionSettings())
     thickness_y = np.concatenate(parts)[:, 1]
     middle = float(thickness_y.min() + thickness_y.max()) / 2
     assert np.ptp(thickness_y) == pytest.approx(0.02)
@@ -75,14 +75,14 @@ def test_wall_with_a_door_keeps_the_door() -> None:
 
 def test_closed_solid_with_a_hollow_is_decomposed_around_it() -> None:
     ring = trimesh.creation.annulus(r_min=0.3, r_max=0.4, height=0.3, sections=16)
-    parts = convex_parts(soup(ring), Quality(search=20))
+    parts = convex_parts(soup(ring), DecompositionSettings(search=20))
     assert not covers(parts, (0, 0, 0))
     assert covers(parts, (0.35, 0, 0))
-    assert all(len(part) <= Quality().max_vertices for part in parts)
+    assert all(len(part) <= DecompositionSettings().max_vertices for part in parts)
 
 
 def test_ball_is_one_part_with_few_corners() -> None:
-    (part,) = convex_parts(soup(trimesh.creation.icosphere(subdivisions=3, radius=0.3)), Quality(max_vertices=32))
+    (part,) = convex_parts(soup(trimesh.creation.icosphere(subdivisions=3, radius=0.3)), DecompositionSettings(max_vertices=32))
     assert len(part) == 32
     assert ConvexHull(part).volume > 0.8 * 4 / 3 * np.pi * 0.3**3
 
@@ -98,7 +98,7 @@ def test_weld_and_split_tell_components_and_closedness() -> None:
 
 
 @pytest.mark.parametrize("yaw_deg", [0.0, 30.0, -44.0, 90.0, 135.0])
-def test_upright_boxes_are_recognised_at_any_yaw(yaw_deg: float) -> None:
+def test_upright_boxes_are_recognized_at_any_yaw(yaw_deg: float) -> None:
     turn = trimesh.transformations.rotation_matrix(np.radians(yaw_deg), (0, 0, 1))
     points = np.asarray(trimesh.creation.box((1.0, 0.4, 0.6)).apply_transform(turn).vertices) + np.array([1, 2, 3])
     found = as_box(points)

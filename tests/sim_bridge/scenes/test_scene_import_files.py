@@ -25,8 +25,8 @@ from sim_bridge.scenes.naming import category_of, identifier
 QUICK = ImportOptions(view_points=False)
 
 
-def textured(mesh: trimesh.Trimesh, colour: tuple[int, int, int], size: int = 8) -> trimesh.Trimesh:
-    image = Image.new("RGB", (size, size), colour)
+def textured(mesh: trimesh.Trimesh, color: tuple[int, int, int], size: int = 8) -> trimesh.Trimesh:
+    image = Image.new("RGB", (size, size), color)
     uv = np.asarray(mesh.vertices)[:, :2]
     mesh.visual = trimesh.visual.TextureVisuals(uv=uv, material=PBRMaterial(name="paint", baseColorTexture=image))
     return mesh
@@ -36,9 +36,9 @@ def flat(up: str = "y", floor_z: float = 0.0) -> trimesh.Scene:
     """Two rooms of 3 x 4 m with a 0.9 m door between them, a chair, a sofa and a lamp at the ceiling."""
     scene = trimesh.Scene()
 
-    def add(name: str, centre: tuple[float, float, float], size: tuple[float, float, float]) -> None:
+    def add(name: str, center: tuple[float, float, float], size: tuple[float, float, float]) -> None:
         mesh = textured(trimesh.creation.box(size), (200, 80, 40))
-        mesh.apply_translation((centre[0], centre[1], centre[2] + floor_z))
+        mesh.apply_translation((center[0], center[1], center[2] + floor_z))
         if up == "y":
             mesh.apply_transform(trimesh.transformations.rotation_matrix(-math.pi / 2, (1, 0, 0)))
         scene.add_geometry(mesh, node_name=name, geom_name=name)
@@ -112,7 +112,7 @@ def test_things_of_an_obj_file_keep_their_names_however_many_materials_they_have
     lines += [f"{keyword} Sofa", "usemtl red", "f 2 3 4"]
     (tmp_path / "two.obj").write_text("\n".join(lines) + "\n", encoding="utf-8")
     parts = load_mesh(tmp_path / "two.obj", [])
-    assert sorted((part.name, len(part.corners), part.look.rgba[:3]) for part in parts) == [
+    assert sorted((part.name, len(part.corners), part.appearance.rgba[:3]) for part in parts) == [
         ("Chair_1", 1, (1.0, 0.0, 0.0)),
         ("Chair_1", 2, (0.0, 0.0, 1.0)),
         ("Sofa", 1, (1.0, 0.0, 0.0)),
@@ -157,8 +157,8 @@ def test_collada_unit_axis_node_and_texture_beside_the_folder(tmp_path: Path) ->
     path.write_text(collada("C:\\art\\paint.png"), encoding="utf-8")
     (part,) = load_mesh(path, notes)
     assert notes == []
-    assert part.look.image is not None
-    assert part.look.image.getpixel((0, 0)) == (1, 2, 3)
+    assert part.appearance.image is not None
+    assert part.appearance.image.getpixel((0, 0)) == (1, 2, 3)
     assert part.corners.reshape(-1, 3).max(axis=0).tolist() == pytest.approx([1, 1, 0.5])
     assert part.uv is not None
     assert part.uv.max() == 1.0
@@ -167,7 +167,7 @@ def test_collada_unit_axis_node_and_texture_beside_the_folder(tmp_path: Path) ->
     assert turned.corners.reshape(-1, 3).min(axis=0).tolist() == pytest.approx([0, -0.5, 0])
     path.write_text(collada("absent.png"), encoding="utf-8")
     load_mesh(path, notes)
-    assert notes == ["square.dae: texture 'absent.png' is not there; the surface is left grey"]
+    assert notes == ["square.dae: texture 'absent.png' is not there; the surface is left gray"]
 
 
 def glb_bytes() -> bytes:

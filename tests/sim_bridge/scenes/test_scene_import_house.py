@@ -17,7 +17,7 @@ from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.physics.scene_model import build_model
 from sim_bridge.physics.world import World
-from sim_bridge.rendering.renderer import SceneRenderer, look_along
+from sim_bridge.rendering.renderer import SceneRenderer, camera_rotation
 from sim_bridge.scenes.mesh_files import load_mesh
 from sim_bridge.scenes.occupancy import occupancy_from_assets
 
@@ -120,7 +120,7 @@ def test_where_the_map_has_room_the_simulated_robot_touches_nothing(imported_hou
 
 
 def test_its_pictures_show_the_house(imported_house: Scene) -> None:
-    """Every object with view points is seen from one of them, coloured, and the depth ends at walls, not in the sky."""
+    """Every object with view points is seen from one of them, colored, and the depth ends at walls, not in the sky."""
     built = build_model(imported_house)
     renderer = SceneRenderer(built, Intrinsics.from_hfov(160, 120, 79.0))
     try:
@@ -130,11 +130,11 @@ def test_its_pictures_show_the_house(imported_house: Scene) -> None:
             x, y, yaw = (lambda p: (p.x_m, p.y_m, p.yaw_rad))(imported_house.view_points[item.id][0])
             height = item.center[2] - 0.88
             distance = max(0.3, math.hypot(item.center[0] - x, item.center[1] - y))
-            rotation = look_along(yaw, math.atan2(height, distance))
+            rotation = camera_rotation(yaw, math.atan2(height, distance))
             seen += bool((renderer.segment(np.array([x, y, 0.88]), rotation) == index).any())
         assert seen >= 0.95 * len(large)
-        colour, depth = renderer.render(np.array([0.0, 0.0, 0.88]), look_along(0.0, -0.2))
-        assert len(np.unique(colour.reshape(-1, 3), axis=0)) > 500
+        color, depth = renderer.render(np.array([0.0, 0.0, 0.88]), camera_rotation(0.0, -0.2))
+        assert len(np.unique(color.reshape(-1, 3), axis=0)) > 500
         assert np.median(depth) < 10.0
     finally:
         renderer.close()

@@ -96,14 +96,14 @@ def test_model_config_chooses_the_file_and_mesh_is_scaled(tmp_path: Path) -> Non
         ("<plane><normal>0 0 1</normal><size>4 2</size></plane>", (4, 2, 0)),
     ],
 )
-def test_inline_shapes_have_their_size_and_colour(
+def test_inline_shapes_have_their_size_and_color(
     tmp_path: Path, geometry: str, size: tuple[float, float, float]
 ) -> None:
-    colour = "<material><diffuse>0.1 0.2 0.3 1</diffuse></material>"
-    inside = f"<model name='m'>{link(geometry, extra=colour)}</model>"
+    color = "<material><diffuse>0.1 0.2 0.3 1</diffuse></material>"
+    inside = f"<model name='m'>{link(geometry, extra=color)}</model>"
     (piece,) = read_pieces(write_world(tmp_path, inside))
     np.testing.assert_allclose(np.ptp(piece.world_points(), axis=0), size, atol=0.02)
-    assert piece.visuals[0].look.rgba == (0.1, 0.2, 0.3, 1.0)
+    assert piece.visuals[0].appearance.rgba == (0.1, 0.2, 0.3, 1.0)
 
 
 def test_absent_models_are_all_named_and_can_be_left_out(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ FABRIC, WOOD, PLAIN = Surface("blue", "fabric"), Surface("oak", "wood"), Surface
 
 CLOSED = {
     "box": (meshes.box((0.4, 0.6, 0.8), (1, 2, 3)), 0.4 * 0.6 * 0.8),
-    "bevelled box": (meshes.box((0.4, 0.6, 0.8), bevel_m=0.02), 0.19),
+    "beveled box": (meshes.box((0.4, 0.6, 0.8), bevel_m=0.02), 0.19),
     "cylinder": (meshes.cylinder(0.2, 1.0, 64), np.pi * 0.04),
     "sphere": (meshes.sphere(0.5, 48, 24), 4 / 3 * np.pi * 0.125),
     "cushion": (meshes.cushion((0.4, 0.4, 0.15)), 0.015),

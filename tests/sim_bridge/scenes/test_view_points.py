@@ -22,7 +22,7 @@ RULE = ViewRule()
 def make_scene(
     folder: Path, boxes: Sequence[tuple[str, tuple[float, float, float], tuple[float, float, float], float]]
 ) -> Scene:
-    """A 5 x 4 m room with boxes (id, centre, size, yaw_deg); an id in capitals is structure."""
+    """A 5 x 4 m room with boxes (id, center, size, yaw_deg); an id in capitals is structure."""
     (folder / "assets").mkdir(parents=True)
     walls = [
         ("WALL", (-0.05, 2.0, 1.2), (0.1, 4.2, 2.4), 0.0),
@@ -31,24 +31,24 @@ def make_scene(
         ("WALL", (2.5, 4.05, 1.2), (5.0, 0.1, 2.4), 0.0),
     ]
     assets, objects = [], []
-    for number, (name, centre, size, yaw_deg) in enumerate([*walls, *boxes]):
+    for number, (name, center, size, yaw_deg) in enumerate([*walls, *boxes]):
         mesh = f"assets/box_{number}.obj"
         save_obj(folder / mesh, np.asarray(trimesh.creation.box(size).triangles))
         half = math.radians(yaw_deg) / 2
         object_id = None if name.isupper() else name
         if object_id is not None:
-            objects.append(SceneObject(name, name, centre, size, yaw_deg))
+            objects.append(SceneObject(name, name, center, size, yaw_deg))
         assets.append(
             Asset(
                 f"{name}_{number}",
                 object_id,
-                centre,
+                center,
                 (math.cos(half), 0.0, 0.0, math.sin(half)),
-                (Visual(mesh, "grey"),),
+                (Visual(mesh, "gray"),),
                 (Collision("box", size=size),),
             )
         )
-    file = SceneFile(1, "room", (), tuple(objects), materials={"grey": Material()}, assets=tuple(assets))
+    file = SceneFile(1, "room", (), tuple(objects), materials={"gray": Material()}, assets=tuple(assets))
     occupancy_from_assets(folder, file).save(folder / "map.yaml")
     save_scene_file(folder / "scene.yaml", file)
     return load_scene(folder)
