@@ -82,7 +82,9 @@ def test_closed_solid_with_a_hollow_is_decomposed_around_it() -> None:
 
 
 def test_ball_is_one_part_with_few_corners() -> None:
-    (part,) = convex_parts(soup(trimesh.creation.icosphere(subdivisions=3, radius=0.3)), DecompositionSettings(max_vertices=32))
+    (part,) = convex_parts(
+        soup(trimesh.creation.icosphere(subdivisions=3, radius=0.3)), DecompositionSettings(max_vertices=32)
+    )
     assert len(part) == 32
     assert ConvexHull(part).volume > 0.8 * 4 / 3 * np.pi * 0.3**3
 
