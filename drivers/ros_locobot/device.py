@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.connection.subscription import Channel
+from drivers.ros_locobot.connection.topic_cache import TopicCache
 from robot_runtime.errors import NotConnected
 from robot_runtime.hal import Device
 
@@ -20,7 +20,7 @@ class RosDevice(Device):
         self._clock = session.clock
         self._connected = False
         self._endpoints: list[Any] = []
-        self._channels: list[Channel] = []
+        self._channels: list[TopicCache] = []
 
     def connect(self) -> None:
         if self._connected:
@@ -49,9 +49,9 @@ class RosDevice(Device):
     def _closed(self) -> None:
         """Before the topics go: leave the device safe and forget what belongs to this connection. Never raises."""
 
-    def _channel(self, topic: str) -> Channel:
+    def _channel(self, topic: str) -> TopicCache:
         """A channel of ``topic`` that is emptied on closing."""
-        channel = Channel(topic, self._clock)
+        channel = TopicCache(topic, self._clock)
         self._channels.append(channel)
         return channel
 

@@ -10,7 +10,7 @@ from drivers.ros_locobot.camera.driver import NOMINAL, RosCamera
 from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.head import RosHead
-from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.localizer.sources import make_localizer
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.placer import RealPlacer, SimulationPlacer
@@ -26,7 +26,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     chosen = config.parse(dict(options), RosOptions, where)
     clock = RosClock(chosen.clock.max_skew_s, chosen.clock.stall_s)
     session = Session(chosen.master, clock)
-    motion = MotionLog()
+    motion = MotionHistory()
     base = RosBase(name, session, chosen, motion)
     head = RosHead(session, chosen, motion)
     nominal = context.camera.intrinsics if context.camera is not None else NOMINAL

@@ -17,9 +17,9 @@ from std_msgs.msg import Float64
 
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.device import RosDevice
-from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import FAMILIES, head_limits, topics_of
+from drivers.ros_locobot.robot_variants import VARIANTS, head_limits, topics_of
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Head, HeadLimits, HeadState
@@ -31,10 +31,10 @@ JOINT_QUEUE = 10
 class RosHead(RosDevice, Head):
     """A pan-tilt behind ROS topics. It is still once it has been at its goal for ``settle_s``."""
 
-    def __init__(self, session: Session, options: RosOptions, motion: MotionLog) -> None:
+    def __init__(self, session: Session, options: RosOptions, motion: MotionHistory) -> None:
         super().__init__("head", session)
         self._motion = motion
-        self._family = FAMILIES[options.family]
+        self._family = VARIANTS[options.family]
         self._topics = topics_of(options)
         self._limits = head_limits(options)
         self._stillness = Stillness(math.radians(options.head.tolerance_deg), self._limits.settle_s)
@@ -72,7 +72,9 @@ class RosHead(RosDevice, Head):
 
     def _opened(self) -> None:
         session, topics = self._session, self._topics
-        self._endpoints.append(session.subscribe(topics.joints, JointState, self._on_joints, JOINT_QUEUE, awaited=True))
+        self._endpoints.append(
+            session.subscribe(topics.joints, JointState, self._on_joints, JOINT_QUEUE, acknowledged=True)
+        )
         if self._family.head == "floats":
             commands: list[tuple[str, Any]] = [(topics.pan, Float64), (topics.tilt, Float64)]
         else:
@@ -82,7 +84,7 @@ class RosHead(RosDevice, Head):
         self._publishers = [session.advertise(topic, message) for topic, message in commands]
         self._endpoints.extend(self._publishers)
         for publisher in self._publishers:
-            session.require_listener(publisher)
+            session.require_subscriber(publisher)
 
     def _closed(self) -> None:
         self._publishers = []

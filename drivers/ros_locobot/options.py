@@ -13,7 +13,7 @@ from robot_runtime.placement.offset import Tolerance
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-FamilyName = Literal["pyrobot-kobuki", "pyrobot-create", "interbotix"]
+VariantName = Literal["pyrobot-kobuki", "pyrobot-create", "interbotix"]
 
 RAMPING = ("smoother", "raw_cmd_vel", "mux", "yocs", "safety_controller", "teleop")
 """Parts of the names of topics behind which a stop is ramped, delayed or outvoted."""
@@ -258,7 +258,7 @@ class RosOptions:
         localizer: the pose that the policy is given. referee: the pose that scores are computed from.
     """
 
-    family: FamilyName
+    family: VariantName
     camera: CameraOptions
     robot_name: str = "locobot"
     master: MasterOptions = field(default_factory=MasterOptions)

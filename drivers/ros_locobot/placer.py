@@ -11,7 +11,7 @@ from drivers.ros_locobot.base.driver import RosBase
 from drivers.ros_locobot.camera.driver import RosCamera
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.head import RosHead
-from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.localizer.sources import RosLocalizer
 from drivers.ros_locobot.options import PlacerOptions
 from robot_runtime.common.clock import wait_for
@@ -37,7 +37,7 @@ class RosPlacer(Placer):
         head: RosHead,
         camera: RosCamera,
         localizers: Sequence[RosLocalizer],
-        motion: MotionLog,
+        motion: MotionHistory,
     ) -> None:
         self._session = session
         self._base, self._head, self._camera, self._motion = base, head, camera, motion
@@ -99,7 +99,7 @@ class SimulationPlacer(RosPlacer):
         head: RosHead,
         camera: RosCamera,
         localizers: Sequence[RosLocalizer],
-        motion: MotionLog,
+        motion: MotionHistory,
         options: PlacerOptions,
     ) -> None:
         super().__init__(session, base, head, camera, localizers, motion)
@@ -118,7 +118,7 @@ class SimulationPlacer(RosPlacer):
             localizer.pause()
         request = Pose2D(pose.x_m, pose.y_m, pose.yaw_rad)
         try:
-            answer = session.bounded(
+            answer = session.call_with_timeout(
                 lambda: rospy.ServiceProxy(service, Place)(request, tilt_rad), f"calling {service}"
             )
         except rospy.ServiceException as error:
@@ -138,7 +138,7 @@ class RealPlacer(RosPlacer):
         head: RosHead,
         camera: RosCamera,
         localizers: Sequence[RosLocalizer],
-        motion: MotionLog,
+        motion: MotionHistory,
         by: GuidedPlacer,
     ) -> None:
         super().__init__(session, base, head, camera, localizers, motion)

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol
 
-from drivers.ros_locobot.options import BaseOptions, FamilyName, RosOptions, Topics
+from drivers.ros_locobot.options import BaseOptions, RosOptions, Topics, VariantName
 from robot_runtime.hal import BaseInfo, HeadLimits
 
 GYRO_LIMIT_RAD_S = math.radians(110)
@@ -18,7 +18,7 @@ GYRO_LIMIT_RAD_S = math.radians(110)
 
 
 @dataclass(frozen=True)
-class Family:
+class RobotVariant:
     """One kind of LoCoBot.
 
     Attributes:
@@ -70,8 +70,8 @@ _PYROBOT_CAMERA = {
 }
 _PYROBOT_TURRET = {"joints": "/joint_states", "pan": "/pan/command", "tilt": "/tilt/command"}
 
-FAMILIES: dict[FamilyName, Family] = {
-    "pyrobot-kobuki": Family(
+VARIANTS: dict[VariantName, RobotVariant] = {
+    "pyrobot-kobuki": RobotVariant(
         topics=Topics(
             velocity="/mobile_base/commands/velocity",
             core="/mobile_base/sensors/core",
@@ -92,7 +92,7 @@ FAMILIES: dict[FamilyName, Family] = {
         low_v=14.0,
         empty_v=13.2,
     ),
-    "pyrobot-create": Family(
+    "pyrobot-create": RobotVariant(
         topics=Topics(
             velocity="/cmd_vel",
             bumper="/bumper",
@@ -114,7 +114,7 @@ FAMILIES: dict[FamilyName, Family] = {
         low_v=13.5,
         empty_v=12.5,
     ),
-    "interbotix": Family(
+    "interbotix": RobotVariant(
         topics=Topics(
             velocity="/{name}/mobile_base/commands/velocity",
             core="/{name}/mobile_base/sensors/core",
@@ -145,7 +145,7 @@ class BaseDescription(Protocol):
     """Options that say which base it is: a robot's, or the guard node's."""
 
     @property
-    def family(self) -> FamilyName: ...
+    def family(self) -> VariantName: ...
     @property
     def robot_name(self) -> str: ...
     @property
@@ -156,7 +156,7 @@ class BaseDescription(Protocol):
 
 def topics_of(options: BaseDescription) -> Topics:
     """Every topic by its full name: the YAML's, else the family's; empty where the family has none."""
-    family = FAMILIES[options.family].topics
+    family = VARIANTS[options.family].topics
     chosen = {
         item.name: getattr(options.topics, item.name)
         or getattr(family, item.name).replace("{name}", options.robot_name)
@@ -167,17 +167,17 @@ def topics_of(options: BaseDescription) -> Topics:
 
 def base_frame(options: BaseDescription) -> str:
     """The frame that odometry is of, on this robot."""
-    return FAMILIES[options.family].base_frame.replace("{name}", options.robot_name)
+    return VARIANTS[options.family].base_frame.replace("{name}", options.robot_name)
 
 
 def base_info(options: BaseDescription, name: str) -> BaseInfo:
     """The base's limits: the YAML's, else the family's."""
-    return replace(FAMILIES[options.family].base, name=name, **_given(options.base, BaseInfo))
+    return replace(VARIANTS[options.family].base, name=name, **_given(options.base, BaseInfo))
 
 
 def head_limits(options: RosOptions) -> HeadLimits:
     """The pan-tilt's reach: the YAML's, else the family's."""
-    return replace(FAMILIES[options.family].limits, **_given(options.head, HeadLimits))
+    return replace(VARIANTS[options.family].limits, **_given(options.head, HeadLimits))
 
 
 def kobuki_charge(voltage_v: float, full_v: float, empty_v: float) -> float:

@@ -13,7 +13,7 @@ from typing import get_args
 
 import xacro
 
-from drivers.ros_locobot.options import FamilyName
+from drivers.ros_locobot.options import VariantName
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, RuntimeFault
 from robot_runtime.robots.camera_mount import load_mount
@@ -31,9 +31,9 @@ def describe(family: str = "pyrobot-kobuki", robot_name: str = "locobot", mount:
     Raises:
         ConfigError: no such family or mount, or a mount file that is malformed.
     """
-    if family not in get_args(FamilyName):
+    if family not in get_args(VariantName):
         raise ConfigError(
-            f"there is no family {family!r} of LoCoBots", f"use one of: {', '.join(get_args(FamilyName))}"
+            f"there is no family {family!r} of LoCoBots", f"use one of: {', '.join(get_args(VariantName))}"
         )
     mount_file = config.find_preset("mounts", mount or family).resolve()
     load_mount(mount_file)

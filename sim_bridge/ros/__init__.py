@@ -1,1 +1,1 @@
-"""The simulated LoCoBot as its real ones appear in ROS 1: same topics, types, rates, frames and manners."""
+"""The simulated LoCoBot as its real ones appear in ROS 1: same topics, types, rates, frames and timing."""

@@ -26,9 +26,9 @@ from robot_runtime.robots.camera_mount import load_mount
 from robot_runtime.robots.loader import read_robot_file
 from robot_runtime.scenes.scene import find_scene, load_scene
 from sim_bridge.robot.driver import SimOptions
-from sim_bridge.ros.families import FAMILIES, Manners, family
 from sim_bridge.ros.localizer_topics import LOCALIZERS
 from sim_bridge.ros.robot import RosRobot, RosRobotOptions
+from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, family
 
 MASTER_LIMIT_S = 5.0
 """Of waiting for the master; roslaunch starts its nodes once it has one, other scripts may not."""
@@ -41,7 +41,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def run(
     scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
-    kind: Annotated[str, typer.Option("--family", help=f"Whose topics: {', '.join(FAMILIES)}.")] = "pyrobot-kobuki",
+    kind: Annotated[str, typer.Option("--family", help=f"Whose topics: {', '.join(VARIANTS)}.")] = "pyrobot-kobuki",
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
     robot: Annotated[str, typer.Option(help="Noise and limits: a simulated robot's preset or YAML file.")] = "sim",
     seed: Annotated[int, typer.Option(min=0, help="Of every error.")] = 0,
@@ -53,7 +53,9 @@ def run(
     camera: Annotated[str, typer.Option(help="WIDTHxHEIGHT@HFOV in pixels and degrees.")] = "640x480@79",
     localizer: Annotated[str, typer.Option(help=f"Who says where it is: {', '.join(LOCALIZERS)}.")] = "amcl",
     start: Annotated[str, typer.Option(help="X,Y,YAW in map, metres and degrees [default: where most room is].")] = "",
-    manner: Annotated[list[str] | None, typer.Option(help="NAME=VALUE of families.Manners; repeatable.")] = None,
+    manner: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE of robot_variants.DriverTiming; repeatable.")
+    ] = None,
     die_with_stdin: Annotated[bool, typer.Option(help="End when standard input closes: leave nothing behind.")] = False,
 ) -> None:
     """Simulate a LoCoBot on ROS 1.
@@ -70,7 +72,7 @@ def run(
     path, file = read_robot_file(robot)
     chosen_family = family(kind, robot_name)
     options = RosRobotOptions(
-        family=replace(chosen_family, manners=changed(chosen_family.manners, manner or [])),
+        family=replace(chosen_family, timing=changed(chosen_family.timing, manner or [])),
         mount=load_mount(config.find_preset("mounts", mount)),
         sim=config.parse(file.options, SimOptions, f"{path}: options"),
         intrinsics=parse_camera(camera),
@@ -110,15 +112,15 @@ def join_ros(simulated_clock: bool) -> None:
     rospy.init_node("simulated_robot", disable_rostime=True)
 
 
-def changed(manners: Manners, changes: list[str]) -> Manners:
-    """Manners with some of them given as NAME=VALUE. Raises ``ConfigError``."""
-    values: dict[str, Any] = asdict(manners)
+def changed(timing: DriverTiming, changes: list[str]) -> DriverTiming:
+    """DriverTiming with some of them given as NAME=VALUE. Raises ``ConfigError``."""
+    values: dict[str, Any] = asdict(timing)
     for change in changes:
         name, equals, value = change.partition("=")
         if not equals:
             raise ConfigError(f"--manner {change!r} is not of the form NAME=VALUE", "write e.g. command_timeout_s=0.6")
         values[name] = yaml.safe_load(value)
-    return config.parse(values, Manners, "--manner")
+    return config.parse(values, DriverTiming, "--manner")
 
 
 def parse_camera(text: str) -> Intrinsics:

@@ -17,12 +17,12 @@ from robot_runtime.safety import STILL
 from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.odometry import moved_between
 from sim_bridge.ros import messages
-from sim_bridge.ros.families import Family
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.inbox import Inbox
-from sim_bridge.ros.outlet import DelayLine, Outlet
-from sim_bridge.ros.timeline import Ticks, Timeline
-from sim_bridge.ros.wheel_control import WheelControl
+from sim_bridge.ros.physics_executor import PhysicsExecutor
+from sim_bridge.ros.publisher import DelayQueue, Publisher
+from sim_bridge.ros.robot_variants import RobotVariant
+from sim_bridge.ros.timing import PeriodicTimer, StampClock
+from sim_bridge.ros.velocity_commands import VelocityCommandModel
 
 DIAGNOSTICS_HZ = 1.0
 
@@ -49,7 +49,7 @@ class Encoders:
         self.right_m += forward_m + moved.yaw_rad * self._separation_m / 2
 
 
-class Extras(Protocol):
+class VariantTopics(Protocol):
     """What one kind of base publishes besides; see :class:`~sim_bridge.ros.kobuki_topics.KobukiTopics`."""
 
     def report(self, base: BaseTopics, now_ns: int) -> None:
@@ -72,39 +72,39 @@ class BaseTopics:
     def __init__(
         self,
         clock: Clock,
-        timeline: Timeline,
-        inbox: Inbox,
+        stamps: StampClock,
+        executor: PhysicsExecutor,
         faults: Faults,
         chassis: Chassis,
-        wheels: WheelControl,
-        family: Family,
-        tf: Outlet,
+        wheels: VelocityCommandModel,
+        family: RobotVariant,
+        tf: Publisher,
     ) -> None:
         self.clock, self.faults, self.chassis, self.wheels, self.family = clock, faults, chassis, wheels, family
         self.encoders = Encoders(family.wheels.separation_m)
         self.bumper = self.cliff = self.wheel_drop = 0
         self.heading_rad = 0.0
         self.velocity = STILL
-        self.delayed = DelayLine()
-        self._timeline = timeline
-        self._inbox = inbox
-        self._extras: list[Extras] = []
+        self.delayed = DelayQueue()
+        self._stamps = stamps
+        self._executor = executor
+        self._extras: list[VariantTopics] = []
         self._driving = STILL
         self._origin = SE2()
         self._seen_heading_rad = 0.0
         self._has_been_placed = False
-        self._commands = Ticks(family.manners.command_hz, chassis.world.step_ns)
-        self._reports = Ticks(family.manners.report_hz, chassis.world.step_ns)
-        self._diagnoses = Ticks(DIAGNOSTICS_HZ, chassis.world.step_ns)
-        self._latency_ns = seconds_to_ns(family.manners.report_latency_s)
+        self._commands = PeriodicTimer(family.timing.command_hz, chassis.world.step_ns)
+        self._reports = PeriodicTimer(family.timing.report_hz, chassis.world.step_ns)
+        self._diagnoses = PeriodicTimer(DIAGNOSTICS_HZ, chassis.world.step_ns)
+        self._latency_ns = seconds_to_ns(family.timing.report_latency_s)
         names = family.names
         self._tf = tf
-        self._odom_out = Outlet(names.odom, Odometry)
-        self._joints_out = Outlet(names.wheel_joints, JointState)
-        self._diagnostics_out = Outlet("/diagnostics", DiagnosticArray)
+        self._odom_out = Publisher(names.odom, Odometry)
+        self._joints_out = Publisher(names.wheel_joints, JointState)
+        self._diagnostics_out = Publisher("/diagnostics", DiagnosticArray)
         rospy.Subscriber(names.command, Twist, self._on_command, queue_size=10, tcp_nodelay=True)
 
-    def add(self, extras: Extras) -> None:
+    def add(self, extras: VariantTopics) -> None:
         """Have these published as well."""
         self._extras.append(extras)
 
@@ -133,10 +133,10 @@ class BaseTopics:
     def stamp_ns(self, now_ns: int) -> int:
         """For what is measured now: the base's drivers stamp when they publish."""
         skew_ns = seconds_to_ns(self.faults.value("clock_skew_s"))
-        return self._timeline.stamp_ns(now_ns) + self._latency_ns + skew_ns
+        return self._stamps.stamp_ns(now_ns) + self._latency_ns + skew_ns
 
-    def send(self, now_ns: int, target: Outlet, message: Any) -> None:
-        """Publish what was measured now, as late as the base's manners have it."""
+    def send(self, now_ns: int, target: Publisher, message: Any) -> None:
+        """Publish what was measured now, as late as the base's timing have it."""
         self.delayed.publish(now_ns + self._latency_ns, target, message)
 
     def on_step(self, now_ns: int) -> None:
@@ -150,7 +150,7 @@ class BaseTopics:
             self._measure(now_ns)
             if "sensors_silent" not in self.faults:
                 self._report(now_ns)
-        if self._diagnoses.due(now_ns) and self._diagnostics_out.heard:
+        if self._diagnoses.due(now_ns) and self._diagnostics_out.has_subscribers:
             statuses = {}
             for extras in self._extras:
                 statuses.update(extras.diagnose(self))
@@ -158,7 +158,7 @@ class BaseTopics:
         self.delayed.flush(now_ns)
 
     def _on_command(self, message: Any) -> None:
-        self._inbox.post(lambda: self.wheels.command(message.linear.x, message.angular.z, self.clock.now_ns()))
+        self._executor.post(lambda: self.wheels.command(message.linear.x, message.angular.z, self.clock.now_ns()))
 
     def _measure(self, now_ns: int) -> None:
         chassis, faults = self.chassis, self.faults
@@ -179,13 +179,13 @@ class BaseTopics:
         stamp_ns = self.stamp_ns(now_ns)
         if "odom_silent" not in self.faults:
             pose = self.odom
-            if self._odom_out.heard:
+            if self._odom_out.has_subscribers:
                 frames = names.odom_frame, names.base_frame
                 self.send(now_ns, self._odom_out, messages.odometry(stamp_ns, frames, pose, self.velocity))
-            if self._tf.heard:
+            if self._tf.has_subscribers:
                 transform = messages.planar_transform(stamp_ns, names.odom_frame, names.base_frame, pose)
                 self.send(now_ns, self._tf, transform)
-        if self._joints_out.heard:
+        if self._joints_out.has_subscribers:
             positions, rates = self.wheel_states()
             self.send(now_ns, self._joints_out, messages.joint_state(stamp_ns, wheels.names, positions, rates))
         for extras in self._extras:

@@ -30,10 +30,10 @@ from sim_bridge.rendering.renderer import SceneRenderer
 from sim_bridge.robot.camera import CameraOptions, Noise, as_measured, camera_motion
 from sim_bridge.robot.head import SimHead
 from sim_bridge.ros import messages
-from sim_bridge.ros.families import Names
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.outlet import Outlet
-from sim_bridge.ros.timeline import Ticks, Timeline
+from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.robot_variants import Names
+from sim_bridge.ros.timing import PeriodicTimer, StampClock
 
 MAX_WAITING = 2
 """Exposures in real time that wait to be drawn; the next is left out."""
@@ -73,7 +73,7 @@ class CameraTopics:
     def __init__(
         self,
         clock: Clock,
-        timeline: Timeline,
+        stamps: StampClock,
         faults: Faults,
         world: World,
         head: SimHead,
@@ -85,7 +85,7 @@ class CameraTopics:
         lockstep: bool,
     ) -> None:
         self.left_out = 0
-        self._clock, self._timeline, self._faults = clock, timeline, faults
+        self._clock, self._stamps, self._faults = clock, stamps, faults
         self._world, self._head, self._mount, self._true_mount = world, head, mount, true_mount
         self._intrinsics, self._options = intrinsics, options
         self._noise = Noise(options, intrinsics)
@@ -93,18 +93,18 @@ class CameraTopics:
         self._lockstep = lockstep
         self._latency_ns = seconds_to_ns(options.latency_s)
         self._half_period_ns = seconds_to_ns(0.5 / options.rate_hz)
-        self._ticks = Ticks(options.rate_hz, world.step_ns)
+        self._ticks = PeriodicTimer(options.rate_hz, world.step_ns)
         self._waiting: list[_Exposure] = []
         self._work: queue.SimpleQueue[_Exposure | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self._frozen: tuple[Any, Any] | None = None
         root = names.camera
         queue_size = LOCKSTEP_QUEUE if lockstep else LIVE_QUEUE
-        self._rgb = Outlet(f"{root}/color/image_raw", Image, queue_size=queue_size)
-        self._rgb_info = Outlet(f"{root}/color/camera_info", CameraInfo)
-        self._depth = Outlet(f"{root}/aligned_depth_to_color/image_raw", Image, queue_size=queue_size)
-        self._depth_info = Outlet(f"{root}/aligned_depth_to_color/camera_info", CameraInfo)
-        self._tf_static = Outlet("/tf_static", TFMessage, latch=True)
+        self._rgb = Publisher(f"{root}/color/image_raw", Image, queue_size=queue_size)
+        self._rgb_info = Publisher(f"{root}/color/camera_info", CameraInfo)
+        self._depth = Publisher(f"{root}/aligned_depth_to_color/image_raw", Image, queue_size=queue_size)
+        self._depth_info = Publisher(f"{root}/aligned_depth_to_color/camera_info", CameraInfo)
+        self._tf_static = Publisher("/tf_static", TFMessage, latch=True)
         self._publish_frames(names.frame_prefix)
         self._thread = threading.Thread(target=self._draw_all, name="camera", daemon=True)
         self._thread.start()
@@ -144,7 +144,7 @@ class CameraTopics:
 
     def _publish_frames(self, prefix: str) -> None:
         """What the camera's own driver says of its inside: where the colour sensor sits, and its optical frame."""
-        stamp_ns = self._timeline.stamp_ns(self._clock.now_ns())
+        stamp_ns = self._stamps.stamp_ns(self._clock.now_ns())
         link, color = f"{prefix}camera_link", f"{prefix}camera_color_frame"
         place, straight = self._mount.color, (0.0, 0.0, 0.0)
         turned = Quaternion(*quaternion_rpy(*np.radians(place.rpy_deg).tolist()))
@@ -157,11 +157,11 @@ class CameraTopics:
 
     def _is_wanted(self) -> bool:
         return "camera_silent" not in self._faults and any(
-            target.heard for target in (self._rgb, self._depth, self._rgb_info, self._depth_info)
+            target.has_subscribers for target in (self._rgb, self._depth, self._rgb_info, self._depth_info)
         )
 
     def _expose(self, now_ns: int) -> None:
-        stamp_ns = self._timeline.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
+        stamp_ns = self._stamps.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
         sensor = self._true_mount.sensor(self._world.pose, *self._head.pointing(now_ns))
         motion = camera_motion(self._true_mount, self._world, self._head, now_ns)
         exposure = _Exposure(stamp_ns, now_ns + self._latency_ns, sensor, motion)
@@ -173,7 +173,7 @@ class CameraTopics:
         renderer: SceneRenderer | None = None
         try:
             while (exposure := self._work.get()) is not None:
-                if self._rgb.heard or self._depth.heard:
+                if self._rgb.has_subscribers or self._depth.has_subscribers:
                     if renderer is None:
                         renderer = SceneRenderer(self._world.scene_model, self._intrinsics)
                     images = self._images(renderer, exposure)

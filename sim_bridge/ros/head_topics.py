@@ -15,9 +15,9 @@ from sim_bridge.robot.head import SimHead
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.inbox import Inbox
-from sim_bridge.ros.outlet import Outlet
-from sim_bridge.ros.timeline import Ticks, Timeline
+from sim_bridge.ros.physics_executor import PhysicsExecutor
+from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.timing import PeriodicTimer, StampClock
 
 REACH_TOLERANCE_RAD = math.radians(0.1)
 """One count of a servo, 0.088 degrees: limits are whole counts."""
@@ -33,27 +33,27 @@ class HeadTopics:
     def __init__(
         self,
         clock: Clock,
-        timeline: Timeline,
-        inbox: Inbox,
+        stamps: StampClock,
+        executor: PhysicsExecutor,
         faults: Faults,
         head: SimHead,
         base: BaseTopics,
         step_ns: int,
     ) -> None:
-        self._clock, self._timeline, self._inbox, self._faults = clock, timeline, inbox, faults
+        self._clock, self._stamps, self._executor, self._faults = clock, stamps, executor, faults
         self._head, self._base = head, base
         self._names = names = base.family.names
-        self._ticks = Ticks(names.head_hz, step_ns)
-        self._joints_out = Outlet(names.head_joint_states, JointState)
-        self._merged_out = Outlet(names.merged_joints, JointState) if names.merged_joints else None
+        self._ticks = PeriodicTimer(names.head_hz, step_ns)
+        self._joints_out = Publisher(names.head_joint_states, JointState)
+        self._merged_out = Publisher(names.merged_joints, JointState) if names.merged_joints else None
         self._goal = (0.0, 0.0)
-        self._single_out: tuple[Outlet, Outlet] | None = None
+        self._single_out: tuple[Publisher, Publisher] | None = None
         if names.frame_prefix:
             root = f"/{names.frame_prefix}commands"
             rospy.Subscriber(f"{root}/joint_group", JointGroupCommand, self._on_group)
             rospy.Subscriber(f"{root}/joint_single", JointSingleCommand, self._on_single)
         else:
-            self._single_out = Outlet("/pan/state", Float64), Outlet("/tilt/state", Float64)
+            self._single_out = Publisher("/pan/state", Float64), Publisher("/tilt/state", Float64)
             rospy.Subscriber("/pan/command", Float64, lambda message: self._post(0, message.data))
             rospy.Subscriber("/tilt/command", Float64, lambda message: self._post(1, message.data))
 
@@ -65,15 +65,15 @@ class HeadTopics:
         """Publish when it is time to."""
         if not self._ticks.due(now_ns) or "head_silent" in self._faults:
             return
-        stamp_ns = self._timeline.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
+        stamp_ns = self._stamps.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
         angles = self._present()
-        if self._joints_out.heard:
+        if self._joints_out.has_subscribers:
             self._joints_out.publish(messages.joint_state(stamp_ns, self._names.head_joints, angles, (0.0, 0.0)))
         if self._single_out is not None:
             for target, angle_rad in zip(self._single_out, angles, strict=True):
-                if target.heard:
+                if target.has_subscribers:
                     target.publish(Float64(angle_rad))
-        if self._merged_out is not None and self._merged_out.heard:
+        if self._merged_out is not None and self._merged_out.has_subscribers:
             positions, rates = self._base.wheel_states()
             joints = (*self._names.head_joints, *self._base.family.wheels.names)
             merged = messages.joint_state(stamp_ns, joints, (*angles, *positions), (0.0, 0.0, *rates))
@@ -93,7 +93,7 @@ class HeadTopics:
             self._post(self._names.head_joints.index(message.name), message.cmd)
 
     def _post(self, joint: int, angle_rad: float) -> None:
-        self._inbox.post(lambda: self._command(joint, angle_rad))
+        self._executor.post(lambda: self._command(joint, angle_rad))
 
     def _command(self, joint: int, angle_rad: float) -> None:
         limits = self._head.limits

@@ -22,8 +22,8 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Zone
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics, battery_diagnosis, level_diagnosis
-from sim_bridge.ros.inbox import Inbox
-from sim_bridge.ros.outlet import Outlet
+from sim_bridge.ros.physics_executor import PhysicsExecutor
+from sim_bridge.ros.publisher import Publisher
 
 LOW_V, CRITICAL_V = 14.0, 13.2
 """kobuki_node's ``battery_low`` and ``battery_dangerous``."""
@@ -41,36 +41,36 @@ CLIFF_EVENT_ORDER = (Zone.RIGHT, Zone.CENTER, Zone.LEFT)
 class KobukiTopics:
     """A Kobuki; add it to :class:`BaseTopics`."""
 
-    def __init__(self, base: BaseTopics, inbox: Inbox) -> None:
+    def __init__(self, base: BaseTopics, executor: PhysicsExecutor) -> None:
         root = base.family.names.base
-        self._core = Outlet(f"{root}/sensors/core", SensorState)
-        self._imu = Outlet(f"{root}/sensors/imu_data", Imu)
-        self._raw_imu = Outlet(f"{root}/sensors/imu_data_raw", Imu)
-        self._bumper = Outlet(f"{root}/events/bumper", BumperEvent)
-        self._cliff = Outlet(f"{root}/events/cliff", CliffEvent)
-        self._wheel_drop = Outlet(f"{root}/events/wheel_drop", WheelDropEvent)
-        self._power = Outlet(f"{root}/events/power_system", PowerSystemEvent)
-        robot_state = Outlet(f"{root}/events/robot_state", RobotStateEvent, latch=True)
+        self._core = Publisher(f"{root}/sensors/core", SensorState)
+        self._imu = Publisher(f"{root}/sensors/imu_data", Imu)
+        self._raw_imu = Publisher(f"{root}/sensors/imu_data_raw", Imu)
+        self._bumper = Publisher(f"{root}/events/bumper", BumperEvent)
+        self._cliff = Publisher(f"{root}/events/cliff", CliffEvent)
+        self._wheel_drop = Publisher(f"{root}/events/wheel_drop", WheelDropEvent)
+        self._power = Publisher(f"{root}/events/power_system", PowerSystemEvent)
+        robot_state = Publisher(f"{root}/events/robot_state", RobotStateEvent, latch=True)
         robot_state.publish(RobotStateEvent(RobotStateEvent.ONLINE))
-        self._events_ns = seconds_to_ns(base.family.manners.event_latency_s)
+        self._events_ns = seconds_to_ns(base.family.timing.event_latency_s)
         self._seen = (0, 0, 0)
         self._power_event: int | None = None
         rospy.Subscriber(
             f"{root}/commands/motor_power",
             MotorPower,
-            lambda message: inbox.post(lambda: base.wheels.power(message.state == MotorPower.ON)),
+            lambda message: executor.post(lambda: base.wheels.power(message.state == MotorPower.ON)),
         )
-        rospy.Subscriber(f"{root}/commands/reset_odometry", Empty, lambda _: inbox.post(base.reset_odometry))
+        rospy.Subscriber(f"{root}/commands/reset_odometry", Empty, lambda _: executor.post(base.reset_odometry))
 
     def report(self, base: BaseTopics, now_ns: int) -> None:
         self._publish_events(base, now_ns)
         stamp_ns = base.stamp_ns(now_ns)
-        if self._core.heard and "core_silent" not in base.faults:
+        if self._core.has_subscribers and "core_silent" not in base.faults:
             base.send(now_ns, self._core, self._core_state(base, now_ns, stamp_ns))
         rate_rad_s = base.velocity.angular_rad_s
-        if self._imu.heard:
+        if self._imu.has_subscribers:
             base.send(now_ns, self._imu, messages.imu(stamp_ns, "gyro_link", base.heading_rad, rate_rad_s))
-        if self._raw_imu.heard:
+        if self._raw_imu.has_subscribers:
             for earlier_ns in (RAW_IMU_NS, 0):
                 raw = messages.imu(stamp_ns - earlier_ns, "gyro_link", None, rate_rad_s)
                 base.send(now_ns, self._raw_imu, raw)

@@ -16,8 +16,8 @@ from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.outlet import Outlet
-from sim_bridge.ros.timeline import Ticks, Timeline
+from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.timing import PeriodicTimer, StampClock
 
 TRUTH_TOPIC = "/simulation/ground_truth"
 AMCL_TOPIC = "/amcl_pose"
@@ -42,24 +42,24 @@ class LocalizerTopics:
     def __init__(
         self,
         clock: Clock,
-        timeline: Timeline,
+        stamps: StampClock,
         faults: Faults,
         world: World,
         options: LocalizerOptions,
         base: BaseTopics,
         kind: str,
-        tf: Outlet,
+        tf: Publisher,
     ) -> None:
-        self._clock, self._timeline, self._faults = clock, timeline, faults
+        self._clock, self._stamps, self._faults = clock, stamps, faults
         self._world, self._base = world, base
-        self._ticks = Ticks(TRUTH_HZ, world.step_ns)
+        self._ticks = PeriodicTimer(TRUTH_HZ, world.step_ns)
         self._localizer = SimLocalizer("localizer", "map", clock, self._read, options)
         self._odoms: deque[tuple[int, SE2]] = deque()
         self._last_ns = -1
         self._tf = tf if kind in ("tf", "amcl") else None
-        self._truth_out = Outlet(TRUTH_TOPIC, PoseStamped)
-        self._amcl_out = Outlet(AMCL_TOPIC, PoseWithCovarianceStamped) if kind == "amcl" else None
-        self._tracker_out = Outlet(TRACKER_TOPIC, PoseStamped) if kind == "tracker" else None
+        self._truth_out = Publisher(TRUTH_TOPIC, PoseStamped)
+        self._amcl_out = Publisher(AMCL_TOPIC, PoseWithCovarianceStamped) if kind == "amcl" else None
+        self._tracker_out = Publisher(TRACKER_TOPIC, PoseStamped) if kind == "tracker" else None
 
     def connect(self) -> None:
         """Begin to measure."""
@@ -72,7 +72,7 @@ class LocalizerTopics:
 
     def on_step(self, now_ns: int) -> None:
         """Publish the truth at its rate, and what the localizer has found since the last step."""
-        if self._ticks.due(now_ns) and self._truth_out.heard:
+        if self._ticks.due(now_ns) and self._truth_out.has_subscribers:
             stamp_ns = self._stamp_ns(now_ns)
             self._truth_out.publish(messages.pose_stamped(stamp_ns, "map", self._world.pose))
         self._localizer.on_step(now_ns)
@@ -100,7 +100,7 @@ class LocalizerTopics:
         return self._odoms[0][1]
 
     def _stamp_ns(self, now_ns: int) -> int:
-        return self._timeline.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
+        return self._stamps.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
 
     def _jumped(self, pose: SE2) -> SE2:
         return SE2(
@@ -111,12 +111,12 @@ class LocalizerTopics:
 
     def _publish(self, measured_ns: int, pose: SE2, odom: SE2, covariance: Any) -> None:
         stamp_ns = self._stamp_ns(measured_ns)
-        if self._tf is not None and self._tf.heard:
+        if self._tf is not None and self._tf.has_subscribers:
             origin = pose @ odom.inverse()
             self._tf.publish(messages.planar_transform(stamp_ns, "map", self._base.family.names.odom_frame, origin))
-        if self._tracker_out is not None and self._tracker_out.heard:
+        if self._tracker_out is not None and self._tracker_out.has_subscribers:
             self._tracker_out.publish(messages.pose_stamped(stamp_ns, "map", pose))
-        if self._amcl_out is not None and self._amcl_out.heard:
+        if self._amcl_out is not None and self._amcl_out.has_subscribers:
             message = PoseWithCovarianceStamped(header=messages.header(stamp_ns, "map"))
             message.pose.pose = messages.planar_pose(pose)
             for row, i in enumerate((0, 1, 5)):

@@ -28,17 +28,17 @@ from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.camera_topics import CameraTopics
 from sim_bridge.ros.create_topics import CreateTopics
-from sim_bridge.ros.families import Family
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.followers import Followers
 from sim_bridge.ros.head_topics import HeadTopics
-from sim_bridge.ros.inbox import Inbox
 from sim_bridge.ros.kobuki_topics import KobukiTopics
 from sim_bridge.ros.localizer_topics import LOCALIZERS, LocalizerTopics
-from sim_bridge.ros.outlet import Outlet
+from sim_bridge.ros.lockstep_barrier import LockstepBarrier
+from sim_bridge.ros.physics_executor import PhysicsExecutor
+from sim_bridge.ros.publisher import Publisher
+from sim_bridge.ros.robot_variants import RobotVariant
 from sim_bridge.ros.services import Services
-from sim_bridge.ros.timeline import MAX_LAG_S, Pace, Timeline
-from sim_bridge.ros.wheel_control import WheelControl
+from sim_bridge.ros.timing import MAX_LAG_S, RatePacer, StampClock
+from sim_bridge.ros.velocity_commands import VelocityCommandModel
 
 PAUSE_S = 0.02
 """Host seconds between two looks at whether a world that stands still may go on."""
@@ -56,7 +56,7 @@ class RosRobotOptions:
         seed: of every error.
     """
 
-    family: Family
+    family: RobotVariant
     mount: CameraMount
     sim: SimOptions = field(default_factory=SimOptions)
     intrinsics: Intrinsics = DEFAULT_INTRINSICS
@@ -80,7 +80,7 @@ class RosRobot:
     """A robot in a scene, as a ROS node; ``rospy.init_node`` must have been called.
 
     Publishing and all of physics happen in the thread that calls :meth:`run`, drawing in another, and what arrives is
-    brought to the first by an inbox.
+    brought to the first by an executor.
     """
 
     def __init__(self, scene: Scene, options: RosRobotOptions) -> None:
@@ -88,12 +88,12 @@ class RosRobot:
         self._options = options
         self._world = world = World(build_model(scene, sim.step_s, sim.body))
         self._clock = clock = SimulatedClock(seconds_to_ns(sim.step_s))
-        self._timeline = timeline = Timeline(wall=not options.simulated_clock)
-        self._pace = Pace(options.rate, MAX_LAG_S if options.simulated_clock else MAX_CATCH_UP_S)
-        self._inbox, self._faults = Inbox(), Faults()
+        self._stamps = stamps = StampClock(wall=not options.simulated_clock)
+        self._pace = RatePacer(options.rate, MAX_LAG_S if options.simulated_clock else MAX_CATCH_UP_S)
+        self._executor, self._faults = PhysicsExecutor(), Faults()
         self._seed, self._placements = options.seed, 0
-        self._clock_out = Outlet("/clock", ClockMessage) if options.simulated_clock else None
-        tf = Outlet("/tf", TFMessage)
+        self._clock_out = Publisher("/clock", ClockMessage) if options.simulated_clock else None
+        tf = Publisher("/tf", TFMessage)
         chassis = Chassis(
             world,
             Drift(sim.odometry),
@@ -102,16 +102,16 @@ class RosRobot:
             slip_of(sim.action_noise, world),
             sim.contact,
         )
-        wheels = WheelControl(family.manners, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
+        wheels = VelocityCommandModel(family.timing, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
         self._chassis = chassis
         self._head = head = SimHead(clock, sim.head)
         head.connect()
-        self._base = base = BaseTopics(clock, timeline, self._inbox, self._faults, chassis, wheels, family, tf)
-        base.add(KobukiTopics(base, self._inbox) if family.names.base else CreateTopics())
-        self._head_topics = HeadTopics(clock, timeline, self._inbox, self._faults, head, base, world.step_ns)
+        self._base = base = BaseTopics(clock, stamps, self._executor, self._faults, chassis, wheels, family, tf)
+        base.add(KobukiTopics(base, self._executor) if family.names.base else CreateTopics())
+        self._head_topics = HeadTopics(clock, stamps, self._executor, self._faults, head, base, world.step_ns)
         self._camera = CameraTopics(
             clock,
-            timeline,
+            stamps,
             self._faults,
             world,
             head,
@@ -123,7 +123,7 @@ class RosRobot:
             lockstep=options.simulated_clock,
         )
         self._localizer = LocalizerTopics(
-            clock, timeline, self._faults, world, sim.localizer, base, options.localizer, tf
+            clock, stamps, self._faults, world, sim.localizer, base, options.localizer, tf
         )
         self._localizer.connect()
         self._restart()
@@ -137,8 +137,8 @@ class RosRobot:
         ):
             clock.add_listener(listener)
         if options.simulated_clock:
-            clock.add_listener(Followers(self._faults).keep)
-        self._services = Services(self._inbox, self._faults, self.place)
+            clock.add_listener(LockstepBarrier(self._faults).wait)
+        self._services = Services(self._executor, self._faults, self.place)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
         """Put the robot there, at rest, odometry at zero, with errors of its own; or ``InvalidStart``, and leave it."""
@@ -154,7 +154,7 @@ class RosRobot:
             while not rospy.is_shutdown():
                 if self._clock_out is not None and "clock_stopped" in self._faults:
                     rospy.rostime.wallsleep(PAUSE_S)
-                    self._inbox.do_all()
+                    self._executor.do_all()
                     continue
                 self._clock.sleep_until(self._clock.now_ns() + self._world.step_ns)
         finally:
@@ -163,10 +163,10 @@ class RosRobot:
 
     def _begin_step(self, now_ns: int) -> None:
         """Before all others of a step: the time, and what has arrived since the last."""
-        self._timeline.keep_pace(now_ns)
+        self._stamps.keep_pace(now_ns)
         if self._clock_out is not None:
             self._clock_out.publish(messages.clock(now_ns))
-        self._inbox.do_all()
+        self._executor.do_all()
 
     def _restart(self) -> None:
         # The streams of the in-process robot, so that the same seed draws the same errors.

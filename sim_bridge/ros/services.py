@@ -13,7 +13,7 @@ from robot_runtime_simulation.srv import Place, PlaceResponse, SetFault, SetFaul
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, InvalidStart, RuntimeFault
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.inbox import Inbox
+from sim_bridge.ros.physics_executor import PhysicsExecutor
 
 PLACE_SERVICE = "/simulation/place"
 FAULT_SERVICE = "/simulation/fault"
@@ -29,8 +29,8 @@ class Services:
         place: puts the robot there, in the physics thread; raises ``InvalidStart``.
     """
 
-    def __init__(self, inbox: Inbox, faults: Faults, place: Callable[[SE2, float], None]) -> None:
-        self._inbox, self._faults, self._place = inbox, faults, place
+    def __init__(self, executor: PhysicsExecutor, faults: Faults, place: Callable[[SE2, float], None]) -> None:
+        self._executor, self._faults, self._place = executor, faults, place
         self._offered = [
             rospy.Service(PLACE_SERVICE, Place, self._on_place),
             rospy.Service(FAULT_SERVICE, SetFault, self._on_fault),
@@ -61,7 +61,7 @@ class Services:
         """Success, message, remedy."""
         try:
             try:
-                self._inbox.post(work).result(ANSWER_LIMIT_S)
+                self._executor.post(work).result(ANSWER_LIMIT_S)
             except concurrent.futures.TimeoutError:
                 raise DeviceFault(
                     f"the simulated robot did not answer within {ANSWER_LIMIT_S:g} s", "start it anew"

@@ -19,7 +19,7 @@ import rospy
 import rostopic
 import tf2_ros
 
-from drivers.ros_locobot.connection.simulation_ack import Heard
+from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
 
 LIMIT_S = 60.0
 TRUTH = "/simulation/ground_truth"
@@ -32,14 +32,14 @@ def main(seconds: float, camera_frame: str) -> dict[str, Any]:
     tf2_ros.TransformListener(buffer)
     lock = threading.Lock()
     heard: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    told = Heard()
+    acknowledgements = AcknowledgePublisher()
 
     def listen(message: Any, topic: str) -> None:
         now_ns = rospy.get_rostime().to_nsec()
         with lock:
             heard[topic].append({"at": now_ns} | describe(message))
         if topic == TRUTH:
-            told(topic, message)
+            acknowledgements.acknowledge(topic, message)
 
     topics = {name: kind for name, kind in rospy.get_published_topics() if name not in ("/rosout", "/rosout_agg")}
     for topic in topics:

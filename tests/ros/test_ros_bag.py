@@ -27,7 +27,7 @@ from sensor_msgs.msg import Image
 from synthetic import FORWARD, LEFT, RIGHT, STOP, UP
 
 from drivers.ros_locobot.bag.definitions import DEFINITIONS, md5_of
-from drivers.ros_locobot.bag.episode_header import Assumptions
+from drivers.ros_locobot.bag.episode_header import ImportOptions
 from drivers.ros_locobot.bag.errors import DamagedBag
 from drivers.ros_locobot.bag.export import export_log
 from drivers.ros_locobot.bag.import_external import import_drive
@@ -236,7 +236,9 @@ def test_what_the_tool_recorded_of_a_drive_is_its_episode(make_master: Any, spaw
     assert program.output.count("reached") == len(driven), program.output
     truth = [SE2(*json.loads(line[3:])) for line in program.lines if line.startswith("at ")]
     log = Recorder(tmp_path / "logs")
-    said = Assumptions(RobotFile("robot", "driver"), config.parse(OPTIONS, RosOptions, "options"), task=task, stop=True)
+    said = ImportOptions(
+        RobotFile("robot", "driver"), config.parse(OPTIONS, RosOptions, "options"), task=task, stop=True
+    )
     with BagReader(path) as reader:
         import_drive(reader, said, log)
     assert log.path is not None

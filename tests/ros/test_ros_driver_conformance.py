@@ -17,7 +17,7 @@ from geometry_msgs.msg import Pose2D
 from robot_runtime_simulation.srv import Place
 from ros_processes import Program
 
-from drivers.ros_locobot.connection.subscription import Channel, Received
+from drivers.ros_locobot.connection.topic_cache import StampedMessage, TopicCache
 from drivers.ros_locobot.driver import make_robot
 from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
 from robot_runtime.hal import Robot
@@ -78,14 +78,14 @@ class TestPyrobotCreate(_OverRos, ContactConformance):
 
     def test_a_bumper_whose_reader_is_busy_is_not_silent(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Simulated time waits for it, although two generations of its message are read without a definition."""
-        receive, number = Channel.receive, itertools.count(1)
+        receive, number = TopicCache.receive, itertools.count(1)
 
-        def busy(channel: Channel, message: Any, stamped: bool = True) -> Received | None:
+        def busy(channel: TopicCache, message: Any, stamped: bool = True) -> StampedMessage | None:
             if channel.topic == "/bumper" and next(number) % 50 == 0:
                 rospy.rostime.wallsleep(0.3)
             return receive(channel, message, stamped)
 
-        monkeypatch.setattr(Channel, "receive", busy)
+        monkeypatch.setattr(TopicCache, "receive", busy)
         with self.connected() as robot:
             for _ in range(200):
                 robot.clock.sleep(0.01)

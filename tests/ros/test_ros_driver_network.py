@@ -19,11 +19,11 @@ from nav_msgs.msg import Odometry
 from ros_processes import eventually, hears
 from std_msgs.msg import Header, String
 
+from drivers.ros_locobot.connection.acknowledge import TOPIC, AcknowledgePublisher, header_of
 from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.errors import MasterGone, WrongDefinition
 from drivers.ros_locobot.connection.master import publisher_definition
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.connection.simulation_ack import TOPIC, Heard, header_of
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.errors import DeviceFault, StaleData
 
@@ -136,7 +136,7 @@ def test_commands_that_nobody_hears_are_refused(ros_node: str, ros_name: str) ->
     with session() as made:
         publisher = made.advertise(f"{ros_name}/velocity", Twist)
         with pytest.raises(DeviceFault, match=f"topic {ros_name}/velocity: nobody listens to it"):
-            made.require_listener(publisher)
+            made.require_subscriber(publisher)
         made.unsubscribe(publisher)
 
 
@@ -148,9 +148,9 @@ def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_na
     publisher = rospy.Publisher(topic, Odometry, queue_size=1)
     try:
         with session() as made:
-            made._heard = Heard()  # as on a network whose time is simulated
-            assert eventually(lambda: hears(made._heard.publisher, ros_node))
-            subscriber = made.subscribe(topic, taken_as, lambda _: None, awaited=True)
+            made._acknowledge = AcknowledgePublisher()  # as on a network whose time is simulated
+            assert eventually(lambda: hears(made._acknowledge.publisher, ros_node))
+            subscriber = made.subscribe(topic, taken_as, lambda _: None, acknowledged=True)
             assert eventually(lambda: hears(publisher, ros_node))
             publisher.publish(Odometry(header=Header(stamp=rospy.Time(7))))
             assert eventually(lambda: [(m.frame_id, m.stamp.secs) for m in told] == [(topic, 7)])
@@ -173,8 +173,8 @@ def test_a_connection_is_open_once_the_simulator_hears_who_reads(ros_node: str, 
     robot.wait_for_line("ready")
     try:
         with session() as made:
-            assert made._heard is not None
-            assert made.has_listener(made._heard.publisher)
+            assert made._acknowledge is not None
+            assert made.has_subscriber(made._acknowledge.publisher)
     finally:
         robot.stop(signal.SIGKILL)
         rospy.delete_param("/use_sim_time")

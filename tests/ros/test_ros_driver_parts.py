@@ -20,7 +20,7 @@ from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.diagnostics import Diagnostics, Level
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.head import Stillness
-from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.localizer.sources import make_localizer
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.placer import RealPlacer
@@ -137,11 +137,11 @@ class Film:
 
 
 @contextmanager
-def filmed(name: str, **changes: Any) -> Iterator[tuple[Film, RosCamera, MotionLog]]:
+def filmed(name: str, **changes: Any) -> Iterator[tuple[Film, RosCamera, MotionHistory]]:
     film = Film(name, **changes)
     options = {"family": "pyrobot-kobuki", "camera": {"mount": "habitat"}, "topics": film.topics}
     parsed = config.parse(options, RosOptions, "test")
-    motion = MotionLog()
+    motion = MotionHistory()
     camera = RosCamera(Session(parsed.master, RosClock(0.05, 1.0)), parsed, NOMINAL, motion)
     try:
         yield film, camera, motion
@@ -234,7 +234,7 @@ def test_poses_of_the_old_place_that_are_still_on_their_way_are_not_taken(source
     session = Session(options.master, RosClock(0.05, 1.0))
     session.clock.start_simulated(10 * NS_PER_S)
     chosen = LocalizerOptions("pose", "/pose") if source == "pose" else LocalizerOptions("odometry")
-    localizer = make_localizer("localizer", session, chosen, options, MotionLog(), "robot")
+    localizer = make_localizer("localizer", session, chosen, options, MotionHistory(), "robot")
 
     def hear(at_ms: int, x_m: float) -> None:
         message = PoseStamped() if source == "pose" else Odometry()

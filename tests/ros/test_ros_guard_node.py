@@ -251,17 +251,17 @@ def test_a_report_that_is_heard_before_its_clock_is_not_old_afterwards(monkeypat
     monkeypatch.setattr(rospy.rostime, "is_wallclock", lambda: False)
     monkeypatch.setattr(rospy, "get_rostime", lambda: rospy.Time.from_sec(ticked_s[0]))
     clock, second_ns = GuardClock(), 10**9
-    clock.heard(10 * second_ns + second_ns // 4)
+    clock.observe_stamp(10 * second_ns + second_ns // 4)
     assert clock.now_ns() == 10 * second_ns + second_ns // 4
-    clock.heard(10 * second_ns)
+    clock.observe_stamp(10 * second_ns)
     assert clock.now_ns() == 10 * second_ns + second_ns // 4, "an older report does not set it back"
     ticked_s[0] = 10.5
     assert clock.now_ns() == 10 * second_ns + second_ns // 2
-    clock.heard(13 * second_ns)
+    clock.observe_stamp(13 * second_ns)
     assert clock.now_ns() == 10 * second_ns + second_ns // 2, "a clock that disagrees"
     ticked_s[0] = 12.5
     assert clock.now_ns() == 12 * second_ns + second_ns // 2, "which is not believed later, either"
-    clock.heard(13 * second_ns)
+    clock.observe_stamp(13 * second_ns)
     ticked_s[0] = 1.0
     assert clock.now_ns() == second_ns, "a simulator that was started anew"
 

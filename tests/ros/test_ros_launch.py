@@ -27,7 +27,7 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.robots.camera_mount import load_mount
 
 PROBE = Path(__file__).with_name("sim_probe.py")
-FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
+VARIANTS = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
 
 REALSENSE_ARGUMENTS = (
     *("camera", "tf_prefix", "align_depth", "enable_sync"),
@@ -110,7 +110,7 @@ def test_one_command_brings_up_the_stack_and_takes_it_away(stack: Any, spawn: An
     assert eventually(lambda: not running.members()), f"left behind: {running.members()}"
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", VARIANTS)
 def test_hardware_is_brought_up_without_ramps_before_the_wheels(
     family: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -149,7 +149,7 @@ def test_beside_the_robots_own_software_come_the_guard_and_the_cameras_place(env
 
 
 class TestDescription:
-    @pytest.mark.parametrize("family", FAMILIES)
+    @pytest.mark.parametrize("family", VARIANTS)
     @pytest.mark.parametrize("mount", ["habitat", ""])
     def test_is_a_tree_whose_camera_is_where_the_mount_says(self, family: str, mount: str) -> None:
         document = describe(family, "rob", mount)

@@ -34,7 +34,7 @@ SLOW_EYES = {
 
 
 @pytest.mark.parametrize(
-    ("robot", "family", "manners"),
+    ("robot", "family", "timing"),
     [
         ("locobot-ros-pyrobot", "pyrobot-kobuki", ()),
         ("locobot-ros-create", "pyrobot-create", ("--manner", "report_hz=50")),  # as launch/simulation.launch has it
@@ -42,7 +42,7 @@ SLOW_EYES = {
     ],
 )
 def test_the_shipped_policy_reaches_a_goal_by_default(
-    robot: str, family: str, manners: tuple[str, ...], ros_environ: dict[str, str], tmp_path: Path
+    robot: str, family: str, timing: tuple[str, ...], ros_environ: dict[str, str], tmp_path: Path
 ) -> None:
     slow, near, out = tmp_path / "slow-eyes.yaml", tmp_path / "near.json.gz", tmp_path / "logs"
     slow.write_text(yaml.safe_dump(SLOW_EYES), encoding="utf-8")
@@ -57,7 +57,7 @@ def test_the_shipped_policy_reaches_a_goal_by_default(
             stack.callback(program.stop, signal.SIGKILL)
             return program
 
-        options = ("--family", family, "--rate", "2", "--robot", str(slow), *manners)
+        options = ("--family", family, "--rate", "2", "--robot", str(slow), *timing)
         simulated = start("-m", "sim_bridge.ros", *options)
         simulated.wait_for_line("ready")
         guard = start(GUARD, "__name:=robot_runtime_guard", f"_family:={family}")

@@ -11,19 +11,19 @@ import time
 import rospy
 from geometry_msgs.msg import PoseStamped
 
-from drivers.ros_locobot.connection.simulation_ack import Heard
+from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
 from drivers.ros_locobot.localizer.messages import planar_pose
 
 TOPIC = "/simulation/ground_truth"
 
 
-def tell(message: PoseStamped) -> None:
+def print_pose(message: PoseStamped) -> None:
     pose = planar_pose(message.pose, "ground truth")
     print("truth", pose.x_m, pose.y_m, pose.yaw_rad, time.monotonic(), flush=True)
-    heard(TOPIC, message)
+    acknowledgements.acknowledge(TOPIC, message)
 
 
 rospy.init_node("truth", disable_rostime=True, disable_signals=True)
-heard = Heard()
-rospy.Subscriber(TOPIC, PoseStamped, tell, tcp_nodelay=True)
+acknowledgements = AcknowledgePublisher()
+rospy.Subscriber(TOPIC, PoseStamped, print_pose, tcp_nodelay=True)
 threading.Event().wait()  # until it is killed, whatever becomes of the master

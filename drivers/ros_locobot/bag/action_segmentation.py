@@ -8,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.errors import NotAnAction
-from drivers.ros_locobot.bag.images import Look
-from drivers.ros_locobot.bag.rest_detection import Moved, Recogniser, Rest, find_rests, moved_between, waypoints
+from drivers.ros_locobot.bag.images import TimeWindow
+from drivers.ros_locobot.bag.motion_segments import (
+    ActionSegmenter,
+    Motion,
+    StandStill,
+    find_rests,
+    moved_between,
+    waypoints,
+)
 from drivers.ros_locobot.bag.trajectory import Drive
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
@@ -24,18 +31,18 @@ LAST_LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class DrivenStep:
     """One step to be: its fields are ``StepRecord``'s, its picture is taken in ``look``."""
 
     action: Action | None
     result: ActionResult | None
     start_ns: int
     end_ns: int
-    look: Look
+    look: TimeWindow
 
 
 @dataclass(frozen=True)
-class Window:
+class DriveSection:
     """Rows of the base, both included, in which the bag has everything."""
 
     drive: Drive
@@ -58,7 +65,9 @@ class Window:
         return self.drive.bumped(self.first + first, self.first + last)
 
 
-def acts_of_task(window: Window, recogniser: Recogniser, min_rest_s: float, stop: bool) -> list[Act]:
+def segment_actions(
+    window: DriveSection, recogniser: ActionSegmenter, min_rest_s: float, stop: bool
+) -> list[DrivenStep]:
     """The start, then an action for every movement between two rests.
 
     Args:
@@ -75,7 +84,7 @@ def acts_of_task(window: Window, recogniser: Recogniser, min_rest_s: float, stop
             "drive one action at a time with a pause after each, or import without --task: a log without actions",
         )
     began_ns = int(stamps_ns[rests[0].first])
-    acts = [Act(None, None, began_ns, began_ns, _look(stamps_ns, rests[0]))]
+    acts = [DrivenStep(None, None, began_ns, began_ns, _look(stamps_ns, rests[0]))]
     before, left = states[rests[0].middle], rests[0].last
     for rest in rests[1:]:
         moved = moved_between(before.tolist(), states[rest.middle].tolist())
@@ -86,11 +95,11 @@ def acts_of_task(window: Window, recogniser: Recogniser, min_rest_s: float, stop
     if stop:
         look = acts[-1].look
         result = ActionResult(Outcome.REACHED, Displacement(), Displacement(), Zone.NONE, 0.0)
-        acts.append(Act(Action.STOP, result, look.last_ns, look.last_ns, look))
+        acts.append(DrivenStep(Action.STOP, result, look.last_ns, look.last_ns, look))
     return acts
 
 
-def _act(window: Window, recogniser: Recogniser, moved: Moved, left: int, rest: Rest) -> Act:
+def _act(window: DriveSection, recogniser: ActionSegmenter, moved: Motion, left: int, rest: StandStill) -> DrivenStep:
     stamps_ns = window.stamps_ns
     start_ns, end_ns = int(stamps_ns[left]), int(stamps_ns[rest.first])
     zones = window.bumped(left, rest.first)
@@ -112,10 +121,10 @@ def _act(window: Window, recogniser: Recogniser, moved: Moved, left: int, rest: 
         contact=zones,
         duration_s=ns_to_seconds(end_ns - start_ns),
     )
-    return Act(action, result, start_ns, end_ns, _look(stamps_ns, rest))
+    return DrivenStep(action, result, start_ns, end_ns, _look(stamps_ns, rest))
 
 
-def waypoint_acts(window: Window, every_m: float, every_rad: float) -> list[Act]:
+def waypoint_steps(window: DriveSection, every_m: float, every_rad: float) -> list[DrivenStep]:
     """The start, then a step without action wherever the robot has come that far or turned by that much."""
     stamps_ns = window.stamps_ns
     until = int(np.searchsorted(stamps_ns, stamps_ns[-1] - seconds_to_ns(LAST_LOOK_S)))
@@ -123,12 +132,16 @@ def waypoint_acts(window: Window, every_m: float, every_rad: float) -> list[Act]
     acts = []
     for before, row in zip([0, *chosen], chosen, strict=False):
         stamp_ns = int(stamps_ns[row])
-        acts.append(Act(None, None, int(stamps_ns[before]), stamp_ns, Look(stamp_ns, stamp_ns + seconds_to_ns(LOOK_S))))
+        acts.append(
+            DrivenStep(
+                None, None, int(stamps_ns[before]), stamp_ns, TimeWindow(stamp_ns, stamp_ns + seconds_to_ns(LOOK_S))
+            )
+        )
     return acts
 
 
-def _look(stamps_ns: NDArray[np.int64], rest: Rest) -> Look:
-    return Look(int(stamps_ns[rest.first]), int(stamps_ns[rest.last]))
+def _look(stamps_ns: NDArray[np.int64], rest: StandStill) -> TimeWindow:
+    return TimeWindow(int(stamps_ns[rest.first]), int(stamps_ns[rest.last]))
 
 
 def _at(stamp_ns: int) -> str:

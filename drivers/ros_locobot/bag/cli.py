@@ -31,7 +31,7 @@ PRESETS = {
 """Of ``launch/robots``, by family."""
 
 
-class Family(str, Enum):
+class RobotVariant(str, Enum):
     """Whose topics."""
 
     PYROBOT = "pyrobot-kobuki"
@@ -63,7 +63,9 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def export(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
     rosbag: Annotated[Path, typer.Option(help="The bag to write, NAME.bag; else a folder, with one bag for each log.")],
-    family: Annotated[Family, typer.Option(help="Whose topics carry what the robot's own would.")] = Family.PYROBOT,
+    family: Annotated[
+        RobotVariant, typer.Option(help="Whose topics carry what the robot's own would.")
+    ] = RobotVariant.PYROBOT,
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
 ) -> None:
     """Write logs as ROS 1 bags, for rviz, rqt and other people's code; `import` makes the same logs of them again.
@@ -152,7 +154,7 @@ def import_(
     """
     _require_rosbags()
     from drivers.ros_locobot.bag import topic_layout
-    from drivers.ros_locobot.bag.episode_header import Assumptions
+    from drivers.ros_locobot.bag.episode_header import ImportOptions
     from drivers.ros_locobot.bag.import_external import import_drive
     from drivers.ros_locobot.bag.import_own import is_exported, restore
     from drivers.ros_locobot.bag.reader import BagReader
@@ -166,7 +168,7 @@ def import_(
             log = _record(out, lambda recorder: restore(bag, recorder, lambda: progress.advance(bar)))
         else:
             robot_file, ros = _robot(bag, robot)
-            said = Assumptions(
+            said = ImportOptions(
                 robot=robot_file,
                 ros=ros,
                 agent=agent,
@@ -223,12 +225,12 @@ def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
 def _preset(bag: BagReader) -> str:
     from drivers.ros_locobot.bag.topic_layout import layout
 
-    def found(family: Family) -> int:
+    def found(family: RobotVariant) -> int:
         """How many of its topics the bag has."""
         topics = layout(family.value).topics
         return sum(name in bag.kinds for name in (topics.velocity, topics.core, topics.bumper, topics.odom))
 
-    best = max(Family, key=found)
+    best = max(RobotVariant, key=found)
     if not found(best):
         raise ConfigError(
             f"{bag.path}: has no topic of a LoCoBot's base; it has {', '.join(sorted(bag.kinds)) or 'none at all'}",

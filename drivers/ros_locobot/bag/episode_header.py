@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from drivers.ros_locobot.bag import topic_layout as at
-from drivers.ros_locobot.bag.images import Pictures
+from drivers.ros_locobot.bag.images import BagImages
 from drivers.ros_locobot.bag.poses import PoseTrack, extent
 from drivers.ros_locobot.bag.reader import BagReader
 from drivers.ros_locobot.options import RosOptions
@@ -40,7 +40,7 @@ CELL_M = 0.05
 
 
 @dataclass(frozen=True)
-class Assumptions:
+class ImportOptions:
     """What the caller says of a drive.
 
     Attributes:
@@ -49,7 +49,7 @@ class Assumptions:
         dataset: the file that the episode is of.
         poses: ``robot``: as the YAML says; ``odometry``: the wheels alone, from the episode's start.
         without: what the bag is known to lack: ``depth``, ``head``, ``contact``.
-        tolerance: see ``segments.Recogniser``. min_rest_s: shortest pause between two actions.
+        tolerance: see ``segments.ActionSegmenter``. min_rest_s: shortest pause between two actions.
         every_m, every_deg: without a task, between two steps.
         stop: whether the driver said stop at the end.
         any_camera: take the bag's camera for the task's, and say so in the task's name.
@@ -82,7 +82,7 @@ class Assumptions:
             )
 
 
-def camera_info(ros: RosOptions, pictures: Pictures) -> CameraInfo:
+def camera_info(ros: RosOptions, pictures: BagImages) -> CameraInfo:
     """What the bag's camera delivers."""
     x_m, y_m, z_m = load_mount(config.find_preset("mounts", ros.camera.mount)).sensor(SE2(), 0.0, 0.0)[:3, 3]
     return CameraInfo(
@@ -96,14 +96,14 @@ def camera_info(ros: RosOptions, pictures: Pictures) -> CameraInfo:
     )
 
 
-def chosen_task(said: Assumptions, camera: CameraInfo, steps: int) -> Task:
+def task_for(said: ImportOptions, camera: CameraInfo, steps: int) -> Task:
     """The caller's task, without the sensors that would tell a goal if there is none; else that of a mere drive.
 
     Raises:
         ConfigError: the bag's camera is not the one that the task's policies were trained with.
     """
     if said.task is None:
-        return _mere_drive(said, camera, steps)
+        return _teleop_task(said, camera, steps)
     task = said.task
     if said.any_camera:
         i = camera.intrinsics
@@ -122,7 +122,7 @@ def chosen_task(said: Assumptions, camera: CameraInfo, steps: int) -> Task:
     return task
 
 
-def _mere_drive(said: Assumptions, camera: CameraInfo, steps: int) -> Task:
+def _teleop_task(said: ImportOptions, camera: CameraInfo, steps: int) -> Task:
     """No actions but the one that every task has, and no goal: it cannot be scored."""
     i = camera.intrinsics
     return Task(
@@ -141,7 +141,7 @@ def _mere_drive(said: Assumptions, camera: CameraInfo, steps: int) -> Task:
     )
 
 
-def chosen_scene(said: Assumptions, bag: BagReader, track: PoseTrack) -> Scene:
+def scene_for(said: ImportOptions, bag: BagReader, track: PoseTrack) -> Scene:
     """The caller's scene; else the bag's map, if poses are in it; else one of which nothing is known.
 
     Raises:
@@ -181,7 +181,7 @@ def _unknown_map(track: PoseTrack) -> OccupancyMap:
     return OccupancyMap(cells, CELL_M, x0 - MARGIN_M, y0 - MARGIN_M)
 
 
-def chosen_episode(said: Assumptions, task: Task, scene: Scene, bag: Path, start: SE2) -> Episode:
+def episode_for(said: ImportOptions, task: Task, scene: Scene, bag: Path, start: SE2) -> Episode:
     """The caller's episode, if the drive begins where it does; else one that has that start and no goal.
 
     Args:
@@ -205,7 +205,7 @@ def chosen_episode(said: Assumptions, task: Task, scene: Scene, bag: Path, start
 
 
 def make_header(
-    said: Assumptions, task: Task, scene: Scene, episode: Episode, camera: CameraInfo, bag: Path, start_ns: int
+    said: ImportOptions, task: Task, scene: Scene, episode: Episode, camera: CameraInfo, bag: Path, start_ns: int
 ) -> EpisodeHeader:
     """The header; what was assumed of the bag stands beside the robot's YAML."""
     assumed = {"poses": said.poses, "without": sorted(said.without), "stop": said.stop}

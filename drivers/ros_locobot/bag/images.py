@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.errors import DamagedBag, NoOverlap
-from drivers.ros_locobot.bag.reader import BagReader, Received
+from drivers.ros_locobot.bag.reader import BagReader, StampedMessage
 from drivers.ros_locobot.bag.topic_layout import COMPRESSED, COMPRESSED_DEPTH
 from drivers.ros_locobot.bag.trajectory import YAML_REMEDY
 from drivers.ros_locobot.camera.messages import color_image, depth_image, intrinsics
@@ -25,20 +25,20 @@ from robot_runtime.hal import Intrinsics, RgbdFrame
 RAW = "sensor_msgs/Image"
 PACKED = "sensor_msgs/CompressedImage"
 WAITING = 60
-"""Pictures kept until their other half comes: two seconds at 30 Hz."""
+"""BagImages kept until their other half comes: two seconds at 30 Hz."""
 
 _DEPTH_HEADER_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TimeWindow:
     """When a picture is wanted: the first one exposed in this time, both ends included."""
 
     first_ns: int
     last_ns: int
 
 
-class Pictures:
+class BagImages:
     """Colour and depth of a bag.
 
     Args:
@@ -78,7 +78,7 @@ class Pictures:
         firsts = [next(self._bag.messages((topic,))) for topic in self._topics]
         return {message.topic: message.at_ns - message.stamp_ns for message in firsts}
 
-    def frames(self, looks: Sequence[Look]) -> Iterator[RgbdFrame]:
+    def frames(self, looks: Sequence[TimeWindow]) -> Iterator[RgbdFrame]:
         """The frame of each look, in order.
 
         Raises:
@@ -98,9 +98,9 @@ class Pictures:
         if wanted < len(looks):
             raise self._none(looks[wanted])
 
-    def _pairs(self) -> Iterator[tuple[Received, Received | None]]:
-        """Pictures of one exposure by equal stamps."""
-        waiting: dict[str, OrderedDict[int, Received]] = {topic: OrderedDict() for topic in self._topics}
+    def _pairs(self) -> Iterator[tuple[StampedMessage, StampedMessage | None]]:
+        """BagImages of one exposure by equal stamps."""
+        waiting: dict[str, OrderedDict[int, StampedMessage]] = {topic: OrderedDict() for topic in self._topics}
         for message in self._bag.messages(self._topics):
             if self.depth is None:
                 yield message, None
@@ -119,7 +119,7 @@ class Pictures:
     def _topics(self) -> tuple[str, ...]:
         return (self.color,) if self.depth is None else (self.color, self.depth)
 
-    def _none(self, look: Look) -> NoOverlap:
+    def _none(self, look: TimeWindow) -> NoOverlap:
         first_s, last_s = ns_to_seconds(look.first_ns), ns_to_seconds(look.last_ns)
         return NoOverlap(
             f"topics {' and '.join(self._topics)}: no picture of one stamp on all of them from {first_s:.3f} s to "
@@ -127,7 +127,7 @@ class Pictures:
             "record at a higher rate, with colour and depth synchronised (enable_sync:=true on a RealSense)",
         )
 
-    def _frame(self, color: Received, depth: Received | None) -> RgbdFrame:
+    def _frame(self, color: StampedMessage, depth: StampedMessage | None) -> RgbdFrame:
         rgb = self._rgb(color)
         i = self.intrinsics
         depth_m: NDArray[np.float32] = np.zeros(rgb.shape[:2], np.float32)
@@ -144,7 +144,7 @@ class Pictures:
                 )
         return RgbdFrame(color.stamp_ns, rgb, depth_m)
 
-    def _rgb(self, message: Received) -> NDArray[np.uint8]:
+    def _rgb(self, message: StampedMessage) -> NDArray[np.uint8]:
         if message.kind == RAW:
             return color_image(message.decoded(), message.topic)
         packed = message.decoded()
@@ -170,7 +170,7 @@ class _Unpacked:
     is_bigendian: int = 0
 
 
-def unpacked_depth(message: Received) -> Any:
+def unpacked_depth(message: StampedMessage) -> Any:
     """A depth image of ``compressedDepth`` as one without compression: a header of 12 bytes, then a PNG.
 
     Raises:

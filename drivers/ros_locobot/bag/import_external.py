@@ -17,20 +17,20 @@ from itertools import chain
 
 import numpy as np
 
-from drivers.ros_locobot.bag.action_segmentation import Act, Window, acts_of_task, waypoint_acts
+from drivers.ros_locobot.bag.action_segmentation import DrivenStep, DriveSection, segment_actions, waypoint_steps
 from drivers.ros_locobot.bag.episode_header import (
-    Assumptions,
+    ImportOptions,
     camera_info,
-    chosen_episode,
-    chosen_scene,
-    chosen_task,
+    episode_for,
     make_header,
+    scene_for,
+    task_for,
 )
 from drivers.ros_locobot.bag.errors import NoOverlap
-from drivers.ros_locobot.bag.images import Pictures
+from drivers.ros_locobot.bag.images import BagImages
+from drivers.ros_locobot.bag.motion_segments import ActionSegmenter
 from drivers.ros_locobot.bag.poses import PoseTrack, odometry_track, read_poses
 from drivers.ros_locobot.bag.reader import BagReader, Progress
-from drivers.ros_locobot.bag.rest_detection import Recogniser
 from drivers.ros_locobot.bag.topic_layout import MAP_FRAME
 from drivers.ros_locobot.bag.trajectory import Drive, check_clocks, read_drive
 from drivers.ros_locobot.robot_variants import base_frame
@@ -41,7 +41,7 @@ from robot_runtime.records import EndReason, EpisodeEnd, StepRecord, StepTimes, 
 from robot_runtime.sensors import ObservationBuilder, observations_of
 
 
-def import_drive(bag: BagReader, said: Assumptions, into: Subscriber, on_step: Progress = lambda: None) -> EpisodeEnd:
+def import_drive(bag: BagReader, said: ImportOptions, into: Subscriber, on_step: Progress = lambda: None) -> EpisodeEnd:
     """Tell ``into`` of the drive as of an episode. Reads the bag twice; pictures one at a time.
 
     Raises:
@@ -50,25 +50,25 @@ def import_drive(bag: BagReader, said: Assumptions, into: Subscriber, on_step: P
         ConfigError: the task does not fit the camera. EpisodeError: the drive is not of that episode.
         DeviceFault: pictures or poses that cannot be used, such as depth in another unit than its encoding's.
     """
-    pictures = Pictures(bag, said.ros, said.without)
+    pictures = BagImages(bag, said.ros, said.without)
     drive = read_drive(bag, said.ros, said.without)
     check_clocks(drive.delays_ns | pictures.delays_ns())
     tracks = () if said.poses == "odometry" else _localizers(bag, said, drive)
     window = _overlap(drive, pictures, tracks)
     if said.task is None:
-        acts = waypoint_acts(window, said.every_m, math.radians(said.every_deg))
+        acts = waypoint_steps(window, said.every_m, math.radians(said.every_deg))
     else:
-        recogniser = Recogniser(said.task.actions, said.task.magnitudes, said.tolerance)
-        acts = acts_of_task(window, recogniser, said.min_rest_s, said.stop)
+        recogniser = ActionSegmenter(said.task.actions, said.task.magnitudes, said.tolerance)
+        acts = segment_actions(window, recogniser, said.min_rest_s, said.stop)
 
     frames = pictures.frames([act.look for act in acts])
     first = next(frames)
     pose, referee = tracks or _odometry_alone(said, drive, first.stamp_ns)
     camera = camera_info(said.ros, pictures)
-    task = chosen_task(said, camera, len(acts) - 1)
-    scene = chosen_scene(said, bag, referee)
+    task = task_for(said, camera, len(acts) - 1)
+    scene = scene_for(said, bag, referee)
     start, in_map = pose.at(first.stamp_ns).pose, referee.at(first.stamp_ns).pose
-    episode = chosen_episode(said, task, scene, bag.path, in_map)
+    episode = episode_for(said, task, scene, bag.path, in_map)
     builder = observations_of(task, scene, episode, start, in_map)
     start_ns = int(drive.base.stamps_ns[window.first])
     into.on_episode_start(make_header(said, task, scene, episode, camera, bag.path, start_ns))
@@ -81,7 +81,7 @@ def import_drive(bag: BagReader, said: Assumptions, into: Subscriber, on_step: P
     return end
 
 
-def _localizers(bag: BagReader, said: Assumptions, drive: Drive) -> tuple[PoseTrack, PoseTrack]:
+def _localizers(bag: BagReader, said: ImportOptions, drive: Drive) -> tuple[PoseTrack, PoseTrack]:
     """The policy's localizer and the referee, as the robot's YAML has them."""
     frame = base_frame(said.ros)
     pose = read_poses(bag, said.ros.localizer, frame, drive)
@@ -90,7 +90,7 @@ def _localizers(bag: BagReader, said: Assumptions, drive: Drive) -> tuple[PoseTr
     return pose, read_poses(bag, said.ros.referee, frame, drive)
 
 
-def _odometry_alone(said: Assumptions, drive: Drive, start_ns: int) -> tuple[PoseTrack, PoseTrack]:
+def _odometry_alone(said: ImportOptions, drive: Drive, start_ns: int) -> tuple[PoseTrack, PoseTrack]:
     """Odometry in map: from where the episode starts; without one, map is where odometry began."""
     origin = SE2()
     odom = drive.odom_at(start_ns)
@@ -100,7 +100,7 @@ def _odometry_alone(said: Assumptions, drive: Drive, start_ns: int) -> tuple[Pos
     return track, track
 
 
-def _overlap(drive: Drive, pictures: Pictures, tracks: Sequence[PoseTrack]) -> Window:
+def _overlap(drive: Drive, pictures: BagImages, tracks: Sequence[PoseTrack]) -> DriveSection:
     """The rows of odometry for which there are pictures, head and poses, too. Raises ``NoOverlap``."""
     delay_ns = max(pictures.delays_ns().values())
     first_ns, last_ns = (at_ns - delay_ns for at_ns in pictures.span_ns())
@@ -120,7 +120,7 @@ def _overlap(drive: Drive, pictures: Pictures, tracks: Sequence[PoseTrack]) -> W
             f"({ns_to_seconds(last_ns):.3f} s)",
             "record all topics at the same time",
         )
-    return Window(drive, first, last)
+    return DriveSection(drive, first, last)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _Steps:
     into: Subscriber
     row: int
 
-    def add(self, index: int, act: Act, frame: RgbdFrame) -> StepRecord:
+    def add(self, index: int, act: DrivenStep, frame: RgbdFrame) -> StepRecord:
         """The step whose picture is ``frame``."""
         seen = self.drive.base.newest_at(frame.stamp_ns)
         while self.row <= seen:
@@ -158,7 +158,7 @@ class _Steps:
         return record
 
 
-def _end(said: Assumptions, window: Window, last: StepRecord) -> EpisodeEnd:
+def _end(said: ImportOptions, window: DriveSection, last: StepRecord) -> EpisodeEnd:
     if said.stop:
         return EpisodeEnd(
             EndReason.STOP, last.index, last.times.observed_ns, "the driver's stop, as the import was told"

@@ -11,7 +11,7 @@ from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 
 from drivers.ros_locobot.bag import topic_layout as at
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
-from drivers.ros_locobot.bag.reader import BagReader, Progress, Received
+from drivers.ros_locobot.bag.reader import BagReader, Progress, StampedMessage
 from drivers.ros_locobot.camera.messages import color_image
 from robot_runtime.errors import ConfigError, RuntimeFault, SceneError
 from robot_runtime.hal import RgbdFrame
@@ -40,7 +40,7 @@ def restore(bag: BagReader, into: Subscriber, on_step: Progress = lambda: None) 
         RecordingError: from ``into``; or an image is not the one that the policy saw.
     """
     header = _header(bag)
-    pictures = _Pictures(bag)
+    pictures = _LoggedImages(bag)
     into.on_episode_start(header)
     for message in bag.messages((*pictures.topics, at.BASE, at.STEP, at.END)):
         if message.topic in pictures.topics:
@@ -86,7 +86,7 @@ def _header(bag: BagReader) -> EpisodeHeader:
         raise _not_understood(bag, at.EPISODE, error) from error
 
 
-def _step(bag: BagReader, header: EpisodeHeader, data: dict[str, Any], pictures: _Pictures) -> StepRecord:
+def _step(bag: BagReader, header: EpisodeHeader, data: dict[str, Any], pictures: _LoggedImages) -> StepRecord:
     said = data["step"]
     frame = pictures.taken(said["index"], said["frame"]["stamp_ns"], said["frame"]["semantic"])
     seen = said["observation"]
@@ -96,7 +96,7 @@ def _step(bag: BagReader, header: EpisodeHeader, data: dict[str, Any], pictures:
     return observations.with_images(header, record, frame, observations.digests_of(seen), where)
 
 
-class _Pictures:
+class _LoggedImages:
     """The pictures since the last step, on whichever family's topics they stand."""
 
     def __init__(self, bag: BagReader) -> None:
@@ -105,9 +105,9 @@ class _Pictures:
         self._color = _only(bag, [topic for topic in images if topic.endswith(_COLOR_END)], f"…{_COLOR_END}")
         self._depth = _only(bag, [topic for topic in images if topic.endswith(_DEPTH_END)], f"…{_DEPTH_END}")
         self.topics = tuple(topic for topic in images if topic in (self._color, self._depth, at.SEMANTIC))
-        self._newest: dict[str, Received] = {}
+        self._newest: dict[str, StampedMessage] = {}
 
-    def add(self, message: Received) -> None:
+    def add(self, message: StampedMessage) -> None:
         """A picture came."""
         self._newest[message.topic] = message
 

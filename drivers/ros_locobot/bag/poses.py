@@ -16,7 +16,7 @@ from drivers.ros_locobot.bag.stamped_series import Samples
 from drivers.ros_locobot.bag.trajectory import YAML_REMEDY, Drive
 from drivers.ros_locobot.localizer.alignment import aligned, read_alignment
 from drivers.ros_locobot.localizer.messages import planar, planar_covariance, planar_pose
-from drivers.ros_locobot.localizer.pose_gate import Gate, GateLimits
+from drivers.ros_locobot.localizer.pose_gate import GateLimits, PoseGate
 from drivers.ros_locobot.options import LocalizerOptions
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2
@@ -107,7 +107,7 @@ def read_poses(bag: BagReader, options: LocalizerOptions, base_frame: str, drive
         pose = drive.odom_at(stamp_ns)
         return None if pose is None else PoseEstimate(stamp_ns, pose, ODOM_FRAME)
 
-    gate = Gate(_limits(options), odom_at)
+    gate = PoseGate(_limits(options), odom_at)
     for estimate in estimates:
         judged = gate.judge(estimate if alignment is None else aligned(estimate, alignment))
         pose, covariance = judged.pose, judged.covariance.ravel()

@@ -39,7 +39,7 @@ _STAMP = struct.Struct("<4xII")
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class StampedMessage:
     """A message as the recorder received it.
 
     Attributes:
@@ -138,7 +138,7 @@ class BagReader:
                 )
         return self.kinds[topic]
 
-    def messages(self, topics: Sequence[str]) -> Iterator[Received]:
+    def messages(self, topics: Sequence[str]) -> Iterator[StampedMessage]:
         """The messages of these topics in the order in which they were received. Raises ``DamagedBag``."""
         chosen = [connection for topic in topics for connection in self._connections.get(topic, ())]
         if not chosen:
@@ -151,7 +151,7 @@ class BagReader:
             if item is None:
                 return
             connection, at_ns, data = item
-            yield Received(connection.topic, denormalize_msgtype(connection.msgtype), at_ns, data)
+            yield StampedMessage(connection.topic, denormalize_msgtype(connection.msgtype), at_ns, data)
 
     @contextmanager
     def _understood(self) -> Iterator[None]:

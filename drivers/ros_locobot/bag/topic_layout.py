@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drivers.ros_locobot.options import BaseOptions, FamilyName, Topics
-from drivers.ros_locobot.robot_variants import FAMILIES, topics_of
+from drivers.ros_locobot.options import BaseOptions, Topics, VariantName
+from drivers.ros_locobot.robot_variants import VARIANTS, topics_of
 
 OWN = "/robot_runtime"
 """Namespace of what only a log has; its messages are std_msgs/String with JSON, but for poses and object ids."""
@@ -38,7 +38,7 @@ class Layout:
         joints: names of pan and tilt, as on the topic.
     """
 
-    family: FamilyName
+    family: VariantName
     topics: Topics
     joints: tuple[str, str]
     prefix: str
@@ -62,15 +62,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Named:
-    family: FamilyName
+    family: VariantName
     robot_name: str
     topics: Topics
     base: BaseOptions
 
 
-def layout(family: FamilyName, robot_name: str = "locobot") -> Layout:
+def layout(family: VariantName, robot_name: str = "locobot") -> Layout:
     """The layout of a family's robot, with the topics that it has by default."""
-    kind = FAMILIES[family]
+    kind = VARIANTS[family]
     prefix = f"{robot_name}/" if kind.base_frame.startswith("{name}/") else ""
     topics = topics_of(_Named(family, robot_name, Topics(), BaseOptions()))
     return Layout(family, topics, (kind.pan_joint, kind.tilt_joint), prefix)

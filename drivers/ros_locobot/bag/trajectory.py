@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.errors import MissingTopic, NotOneClock
-from drivers.ros_locobot.bag.reader import BagReader, Received
+from drivers.ros_locobot.bag.reader import BagReader, StampedMessage
 from drivers.ros_locobot.bag.stamped_series import Samples
-from drivers.ros_locobot.guard.safety_levels import Kind, LevelTracker, create_levels, kobuki_levels
+from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor, create_levels, kobuki_levels
 from drivers.ros_locobot.localizer.messages import planar_pose
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import FAMILIES, kobuki_charge, topics_of
+from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, HeadState, Velocity, Zone
@@ -26,7 +26,7 @@ MAX_CLOCK_DIFFERENCE_S = 1.0
 YAML_REMEDY = "record it, or name the topic that the bag has in a YAML file for --robot"
 STILL_RAD = math.radians(0.5)
 
-_Take = Callable[[Received], None]
+_Take = Callable[[StampedMessage], None]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def read_drive(bag: BagReader, options: RosOptions, without: Collection[str]) ->
 class _FirstPass:
     def __init__(self, bag: BagReader, options: RosOptions, without: Collection[str]) -> None:
         self._bag, self._options = bag, options
-        self._family = FAMILIES[options.family]
+        self._family = VARIANTS[options.family]
         self._topics = topics = topics_of(options)
         self._tracker = LevelTracker(events_alone_s=0.0)
         self._volts = self._fraction = math.nan
@@ -154,14 +154,18 @@ class _FirstPass:
         remedy = f"{YAML_REMEDY}, or add --without contact: then nothing is said to have been touched"
         if self._options.family == "pyrobot-create":
             self._require(topics.bumper, ("ca_msgs/Bumper", "create_msgs/Bumper"), "contact", self._create, remedy)
-            self._optional(topics.cliff, "std_msgs/Empty", self._pulse(Kind.CLIFF))
-            self._optional(topics.wheel_drop, "std_msgs/Empty", self._pulse(Kind.WHEEL_DROP))
+            self._optional(topics.cliff, "std_msgs/Empty", self._pulse(SafetySensor.CLIFF))
+            self._optional(topics.wheel_drop, "std_msgs/Empty", self._pulse(SafetySensor.WHEEL_DROP))
             self._optional(topics.voltage, "std_msgs/Float32", self._voltage)
             self._optional(topics.charge_ratio, "std_msgs/Float32", self._charge)
         elif topics.bumper in kinds and topics.core not in kinds:
-            self._require(topics.bumper, ("kobuki_msgs/BumperEvent",), "contact", self._event(Kind.BUMPER, "bumper"))
-            self._optional(topics.cliff, "kobuki_msgs/CliffEvent", self._event(Kind.CLIFF, "sensor"))
-            self._optional(topics.wheel_drop, "kobuki_msgs/WheelDropEvent", self._event(Kind.WHEEL_DROP, "wheel"))
+            self._require(
+                topics.bumper, ("kobuki_msgs/BumperEvent",), "contact", self._event(SafetySensor.BUMPER, "bumper")
+            )
+            self._optional(topics.cliff, "kobuki_msgs/CliffEvent", self._event(SafetySensor.CLIFF, "sensor"))
+            self._optional(
+                topics.wheel_drop, "kobuki_msgs/WheelDropEvent", self._event(SafetySensor.WHEEL_DROP, "wheel")
+            )
         else:
             self._require(topics.core, ("kobuki_msgs/SensorState",), "contact", self._core, remedy)
 
@@ -171,17 +175,17 @@ class _FirstPass:
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
-    def _stamp_ns(self, message: Received) -> int:
+    def _stamp_ns(self, message: StampedMessage) -> int:
         stamp_ns = message.stamp_ns
         delay_ns = message.at_ns - stamp_ns
         self._delays_ns[message.topic] = min(delay_ns, self._delays_ns.get(message.topic, delay_ns))
         return stamp_ns
 
-    def _arrived_ns(self, message: Received) -> int:
+    def _arrived_ns(self, message: StampedMessage) -> int:
         """By the robot's clock, of a message without a stamp."""
         return message.at_ns - self._delays_ns.get(self._topics.odom, 0)
 
-    def _odometry(self, message: Received) -> None:
+    def _odometry(self, message: StampedMessage) -> None:
         stamp_ns, said = self._stamp_ns(message), message.decoded()
         pose = planar_pose(said.pose.pose, message.topic)
         self._tracker.alive(stamp_ns)
@@ -193,7 +197,7 @@ class _FirstPass:
         row = (pose.x_m, pose.y_m, pose.yaw_rad, speed.linear.x, speed.angular.z, *zones, self._volts, self._fraction)
         self._base.add(stamp_ns, *row)
 
-    def _joints(self, message: Received) -> None:
+    def _joints(self, message: StampedMessage) -> None:
         said, family = message.decoded(), self._family
         assert self._head is not None
         if {family.pan_joint, family.tilt_joint} <= set(said.name) and len(said.position) == len(said.name):
@@ -202,29 +206,29 @@ class _FirstPass:
             tilt_rad = -said.position[said.name.index(family.tilt_joint)]
             self._head.add(self._stamp_ns(message), pan_rad, tilt_rad)
 
-    def _core(self, message: Received) -> None:
+    def _core(self, message: StampedMessage) -> None:
         said = message.decoded()
         self._tracker.levels(kobuki_levels(said), self._stamp_ns(message))
         self._volts = said.battery / 10
         self._fraction = kobuki_charge(self._volts, self._family.full_v, self._family.empty_v)
 
-    def _create(self, message: Received) -> None:
+    def _create(self, message: StampedMessage) -> None:
         self._tracker.levels(create_levels(message.decoded()), self._stamp_ns(message))
 
-    def _event(self, kind: Kind, sensor: str) -> _Take:
-        def take(message: Received) -> None:
+    def _event(self, kind: SafetySensor, sensor: str) -> _Take:
+        def take(message: StampedMessage) -> None:
             said = message.decoded()
             self._tracker.event(kind, getattr(said, sensor), said.state)
 
         return take
 
-    def _pulse(self, kind: Kind) -> _Take:
+    def _pulse(self, kind: SafetySensor) -> _Take:
         return lambda message: self._tracker.pulse(kind, self._arrived_ns(message))
 
-    def _voltage(self, message: Received) -> None:
+    def _voltage(self, message: StampedMessage) -> None:
         self._volts = float(message.decoded().data)
 
-    def _charge(self, message: Received) -> None:
+    def _charge(self, message: StampedMessage) -> None:
         self._fraction = min(1.0, max(0.0, float(message.decoded().data)))
 
 

@@ -16,15 +16,15 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 
-from drivers.ros_locobot.base.topics import BaseTopics
+from drivers.ros_locobot.base.sensors import BaseSensors
 from drivers.ros_locobot.connection.diagnostics import Diagnostics
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.device import RosDevice
 from drivers.ros_locobot.guard.node import from_message
 from drivers.ros_locobot.localizer.messages import planar_pose
-from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import FAMILIES, base_info, topics_of
+from drivers.ros_locobot.robot_variants import VARIANTS, base_info, topics_of
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
 from robot_runtime.hal.streams import fresh
@@ -42,18 +42,18 @@ log = logging.getLogger(__name__)
 class RosBase(RosDevice, Base):
     """A Kobuki or Create 2 behind ROS topics."""
 
-    def __init__(self, name: str, session: Session, options: RosOptions, motion: MotionLog) -> None:
+    def __init__(self, name: str, session: Session, options: RosOptions, motion: MotionHistory) -> None:
         super().__init__("base", session)
         self.site = session, options, motion
         """What further devices on the same robot are made of."""
         self._motion = motion
         self._topics = topics_of(options)
         self._options = options.base
-        self._family = FAMILIES[options.family]
+        self._family = VARIANTS[options.family]
         self._info = base_info(options, name)
         self._guard = Guard(GuardLimits.of(self._info))
         self._lock = threading.Lock()
-        self._sensors = BaseTopics(options, session, self._lock, self._on_levels)
+        self._sensors = BaseSensors(options, session, self._lock, self._on_levels)
         self._odom = self._channel(self._topics.odom)
         self.diagnostics = Diagnostics()
         """What the robot's drivers say of themselves; troubles are logged as well."""
@@ -64,7 +64,7 @@ class RosBase(RosDevice, Base):
         self._publisher: rospy.Publisher | None = None
         self._watchdog: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._heard = threading.Event()
+        self._updated = threading.Event()
 
     @property
     def info(self) -> BaseInfo:
@@ -94,7 +94,7 @@ class RosBase(RosDevice, Base):
 
     def command(self, velocity: Velocity) -> Velocity:
         self._require_working()
-        self._require_listener()
+        self._require_subscriber()
         with self._lock:
             try:
                 self._guard.command(velocity, self._clock.now_ns())
@@ -138,22 +138,22 @@ class RosBase(RosDevice, Base):
             if held:
                 self._guard.emergency_stop()
         self._sensors.open(self._endpoints)
-        self._endpoints.append(session.subscribe(topics.odom, Odometry, self._on_odom, awaited=True))
+        self._endpoints.append(session.subscribe(topics.odom, Odometry, self._on_odom, acknowledged=True))
         self._endpoints.append(
             session.subscribe(topics.diagnostics, DiagnosticArray, self.diagnostics.receive, 10, required=False)
         )
         if self._options.guard:
             status = self._guard_status
             self._endpoints.append(session.subscribe(status.topic, DiagnosticArray, self._on_guard_status))
-            session.claim(topics.velocity, topics.guard, *self._options.silent_publishers)
+            session.claim_topic(topics.velocity, topics.guard, *self._options.silent_publishers)
         command = self._command_topic
-        session.claim(command, *self._options.silent_publishers)
+        session.claim_topic(command, *self._options.silent_publishers)
         for topic in dict.fromkeys((command, topics.velocity)):
-            overhear = partial(session.overheard, topic)
+            overhear = partial(session.check_sender, topic)
             self._endpoints.append(session.subscribe(topic, rospy.AnyMsg, overhear, required=False))
         publisher = session.advertise(command, Twist)
         self._endpoints.append(publisher)
-        session.require_listener(publisher)
+        session.require_subscriber(publisher)
         with self._lock:
             self._publisher = publisher
         session.on_fault(self._on_fault)
@@ -176,9 +176,9 @@ class RosBase(RosDevice, Base):
             self._sensors.close()
         self._motion.clear()  # the next connection may have another time
 
-    def _require_listener(self) -> None:
+    def _require_subscriber(self) -> None:
         publisher = self._publisher
-        if publisher is None or not self._session.has_listener(publisher):
+        if publisher is None or not self._session.has_subscriber(publisher):
             self.stop()
             what = "the guard node" if self._options.guard else "the base's driver"
             raise DeviceFault(
@@ -194,7 +194,7 @@ class RosBase(RosDevice, Base):
         """
         if not self._options.guard:
             return Halt.NONE
-        self._require_listener()
+        self._require_subscriber()
         status = from_message(self._guard_status.read(GUARD_STATUS_MAX_AGE_S).message)
         if status.reason in (Halt.NONE.value, Halt.EXPIRED.value):
             return Halt.NONE
@@ -222,7 +222,7 @@ class RosBase(RosDevice, Base):
         """There is news of the sensors: the Guard decides now. Called under the lock."""
         self._sense()
         self._decide()
-        self._heard.set()
+        self._updated.set()
 
     def _on_fault(self) -> None:
         log.error("%s", self._session.fault.message if self._session.fault else "")
@@ -234,11 +234,11 @@ class RosBase(RosDevice, Base):
         """Decide although nothing arrived: a command expires, feedback goes stale."""
         period_s = 1 / self._info.rate_hz
         while not self._stopping.is_set():
-            if not self._heard.wait(1.5 * period_s):
+            if not self._updated.wait(1.5 * period_s):
                 with self._lock:
                     self._sense()
                     self._decide()
-            self._heard.clear()
+            self._updated.clear()
 
     def _sense(self) -> None:
         feedback = self._sensors.feedback(self._clock.now_ns())

@@ -14,7 +14,7 @@ from drivers.ros_locobot.benchmarks.network import Network
 from drivers.ros_locobot.camera.driver import RosCamera
 from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import CameraOptions, RosOptions
 from robot_runtime.benchmarks.report import Row, cpu_s
 from robot_runtime.common.clock import NS_PER_S, Stopwatch
@@ -61,7 +61,7 @@ def camera_rows(network: Network, trials: int, advance: Callable[[], None]) -> l
     options = RosOptions("pyrobot-kobuki", CameraOptions("habitat"))
     clock = RosClock(options.clock.max_skew_s, options.clock.stall_s)
     session = Session(options.master, clock)
-    camera = RosCamera(session, options, Intrinsics.from_hfov(*SIZE, 56.1), MotionLog())
+    camera = RosCamera(session, options, Intrinsics.from_hfov(*SIZE, 56.1), MotionHistory())
     stamps_ns: list[int] = []
     with camera:
         newest_ns = camera.capture(clock.now_ns(), TIMEOUT_S).stamp_ns

@@ -17,7 +17,7 @@ from geometry_msgs.msg import Twist
 from kobuki_msgs.msg import SensorState
 
 from drivers.ros_locobot.benchmarks.network import Network
-from drivers.ros_locobot.robot_variants import FAMILIES
+from drivers.ros_locobot.robot_variants import VARIANTS
 from robot_runtime.benchmarks.report import Row
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.errors import DeviceFault
@@ -105,7 +105,7 @@ class _World:
     """A base and a runtime."""
 
     def __init__(self) -> None:
-        topics = FAMILIES["pyrobot-kobuki"].topics
+        topics = VARIANTS["pyrobot-kobuki"].topics
         self._clock = SystemClock()
         self._changed = threading.Condition()
         self._pressed = self._silent = False

@@ -18,9 +18,9 @@ from drivers.ros_locobot.camera.messages import color_image, depth_image, intrin
 from drivers.ros_locobot.camera.pairing import ExactPairs, Pair
 from drivers.ros_locobot.connection.master import wait_until
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.connection.subscription import Channel
+from drivers.ros_locobot.connection.topic_cache import TopicCache
 from drivers.ros_locobot.device import RosDevice
-from drivers.ros_locobot.localizer.motion_history import MotionLog
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import topics_of
 from robot_runtime.common import config
@@ -59,7 +59,7 @@ class RosCamera(RosDevice, Camera):
         session: Session,
         options: RosOptions,
         nominal: Intrinsics,
-        motion: MotionLog,
+        motion: MotionHistory,
         robot: str | None = None,
     ) -> None:
         super().__init__("camera", session)
@@ -145,7 +145,7 @@ class RosCamera(RosDevice, Camera):
 
     def _opened(self) -> None:
         session = self._session
-        wanted: tuple[tuple[Channel, Callable[[Any], object], Any, int], ...] = (
+        wanted: tuple[tuple[TopicCache, Callable[[Any], object], Any, int], ...] = (
             (self._color_info, self._color_info.receive, CameraInfoMessage, 1),
             (self._color, self._on_color, Image, QUEUE),
             (self._depth, self._on_depth, Image, QUEUE),

@@ -1,11 +1,11 @@
 """The robot's time over ROS: this computer's, kept in step with the robot's stamps, or a simulator's ``/clock``.
 
 Stamps on a ROS network are Unix time of the computer that wrote them (or simulated time). Ages are only true if both
-computers agree, so disagreement is measured on every stamp that arrives (:meth:`RosClock.meets`):
+computers agree, so disagreement is measured on every stamp that arrives (:meth:`RosClock.observe_stamp`):
 
 * a stamp from the future, by no more than ``max_skew_s``, moves this clock up to it: nothing is younger than now;
 * one further ahead, or a clock of this computer that was set while we run, is a :class:`ClockSkew`;
-* stamps that are always late look like a slow network; ``channel.Channel`` tells the two apart.
+* stamps that are always late look like a slow network; ``channel.TopicCache`` tells the two apart.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class RosClock(Clock):
                 self._simulated_ns = now_ns
             self._moved.notify_all()
 
-    def meets(self, stamp_ns: int, topic: str) -> bool:
+    def observe_stamp(self, stamp_ns: int, topic: str) -> bool:
         """Take note of a stamp that has just arrived; False if it lies too far in the future to be used."""
         if stamp_ns <= self.now_ns():
             return True

@@ -29,10 +29,10 @@ import rosgraph
 import rospy
 from rosgraph_msgs.msg import Clock as ClockMessage
 
+from drivers.ros_locobot.connection.acknowledge import TOPIC, AcknowledgePublisher
 from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.errors import MasterGone, SecondPublisher
 from drivers.ros_locobot.connection.master import Master, check_publishers, wait_until
-from drivers.ros_locobot.connection.simulation_ack import TOPIC, Heard
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 
@@ -64,8 +64,8 @@ class Session:
         self._stop = threading.Event()
         self._monitor: threading.Thread | None = None
         self._clock_subscriber: rospy.Subscriber | None = None
-        self._heard: Heard | None = None
-        self._awaited: dict[rospy.Subscriber, str] = {}
+        self._acknowledge: AcknowledgePublisher | None = None
+        self._acknowledged: dict[rospy.Subscriber, str] = {}
         self._master: Master | None = None
 
     @property
@@ -114,9 +114,9 @@ class Session:
             self._listeners.clear()
             self.unsubscribe(self._clock_subscriber)
             self._clock_subscriber = None
-            if self._heard is not None:
-                self.unsubscribe(self._heard.publisher)
-                self._heard = None
+            if self._acknowledge is not None:
+                self.unsubscribe(self._acknowledge.publisher)
+                self._acknowledge = None
         if monitor is not None and monitor is not threading.current_thread():
             monitor.join(self.options.timeout_s)
 
@@ -150,7 +150,7 @@ class Session:
         queue_size: int = 1,
         images: bool = False,
         required: bool = True,
-        awaited: bool = False,
+        acknowledged: bool = False,
     ) -> rospy.Subscriber:
         """Subscribe once somebody publishes ``topic`` with the right definition.
 
@@ -158,7 +158,7 @@ class Session:
             message: generated message class.
             callback: called in rospy's thread of each publisher; a ``RuntimeFault`` in it breaks the connection.
             required: whether to wait for a publisher, and to fail without one.
-            awaited: whether simulated time should wait until each message has been taken in (``heard.py``).
+            acknowledged: whether simulated time should wait until each message has been taken in (``acknowledge.py``).
 
         Raises:
             StaleData: nobody publishes it within ``connect_timeout_s``. WrongDefinition: naming both md5s.
@@ -174,10 +174,10 @@ class Session:
                 callback(received)
             except RuntimeFault as fault:
                 self.fail(fault)
-            if awaited and (heard := self._heard) is not None:
-                heard(topic, received)
+            if acknowledged and (acknowledge := self._acknowledge) is not None:
+                acknowledge.acknowledge(topic, received)
 
-        subscriber = self.bounded(
+        subscriber = self.call_with_timeout(
             lambda: rospy.Subscriber(
                 topic,
                 message,
@@ -188,8 +188,8 @@ class Session:
             ),
             f"subscribing to {topic}",
         )
-        if awaited:
-            self._awaited[subscriber] = topic
+        if acknowledged:
+            self._acknowledged[subscriber] = topic
         return subscriber
 
     def require_publisher(self, topic: str) -> None:
@@ -217,18 +217,18 @@ class Session:
 
     def advertise(self, topic: str, message: Any) -> rospy.Publisher:
         """A publisher that never blocks and sends only the newest. Raises ``MasterGone``."""
-        return self.bounded(
+        return self.call_with_timeout(
             lambda: rospy.Publisher(topic, message, queue_size=1, tcp_nodelay=True), f"advertising {topic}"
         )
 
-    def require_listener(self, publisher: rospy.Publisher) -> None:
+    def require_subscriber(self, publisher: rospy.Publisher) -> None:
         """Wait until somebody has connected to what this node publishes.
 
         Raises:
             DeviceFault: nobody did within ``connect_timeout_s``.
         """
         topic = publisher.resolved_name
-        if wait_until(lambda: self.has_listener(publisher), self.wait, self.options.connect_timeout_s, 0.02):
+        if wait_until(lambda: self.has_subscriber(publisher), self.wait, self.options.connect_timeout_s, 0.02):
             return
         nodes = [node for node in self.master.graph().subscribers.get(topic, ()) if node != self.node]
         if nodes:
@@ -241,7 +241,7 @@ class Session:
             f"topic {topic}: nobody listens to it", f"start its node, or name the right topic{self._like(topic)}"
         )
 
-    def has_listener(self, publisher: rospy.Publisher) -> bool:
+    def has_subscriber(self, publisher: rospy.Publisher) -> bool:
         """Whether another node is connected to what this node publishes: its own ear does not count."""
         return any(peer != self.node for _, peer, *_ in publisher.impl.get_stats_info())
 
@@ -250,14 +250,14 @@ class Session:
         for endpoint in endpoints:
             if endpoint is not None:
                 try:
-                    self.bounded(endpoint.unregister, f"leaving {endpoint.resolved_name}")
+                    self.call_with_timeout(endpoint.unregister, f"leaving {endpoint.resolved_name}")
                 except MasterGone as error:
                     logging.getLogger(__name__).warning("%s", error.message)
-            topic = self._awaited.pop(endpoint, None)
-            if topic is not None and self._heard is not None:
-                self._heard.leave(topic)
+            topic = self._acknowledged.pop(endpoint, None)
+            if topic is not None and self._acknowledge is not None:
+                self._acknowledge.end(topic)
 
-    def claim(self, topic: str, *others: str) -> None:
+    def claim_topic(self, topic: str, *others: str) -> None:
         """From now on only this node and ``others`` may publish ``topic``.
 
         Raises:
@@ -266,13 +266,13 @@ class Session:
         self._exclusive[topic] = frozenset((self.node, *others))
         self._check_exclusive()
 
-    def overheard(self, topic: str, message: Any) -> None:
+    def check_sender(self, topic: str, message: Any) -> None:
         """A message on a claimed topic: break the connection if a stranger sent it."""
         sender = message._connection_header.get("callerid", "?")
         if sender not in self._exclusive.get(topic, (sender,)):
             raise _second(topic, sender)
 
-    def bounded(self, call: Callable[[], T], what: str) -> T:
+    def call_with_timeout(self, call: Callable[[], T], what: str) -> T:
         """The result of a call of rospy, which itself would wait for ever. Raises ``MasterGone`` at the limit."""
         future: Future[T] = Future()
 
@@ -299,7 +299,7 @@ class Session:
         self._fault = None
         self._stop.clear()
         identity = self.master.identity()
-        self.bounded(lambda: _join(self.master.uri), "joining as a node")
+        self.call_with_timeout(lambda: _join(self.master.uri), "joining as a node")
         self.clock.restart()
         if self.master.parameter("/use_sim_time", False):
             self._follow_clock()
@@ -317,8 +317,8 @@ class Session:
                 self.clock.start_simulated(now_ns)
                 started.set()
 
-        self._heard = self.bounded(Heard, f"advertising {TOPIC}")
-        self._await_simulator(self._heard.publisher)
+        self._acknowledge = self.call_with_timeout(AcknowledgePublisher, f"advertising {TOPIC}")
+        self._await_simulator(self._acknowledge.publisher)
         self._clock_subscriber = self.subscribe("/clock", ClockMessage, tick)
         if not started.wait(self.options.connect_timeout_s):
             self.unsubscribe(self._clock_subscriber)
@@ -327,12 +327,12 @@ class Session:
                 "start the simulator, or on a real robot `rosparam set /use_sim_time false` and connect again",
             )
 
-    def _await_simulator(self, heard: rospy.Publisher) -> None:
+    def _await_simulator(self, acknowledge: rospy.Publisher) -> None:
         """A simulator that waits for its readers must know of this one before time can run away from it."""
         nodes = [node for node in self.master.graph().subscribers.get(TOPIC, ()) if node != self.node]
         if not any(not self.master.is_dead(node) for node in nodes):
             return  # one that waits for nobody
-        if not wait_until(lambda: self.has_listener(heard), self.wait, self.options.connect_timeout_s, 0.02):
+        if not wait_until(lambda: self.has_subscriber(acknowledge), self.wait, self.options.connect_timeout_s, 0.02):
             logging.getLogger(__name__).warning(
                 "topic %s: %s subscribes to it, but does not connect to this node, and will not wait for it; set "
                 "ROS_IP here to the address that the simulator sees",

@@ -33,7 +33,7 @@ class GuardClock:
             return self._host.now_ns()
         return max(self._ticked_ns(), self._credible_ns(self._heard_ns))
 
-    def heard(self, stamp_ns: int) -> None:
+    def observe_stamp(self, stamp_ns: int) -> None:
         """A report of that time has come: on a busy computer before ``/clock``, and it must not look old afterwards."""
         self._heard_ns = max(self._credible_ns(stamp_ns), self._credible_ns(self._heard_ns))
 

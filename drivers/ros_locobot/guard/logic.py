@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from drivers.ros_locobot.guard.safety_levels import Kind, LevelTracker
+from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal import Halt, Velocity, Zone
@@ -132,14 +132,14 @@ class WheelGuard:
             text = f"{text} ({self._guard.limits.command_timeout_s:g} s are allowed)"
         elif reason is Halt.NO_FEEDBACK and feedback is not None:
             text = f"{text} (newest {ns_to_seconds(now_ns - feedback.stamp_ns):.1f} s old)"
-        zones = {kind: _words(getattr(feedback, kind.value)) if feedback else "" for kind in Kind}
+        zones = {kind: _words(getattr(feedback, kind.value)) if feedback else "" for kind in SafetySensor}
         return GuardStatus(
             reason=reason.value,
             text=text,
             e_stop=self._guard.state.e_stop,
-            bumper=zones[Kind.BUMPER],
-            cliff=zones[Kind.CLIFF],
-            wheel_drop=zones[Kind.WHEEL_DROP],
+            bumper=zones[SafetySensor.BUMPER],
+            cliff=zones[SafetySensor.CLIFF],
+            wheel_drop=zones[SafetySensor.WHEEL_DROP],
             source=self.tracker.source,
             notes="; ".join(note for note in (self._invalid, *notes) if note),
         )

@@ -29,12 +29,12 @@ from geometry_msgs.msg import Twist
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, SetBoolRequest, SetBoolResponse
 
+from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher, header_of
 from drivers.ros_locobot.connection.errors import MasterGone
 from drivers.ros_locobot.connection.master import Master, wait_until
-from drivers.ros_locobot.connection.simulation_ack import Heard, header_of
 from drivers.ros_locobot.guard.clock import GuardClock
 from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
-from drivers.ros_locobot.guard.master_watch import MasterWatch
+from drivers.ros_locobot.guard.master_monitor import MasterMonitor
 from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
 from drivers.ros_locobot.guard.safety_levels import LevelTracker
 from drivers.ros_locobot.guard.sensors import subscriptions
@@ -72,23 +72,23 @@ class GuardNode:
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
         self._sensors = subscriptions(options, self._logic.tracker, self._clock.now_ns)
-        self._heard: Heard | None = None
-        self._watch = MasterWatch(options, self._topics.velocity, self._found_publishers)
+        self._acknowledge: AcknowledgePublisher | None = None
+        self._monitor = MasterMonitor(options, self._topics.velocity, self._found_publishers)
 
     def start(self) -> None:
         """Subscribe. Until the sensors have been heard the wheels are held at zero."""
-        self._heard = Heard() if self._clock.simulated else None
+        self._acknowledge = AcknowledgePublisher() if self._clock.simulated else None
         for sensor in self._sensors:
             react = self._reacting(sensor.receive)
-            if self._heard is not None:
-                react = _telling(react, partial(self._heard, sensor.topic))
+            if self._acknowledge is not None:
+                react = _telling(react, partial(self._acknowledge.acknowledge, sensor.topic))
             rospy.Subscriber(sensor.topic, sensor.message, react, tcp_nodelay=True)
         rospy.Subscriber("~command", Twist, self._reacting(self._command), queue_size=1, tcp_nodelay=True)
         rospy.Subscriber("~emergency_stop", Bool, self._reacting(self._e_stop_message), tcp_nodelay=True)
         # What we send comes back here too: whatever does not come from us is a stranger's.
         rospy.Subscriber(self._topics.velocity, rospy.AnyMsg, self._overhear, tcp_nodelay=True)
         rospy.Service("~emergency_stop", SetBool, self._e_stop_service)
-        self._watch.start([(sensor.topic, sensor.definition) for sensor in self._sensors])
+        self._monitor.start([(sensor.topic, sensor.definition) for sensor in self._sensors])
 
     def run(self, stop: threading.Event) -> None:
         """Repeat the decision until ``stop``; zero goes out at the end, whatever ends it."""
@@ -107,10 +107,10 @@ class GuardNode:
                 self._host.sleep(period_s)
                 with self._lock:
                     self._send()
-            if self._heard is not None:
+            if self._acknowledge is not None:
                 for sensor in self._sensors:
-                    self._heard.leave(sensor.topic)
-            self._watch.stop()
+                    self._acknowledge.end(sensor.topic)
+            self._monitor.stop()
 
     def _reacting(self, receive: Callable[[Any], None]) -> Callable[[Any], None]:
         """A callback that decides at once, and sends if that changes the wheels."""
@@ -119,7 +119,7 @@ class GuardNode:
             with self._lock:
                 try:
                     if self._clock.simulated and (header := header_of(message)) is not None:
-                        self._clock.heard(header.stamp.to_nsec())
+                        self._clock.observe_stamp(header.stamp.to_nsec())
                     receive(message)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the wheels must stand still
                     self._logic.hold(Hold.FAULT, f"{type(error).__name__}: {error}")
@@ -143,7 +143,7 @@ class GuardNode:
     def _overhear(self, message: rospy.AnyMsg) -> None:
         sender = message._connection_header.get("callerid", "?")
         if sender != rospy.get_name():
-            self._watch.heard(sender)
+            self._monitor.revoke(sender)
             self._found_publishers((sender,))
 
     def _found_publishers(self, nodes: tuple[str, ...]) -> None:
@@ -168,7 +168,7 @@ class GuardNode:
             self._sent = velocity
 
     def _tell(self) -> None:
-        notes = self._watch.notes()
+        notes = self._monitor.notes()
         if self._wheels.get_num_connections() < 2:  # one of them is our own ear
             notes = (*notes, f"nobody listens to {self._topics.velocity}")
         with self._lock:

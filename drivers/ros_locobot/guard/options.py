@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from drivers.ros_locobot.options import BaseOptions, FamilyName, MasterOptions, Topics
+from drivers.ros_locobot.options import BaseOptions, MasterOptions, Topics, VariantName
 from drivers.ros_locobot.robot_variants import base_info, topics_of
 from robot_runtime.common import config
 from robot_runtime.safety import MAX_TIMEOUT_S, GuardLimits
 
 Timeout = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S, allow_inf_nan=False)]
 
-FEEDBACK_TIMEOUT_S: dict[FamilyName, float] = {"pyrobot-kobuki": 0.1, "interbotix": 0.1, "pyrobot-create": 0.35}
+FEEDBACK_TIMEOUT_S: dict[VariantName, float] = {"pyrobot-kobuki": 0.1, "interbotix": 0.1, "pyrobot-create": 0.35}
 """Five periods of a Kobuki's 50 Hz, three and a half of the 10 Hz at which a Create's driver works by default."""
 
 
@@ -30,7 +30,7 @@ class GuardOptions:
         feedback_timeout_s: silence of the base's sensors that stops the wheels; None means the family's.
     """
 
-    family: FamilyName
+    family: VariantName
     robot_name: str = "locobot"
     topics: Topics = field(default_factory=Topics)
     base: BaseOptions = field(default_factory=BaseOptions)

@@ -31,7 +31,7 @@ EVENTS_ALONE_S = 2.0
 """How long a base must be alive without a single level before its events are believed to be all that it has."""
 
 
-class Kind(str, Enum):
+class SafetySensor(str, Enum):
     """The base's three safety sensors."""
 
     BUMPER = "bumper"
@@ -103,8 +103,8 @@ class LevelTracker:
         self._levels: Levels | None = None
         self._stamp_ns: int | None = None
         self._alive_since_ns: int | None = None
-        self._active: dict[Kind, set[int]] = {kind: set() for kind in Kind}
-        self._pulse_stamps_ns: dict[Kind, int] = {}
+        self._active: dict[SafetySensor, set[int]] = {kind: set() for kind in SafetySensor}
+        self._pulse_stamps_ns: dict[SafetySensor, int] = {}
 
     @property
     def source(self) -> str:
@@ -118,14 +118,14 @@ class LevelTracker:
         self._levels = levels
         self._stamp_ns = now_ns
 
-    def event(self, kind: Kind, number: int, state: int) -> None:
+    def event(self, kind: SafetySensor, number: int, state: int) -> None:
         """An edge: sensor ``number`` as the event's definition counts them (a wheel's, for wheel drops), new state."""
         if state == _INACTIVE:
             self._active[kind].discard(number)
         else:
             self._active[kind].add(number)
 
-    def pulse(self, kind: Kind, now_ns: int) -> None:
+    def pulse(self, kind: SafetySensor, now_ns: int) -> None:
         """Something is the case somewhere, and will be said again while it is."""
         self._pulse_stamps_ns[kind] = now_ns
 
@@ -145,21 +145,21 @@ class LevelTracker:
         if self._stamp_ns is None:
             return None
         known = self._levels or Levels(
-            bumper=self._from_events(Kind.BUMPER, _THREE_NUMBERS),
-            cliff=self._from_events(Kind.CLIFF, _THREE_NUMBERS),
-            wheel_drop=self._from_events(Kind.WHEEL_DROP, _WHEEL_NUMBERS),
+            bumper=self._from_events(SafetySensor.BUMPER, _THREE_NUMBERS),
+            cliff=self._from_events(SafetySensor.CLIFF, _THREE_NUMBERS),
+            wheel_drop=self._from_events(SafetySensor.WHEEL_DROP, _WHEEL_NUMBERS),
         )
         return Feedback(
             self._stamp_ns,
-            bumper=known.bumper | self._from_pulse(Kind.BUMPER, now_ns, ALL),
-            cliff=known.cliff | self._from_pulse(Kind.CLIFF, now_ns, ALL),
-            wheel_drop=known.wheel_drop | self._from_pulse(Kind.WHEEL_DROP, now_ns, Zone.LEFT | Zone.RIGHT),
+            bumper=known.bumper | self._from_pulse(SafetySensor.BUMPER, now_ns, ALL),
+            cliff=known.cliff | self._from_pulse(SafetySensor.CLIFF, now_ns, ALL),
+            wheel_drop=known.wheel_drop | self._from_pulse(SafetySensor.WHEEL_DROP, now_ns, Zone.LEFT | Zone.RIGHT),
         )
 
-    def _from_events(self, kind: Kind, zones: tuple[Zone, ...]) -> Zone:
+    def _from_events(self, kind: SafetySensor, zones: tuple[Zone, ...]) -> Zone:
         known = (zones[number] if number < len(zones) else ALL for number in self._active[kind])
         return reduce(or_, known, Zone.NONE)
 
-    def _from_pulse(self, kind: Kind, now_ns: int, zones: Zone) -> Zone:
+    def _from_pulse(self, kind: SafetySensor, now_ns: int, zones: Zone) -> Zone:
         stamp_ns = self._pulse_stamps_ns.get(kind)
         return zones if stamp_ns is not None and now_ns - stamp_ns < self._pulse_ns else Zone.NONE

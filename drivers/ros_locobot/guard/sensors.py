@@ -12,7 +12,7 @@ from kobuki_msgs.msg import BumperEvent, CliffEvent, SensorState, WheelDropEvent
 from std_msgs.msg import Empty
 
 from drivers.ros_locobot.guard.options import GuardOptions
-from drivers.ros_locobot.guard.safety_levels import Kind, LevelTracker, create_levels, kobuki_levels
+from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor, create_levels, kobuki_levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,18 @@ def _all(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]
                 tracker.levels(create_levels(Bumper().deserialize(message._buff)), now_ns())
 
         yield Sensor(topics.bumper, rospy.AnyMsg, Bumper, bumper)
-        yield Sensor(topics.cliff, Empty, Empty, lambda _: tracker.pulse(Kind.CLIFF, now_ns()))
-        yield Sensor(topics.wheel_drop, Empty, Empty, lambda _: tracker.pulse(Kind.WHEEL_DROP, now_ns()))
+        yield Sensor(topics.cliff, Empty, Empty, lambda _: tracker.pulse(SafetySensor.CLIFF, now_ns()))
+        yield Sensor(topics.wheel_drop, Empty, Empty, lambda _: tracker.pulse(SafetySensor.WHEEL_DROP, now_ns()))
         return
     yield Sensor(topics.core, SensorState, SensorState, lambda m: tracker.levels(kobuki_levels(m), now_ns()))
-    yield Sensor(topics.bumper, BumperEvent, BumperEvent, lambda m: tracker.event(Kind.BUMPER, m.bumper, m.state))
-    yield Sensor(topics.cliff, CliffEvent, CliffEvent, lambda m: tracker.event(Kind.CLIFF, m.sensor, m.state))
     yield Sensor(
-        topics.wheel_drop, WheelDropEvent, WheelDropEvent, lambda m: tracker.event(Kind.WHEEL_DROP, m.wheel, m.state)
+        topics.bumper, BumperEvent, BumperEvent, lambda m: tracker.event(SafetySensor.BUMPER, m.bumper, m.state)
+    )
+    yield Sensor(topics.cliff, CliffEvent, CliffEvent, lambda m: tracker.event(SafetySensor.CLIFF, m.sensor, m.state))
+    yield Sensor(
+        topics.wheel_drop,
+        WheelDropEvent,
+        WheelDropEvent,
+        lambda m: tracker.event(SafetySensor.WHEEL_DROP, m.wheel, m.state),
     )
     yield Sensor(topics.odom, rospy.AnyMsg, None, lambda _: tracker.alive(now_ns()))

@@ -18,7 +18,7 @@ MOVED_RAD = math.radians(3)
 """Beyond odometry's noise, and enough to change a picture of anything."""
 
 
-class MotionLog:
+class MotionHistory:
     """Odometry and head angles by stamp. Thread-safe."""
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ class GateLimits:
     recover_s: float
 
 
-class Gate:
+class PoseGate:
     """Judges the estimates of one source in the order of their stamps.
 
     Args:

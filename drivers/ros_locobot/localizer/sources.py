@@ -18,8 +18,8 @@ from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.device import RosDevice
 from drivers.ros_locobot.localizer.alignment import aligned, read_alignment
 from drivers.ros_locobot.localizer.messages import planar, planar_covariance, planar_pose
-from drivers.ros_locobot.localizer.motion_history import MotionLog
-from drivers.ros_locobot.localizer.pose_gate import Gate, GateLimits
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
+from drivers.ros_locobot.localizer.pose_gate import GateLimits, PoseGate
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
 from drivers.ros_locobot.robot_variants import base_frame, topics_of
 from robot_runtime.errors import DeviceFault, StaleData
@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class RosLocalizer(RosDevice, Localizer):
-    """What every source shares: judging by :class:`Gate`, history, and errors that name the topic."""
+    """What every source shares: judging by :class:`PoseGate`, history, and errors that name the topic."""
 
     def __init__(
-        self, role: str, session: Session, options: LocalizerOptions, frame: str, topic: str, motion: MotionLog
+        self, role: str, session: Session, options: LocalizerOptions, frame: str, topic: str, motion: MotionHistory
     ) -> None:
         super().__init__(role, session)
         self._options = options
@@ -51,7 +51,7 @@ class RosLocalizer(RosDevice, Localizer):
             math.radians(options.max_jump_deg),
             options.recover_s,
         )
-        self._gate = Gate(limits, motion.known_by)
+        self._gate = PoseGate(limits, motion.known_by)
         self._lock = threading.Lock()
         self._paused = False
         self._since_ns = 0
@@ -112,7 +112,9 @@ class RosLocalizer(RosDevice, Localizer):
 class OdometryLocalizer(RosLocalizer):
     """The base's own dead reckoning, in ``odom``. Nothing contradicts it, so nothing is judged."""
 
-    def __init__(self, role: str, session: Session, options: LocalizerOptions, topic: str, motion: MotionLog) -> None:
+    def __init__(
+        self, role: str, session: Session, options: LocalizerOptions, topic: str, motion: MotionHistory
+    ) -> None:
         super().__init__(role, session, options, "odom", topic, motion)
 
     def _opened(self) -> None:
@@ -134,7 +136,9 @@ class OdometryLocalizer(RosLocalizer):
 class PoseLocalizer(RosLocalizer):
     """PoseStamped or PoseWithCovarianceStamped in the map's frame, or in one that an alignment takes to it."""
 
-    def __init__(self, role: str, session: Session, options: LocalizerOptions, robot: str, motion: MotionLog) -> None:
+    def __init__(
+        self, role: str, session: Session, options: LocalizerOptions, robot: str, motion: MotionHistory
+    ) -> None:
         super().__init__(role, session, options, "map", options.topic, motion)
         self._with_covariance = options.source == "pose_with_covariance"
         self._alignment = read_alignment(options.alignment, robot) if options.alignment else None
@@ -168,7 +172,9 @@ class TfLocalizer(RosLocalizer):
     forward (AMCL) gains nothing, for the other half of the chain is not there yet.
     """
 
-    def __init__(self, role: str, session: Session, options: LocalizerOptions, base: str, motion: MotionLog) -> None:
+    def __init__(
+        self, role: str, session: Session, options: LocalizerOptions, base: str, motion: MotionHistory
+    ) -> None:
         super().__init__(
             role, session, options, "map", f"/tf ({options.map_frame} to {options.base_frame or base})", motion
         )
@@ -203,7 +209,7 @@ class TfLocalizer(RosLocalizer):
 
 
 def make_localizer(
-    role: str, session: Session, options: LocalizerOptions, robot: RosOptions, motion: MotionLog, name: str
+    role: str, session: Session, options: LocalizerOptions, robot: RosOptions, motion: MotionHistory, name: str
 ) -> RosLocalizer:
     """The source that the options name; ``role`` (localizer, referee) is for messages, ``name`` is the robot's.
 

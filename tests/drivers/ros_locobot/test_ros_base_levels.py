@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.ros_locobot.guard.safety_levels import ALL, Kind, Levels, LevelTracker, create_levels, kobuki_levels
+from drivers.ros_locobot.guard.safety_levels import (
+    ALL,
+    Levels,
+    LevelTracker,
+    SafetySensor,
+    create_levels,
+    kobuki_levels,
+)
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.hal import Zone
 
@@ -54,7 +61,7 @@ def test_create_switches(left: bool, right: bool, zone: Zone) -> None:
 def test_nothing_heard_is_no_feedback() -> None:
     tracker = LevelTracker()
     assert tracker.feedback(0) is None
-    tracker.event(Kind.BUMPER, 1, 1)
+    tracker.event(SafetySensor.BUMPER, 1, 1)
     assert tracker.feedback(S) is None
     assert tracker.source == "none"
 
@@ -71,7 +78,7 @@ def test_levels_are_stamped_on_arrival_and_replace_each_other() -> None:
 def test_levels_win_over_events_and_over_other_signs_of_life() -> None:
     tracker = LevelTracker()
     tracker.levels(Levels(), 0)
-    tracker.event(Kind.BUMPER, 1, 1)
+    tracker.event(SafetySensor.BUMPER, 1, 1)
     for tenth in range(100):
         tracker.alive(tenth * S // 10)
     feedback = tracker.feedback(10 * S)
@@ -83,7 +90,7 @@ def test_levels_win_over_events_and_over_other_signs_of_life() -> None:
 
 def test_events_are_believed_once_the_base_lives_without_levels() -> None:
     tracker = LevelTracker()
-    tracker.event(Kind.BUMPER, 0, 1)
+    tracker.event(SafetySensor.BUMPER, 0, 1)
     tracker.alive(0)
     tracker.alive(S)
     assert tracker.feedback(S) is None
@@ -96,26 +103,26 @@ def test_events_are_believed_once_the_base_lives_without_levels() -> None:
 
 def test_released_is_a_release_of_that_bumper_alone() -> None:
     tracker = living()
-    tracker.event(Kind.BUMPER, 0, 1)
-    tracker.event(Kind.BUMPER, 2, 1)
+    tracker.event(SafetySensor.BUMPER, 0, 1)
+    tracker.event(SafetySensor.BUMPER, 2, 1)
     assert bumper(tracker) == Zone.LEFT | Zone.RIGHT
-    tracker.event(Kind.BUMPER, 0, 0)
+    tracker.event(SafetySensor.BUMPER, 0, 0)
     assert bumper(tracker) == Zone.RIGHT
-    tracker.event(Kind.BUMPER, 2, 0)
-    tracker.event(Kind.BUMPER, 2, 0)
+    tracker.event(SafetySensor.BUMPER, 2, 0)
+    tracker.event(SafetySensor.BUMPER, 2, 0)
     assert bumper(tracker) == Zone.NONE
 
 
-@given(st.lists(st.tuples(st.sampled_from(Kind), st.integers(0, 255), st.integers(0, 255))))
-def test_events_amount_to_the_last_edge_of_each_sensor(edges: list[tuple[Kind, int, int]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(SafetySensor), st.integers(0, 255), st.integers(0, 255))))
+def test_events_amount_to_the_last_edge_of_each_sensor(edges: list[tuple[SafetySensor, int, int]]) -> None:
     tracker = living()
-    last: dict[tuple[Kind, int], int] = {}
+    last: dict[tuple[SafetySensor, int], int] = {}
     for kind, number, state in edges:
         tracker.event(kind, number, state)
         last[kind, number] = state
     feedback = tracker.feedback(2 * S)
     assert feedback is not None
-    for kind in Kind:
+    for kind in SafetySensor:
         pressed = any(state for (of, _), state in last.items() if of is kind)
         assert bool(getattr(feedback, kind.value)) is pressed
 
@@ -123,7 +130,7 @@ def test_events_amount_to_the_last_edge_of_each_sensor(edges: list[tuple[Kind, i
 def test_a_pulse_holds_a_while() -> None:
     tracker = LevelTracker()
     tracker.levels(Levels(), 0)
-    tracker.pulse(Kind.WHEEL_DROP, 0)
+    tracker.pulse(SafetySensor.WHEEL_DROP, 0)
     held, over = tracker.feedback(S // 5), tracker.feedback(S // 4)
     assert held is not None
     assert over is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.errors import ClockSkew
-from drivers.ros_locobot.connection.subscription import Channel
+from drivers.ros_locobot.connection.topic_cache import TopicCache
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock, unix_now_ns
 from robot_runtime.errors import StaleData
 
@@ -42,14 +42,14 @@ def test_it_is_unix_time_until_told_otherwise() -> None:
 def test_a_stamp_a_little_ahead_moves_the_clock_up_to_it() -> None:
     clock = RosClock(0.05, 1.0)
     stamp_ns = clock.now_ns() + 40 * MS
-    assert clock.meets(stamp_ns, "/odom")
+    assert clock.observe_stamp(stamp_ns, "/odom")
     assert clock.now_ns() >= stamp_ns
     clock.check()
 
 
 def test_a_stamp_far_ahead_is_refused_and_told() -> None:
     clock = RosClock(0.05, 1.0)
-    assert not clock.meets(clock.now_ns() + 3000 * S, "/odom")
+    assert not clock.observe_stamp(clock.now_ns() + 3000 * S, "/odom")
     with pytest.raises(
         ClockSkew, match=r"/odom: stamped (2999|3000)\.\d+ s in the future, 0.05 s is allowed"
     ) as caught:
@@ -61,7 +61,7 @@ def test_a_clock_that_runs_fast_is_found_out_although_each_step_is_small() -> No
     clock = RosClock(0.05, 1.0)
     start_ns = clock.now_ns()
     # Beyond any pause that a busy computer makes meanwhile.
-    usable = [clock.meets(start_ns + lead_ms * MS, "/odom") for lead_ms in range(20, 60_000, 20)]
+    usable = [clock.observe_stamp(start_ns + lead_ms * MS, "/odom") for lead_ms in range(20, 60_000, 20)]
     assert usable[0]
     assert not usable[-1]
     assert clock.now_ns() - start_ns < 60 * S
@@ -85,7 +85,7 @@ def test_a_pause_between_two_readings_is_no_clock_that_was_set(monkeypatch: pyte
 
 def test_a_new_connection_forgets_the_old_ones_trouble() -> None:
     clock = RosClock(0.05, 1.0)
-    clock.meets(clock.now_ns() + 3 * S, "/odom")
+    clock.observe_stamp(clock.now_ns() + 3 * S, "/odom")
     clock.restart()
     clock.check()
 
@@ -129,12 +129,12 @@ def test_waiting_ends_when_simulated_time_gets_there() -> None:
 
 def test_nothing_received_names_the_topic() -> None:
     with pytest.raises(StaleData, match="topic /odom has delivered nothing yet"):
-        Channel("/odom", simulated()).read(0.1)
+        TopicCache("/odom", simulated()).read(0.1)
 
 
 def test_silence_names_topic_and_age() -> None:
     clock = simulated()
-    channel = Channel("/odom", clock)
+    channel = TopicCache("/odom", clock)
     channel.receive(message(10 * S))
     assert channel.read(0.1).stamp_ns == 10 * S
     clock.advance(13 * S)
@@ -145,7 +145,7 @@ def test_silence_names_topic_and_age() -> None:
 
 def test_what_comes_while_the_clock_is_read_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = simulated()
-    channel = Channel("/odom", clock)
+    channel = TopicCache("/odom", clock)
     channel.receive(message(10 * S))
     read = clock.now_ns
 
@@ -163,7 +163,7 @@ def test_what_comes_while_the_clock_is_read_is_no_silence(monkeypatch: pytest.Mo
 def test_old_stamps_that_keep_coming_are_a_skew_and_no_silence(busy_ms: int) -> None:
     """Also where this computer is too busy to take in the next one."""
     clock = simulated()
-    channel = Channel("/odom", clock)
+    channel = TopicCache("/odom", clock)
     channel.receive(message(7 * S))
     clock.advance(10 * S + busy_ms * MS)
     with pytest.raises(ClockSkew, match=r"/odom: messages arrive with stamps 3.000 s old"):
@@ -172,13 +172,13 @@ def test_old_stamps_that_keep_coming_are_a_skew_and_no_silence(busy_ms: int) -> 
 
 @pytest.mark.parametrize("stamp_ns", [0, 20 * S])
 def test_unusable_stamps_are_not_taken(stamp_ns: int) -> None:
-    channel = Channel("/odom", simulated())
+    channel = TopicCache("/odom", simulated())
     assert channel.receive(message(stamp_ns)) is None
     assert channel.newest is None
 
 
 def test_late_messages_do_not_replace_newer_ones() -> None:
-    channel = Channel("/odom", simulated())
+    channel = TopicCache("/odom", simulated())
     channel.receive(message(9 * S))
     channel.receive(message(8 * S))
     assert channel.newest is not None
@@ -186,6 +186,6 @@ def test_late_messages_do_not_replace_newer_ones() -> None:
 
 
 def test_a_message_without_a_stamp_is_as_old_as_its_arrival() -> None:
-    channel = Channel("/battery/voltage", simulated())
+    channel = TopicCache("/battery/voltage", simulated())
     channel.receive(SimpleNamespace(data=16.0))
     assert channel.read(0.1).stamp_ns == 10 * S

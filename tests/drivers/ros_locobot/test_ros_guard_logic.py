@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.ros_locobot.guard.logic import TEXTS, Hold, WheelGuard
-from drivers.ros_locobot.guard.safety_levels import Kind, Levels, LevelTracker
+from drivers.ros_locobot.guard.safety_levels import Levels, LevelTracker, SafetySensor
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.hal import Halt, Velocity, Zone
 from robot_runtime.safety import STILL, GuardLimits
@@ -104,7 +104,7 @@ def test_ages_are_told() -> None:
 
 def test_a_pulse_stops_as_a_level_does() -> None:
     guard, now_ns = driving()
-    guard.tracker.pulse(Kind.CLIFF, now_ns)
+    guard.tracker.pulse(SafetySensor.CLIFF, now_ns)
     assert guard.decide(now_ns).reason is Halt.CLIFF
 
 

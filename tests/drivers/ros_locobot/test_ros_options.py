@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import FAMILIES, base_frame, base_info, head_limits, topics_of
+from drivers.ros_locobot.robot_variants import VARIANTS, base_frame, base_info, head_limits, topics_of
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 from robot_runtime.robots.loader import read_robot_file
@@ -46,7 +46,7 @@ def test_limits_are_the_yamls_else_the_familys() -> None:
     info = base_info(options(base={"max_linear_m_s": 0.3}), "robot")
     assert (info.max_linear_m_s, info.rate_hz) == (0.3, 50.0)
     assert head_limits(options(head={"max_tilt_rad": 0.5})).max_tilt_rad == 0.5
-    for family in FAMILIES.values():
+    for family in VARIANTS.values():
         assert family.limits.min_tilt_rad < 0 < family.limits.max_tilt_rad
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.ros_locobot.camera.pairing import ExactPairs
-from drivers.ros_locobot.localizer.motion_history import MotionLog
-from drivers.ros_locobot.localizer.pose_gate import Gate, GateLimits
+from drivers.ros_locobot.localizer.motion_history import MotionHistory
+from drivers.ros_locobot.localizer.pose_gate import GateLimits, PoseGate
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import PoseEstimate, PoseStatus
@@ -82,7 +82,7 @@ def test_content_stays_the_same_while_both_pictures_do() -> None:
 
 
 def test_motion_is_told_from_standing_still() -> None:
-    motion = MotionLog()
+    motion = MotionHistory()
     for step in range(11):
         motion.odom(step * 100 * MS, SE2(0.01 * step, 0.0, 0.0))
         motion.head(step * 100 * MS, 0.0, 0.0)
@@ -92,7 +92,7 @@ def test_motion_is_told_from_standing_still() -> None:
 
 
 def test_a_nod_is_motion() -> None:
-    motion = MotionLog()
+    motion = MotionHistory()
     for step in range(5):
         motion.head(step * MS, 0.0, -0.1 * step)
     assert motion.moved(0, 4 * MS)
@@ -112,13 +112,13 @@ def driving(speed_m_s: float) -> Any:
 
 
 def test_a_source_that_agrees_with_odometry_is_believed() -> None:
-    gate = Gate(LIMITS, driving(0.5))
+    gate = PoseGate(LIMITS, driving(0.5))
     statuses = [gate.judge(estimate(ms, 2.0 + 0.5 * ms / 1000)).status for ms in range(0, 3000, 100)]
     assert set(statuses) == {PoseStatus.OK}
 
 
 def test_a_jump_is_lost_until_it_has_held_for_a_while() -> None:
-    gate = Gate(LIMITS, driving(0.0))
+    gate = PoseGate(LIMITS, driving(0.0))
     gate.judge(estimate(0, 0.0))
     statuses = {ms: gate.judge(estimate(ms, 1.0)).status for ms in range(100, 1600, 100)}
     assert statuses[100] is PoseStatus.LOST
@@ -127,35 +127,35 @@ def test_a_jump_is_lost_until_it_has_held_for_a_while() -> None:
 
 
 def test_the_reason_says_how_far_it_jumped() -> None:
-    gate = Gate(LIMITS, driving(0.0))
+    gate = PoseGate(LIMITS, driving(0.0))
     gate.judge(estimate(0, 0.0))
     gate.judge(estimate(100, 1.0))
     assert gate.reason == "it jumped by 1.00 m and 0 degrees against odometry"
 
 
 def test_an_outlier_costs_one_estimate() -> None:
-    gate = Gate(LIMITS, driving(0.0))
+    gate = PoseGate(LIMITS, driving(0.0))
     judged = [gate.judge(estimate(ms, x_m)).status for ms, x_m in ((0, 0.0), (100, 5.0), (200, 0.0), (300, 0.1))]
     assert judged == [PoseStatus.OK, PoseStatus.LOST, PoseStatus.OK, PoseStatus.OK]
 
 
 def test_poses_that_jump_about_are_never_believed() -> None:
-    gate = Gate(LIMITS, driving(0.0))
+    gate = PoseGate(LIMITS, driving(0.0))
     gate.judge(estimate(0, 0.0))
     statuses = {gate.judge(estimate(100 + 100 * i, 1.0 + i % 2)).status for i in range(50)}
     assert statuses == {PoseStatus.LOST}
 
 
 def test_a_large_covariance_is_lost_and_then_is_not() -> None:
-    gate = Gate(LIMITS, driving(0.0))
+    gate = PoseGate(LIMITS, driving(0.0))
     judged = [gate.judge(estimate(ms, 0.0, std)).status for ms, std in ((0, 0.1), (100, 0.6), (200, 0.1))]
     assert judged == [PoseStatus.OK, PoseStatus.LOST, PoseStatus.OK]
     assert gate.reason == ""
 
 
 def test_odometry_that_comes_a_message_later_is_no_licence_to_jump() -> None:
-    motion = MotionLog()
-    gate = Gate(LIMITS, motion.known_by)
+    motion = MotionHistory()
+    gate = PoseGate(LIMITS, motion.known_by)
     statuses = []
     for ms in range(0, 3000, 20):
         statuses.append(gate.judge(estimate(ms, 0.3 * ms / 1000 + (1.0 if ms >= 1000 else 0.0))).status)
@@ -166,14 +166,14 @@ def test_odometry_that_comes_a_message_later_is_no_licence_to_jump() -> None:
 
 
 def test_without_odometry_a_pose_may_be_as_far_as_the_robot_can_drive() -> None:
-    gate = Gate(LIMITS, lambda _: None)
+    gate = PoseGate(LIMITS, lambda _: None)
     gate.judge(estimate(0, 0.0))
     assert gate.judge(estimate(1000, 0.9)).status is PoseStatus.OK
     assert gate.judge(estimate(1100, 3.0)).status is PoseStatus.LOST
 
 
 def test_being_placed_is_no_jump() -> None:
-    gate = Gate(LIMITS, driving(0.0))
+    gate = PoseGate(LIMITS, driving(0.0))
     gate.judge(estimate(0, 0.0))
     gate.forget()
     assert gate.judge(estimate(100, 7.0)).status is PoseStatus.OK
@@ -181,7 +181,7 @@ def test_being_placed_is_no_jump() -> None:
 
 @given(st.floats(-math.pi, math.pi), st.floats(-0.25, 0.25))
 def test_headings_are_compared_the_shorter_way_round(yaw_rad: float, error_rad: float) -> None:
-    gate = Gate(LIMITS, driving(0.0))
+    gate = PoseGate(LIMITS, driving(0.0))
     gate.judge(PoseEstimate(0, SE2(0, 0, yaw_rad), "map"))
     turned = PoseEstimate(100 * MS, SE2(0, 0, yaw_rad + error_rad + 2 * math.pi), "map")
     assert gate.judge(turned).status is PoseStatus.OK

@@ -14,7 +14,7 @@ import pytest
 import synthetic
 from bag_drive import FORWARD, LEFT, REST, START, START_NS, UP, Move
 
-from drivers.ros_locobot.bag.episode_header import Assumptions
+from drivers.ros_locobot.bag.episode_header import ImportOptions
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic, NoOverlap, NotAnAction, NotOneClock
 from drivers.ros_locobot.bag.import_external import import_drive
 from drivers.ros_locobot.bag.reader import BagReader
@@ -48,7 +48,7 @@ def imported(bag: Path, folder: Path, ros: RosOptions | None = None, **said: Any
     file = RobotFile("robot", "drivers.ros_locobot.driver.make_robot")
     with BagReader(bag) as reader:
         try:
-            import_drive(reader, Assumptions(file, ros or options(), **said), recorder)
+            import_drive(reader, ImportOptions(file, ros or options(), **said), recorder)
         finally:
             recorder.close()
     assert recorder.path is not None

@@ -26,7 +26,7 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose
 
-FAMILIES = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
+VARIANTS = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
 
 
 def recorded(folder: Path, header: EpisodeHeader, records: list[StepRecord]) -> Path:
@@ -72,7 +72,7 @@ def metadata(log: Path) -> list[Any]:
         return [record.metadata for record in make_reader(file).iter_metadata()]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", VARIANTS)
 def test_a_log_comes_back_message_for_message(log: Path, tmp_path: Path, family: str) -> None:
     back = restored(exported(log, tmp_path / "a.bag", family), tmp_path / "back")
     assert messages(back) == messages(log)

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.ros_locobot.bag.rest_detection import Moved, Recogniser, find_rests, moved_between, waypoints
+from drivers.ros_locobot.bag.motion_segments import ActionSegmenter, Motion, find_rests, moved_between, waypoints
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common.geometry import SE2
 
 ACTIONS = tuple(action for action in Action if action is not Action.GRAB_RELEASE)
-RECOGNISER = Recogniser(ACTIONS, Magnitudes(0.25, 30.0, 15.0), 0.2)
+RECOGNISER = ActionSegmenter(ACTIONS, Magnitudes(0.25, 30.0, 15.0), 0.2)
 PERIOD_NS = 20_000_000
 
 
-def moved(forward_m: float = 0.0, left_m: float = 0.0, turn_deg: float = 0.0, tilt_deg: float = 0.0) -> Moved:
-    return Moved(forward_m, left_m, math.radians(turn_deg), 0.0, math.radians(tilt_deg))
+def moved(forward_m: float = 0.0, left_m: float = 0.0, turn_deg: float = 0.0, tilt_deg: float = 0.0) -> Motion:
+    return Motion(forward_m, left_m, math.radians(turn_deg), 0.0, math.radians(tilt_deg))
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ def moved(forward_m: float = 0.0, left_m: float = 0.0, turn_deg: float = 0.0, ti
         (moved(forward_m=0.25, turn_deg=7), None),
         (moved(turn_deg=90), None),
         (moved(turn_deg=30, tilt_deg=15), None),
-        (Moved(0.25, 0.0, 0.0, math.radians(10), 0.0), None),
+        (Motion(0.25, 0.0, 0.0, math.radians(10), 0.0), None),
     ],
 )
-def test_an_action_is_recognised_within_tolerance_and_nothing_else_is(movement: Moved, action: Action | None) -> None:
+def test_an_action_is_recognised_within_tolerance_and_nothing_else_is(movement: Motion, action: Action | None) -> None:
     assert RECOGNISER.action(movement, bumped=False) is action
     assert not RECOGNISER.is_nothing(movement)
 

@@ -10,19 +10,19 @@ from typing import Any
 from std_msgs.msg import Float32
 
 from drivers.ros_locobot.connection.session import Session
-from drivers.ros_locobot.connection.subscription import Channel
+from drivers.ros_locobot.connection.topic_cache import TopicCache
 from drivers.ros_locobot.guard.options import GuardOptions
 from drivers.ros_locobot.guard.safety_levels import LevelTracker
 from drivers.ros_locobot.guard.sensors import subscriptions
 from drivers.ros_locobot.options import RosOptions
-from drivers.ros_locobot.robot_variants import FAMILIES, kobuki_charge, topics_of
+from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
 from robot_runtime.safety import Feedback
 
 EVENT_QUEUE = 100
 """Edges are never sent again: none may be dropped for a newer one."""
 
 
-class BaseTopics:
+class BaseSensors:
     """Subscriptions to levels, events, pulses and battery.
 
     Args:
@@ -33,12 +33,12 @@ class BaseTopics:
     def __init__(
         self, options: RosOptions, session: Session, lock: threading.Lock, changed: Callable[[], None]
     ) -> None:
-        self._family, self._topics, self._session = FAMILIES[options.family], topics_of(options), session
+        self._family, self._topics, self._session = VARIANTS[options.family], topics_of(options), session
         self._guard_options = GuardOptions(options.family, options.robot_name, options.topics, options.base)
         self._lock, self._changed = lock, changed
-        self._main = Channel(self._topics.core or self._topics.bumper, session.clock)
-        self._voltage = Channel(self._topics.voltage, session.clock)
-        self._charge = Channel(self._topics.charge_ratio, session.clock)
+        self._main = TopicCache(self._topics.core or self._topics.bumper, session.clock)
+        self._voltage = TopicCache(self._topics.voltage, session.clock)
+        self._charge = TopicCache(self._topics.charge_ratio, session.clock)
         self._tracker = LevelTracker()
 
     def open(self, endpoints: list[Any]) -> None:
@@ -55,7 +55,9 @@ class BaseTopics:
             main = sensor.topic == self._main.topic
             on_message = self._taking(sensor.receive, self._main if main else None)
             endpoints.append(
-                session.subscribe(sensor.topic, sensor.message, on_message, EVENT_QUEUE, required=False, awaited=main)
+                session.subscribe(
+                    sensor.topic, sensor.message, on_message, EVENT_QUEUE, required=False, acknowledged=main
+                )
             )
         endpoints.extend(
             session.subscribe(channel.topic, Float32, channel.receive, required=False)
@@ -93,7 +95,7 @@ class BaseTopics:
         fraction = min(1.0, max(0.0, charge.message.data)) if charge is not None else math.nan
         return (voltage.message.data if voltage is not None else math.nan), fraction
 
-    def _taking(self, receive: Callable[[Any], None], channel: Channel | None) -> Callable[[Any], None]:
+    def _taking(self, receive: Callable[[Any], None], channel: TopicCache | None) -> Callable[[Any], None]:
         def take(message: Any) -> None:
             if channel is not None and channel.receive(message) is None:
                 return

@@ -24,7 +24,7 @@ SETTLED = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class StandStill:
     """Rows of odometry, both included, between which the robot stood still; ``middle`` is the one to measure at."""
 
     first: int
@@ -37,7 +37,7 @@ class Rest:
 
 def find_rests(
     stamps_ns: NDArray[np.int64], poses: NDArray[np.float64], head: NDArray[np.float64], min_rest_s: float
-) -> list[Rest]:
+) -> list[StandStill]:
     """The stretches of at least ``min_rest_s`` in which neither base nor head moved.
 
     Args:
@@ -49,7 +49,7 @@ def find_rests(
     while first < len(state):
         last = _still_until(state, first)
         if stamps_ns[last] - stamps_ns[first] >= least_ns:
-            rests.append(_settled(state, Rest(first, last)))
+            rests.append(_settled(state, StandStill(first, last)))
             first = last + 1
         else:
             first += 1
@@ -67,16 +67,16 @@ def _still_until(state: NDArray[np.float64], first: int) -> int:
     return len(state) - 1
 
 
-def _settled(state: NDArray[np.float64], rest: Rest) -> Rest:
+def _settled(state: NDArray[np.float64], rest: StandStill) -> StandStill:
     """Without the first rows, in which the robot still came to rest."""
     middle = rest.middle
     apart = np.abs(state[rest.first : middle + 1] - state[middle]).max(axis=1)
     moving = np.flatnonzero(apart > SETTLED)
-    return Rest(rest.first + int(moving[-1]) + 1, rest.last) if len(moving) else rest
+    return StandStill(rest.first + int(moving[-1]) + 1, rest.last) if len(moving) else rest
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Motion:
     """From one rest to another, in the frame of the first: metres, radians (left positive), tilt up positive."""
 
     forward_m: float
@@ -98,11 +98,11 @@ class Moved:
         return Displacement(self.forward_m, self.turn_rad, self.tilt_rad)
 
 
-def moved_between(before: Sequence[float], after: Sequence[float]) -> Moved:
+def moved_between(before: Sequence[float], after: Sequence[float]) -> Motion:
     """Between two states (x_m, y_m, yaw_rad, pan_rad, tilt_rad)."""
     dx, dy, yaw = after[0] - before[0], after[1] - before[1], before[2]
     c, s = math.cos(yaw), math.sin(yaw)
-    return Moved(
+    return Motion(
         c * dx + s * dy,
         -s * dx + c * dy,
         wrap_angle(after[2] - before[2]),
@@ -112,7 +112,7 @@ def moved_between(before: Sequence[float], after: Sequence[float]) -> Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Recogniser:
+class ActionSegmenter:
     """Which action a movement was.
 
     Attributes:
@@ -124,11 +124,11 @@ class Recogniser:
     magnitudes: Magnitudes
     tolerance: float
 
-    def is_nothing(self, moved: Moved) -> bool:
+    def is_nothing(self, moved: Motion) -> bool:
         """Whether the robot is where it was."""
         return self._near(moved, Displacement())
 
-    def action(self, moved: Moved, bumped: bool) -> Action | None:
+    def action(self, moved: Motion, bumped: bool) -> Action | None:
         """The action; None if it is none.
 
         Args:
@@ -144,7 +144,7 @@ class Recogniser:
                 return Action.MOVE_FORWARD
         return None
 
-    def _near(self, moved: Moved, wanted: Displacement) -> bool:
+    def _near(self, moved: Motion, wanted: Displacement) -> bool:
         most_m = self.tolerance * self.magnitudes.forward_m
         most_turn_rad = math.radians(self.tolerance * self.magnitudes.turn_deg)
         most_tilt_rad = math.radians(self.tolerance * self.magnitudes.tilt_deg)

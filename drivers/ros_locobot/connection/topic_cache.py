@@ -15,7 +15,7 @@ LATELY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class StampedMessage:
     """A message, when it was measured (its stamp, or its arrival if it has none) and when it arrived."""
 
     stamp_ns: int
@@ -23,7 +23,7 @@ class Received:
     message: Any
 
 
-class Channel:
+class TopicCache:
     """The newest message of a topic.
 
     A message whose stamp is older on arrival than the clock's ``allowed_skew_s`` shows that two clocks disagree, or
@@ -37,15 +37,15 @@ class Channel:
     def __init__(self, topic: str, clock: RosClock) -> None:
         self.topic = topic
         self._clock = clock
-        self._newest: Received | None = None
-        self._last: Received | None = None
+        self._newest: StampedMessage | None = None
+        self._last: StampedMessage | None = None
 
     @property
-    def newest(self) -> Received | None:
+    def newest(self) -> StampedMessage | None:
         """The newest message, of any age; None before the first."""
         return self._newest
 
-    def receive(self, message: Any, stamped: bool = True) -> Received | None:
+    def receive(self, message: Any, stamped: bool = True) -> StampedMessage | None:
         """Take in a message; None if its stamp is unusable: zero, or too far in the future.
 
         Args:
@@ -57,9 +57,9 @@ class Channel:
             stamp_ns = arrival_ns
         else:
             stamp_ns = header.stamp.to_nsec()
-            if stamp_ns == 0 or not self._clock.meets(stamp_ns, self.topic):
+            if stamp_ns == 0 or not self._clock.observe_stamp(stamp_ns, self.topic):
                 return None
-        received = self._last = Received(stamp_ns, max(arrival_ns, stamp_ns), message)
+        received = self._last = StampedMessage(stamp_ns, max(arrival_ns, stamp_ns), message)
         if self._newest is None or stamp_ns >= self._newest.stamp_ns:
             self._newest = received
         return received
@@ -68,7 +68,7 @@ class Channel:
         """Drop what was received: the connection ended."""
         self._newest = self._last = None
 
-    def read(self, max_age_s: float) -> Received:
+    def read(self, max_age_s: float) -> StampedMessage:
         """The newest message.
 
         Raises:

@@ -8,7 +8,7 @@ from collections import deque
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Velocity
 from robot_runtime.safety import STILL
-from sim_bridge.ros.families import Manners
+from sim_bridge.ros.robot_variants import DriverTiming
 
 KOBUKI_WHEEL_BASE_MM = 230.0
 MIN_TURN_RAD_S = 1e-4
@@ -18,15 +18,15 @@ LIMITER_LINEAR_M_S2, LIMITER_ANGULAR_RAD_S2, LIMITER_BRAKING = 0.5, 3.5, 1.2
 """kobuki_core's limiter: speeding up, and how much faster it lets the wheels slow down."""
 
 
-class WheelControl:
+class VelocityCommandModel:
     """From velocity messages to what the wheels are told.
 
     Args:
         max_linear_m_s, max_angular_rad_s: what the wheels can do.
     """
 
-    def __init__(self, manners: Manners, max_linear_m_s: float, max_angular_rad_s: float) -> None:
-        self._manners = manners
+    def __init__(self, timing: DriverTiming, max_linear_m_s: float, max_angular_rad_s: float) -> None:
+        self._manners = timing
         self._max_linear_m_s, self._max_angular_rad_s = max_linear_m_s, max_angular_rad_s
         self._on_the_way: deque[tuple[int, Velocity]] = deque()
         self._wish = STILL

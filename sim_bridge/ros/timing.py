@@ -8,7 +8,7 @@ MAX_LAG_S = 0.01
 """How far ``/clock`` may fall behind its pace and still make up for it: what a sleep of the host overshoots."""
 
 
-class Pace:
+class RatePacer:
     """Keeps simulated time from running ahead of the host's, and from hurrying after it.
 
     Args:
@@ -32,7 +32,7 @@ class Pace:
         self._host.sleep_until(due_ns)
 
 
-class Timeline:
+class StampClock:
     """Turns simulated time into stamps.
 
     With ``/clock`` a stamp is simulated time itself; in real time it is what the robot's wall clock showed then.
@@ -61,7 +61,7 @@ class Timeline:
         return now_ns + self._offset_ns
 
 
-class Ticks:
+class PeriodicTimer:
     """Says when it is time again, at multiples of a period since the clock's start.
 
     Args:

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Inbox:
+class PhysicsExecutor:
     """Work that waits for the next physics step."""
 
     def __init__(self) -> None:

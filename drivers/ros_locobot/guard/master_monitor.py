@@ -22,7 +22,7 @@ from drivers.ros_locobot.guard.options import GuardOptions
 from robot_runtime.errors import DeviceFault
 
 
-class MasterWatch:
+class MasterMonitor:
     """The watching thread.
 
     Args:
@@ -52,7 +52,7 @@ class MasterWatch:
         self._stop.set()
         self._thread.join(self._limits.timeout_s)
 
-    def heard(self, node: str) -> None:
+    def revoke(self, node: str) -> None:
         """That node has sent a velocity: whatever the parameters say, it is not silent."""
         self._allowed -= {node}
 

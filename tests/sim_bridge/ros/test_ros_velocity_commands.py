@@ -14,15 +14,17 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Velocity
 from robot_runtime.safety import STILL
-from sim_bridge.ros.families import FAMILIES, Manners, family
 from sim_bridge.ros.faults import FAULTS, Faults
-from sim_bridge.ros.timeline import Ticks
-from sim_bridge.ros.wheel_control import WheelControl, speed_and_radius, through_radius
+from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, family
+from sim_bridge.ros.timing import PeriodicTimer
+from sim_bridge.ros.velocity_commands import VelocityCommandModel, speed_and_radius, through_radius
 
-PLAIN = Manners(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6)
+PLAIN = DriverTiming(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6)
 
 
-def outputs(control: WheelControl, from_s: float, to_s: float, period_s: float = 0.02) -> list[tuple[float, Velocity]]:
+def outputs(
+    control: VelocityCommandModel, from_s: float, to_s: float, period_s: float = 0.02
+) -> list[tuple[float, Velocity]]:
     """(time, velocity) of every tick in a span."""
     count = round((to_s - from_s) / period_s)
     times = [from_s + i * period_s for i in range(count + 1)]
@@ -31,16 +33,16 @@ def outputs(control: WheelControl, from_s: float, to_s: float, period_s: float =
 
 @pytest.mark.parametrize(("name", "timeout_s"), [("pyrobot-kobuki", 0.6), ("pyrobot-create", 0.2), ("interbotix", 2.0)])
 def test_wheels_stop_by_themselves_at_the_familys_timeout(name: str, timeout_s: float) -> None:
-    control = WheelControl(family(name).manners, 0.7, math.pi)
+    control = VelocityCommandModel(family(name).timing, 0.7, math.pi)
     control.command(0.2, 0.0, 0)
     moving = [t for t, velocity in outputs(control, 0.0, 4.0) if velocity != STILL]
     # Looked at ten times a second; a limiter then takes a third of a second more.
-    ramp_s = 0.4 if family(name).manners.acceleration_limiter else 0.0
+    ramp_s = 0.4 if family(name).timing.acceleration_limiter else 0.0
     assert timeout_s - 0.02 <= max(moving) <= timeout_s + 0.1 + 0.02 + ramp_s
 
 
 def test_repeated_commands_keep_it_moving_and_zero_stops_it_at_once() -> None:
-    control = WheelControl(PLAIN, 0.7, math.pi)
+    control = VelocityCommandModel(PLAIN, 0.7, math.pi)
     for i in range(100):
         control.command(0.2, 0.1, seconds_to_ns(i * 0.1))
         assert control.tick(seconds_to_ns(i * 0.1)) == Velocity(0.2, 0.1)
@@ -49,7 +51,7 @@ def test_repeated_commands_keep_it_moving_and_zero_stops_it_at_once() -> None:
 
 
 def test_a_limiter_ramps_a_stop() -> None:
-    control = WheelControl(family("interbotix").manners, 0.7, math.pi)
+    control = VelocityCommandModel(family("interbotix").timing, 0.7, math.pi)
     control.command(0.2, 0.0, 0)
     assert outputs(control, 0.0, 1.0)[-1][1].linear_m_s == pytest.approx(0.2, abs=1e-3)
     control.command(0.0, 0.0, seconds_to_ns(1.0))
@@ -58,8 +60,8 @@ def test_a_limiter_ramps_a_stop() -> None:
 
 
 def test_commands_are_late_by_their_latency_and_lost_without_power() -> None:
-    late = Manners(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6, command_latency_s=0.05)
-    control = WheelControl(late, 0.7, math.pi)
+    late = DriverTiming(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6, command_latency_s=0.05)
+    control = VelocityCommandModel(late, 0.7, math.pi)
     control.command(0.2, 0.0, 0)
     assert min(t for t, velocity in outputs(control, 0.0, 0.2) if velocity != STILL) == pytest.approx(0.06)
     control.power(False)
@@ -72,7 +74,7 @@ def test_commands_are_late_by_their_latency_and_lost_without_power() -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_stands_still(bad: float) -> None:
-    control = WheelControl(PLAIN, 0.7, math.pi)
+    control = VelocityCommandModel(PLAIN, 0.7, math.pi)
     control.command(0.2, 0.0, 0)
     control.command(bad, 0.0, 1)
     control.command(0.2, bad, 1)
@@ -81,7 +83,7 @@ def test_what_is_no_number_stands_still(bad: float) -> None:
 
 @given(st.floats(-5, 5), st.floats(-20, 20))
 def test_no_command_exceeds_what_the_wheels_can(linear_m_s: float, angular_rad_s: float) -> None:
-    control = WheelControl(PLAIN, 0.7, math.pi)
+    control = VelocityCommandModel(PLAIN, 0.7, math.pi)
     control.command(linear_m_s, angular_rad_s, 0)
     velocity = control.tick(0)
     assert abs(velocity.linear_m_s) <= 0.7
@@ -116,7 +118,7 @@ def test_a_velocity_survives_kobukis_command_but_for_rounding(linear_m_s: float,
 
 @given(st.floats(1, 200), st.sampled_from([1_000_000, 2_000_000, 5_000_000]))
 def test_ticks_keep_their_rate_on_the_grid_of_steps(rate_hz: float, step_ns: int) -> None:
-    ticks = Ticks(rate_hz, step_ns)
+    ticks = PeriodicTimer(rate_hz, step_ns)
     steps = 10_000_000_000 // step_ns
     count = sum(ticks.due(i * step_ns) for i in range(0, steps))
     possible = min(rate_hz * 10, steps)
@@ -129,7 +131,7 @@ def test_families_and_names_that_do_not_exist() -> None:
     with pytest.raises(ConfigError, match="namespace"):
         family("interbotix", "loco bot")
     assert family("interbotix", "rob").names.base_frame == "rob/base_footprint"
-    assert {family(name).names.base_frame for name in FAMILIES} == {"base_footprint", "locobot/base_footprint"}
+    assert {family(name).names.base_frame for name in VARIANTS} == {"base_footprint", "locobot/base_footprint"}
 
 
 class TestFaults:

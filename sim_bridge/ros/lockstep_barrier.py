@@ -12,7 +12,7 @@ from std_msgs.msg import Header
 from robot_runtime.common.clock import Stopwatch, seconds_to_ns
 from sim_bridge.ros.faults import Faults
 
-HEARD_TOPIC = "/simulation/heard"
+ACKNOWLEDGE_TOPIC = "/simulation/heard"
 """std_msgs/Header of whoever has taken in a report: its stamp, and its topic as ``frame_id``; without a stamp, of
 whoever will take in no more of them."""
 
@@ -31,7 +31,7 @@ Less than what the guard node takes for a simulator that has died.
 
 
 @dataclass
-class _Follower:
+class _Reader:
     steady: int = 0
     newest_ns: int = 0
     gone: bool = False
@@ -40,7 +40,7 @@ class _Follower:
         return self.gone or self.newest_ns >= stamp_ns
 
 
-class Followers:
+class LockstepBarrier:
     """Who reads what; nobody at first. Real robots have no such topic, and wait for nobody.
 
     Args:
@@ -50,10 +50,10 @@ class Followers:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self._changed = threading.Condition()
-        self._followers: dict[tuple[str, str], _Follower] = {}
-        rospy.Subscriber(HEARD_TOPIC, Header, self._on_heard, queue_size=100, tcp_nodelay=True)
+        self._followers: dict[tuple[str, str], _Reader] = {}
+        rospy.Subscriber(ACKNOWLEDGE_TOPIC, Header, self._on_heard, queue_size=100, tcp_nodelay=True)
 
-    def keep(self, now_ns: int) -> None:
+    def wait(self, now_ns: int) -> None:
         """Return when simulated time may pass ``now_ns``: at the latest after ``PATIENCE_S``, for all together."""
         oldest_ns = now_ns - seconds_to_ns(AHEAD_S)
         watch = Stopwatch()
@@ -72,7 +72,7 @@ class Followers:
                 if (follower := self._followers.pop(reader, None)) is not None:
                     follower.gone = True
             else:
-                follower = self._followers.setdefault(reader, _Follower())
+                follower = self._followers.setdefault(reader, _Reader())
                 stamp_ns = message.stamp.to_nsec() - seconds_to_ns(self._faults.value("clock_skew_s"))
                 if abs(stamp_ns - follower.newest_ns) <= seconds_to_ns(AHEAD_S):
                     follower.steady += 1

@@ -11,11 +11,11 @@ import rospy
 from ros_processes import LIMIT_S, eventually, hears
 from std_msgs.msg import Header
 
-from drivers.ros_locobot.connection.simulation_ack import TOPIC, Heard
+from drivers.ros_locobot.connection.acknowledge import TOPIC, AcknowledgePublisher
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
-from sim_bridge.ros import followers
+from sim_bridge.ros import lockstep_barrier
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.followers import AHEAD_S, HEARD_TOPIC, PATIENCE_S, STEADY, Followers
+from sim_bridge.ros.lockstep_barrier import ACKNOWLEDGE_TOPIC, AHEAD_S, PATIENCE_S, STEADY, LockstepBarrier
 
 PERIOD_S = 0.02
 BEGIN_S = 5.0
@@ -31,29 +31,29 @@ class Report:
 class World:
     """Time, and a reader of the base."""
 
-    def __init__(self, heard: Heard) -> None:
-        self.followers = Followers(Faults())
-        self.heard = heard
+    def __init__(self, acknowledge: AcknowledgePublisher) -> None:
+        self.barrier = LockstepBarrier(Faults())
+        self.acknowledge = acknowledge
         self._told: list[int] = []
         self._ear = rospy.Subscriber(TOPIC, Header, self._listen)
 
     def read(self, at_s: float, topic: str = "/odom") -> None:
         """A report of that time is taken in, and the simulator knows."""
         known = len(self._told)
-        self.heard(topic, Report(at_s))
+        self.acknowledge.acknowledge(topic, Report(at_s))
         assert eventually(lambda: len(self._told) > known)
 
-    def leave(self) -> None:
+    def end(self) -> None:
         """No more is taken in."""
         known = len(self._told)
-        self.heard.leave("/odom")
+        self.acknowledge.end("/odom")
         assert eventually(lambda: len(self._told) > known)
 
     def _listen(self, message: Header) -> None:
         self._told.append(message.stamp.to_nsec())  # the followers' own subscriber was called first
 
     def pass_to(self, now_s: float) -> threading.Thread:
-        thread = threading.Thread(target=self.followers.keep, args=(seconds_to_ns(now_s),), daemon=True)
+        thread = threading.Thread(target=self.barrier.wait, args=(seconds_to_ns(now_s),), daemon=True)
         thread.start()
         return thread
 
@@ -61,7 +61,7 @@ class World:
         """Every report is read, until the reader is waited for; when the last one was."""
         topics = topics or ("/odom",)
         for number in range(STEADY + 1):
-            self.followers.keep(seconds_to_ns(BEGIN_S + number * PERIOD_S + late_s))
+            self.barrier.wait(seconds_to_ns(BEGIN_S + number * PERIOD_S + late_s))
             for topic in topics:
                 self.read(BEGIN_S + number * PERIOD_S, topic)
         return BEGIN_S + STEADY * PERIOD_S
@@ -71,9 +71,9 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def heard(ros_node: str) -> Iterator[Heard]:
+def acknowledge(ros_node: str) -> Iterator[AcknowledgePublisher]:
     """One for all tests: rospy may leave a subscriber alone whose publisher leaves and comes back in one breath."""
-    made, ear = Heard(), rospy.Subscriber(TOPIC, Header)
+    made, ear = AcknowledgePublisher(), rospy.Subscriber(TOPIC, Header)
     assert eventually(lambda: hears(made.publisher, ros_node))
     yield made
     made.publisher.unregister()
@@ -81,26 +81,26 @@ def heard(ros_node: str) -> Iterator[Heard]:
 
 
 @pytest.fixture
-def world(heard: Heard) -> Iterator[World]:
-    made = World(heard)
+def world(acknowledge: AcknowledgePublisher) -> Iterator[World]:
+    made = World(acknowledge)
     yield made
     made.close()
 
 
 def test_driver_and_simulator_mean_the_same_topic() -> None:
-    assert TOPIC == HEARD_TOPIC
+    assert TOPIC == ACKNOWLEDGE_TOPIC
 
 
 def test_nobody_is_not_waited_for(world: World) -> None:
-    world.followers.keep(seconds_to_ns(1.0))
+    world.barrier.wait(seconds_to_ns(1.0))
     world.read(0.5)  # late, and only once
-    world.followers.keep(seconds_to_ns(2.0))
+    world.barrier.wait(seconds_to_ns(2.0))
 
 
 @pytest.fixture
 def for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is waited for is waited for longer than any test takes: then no stall of this computer ends it."""
-    monkeypatch.setattr(followers, "PATIENCE_S", 10 * LIMIT_S)
+    monkeypatch.setattr(lockstep_barrier, "PATIENCE_S", 10 * LIMIT_S)
 
 
 @pytest.mark.usefixtures("for_ever")
@@ -108,7 +108,7 @@ def for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_reader_that_is_late_is_waited_for(world: World, late_s: float) -> None:
     """Also one that was never in time: on a busy computer nobody is."""
     now_s = world.follow(late_s=late_s)
-    world.followers.keep(seconds_to_ns(now_s + AHEAD_S))
+    world.barrier.wait(seconds_to_ns(now_s + AHEAD_S))
     waiting = world.pass_to(now_s + AHEAD_S + PERIOD_S)
     waiting.join(0.1)
     assert waiting.is_alive()
@@ -121,7 +121,7 @@ def test_a_reader_that_is_late_is_waited_for(world: World, late_s: float) -> Non
 def test_a_reader_of_reports_that_come_rarely_is_not_waited_for(world: World) -> None:
     for number in range(3 * STEADY):
         world.read(BEGIN_S + number * 0.1)
-    world.followers.keep(seconds_to_ns(BEGIN_S + 100.0))
+    world.barrier.wait(seconds_to_ns(BEGIN_S + 100.0))
 
 
 @pytest.mark.usefixtures("for_ever")
@@ -130,10 +130,10 @@ def test_a_reader_that_leaves_is_waited_for_no_more(world: World) -> None:
     waiting = world.pass_to(now_s + 1.0)
     waiting.join(0.1)
     assert waiting.is_alive()
-    world.leave()
+    world.end()
     waiting.join(LIMIT_S)
     assert not waiting.is_alive()
-    world.followers.keep(seconds_to_ns(now_s + 2.0))
+    world.barrier.wait(seconds_to_ns(now_s + 2.0))
 
 
 def test_readers_that_are_gone_are_waited_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_readers_that_are_gone_are_waited_for_once(world: World, monkeypatch: py
     waiting.join(LIMIT_S)
     assert not waiting.is_alive()
     assert PATIENCE_S <= time.monotonic() - began_s < 2 * PATIENCE_S, "for both of them together"
-    monkeypatch.setattr(followers, "PATIENCE_S", 10 * LIMIT_S)
+    monkeypatch.setattr(lockstep_barrier, "PATIENCE_S", 10 * LIMIT_S)
     again = world.pass_to(now_s + 2.0)
     again.join(LIMIT_S)
     assert not again.is_alive(), "nobody is waited for"

@@ -30,7 +30,7 @@ CREATE_WHEELS = Wheels(0.036, 0.235, 1000 / 0.4446, ("left_wheel_joint", "right_
 
 
 @dataclass(frozen=True)
-class Manners:
+class DriverTiming:
     """How the base and its ROS driver behave; every family has its own, and ``--manner NAME=VALUE`` changes one.
 
     Attributes:
@@ -94,15 +94,15 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Family:
+class RobotVariant:
     """One kind of LoCoBot."""
 
     names: Names
-    manners: Manners
+    timing: DriverTiming
     wheels: Wheels = field(default=KOBUKI_WHEELS)
 
 
-def _pyrobot_kobuki(robot_name: str) -> Family:
+def _pyrobot_kobuki(robot_name: str) -> RobotVariant:
     names = Names(
         command="/mobile_base/commands/velocity",
         odom="/odom",
@@ -113,10 +113,12 @@ def _pyrobot_kobuki(robot_name: str) -> Family:
         head_hz=50.0,
         base="/mobile_base",
     )
-    return Family(names, Manners(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6, radius_commands=True))
+    return RobotVariant(
+        names, DriverTiming(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6, radius_commands=True)
+    )
 
 
-def _pyrobot_create(robot_name: str) -> Family:
+def _pyrobot_create(robot_name: str) -> RobotVariant:
     names = Names(
         command="/cmd_vel",
         odom="/odom",
@@ -126,10 +128,10 @@ def _pyrobot_create(robot_name: str) -> Family:
         head_joints=("head_pan_joint", "head_tilt_joint"),
         head_hz=50.0,
     )
-    return Family(names, Manners(report_hz=10.0, command_hz=1000.0, command_timeout_s=0.2), CREATE_WHEELS)
+    return RobotVariant(names, DriverTiming(report_hz=10.0, command_hz=1000.0, command_timeout_s=0.2), CREATE_WHEELS)
 
 
-def _interbotix(robot_name: str) -> Family:
+def _interbotix(robot_name: str) -> RobotVariant:
     root = f"/{robot_name}"
     names = Names(
         command=f"{root}/mobile_base/commands/velocity",
@@ -143,18 +145,18 @@ def _interbotix(robot_name: str) -> Family:
         merged_joints=f"{root}/joint_states",
         frame_prefix=f"{robot_name}/",
     )
-    manners = Manners(50.0, 50.0, command_timeout_s=2.0, acceleration_limiter=True, radius_commands=True)
-    return Family(names, manners)
+    timing = DriverTiming(50.0, 50.0, command_timeout_s=2.0, acceleration_limiter=True, radius_commands=True)
+    return RobotVariant(names, timing)
 
 
-FAMILIES: dict[str, Callable[[str], Family]] = {
+VARIANTS: dict[str, Callable[[str], RobotVariant]] = {
     "pyrobot-kobuki": _pyrobot_kobuki,
     "pyrobot-create": _pyrobot_create,
     "interbotix": _interbotix,
 }
 
 
-def family(name: str, robot_name: str = "locobot") -> Family:
+def family(name: str, robot_name: str = "locobot") -> RobotVariant:
     """The family of that name.
 
     Args:
@@ -163,8 +165,8 @@ def family(name: str, robot_name: str = "locobot") -> Family:
     Raises:
         ConfigError: for a family that does not exist, or a name that ROS does not allow.
     """
-    if name not in FAMILIES:
-        raise ConfigError(f"there is no family {name!r} of LoCoBots", f"use one of: {', '.join(FAMILIES)}")
+    if name not in VARIANTS:
+        raise ConfigError(f"there is no family {name!r} of LoCoBots", f"use one of: {', '.join(VARIANTS)}")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", robot_name):
         raise ConfigError(f"{robot_name!r} cannot be a ROS namespace", "use letters, digits and underscores")
-    return FAMILIES[name](robot_name)
+    return VARIANTS[name](robot_name)
