@@ -26,7 +26,7 @@ _TRIED = 10
 _STEP_M = 0.05
 
 
-def stand_in_the_open(robot: Robot, simulation: Simulation) -> SE2:
+def open_start_pose(robot: Robot, simulation: Simulation) -> SE2:
     """Put the robot where it sees farthest, head level; returns where.
 
     Raises:
@@ -43,7 +43,7 @@ def stand_in_the_open(robot: Robot, simulation: Simulation) -> SE2:
     )
 
 
-def stand_in_the_middle(robot: Robot, simulation: Simulation) -> SE2:
+def central_start_pose(robot: Robot, simulation: Simulation) -> SE2:
     """Put the robot where there is most room on all sides, head level; returns where.
 
     Raises:
@@ -86,5 +86,5 @@ def _room_m(scene: Scene, pose: SE2) -> float:
     height, width = scene.map.cells.shape
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
     free = inside & (scene.map.cells[rows * inside, columns * inside] == Cell.FREE)
-    ways_m = np.where(free.all(axis=1), ROOM_M, steps[np.argmin(free, axis=1)])
-    return float(ways_m.min() + 1e-3 * ways_m.mean())
+    path_lengths_m = np.where(free.all(axis=1), ROOM_M, steps[np.argmin(free, axis=1)])
+    return float(path_lengths_m.min() + 1e-3 * path_lengths_m.mean())

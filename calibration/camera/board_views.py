@@ -55,15 +55,15 @@ def collect(robot: Robot, guide: Guide, board: Board, wanted: int, time_limit_s:
     """
     rig = factory_of(robot.camera)
     taken: list[BoardView] = []
-    views = _moved_by_hand(robot, guide, rig, time_limit_s)
+    views = _views_from_person(robot, guide, rig, time_limit_s)
     if robot.simulation is not None:
-        views = _moved(robot, robot.simulation, rig, board, wanted)
+        views = _views_from_simulation(robot, robot.simulation, rig, board, wanted)
     before: Corners | None = None
     with closing(views):
         for view in views:
             corners = board.detect(view.rgb)
             seen = [other.corners for other in taken]
-            note = _why_not(corners, before, seen, rig.color, robot.simulation is not None)
+            note = _rejection(corners, before, seen, rig.color, robot.simulation is not None)
             before = corners
             guide.picture(LIVE, figures.board(view.rgb, corners, note))
             if corners is None or note:
@@ -81,7 +81,9 @@ def collect(robot: Robot, guide: Guide, board: Board, wanted: int, time_limit_s:
     return taken
 
 
-def _why_not(corners: Corners | None, before: Corners | None, taken: list[Corners], lens: Lens, simulated: bool) -> str:
+def _rejection(
+    corners: Corners | None, before: Corners | None, taken: list[Corners], lens: Lens, simulated: bool
+) -> str:
     """Why a frame is not taken; empty if it is."""
     if corners is None:
         return "no board in view"
@@ -92,7 +94,7 @@ def _why_not(corners: Corners | None, before: Corners | None, taken: list[Corner
     return ""
 
 
-def _moved_by_hand(
+def _views_from_person(
     robot: Robot, guide: Guide, rig: RgbdCalibration, time_limit_s: float
 ) -> Generator[View, None, None]:
     guide.ask("Take the board and stand before the camera")
@@ -102,11 +104,11 @@ def _moved_by_hand(
         yield take_view(robot, rig)
 
 
-def _moved(
+def _views_from_simulation(
     robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Board, wanted: int
 ) -> Generator[View, None, None]:
     """As a patient person would: over the whole image, tilted to every side, at several distances."""
-    start_poses.stand_in_the_open(robot, simulation)
+    start_poses.open_start_pose(robot, simulation)
     picture, random = board.picture(), simulation.random(SHEET)
     try:
         for number in range(ATTEMPTS * wanted):

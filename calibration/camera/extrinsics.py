@@ -99,11 +99,11 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
                 continue
             points = np.concatenate([corners_of(solution.tags[tag_id], self._size_m) for tag_id in known])
             pixels = np.concatenate(list(known.values()))
-            foretold = solution.optical(view)
+            predicted = solution.optical(view)
             seen = _resected(lens, points, pixels)
-            errors_px.append(lens.project((points - foretold[:3, 3]) @ foretold[:3, :3]) - pixels)
-            positions_m.append(np.linalg.norm(seen[:3, 3] - foretold[:3, 3]))
-            turn, _ = cv2.Rodrigues(seen[:3, :3].T @ foretold[:3, :3])
+            errors_px.append(lens.project((points - predicted[:3, 3]) @ predicted[:3, :3]) - pixels)
+            positions_m.append(np.linalg.norm(seen[:3, 3] - predicted[:3, 3]))
+            turn, _ = cv2.Rodrigues(seen[:3, :3].T @ predicted[:3, :3])
             angles_rad.append(np.linalg.norm(turn))
         if not positions_m:
             raise CalibrationFailed(

@@ -67,13 +67,13 @@ def coverage(lens: Lens, seen: Sequence[Array]) -> NDArray[np.uint8]:
     return _titled(canvas, f"{len(seen)} views, {100 * cells.mean():.0f} % of the image")
 
 
-def residuals(lens: Lens, seen: Array, foretold: Array) -> NDArray[np.uint8]:
+def residuals(lens: Lens, seen: Array, predicted: Array) -> NDArray[np.uint8]:
     """Where points were seen, and fifty times how far from there the solution has them."""
     canvas = np.full((lens.height, lens.width, 3), 20, np.uint8)
-    for at, error in zip(seen, (foretold - seen) * ARROW, strict=True):
+    for at, error in zip(seen, (predicted - seen) * ARROW, strict=True):
         start, end = np.rint(at).astype(int).tolist(), np.rint(at + error).astype(int).tolist()
         cv2.line(canvas, start, end, _YELLOW, 1, cv2.LINE_AA)
-    rms = float(np.sqrt(((foretold - seen) ** 2).sum(axis=1).mean()))
+    rms = float(np.sqrt(((predicted - seen) ** 2).sum(axis=1).mean()))
     return _titled(canvas, f"residuals x{ARROW:.0f}, rms {rms:.3f} px")
 
 

@@ -18,7 +18,7 @@ from scipy.optimize import least_squares
 
 from calibration import start_poses
 from calibration.camera.mount_fit import NOMINAL_M, NOMINAL_RAD, mount_of, mount_values
-from calibration.camera.raw_images import View, look, require_depth, rig_of, take_view
+from calibration.camera.raw_images import View, point_head, require_depth, rig_of, take_view
 from calibration.operator_guide import LIVE, Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.common import config
@@ -98,10 +98,10 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
         self._nominal = self._nominal or described_mount(robot)
         guide.ask("Put the robot on level floor with 2 m of free floor ahead")
         if robot.simulation is not None:
-            start_poses.stand_in_the_open(robot, robot.simulation)
+            start_poses.open_start_pose(robot, robot.simulation)
         rig, views = rig_of(robot.camera), []
         for done, tilt_deg in enumerate(TILTS_DEG, start=1):
-            look(robot, 0.0, math.radians(tilt_deg))
+            point_head(robot, 0.0, math.radians(tilt_deg))
             view = take_view(robot, rig)
             guide.picture(LIVE, view.rgb)
             guide.progress(done, len(TILTS_DEG), f"tilt {tilt_deg:+.0f}°")

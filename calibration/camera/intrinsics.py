@@ -47,14 +47,14 @@ OUTLIER = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class FoundLens:
+class SolvedLens:
     """A lens, and the one that the device came with."""
 
     lens: Lens
     factory: Lens
 
 
-class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
+class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
     """See the module.
 
     Args:
@@ -70,7 +70,7 @@ class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
     def record(self, robot: Robot, guide: Guide) -> list[BoardView]:
         return collect(robot, guide, self._board, self._views, self._time_limit_s)
 
-    def solve(self, captures: Sequence[BoardView]) -> Fit[FoundLens]:
+    def solve(self, captures: Sequence[BoardView]) -> Fit[SolvedLens]:
         rig = captures[0].view.rig
         model: Model = "rational" if rig.color.model == "rational" else "brown_conrady"
         seen = [capture.corners for capture in captures]
@@ -101,9 +101,9 @@ class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
         }
         document = replace(rig, color=lens, source=KIND).to_document()
         method = f"ChArUco {self._board.columns}x{self._board.rows}, {model}, {len(good)} views"
-        return Fit(FoundLens(lens, rig.color), document, rig.serial, method, residuals)
+        return Fit(SolvedLens(lens, rig.color), document, rig.serial, method, residuals)
 
-    def verify(self, solution: FoundLens, held_out: Sequence[BoardView]) -> dict[str, float]:
+    def verify(self, solution: SolvedLens, held_out: Sequence[BoardView]) -> dict[str, float]:
         found, factory = solution.lens, solution.factory
         return {
             "reprojection_px": self._rms_px(found, held_out),
@@ -113,11 +113,11 @@ class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
             "views": float(len(held_out)),
         }
 
-    def show(self, fit: Fit[FoundLens], held_out: Sequence[BoardView], guide: Guide) -> None:
+    def show(self, fit: Fit[SolvedLens], held_out: Sequence[BoardView], guide: Guide) -> None:
         lens = fit.solution.lens
         seen = np.concatenate([capture.corners.pixels for capture in held_out])
-        foretold = np.concatenate([self._foretold(lens, capture.corners) for capture in held_out])
-        guide.picture("residuals.png", figures.residuals(lens, seen, foretold))
+        predicted = np.concatenate([self._predicted(lens, capture.corners) for capture in held_out])
+        guide.picture("residuals.png", figures.residuals(lens, seen, predicted))
 
     def _fit(self, start: Lens, views: Sequence[Corners], model: Model) -> _Fitted:
         points = [self._board.corners_m[view.ids].astype(np.float32) for view in views]
@@ -145,16 +145,16 @@ class IntrinsicsProcedure(Procedure[BoardView, FoundLens]):
             )
         errors = []
         for point, pixel, turn, shift in zip(points, pixels, turns, shifts, strict=True):
-            foretold, _ = cv2.projectPoints(point, turn, shift, matrix, distortion)
-            errors.append(np.linalg.norm(foretold.reshape(-1, 2) - pixel, axis=1))
+            predicted, _ = cv2.projectPoints(point, turn, shift, matrix, distortion)
+            errors.append(np.linalg.norm(predicted.reshape(-1, 2) - pixel, axis=1))
         normals = np.array([cv2.Rodrigues(turn)[0][:, 2] for turn in turns])
         return _Fitted(lens, errors, normals, 100 * float(np.ravel(sigmas)[0]) / fx)
 
     def _rms_px(self, lens: Lens, views: Sequence[BoardView]) -> float:
-        errors = [self._foretold(lens, view.corners) - view.corners.pixels for view in views]
+        errors = [self._predicted(lens, view.corners) - view.corners.pixels for view in views]
         return float(np.sqrt((np.concatenate(errors) ** 2).sum(axis=1).mean()))
 
-    def _foretold(self, lens: Lens, corners: Corners) -> Array:
+    def _predicted(self, lens: Lens, corners: Corners) -> Array:
         """Where a lens would show the corners of the board at its most likely pose, float64 (N, 2)."""
         points = self._board.corners_m[corners.ids]
         rays = lens.rays(corners.pixels)

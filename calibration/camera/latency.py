@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from calibration.operator_guide import LIVE, Guide
 from calibration.procedure import Fit, Procedure
-from calibration.start_poses import stand_in_the_open
+from calibration.start_poses import open_start_pose
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import wrap_angle
@@ -35,8 +35,8 @@ from robot_runtime.motion.controller import MotionController
 
 Array = NDArray[np.float64]
 
-SWINGS = 3
-SWING_S = 2.5
+SWEEPS = 3
+SWEEP_S = 2.5
 PERIOD_S = 1.7
 PEAK_RAD_S = 0.9
 """A swing goes to and fro one and a half times, by 14 degrees to each side: pictures still overlap, and do not blur."""
@@ -55,7 +55,7 @@ LIMIT_MS = 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Swing:
+class BaseSweep:
     """One swing.
 
     Attributes:
@@ -84,7 +84,7 @@ class Swing:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SolvedLatency:
     """What swings say: ``left_s`` is what the stamps are late by beyond what was corrected already (``before_s``)."""
 
     left_s: float
@@ -95,17 +95,17 @@ class Found:
         return CameraLatency(self.before_s + self.left_s)
 
 
-class LatencyProcedure(Procedure[Swing, Found]):
+class LatencyProcedure(Procedure[BaseSweep, SolvedLatency]):
     """Needs a camera of any kind, and the base's odometry."""
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"latency_difference_ms": LIMIT_MS}
 
-    def __init__(self, swings: int = SWINGS, swing_s: float = SWING_S) -> None:
-        self._swings, self._swing_s = swings, swing_s
+    def __init__(self, sweeps: int = SWEEPS, sweep_s: float = SWEEP_S) -> None:
+        self._sweeps, self._sweep_s = sweeps, sweep_s
         self._before_s = 0.0
 
-    def record(self, robot: Robot, guide: Guide) -> Sequence[Swing]:
+    def record(self, robot: Robot, guide: Guide) -> Sequence[BaseSweep]:
         if robot.odometry is None:
             raise CalibrationFailed(
                 f"robot {robot.name!r} reports no odometry, which pictures are compared with",
@@ -114,33 +114,33 @@ class LatencyProcedure(Procedure[Swing, Found]):
         self._before_s = robot.camera.latency_s if isinstance(robot.camera, SourceCamera) else 0.0
         guide.ask("put the robot before something with texture, 1 m away or farther, free to turn on the spot")
         if robot.simulation is not None:
-            stand_in_the_open(robot, robot.simulation)
+            open_start_pose(robot, robot.simulation)
         motion = MotionController(robot.clock, robot.base, robot.head)
         robot.head.command(0.0, 0.0)
-        swings = []
-        for number in range(self._swings):
+        sweeps = []
+        for number in range(self._sweeps):
             motion.rest()
-            swings.append(_swing(robot, robot.odometry, self._swing_s, guide))
-            guide.progress(number + 1, self._swings, f"{len(swings[-1].stamps_ns)} pictures")
-        return swings
+            sweeps.append(_record_sweep(robot, robot.odometry, self._sweep_s, guide))
+            guide.progress(number + 1, self._sweeps, f"{len(sweeps[-1].stamps_ns)} pictures")
+        return sweeps
 
-    def split(self, captures: Sequence[Swing]) -> tuple[list[Swing], list[Swing]]:
+    def split(self, captures: Sequence[BaseSweep]) -> tuple[list[BaseSweep], list[BaseSweep]]:
         return list(captures[:-1]), list(captures[-1:])
 
-    def solve(self, captures: Sequence[Swing]) -> Fit[Found]:
+    def solve(self, captures: Sequence[BaseSweep]) -> Fit[SolvedLatency]:
         left_s, deviation_s, rms_rad = _solve(captures)
-        found = Found(left_s, self._before_s)
-        pictures = sum(len(swing.stamps_ns) for swing in captures)
+        found = SolvedLatency(left_s, self._before_s)
+        pictures = sum(len(sweep.stamps_ns) for sweep in captures)
         residuals = {"turn_rms_deg": math.degrees(rms_rad), "latency_std_ms": 1e3 * deviation_s}
         method = f"{len(captures)} swings of the base, {pictures} pictures against odometry"
         return Fit(found, config.unparse(found.latency), "", method, residuals)
 
-    def verify(self, solution: Found, held_out: Sequence[Swing]) -> Mapping[str, float]:
+    def verify(self, solution: SolvedLatency, held_out: Sequence[BaseSweep]) -> Mapping[str, float]:
         left_s, _, _ = _solve(held_out)
         return {"latency_difference_ms": 1e3 * abs(left_s - solution.left_s)}
 
 
-def _swing(robot: Robot, odometry: Localizer, swing_s: float, guide: Guide) -> Swing:
+def _record_sweep(robot: Robot, odometry: Localizer, sweep_s: float, guide: Guide) -> BaseSweep:
     clock, camera, base = robot.clock, robot.camera, robot.base
     intrinsics = camera.info.intrinsics
     mark = odometry.arrivals().mark
@@ -150,7 +150,7 @@ def _swing(robot: Robot, odometry: Localizer, swing_s: float, guide: Guide) -> S
     turns_rad: list[float] = []
     after_ns = start_ns
     try:
-        while (since_s := ns_to_seconds(clock.now_ns() - start_ns)) < swing_s:
+        while (since_s := ns_to_seconds(clock.now_ns() - start_ns)) < sweep_s:
             # A cosine begins with the fastest: the base's own ramp takes the place of its beginning.
             base.command(Velocity(0.0, PEAK_RAD_S * math.cos(2 * math.pi * since_s / PERIOD_S)))
             frame = camera.capture(after_ns, 1.0)
@@ -169,7 +169,7 @@ def _swing(robot: Robot, odometry: Localizer, swing_s: float, guide: Guide) -> S
             f"odometry {odometry.info.name!r} delivers nothing", "check the base's driver: poses must keep coming"
         )
     steps = [wrap_angle(b.pose.yaw_rad - a.pose.yaw_rad) for a, b in pairwise(arrived)]
-    return Swing(
+    return BaseSweep(
         np.array([frame.stamp_ns for frame in frames], np.int64),
         np.array(turns_rad),
         np.array([estimate.stamp_ns for estimate in arrived], np.int64),
@@ -199,18 +199,18 @@ def turn_between(before: NDArray[np.uint8], after: NDArray[np.uint8], intrinsics
     return float(np.median(azimuths[1] - azimuths[0]))
 
 
-def _solve(swings: Sequence[Swing]) -> tuple[float, float, float]:
+def _solve(sweeps: Sequence[BaseSweep]) -> tuple[float, float, float]:
     """The latency, its standard deviation, and what the turns are off by (rms, radians)."""
     grid_s = np.arange(LEAST_S, MOST_S + GRID_S / 2, GRID_S)
-    counts = [swing.misfit(0.0)[2] for swing in swings]
+    counts = [sweep.misfit(0.0)[2] for sweep in sweeps]
     if min(counts) < FEWEST_PICTURES:
         raise CalibrationFailed(
             f"latency: only {min(counts)} turns of a swing could be followed from picture to picture",
             "put the robot before something with texture, in even light, and repeat",
         )
-    misfits = np.array([sum(swing.misfit(latency_s)[0] for swing in swings) for latency_s in grid_s])
+    misfits = np.array([sum(sweep.misfit(latency_s)[0] for sweep in sweeps) for latency_s in grid_s])
     best = int(np.argmin(misfits))
-    scale = swings[0].misfit(float(grid_s[best]))[1]
+    scale = sweeps[0].misfit(float(grid_s[best]))[1]
     if best in (0, len(grid_s) - 1) or not 0.8 < scale < 1.25:
         raise CalibrationFailed(
             f"latency: pictures and odometry do not agree: turns seen are {scale:.2f} of those reported",

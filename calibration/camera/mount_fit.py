@@ -238,8 +238,10 @@ class _Problem:
 
     def _travel_ratio(self, stations: Mapping[int, SE2]) -> float | None:
         steps = list(zip(self._stations, self._stations[1:], strict=False))
-        ways_m = np.array([[places[a].distance_to(places[b]) for a, b in steps] for places in (stations, self._odom)])
-        found_m, said_m = ways_m[:, ways_m[1] > LEAST_TRAVEL_M].sum(axis=1) if steps else (0.0, 0.0)
+        path_lengths_m = np.array(
+            [[places[a].distance_to(places[b]) for a, b in steps] for places in (stations, self._odom)]
+        )
+        found_m, said_m = path_lengths_m[:, path_lengths_m[1] > LEAST_TRAVEL_M].sum(axis=1) if steps else (0.0, 0.0)
         return float(found_m / said_m) if said_m else None
 
     def _parts(self, values: Array) -> tuple[CameraMount, dict[int, SE2], list[Array]]:

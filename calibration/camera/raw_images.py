@@ -57,7 +57,7 @@ def take_view(robot: Robot, rig: RgbdCalibration) -> View:
     Raises:
         StaleData: no image came in time. DeviceFault: the head does not come to rest.
     """
-    head = rested_head(robot)
+    head = wait_for_head(robot)
     now_ns, camera = robot.clock.now_ns(), robot.camera
     if isinstance(camera, SourceCamera):
         raw = camera.source.read(now_ns, CAPTURE_TIMEOUT_S)
@@ -74,7 +74,7 @@ def require_depth(camera: Camera) -> None:
         raise CalibrationFailed("this camera measures no depth", "calibrate extrinsics with `--from tags`")
 
 
-def rested_head(robot: Robot) -> HeadState:
+def wait_for_head(robot: Robot) -> HeadState:
     """The head's state, once it rests. Raises ``DeviceFault`` if it does not."""
 
     def rested() -> HeadState | None:
@@ -87,9 +87,9 @@ def rested_head(robot: Robot) -> HeadState:
     return state
 
 
-def look(robot: Robot, pan_rad: float, tilt_rad: float) -> HeadState:
+def point_head(robot: Robot, pan_rad: float, tilt_rad: float) -> HeadState:
     """Turn the head and wait until it rests there. Raises ``DeviceFault``."""
     robot.head.command(pan_rad, tilt_rad)
     # The head's state may lag its command by a period.
     robot.clock.sleep_until(robot.clock.now_ns() + NS_PER_S // 10)
-    return rested_head(robot)
+    return wait_for_head(robot)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from calibration import start_poses
 from calibration.camera import figures
 from calibration.camera.mount_fit import TagView
-from calibration.camera.raw_images import View, look, rig_of, take_view
+from calibration.camera.raw_images import View, point_head, rig_of, take_view
 from calibration.camera.tag_corners import TagDetector
 from calibration.operator_guide import LIVE, Guide
 from robot_runtime.actions.discrete import Displacement
@@ -79,13 +79,13 @@ def visit(
     rig, detector = rig_of(robot.camera), TagDetector()
     motion = MotionController(robot.clock, robot.base, robot.head)
     total, done = len(tilts_deg) * (len(moves) + 1), 0
-    with _tags_hung(robot, guide, size_m, moves):
+    with _tags_in_place(robot, guide, size_m, moves):
         for station, move in enumerate((None, *moves)):
             if move is not None:
                 _move(motion, move)
             for tilt_deg in tilts_deg if station % 2 == 0 else reversed(tilts_deg):
                 done += 1
-                seen = _look(robot, rig, detector, station, math.radians(tilt_deg))
+                seen = _take_site_view(robot, rig, detector, station, math.radians(tilt_deg))
                 if seen is not None:
                     note = f"station {station}, tilt {tilt_deg:+.0f}°: {len(seen.tags.corners)} tags"
                     guide.picture(LIVE, figures.tags(seen.view.rgb, dict(seen.tags.corners), note))
@@ -93,11 +93,13 @@ def visit(
                     yield seen
 
 
-def _look(robot: Robot, rig: RgbdCalibration, detector: TagDetector, station: int, tilt_rad: float) -> SiteView | None:
+def _take_site_view(
+    robot: Robot, rig: RgbdCalibration, detector: TagDetector, station: int, tilt_rad: float
+) -> SiteView | None:
     limits = robot.head.limits
     if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:
         return None
-    look(robot, 0.0, tilt_rad)
+    point_head(robot, 0.0, tilt_rad)
     view = take_view(robot, rig)
     corners = detector.detect(view.rgb, rig.color)
     if not corners:
@@ -115,7 +117,7 @@ def _move(motion: MotionController, move: Displacement) -> None:
         )
 
 
-def told(moves: Sequence[Displacement]) -> str:
+def describe_moves(moves: Sequence[Displacement]) -> str:
     """Moves in words, for somebody who stands beside the robot."""
     words = []
     for move in moves:
@@ -127,16 +129,16 @@ def told(moves: Sequence[Displacement]) -> str:
 
 
 @contextmanager
-def _tags_hung(robot: Robot, guide: Guide, size_m: float, moves: Sequence[Displacement]) -> Iterator[None]:
+def _tags_in_place(robot: Robot, guide: Guide, size_m: float, moves: Sequence[Displacement]) -> Iterator[None]:
     if robot.simulation is None:
         guide.ask(
             f"Lay tags 0 to {len(FLOOR_M) - 1} flat on the floor, 0.4 to 1.7 m ahead of the robot, and put up some "
-            f"of 10 and above 2 m ahead, up to 2 m high. The robot will {told(moves)}: clear its way"
+            f"of 10 and above 2 m ahead, up to 2 m high. The robot will {describe_moves(moves)}: clear its way"
         )
         yield
         return
     simulation = robot.simulation
-    start = start_poses.stand_in_the_open(robot, simulation)
+    start = start_poses.open_start_pose(robot, simulation)
     names = hang_tags(simulation, start, size_m)
     try:
         yield

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from calibration import start_poses
 from calibration.camera.floor_plane import DepthView, described_mount, find_floor, points_of
-from calibration.camera.raw_images import look, require_depth, rig_of, take_view
+from calibration.camera.raw_images import point_head, require_depth, rig_of, take_view
 from calibration.operator_guide import LIVE, Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.common import config
@@ -72,13 +72,13 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
         mount = self._mount or described_mount(robot)
         guide.ask("Put the robot on level floor with 2 m of free floor ahead")
         if robot.simulation is not None:
-            start_poses.stand_in_the_open(robot, robot.simulation)
+            start_poses.open_start_pose(robot, robot.simulation)
         rig, approaches = rig_of(robot.camera), []
         for number, angle_deg in enumerate(ANGLES_DEG):
             for upward in (True, False):
                 goal_rad = math.radians(angle_deg)
-                look(robot, 0.0, goal_rad - RUN_UP_RAD if upward else goal_rad + RUN_UP_RAD)
-                head = look(robot, 0.0, goal_rad)
+                point_head(robot, 0.0, goal_rad - RUN_UP_RAD if upward else goal_rad + RUN_UP_RAD)
+                head = point_head(robot, 0.0, goal_rad)
                 view = take_view(robot, rig)
                 guide.picture(LIVE, view.rgb)
                 shot = DepthView(head.pan_rad, head.tilt_rad, points_of(view), rig.serial)

@@ -132,7 +132,7 @@ def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Sel
     for number, episode in enumerate(episodes):
         near = walls[episode.header.scene.digest]
         for logged in episode.actions:
-            reason = _why_not(logged, size, near)
+            reason = _rejection(logged, size, near)
             if reason:
                 left_out[logged.action.name.lower()][reason] += 1
             else:
@@ -153,7 +153,7 @@ def trial_of(logged: LoggedAction) -> Trial:
     return Trial.of(logged.action, logged.result.commanded, logged.move, logged.carried_rad)
 
 
-def _why_not(logged: LoggedAction, size: Size, walls: Walls) -> str:
+def _rejection(logged: LoggedAction, size: Size, walls: Walls) -> str:
     if logged.result.outcome is not Outcome.REACHED:
         return str(logged.result.outcome.value).replace("_", " ")
     if not logged.seen:
@@ -163,9 +163,9 @@ def _why_not(logged: LoggedAction, size: Size, walls: Walls) -> str:
     if logged.action is Action.MOVE_FORWARD:
         if logged.felt:
             return "touching"
-        stand = logged.before.stand
-        assert stand is not None
-        if walls.nearest_on_way_m(stand.truth, size.forward_m) < walls.radius_m + NEAR_M:
+        stationary = logged.before.stationary
+        assert stationary is not None
+        if walls.nearest_on_path_m(stationary.truth, size.forward_m) < walls.radius_m + NEAR_M:
             return "near a wall"
     return ""
 

@@ -104,7 +104,7 @@ def fit_camera(
     for number in numbers:
         episode = episodes[number]
         mount, name = described_mount(episode.header)
-        wanted = {step.index for step in _promising(episode, walls[episode.header.scene.digest], each)}
+        wanted = {step.index for step in _likely_floor_steps(episode, walls[episode.header.scene.digest], each)}
         with LogReader(episode.path) as log:
             frames, _ = whole((r, log.frame(r)) for r in log.steps(images=False) if r.index in wanted)
             for record, frame in frames:
@@ -154,7 +154,7 @@ def _named_mount(configuration: Any) -> str | None:
     return None
 
 
-def _promising(episode: LoggedEpisode, walls: Walls, count: int) -> list[LoggedStep]:
+def _likely_floor_steps(episode: LoggedEpisode, walls: Walls, count: int) -> list[LoggedStep]:
     """Evenly, steps at whose end the camera must have seen floor; if those are too few, any."""
     still = [step for step in episode.steps if not step.head.moving]
     good = [step for step in still if _sees_floor(step, walls)]
@@ -165,7 +165,7 @@ def _promising(episode: LoggedEpisode, walls: Walls, count: int) -> list[LoggedS
 def _sees_floor(step: LoggedStep, walls: Walls) -> bool:
     if step.head.tilt_rad <= LOOKING_DOWN_RAD:
         return True
-    return step.stand is not None and walls.nearest_on_way_m(step.stand.truth, OPEN_M) > 0
+    return step.stationary is not None and walls.nearest_on_path_m(step.stationary.truth, OPEN_M) > 0
 
 
 def _evenly(steps: Sequence[LoggedStep], count: int) -> list[LoggedStep]:

@@ -154,8 +154,8 @@ def fit_contact(
     ends: dict[Walls, list[SE2]] = {}
     for number, logged, near in touching:
         found = _contact(number, logged, near, near.radius_m if radius_m is None else radius_m.mean, size, model)
-        assert logged.after.stand is not None
-        end, others = logged.after.stand.truth, ends.setdefault(near, [])
+        assert logged.after.stationary is not None
+        end, others = logged.after.stationary.truth, ends.setdefault(near, [])
         if found is not None and not any(_is_same(end, other) for other in others):
             contacts.append(found)
             others.append(end)
@@ -177,23 +177,23 @@ def fit_contact(
     return ContactFit(behaviour, reason, tuple(contacts), total, felt, shortfall_m, travel_m, radius_m)
 
 
-def log_ratio(end: Array, touch_m: float, wall_rad: float, way_m: float, covariance: Array) -> float:
+def log_ratio(end: Array, touch_m: float, wall_rad: float, path_length_m: float, covariance: Array) -> float:
     """Logarithm of how much more probable an end is if the robot slides than if it stops, nats.
 
     Args:
-        end: float64 (2,), m forward and left. way_m: how far it would have gone.
+        end: float64 (2,), m forward and left. path_length_m: how far it would have gone.
         covariance: float64 (2, 2), of an end.
     """
-    places_m = np.clip(touch_m + WALL_M * np.linspace(-2.5, 2.5, PLACES), 0.0, way_m)
+    places_m = np.clip(touch_m + WALL_M * np.linspace(-2.5, 2.5, PLACES), 0.0, path_length_m)
     place_weights = _weights(PLACES)
     stops = np.stack([places_m, np.zeros(PLACES)], axis=-1)
     angles = wall_rad + WALL_RAD * np.linspace(-2.5, 2.5, DIRECTIONS)
     # What is left of the way, projected on the wall; of a wall that leans away it is the other side's direction.
-    slid_m = (way_m - places_m)[:, None] * np.cos(angles)
+    slid_m = (path_length_m - places_m)[:, None] * np.cos(angles)
     slides = np.stack([places_m[:, None] + slid_m * np.cos(angles), slid_m * np.sin(angles)], axis=-1)
     stopped = _density(end - stops, covariance) @ place_weights
     slid = _weights(PLACES) @ _density(end - slides, covariance) @ _weights(DIRECTIONS)
-    anywhere = 1 / (math.pi * way_m**2 / 2)
+    anywhere = 1 / (math.pi * path_length_m**2 / 2)
     outlying = OUTLYING * anywhere
     return float(np.log((1 - OUTLYING) * slid + outlying) - np.log((1 - OUTLYING) * stopped + outlying))
 
@@ -202,12 +202,12 @@ def _contact(
     number: int, logged: LoggedAction, walls: Walls, radius_m: float, size: Size, model: ActuationModel
 ) -> Contact | None:
     """None for an action in whose way, by the map, nothing is."""
-    assert logged.before.stand is not None
-    heading = logged.before.stand.truth @ SE2(0.0, 0.0, logged.carried_rad)
+    assert logged.before.stationary is not None
+    heading = logged.before.stationary.truth @ SE2(0.0, 0.0, logged.carried_rad)
     error = model.actions["move_forward"]
-    way_m = size.forward_m + error.mean[0]
-    touch_m = touched_at(walls, heading, way_m, radius_m)
-    if touch_m is None or way_m - touch_m < TOUCHES_M:
+    path_length_m = size.forward_m + error.mean[0]
+    touch_m = touched_at(walls, heading, path_length_m, radius_m)
+    if touch_m is None or path_length_m - touch_m < TOUCHES_M:
         return None
     away_x, away_y = walls.away(*heading.apply(touch_m + radius_m / 2, 0.0))
     if (away_x, away_y) == (0.0, 0.0):
@@ -218,26 +218,28 @@ def _contact(
     end = np.array(SE2(0.0, 0.0, -logged.carried_rad).apply(move.truth.x_m, move.truth.y_m))
     noise = move.noise[:2, :2]
     covariance = error.matrix[:2, :2] + noise + BLUR_M**2 * np.eye(2)
-    undecided = abs(wall_rad) > HEAD_ON_RAD or _is_cornered(walls, heading, touch_m, wall_rad, way_m, radius_m)
-    ratio = 0.0 if undecided else log_ratio(end, touch_m, wall_rad, way_m, covariance)
+    undecided = abs(wall_rad) > HEAD_ON_RAD or _is_cornered(walls, heading, touch_m, wall_rad, path_length_m, radius_m)
+    ratio = 0.0 if undecided else log_ratio(end, touch_m, wall_rad, path_length_m, covariance)
     return Contact(number, logged.step, end, touch_m, wall_rad, noise, logged.result.contact is not Zone.NONE, ratio)
 
 
-def _is_cornered(walls: Walls, heading: SE2, touch_m: float, wall_rad: float, way_m: float, radius_m: float) -> bool:
+def _is_cornered(
+    walls: Walls, heading: SE2, touch_m: float, wall_rad: float, path_length_m: float, radius_m: float
+) -> bool:
     """Whether a robot that slides would be stopped all the same, by the next wall."""
-    slid_m = (way_m - touch_m) * math.cos(wall_rad)
+    slid_m = (path_length_m - touch_m) * math.cos(wall_rad)
     touch = heading @ SE2(touch_m, 0.0, wall_rad)
-    return walls.nearest_on_way_m(touch, slid_m) < radius_m - CORNER_M
+    return walls.nearest_on_path_m(touch, slid_m) < radius_m - CORNER_M
 
 
-def touched_at(walls: Walls, start: SE2, way_m: float, radius_m: float) -> float | None:
-    """How far ahead a robot touches, by the map, at most ``way_m``; 0 where it touches already; None if nowhere.
+def touched_at(walls: Walls, start: SE2, path_length_m: float, radius_m: float) -> float | None:
+    """Return the distance to the first touch by the map, at most ``path_length_m``; 0 at contact, None without one.
 
     A robot that drives away from what it touches does not touch it.
     """
-    ways_m, distances_m = walls.along(start, way_m)
-    touching = (distances_m <= radius_m) & (np.gradient(distances_m, ways_m) < -LEAST_SLOPE)
-    return float(ways_m[int(np.argmax(touching))]) if touching.any() else None
+    path_lengths_m, distances_m = walls.along(start, path_length_m)
+    touching = (distances_m <= radius_m) & (np.gradient(distances_m, path_lengths_m) < -LEAST_SLOPE)
+    return float(path_lengths_m[int(np.argmax(touching))]) if touching.any() else None
 
 
 def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, model: ActuationModel) -> Interval | None:
@@ -248,8 +250,8 @@ def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, mod
     for _, logged, walls in touching:
         move = logged.move
         if logged.result.outcome is Outcome.CONTACT or move.truth.x_m < short_m - SHORT * math.sqrt(move.noise[0, 0]):
-            assert logged.after.stand is not None
-            end = logged.after.stand.truth
+            assert logged.after.stationary is not None
+            end = logged.after.stationary.truth
             distance_m = float(walls.distance_m(np.array([end.x_m]), np.array([end.y_m]))[0])
             if distance_m < MOST_RADII * walls.radius_m:
                 found.append(distance_m)

@@ -114,7 +114,7 @@ class _Seen:
         self.depth_m.append(((first + second)[both] / 2).astype(np.float64))
         self.change_m.append((second - first)[both].astype(np.float64))
         self.edge.append(edges[both])
-        self.beside.append(_alike(first, second, edges))
+        self.beside.append(_neighbor_correlation(first, second, edges))
         self.pairs += 1
 
 
@@ -212,10 +212,15 @@ def _same_head(a: LoggedStep, b: LoggedStep) -> bool:
 
 def _same_place(a: LoggedStep, b: LoggedStep) -> bool:
     """By a referee who can tell."""
-    if a.stand is None or b.stand is None or a.stand.noise[0, 0] > STILL_M**2 or a.stand.noise[2, 2] > STILL_RAD**2:
+    if (
+        a.stationary is None
+        or b.stationary is None
+        or a.stationary.noise[0, 0] > STILL_M**2
+        or a.stationary.noise[2, 2] > STILL_RAD**2
+    ):
         return False
-    turned_rad = wrap_angle(a.stand.truth.yaw_rad - b.stand.truth.yaw_rad)
-    return a.stand.truth.distance_to(b.stand.truth) <= STILL_M and abs(turned_rad) <= STILL_RAD
+    turned_rad = wrap_angle(a.stationary.truth.yaw_rad - b.stationary.truth.yaw_rad)
+    return a.stationary.truth.distance_to(b.stationary.truth) <= STILL_M and abs(turned_rad) <= STILL_RAD
 
 
 def _frames(path: Path, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Floats, Floats]]:
@@ -233,7 +238,7 @@ def _frames(path: Path, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Floa
             yield depth_m[first], depth_m[second]
 
 
-def _alike(first: Floats, second: Floats, edges: NDArray[np.bool_]) -> tuple[float, float]:
+def _neighbor_correlation(first: Floats, second: Floats, edges: NDArray[np.bool_]) -> tuple[float, float]:
     """Sums over neighbours in a row: of the products of their changes, and of their squares, in units of z²."""
     good = (first > 0) & (second > 0) & ~edges
     change = np.where(good, (second - first) / np.maximum(first, 0.1) ** 2, 0).astype(np.float64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from calibration.fitting.actions import RESAMPLES
 from calibration.fitting.contact import median
-from calibration.fitting.log_samples import MAP_FRAME, LoggedEpisode, scatter, while_standing
+from calibration.fitting.log_samples import MAP_FRAME, LoggedEpisode, scatter, while_stationary
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import wrap_angle
@@ -133,11 +133,11 @@ def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | Non
 
 def _noise(episodes: Sequence[LoggedEpisode], name: str) -> tuple[float | None, float | None]:
     """Of poses of a robot that stands, in x and y alike, and in the heading."""
-    stands = []
+    stationary_poses = []
     for episode in episodes:
         raw = [estimate for estimate in episode.raw(name) if estimate.status is PoseStatus.OK]
-        stands += while_standing([step.times for step in episode.steps], raw)
-    covariance, _ = scatter(stands)
+        stationary_poses += while_stationary([step.times for step in episode.steps], raw)
+    covariance, _ = scatter(stationary_poses)
     if covariance is None:
         return None, None
     return math.sqrt((covariance[0, 0] + covariance[1, 1]) / 2), math.degrees(math.sqrt(covariance[2, 2]))

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.motion.trajectories import Move, Standing, mean_pose
+from calibration.motion.trajectories import Move, StationaryPose, mean_pose
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import CalibrationFailed, RecordingError
@@ -51,7 +51,7 @@ class LoggedStep:
     index: int
     action: Action | None
     result: ActionResult | None
-    stand: Standing | None
+    stationary: StationaryPose | None
     touching: bool
     head: HeadState
     times: StepTimes
@@ -78,7 +78,7 @@ class LoggedAction:
     @property
     def seen(self) -> bool:
         """Whether the referee knew both ends."""
-        return self.before.stand is not None and self.after.stand is not None
+        return self.before.stationary is not None and self.after.stationary is not None
 
     @property
     def felt(self) -> bool:
@@ -87,7 +87,7 @@ class LoggedAction:
     @property
     def move(self) -> Move:
         """Where it led; only of one that was seen."""
-        before, after = self.before.stand, self.after.stand
+        before, after = self.before.stationary, self.after.stationary
         assert before is not None
         assert after is not None
         return Move.between(before, after, self.result.measured.turn_rad)
@@ -139,10 +139,10 @@ def read_episode(path: Path) -> LoggedEpisode:
             raise RecordingError(f"{path}: holds no whole step", "record the episode again")
         if not (torn or log.complete):
             torn = f"{path}: ends after step {records[-1].index}"
-    stands = _Stands(header, records, arrivals)
-    steps = tuple(_step(record, stands.of(record)) for record in records)
+    stationary_poses = _StationaryPoses(header, records, arrivals)
+    steps = tuple(_step(record, stationary_poses.of(record)) for record in records)
     continuous = sum(record.command is not None for record in records)
-    scatter, scattered = stands.scatter, stands.scattered
+    scatter, scattered = stationary_poses.scatter, stationary_poses.scattered
     return LoggedEpisode(path, header, steps, motions(steps), arrivals, base, scatter, scattered, torn, continuous)
 
 
@@ -177,7 +177,7 @@ def motions(steps: Sequence[LoggedStep]) -> tuple[LoggedAction, ...]:
     return tuple(found)
 
 
-class _Stands:
+class _StationaryPoses:
     """Where the robot stood at each step, by its referee."""
 
     def __init__(
@@ -190,11 +190,11 @@ class _Stands:
         # Of a fused referee the log has the poses of its parts, which are not its own.
         raw = _of_source(arrivals, self._sources[0]) if len(self._sources) == 1 else []
         raw = [estimate for estimate in raw if _known(estimate)]
-        seen = while_standing([record.times for record in records], raw)
+        seen = while_stationary([record.times for record in records], raw)
         self._seen = {record.index: poses for record, poses in zip(records, seen, strict=True)}
         self.scatter, self.scattered = scatter(seen)
 
-    def of(self, record: StepRecord) -> Standing | None:
+    def of(self, record: StepRecord) -> StationaryPose | None:
         """None where the referee does not know."""
         if not _known(record.referee):
             return None
@@ -207,13 +207,13 @@ class _Stands:
         if not seen:
             noise = record.referee.covariance if self.scatter is None else self.scatter
             # A fused referee's errors change slowly: they hardly come between two stands.
-            return Standing(odom, record.referee.pose, noise if len(self._sources) == 1 else np.zeros((3, 3)))
+            return StationaryPose(odom, record.referee.pose, noise if len(self._sources) == 1 else np.zeros((3, 3)))
         pose, _ = mean_pose(seen, self._sources[0])
         one = seen[0].covariance if self.scatter is None else self.scatter
-        return Standing(odom, pose, one / len(seen))
+        return StationaryPose(odom, pose, one / len(seen))
 
 
-def while_standing(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) -> list[list[PoseEstimate]]:
+def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) -> list[list[PoseEstimate]]:
     """Of a source's poses, by their stamps, those of each step while the robot stood after its action."""
     stamps = [estimate.stamp_ns for estimate in raw]
     found = []
@@ -226,10 +226,10 @@ def while_standing(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) -> l
     return found
 
 
-def scatter(stands: Sequence[Sequence[PoseEstimate]]) -> tuple[Array | None, int]:
+def scatter(stationary_poses: Sequence[Sequence[PoseEstimate]]) -> tuple[Array | None, int]:
     """Covariance of one pose about its stand's mean, and the number of independent deviations; None of too few."""
     total, count = np.zeros((3, 3)), 0
-    for seen in stands:
+    for seen in stationary_poses:
         if len(seen) > 1:
             first = seen[0].pose
             poses = np.array([_beside(estimate.pose, first) for estimate in seen])
@@ -247,10 +247,10 @@ def _known(estimate: PoseEstimate) -> bool:
     return estimate.status is PoseStatus.OK and estimate.frame == MAP_FRAME
 
 
-def _step(record: StepRecord, stand: Standing | None) -> LoggedStep:
+def _step(record: StepRecord, stationary: StationaryPose | None) -> LoggedStep:
     touching = record.base.bumper is not Zone.NONE
     return LoggedStep(
-        record.index, record.action, record.result, stand, touching, record.head, record.times, record.phase
+        record.index, record.action, record.result, stationary, touching, record.head, record.times, record.phase
     )
 
 

@@ -50,15 +50,18 @@ class Walls:
         length = math.hypot(dx, dy)
         return (dx / length, dy / length) if length > 1e-6 else (0.0, 0.0)
 
-    def along(self, start: SE2, way_m: float) -> tuple[Array, Array]:
+    def along(self, start: SE2, path_length_m: float) -> tuple[Array, Array]:
         """Ways of a straight line ahead, and the distance to the nearest wall there, float64 (N,) both."""
-        ways_m = np.linspace(0.0, way_m, max(2, math.ceil(way_m / STEP_M) + 1))
-        x_m, y_m = start.x_m + ways_m * math.cos(start.yaw_rad), start.y_m + ways_m * math.sin(start.yaw_rad)
-        return ways_m, self.distance_m(x_m, y_m)
+        path_lengths_m = np.linspace(0.0, path_length_m, max(2, math.ceil(path_length_m / STEP_M) + 1))
+        x_m, y_m = (
+            start.x_m + path_lengths_m * math.cos(start.yaw_rad),
+            start.y_m + path_lengths_m * math.sin(start.yaw_rad),
+        )
+        return path_lengths_m, self.distance_m(x_m, y_m)
 
-    def nearest_on_way_m(self, start: SE2, way_m: float) -> float:
+    def nearest_on_path_m(self, start: SE2, path_length_m: float) -> float:
         """The least distance on a straight line ahead."""
-        return float(self.along(start, way_m)[1].min())
+        return float(self.along(start, path_length_m)[1].min())
 
     def _at(self, grid: Array, x_m: Array, y_m: Array) -> Array:
         size_m = self._map.resolution_m

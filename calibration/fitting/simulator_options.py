@@ -97,10 +97,10 @@ def _camera(fit: RobotFit) -> Iterator[Setting]:
     elif forward_m:
         yield Setting("camera ahead of the axis", f"{forward_m:.3f} m, as logged", "camera.forward_m", forward_m)
     for option in ("tilt_deg", "roll_deg", "pan_deg", "height_m", "forward_m"):
-        yield _askew(fit, option)
+        yield _mount_error(fit, option)
 
 
-def _askew(fit: RobotFit, option: str) -> Setting:
+def _mount_error(fit: RobotFit, option: str) -> Setting:
     """One option of the mount's error: by replays where they tell, which see walls, too; else by the floor."""
     name, place = f"camera's {option.partition('_')[0]}", f"camera.mount_error.{option}"
     by_replays: Interval | None = getattr(fit.replayed, option, None)

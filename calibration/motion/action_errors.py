@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from calibration.motion.action_error_fit import Trial, by_action, deviations, error_of
-from calibration.motion.trajectories import Driver
+from calibration.motion.trajectories import MeasuredDrive
 from calibration.operator_guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.actions.discrete import Action, Displacement
@@ -43,7 +43,7 @@ class ActuationProcedure(Procedure[Trial, ActuationModel]):
 
     def record(self, robot: Robot, guide: Guide) -> Sequence[Trial]:
         self._referee = robot.referee.info.name
-        driver = Driver(robot, guide, ROOM_M)
+        driver = MeasuredDrive(robot, guide, ROOM_M)
         turn_rad = math.radians(self._turn_deg)
         commands = {
             Action.MOVE_FORWARD: Displacement(forward_m=self._forward_m),

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from calibration.motion.trajectories import Driver, Move
+from calibration.motion.trajectories import MeasuredDrive, Move
 from calibration.operator_guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.actions.discrete import Displacement
@@ -65,7 +65,7 @@ class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
 
     def record(self, robot: Robot, guide: Guide) -> Sequence[Leg]:
         self._referee = robot.referee.info.name
-        driver = Driver(robot, guide, ROOM_M)
+        driver = MeasuredDrive(robot, guide, ROOM_M)
         legs: list[Leg] = []
         for number in range(self._rounds):
             for side in (1.0, -1.0):

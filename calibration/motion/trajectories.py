@@ -21,7 +21,7 @@ from robot_runtime.records import Outcome
 
 Array = NDArray[np.float64]
 
-STAND_S = 0.5
+STATIONARY_S = 0.5
 """How long the referee looks at a robot that stands: its poses' mean is taken."""
 
 HOMING_M = 0.08
@@ -30,7 +30,7 @@ HOMING_RAD = math.radians(5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
+class StationaryPose:
     """Where a robot stands, by its odometry and in truth.
 
     Attributes:
@@ -60,7 +60,7 @@ class Move:
     noise: Array
 
     @classmethod
-    def between(cls, before: Standing, after: Standing, turned_rad: float) -> Move:
+    def between(cls, before: StationaryPose, after: StationaryPose, turned_rad: float) -> Move:
         """Args: turned_rad: by odometry, from which the referee's heading is less than half a turn away."""
         truth = after.truth.relative_to(before.truth)
         truly_turned_rad = turned_rad + wrap_angle(truth.yaw_rad - turned_rad)
@@ -71,7 +71,7 @@ class Move:
         return cls(after.odom.relative_to(before.odom), truth, turned_rad, truly_turned_rad, noise)
 
 
-class Driver:
+class MeasuredDrive:
     """Moves a connected robot and measures.
 
     Args:
@@ -86,10 +86,10 @@ class Driver:
         self._motion = MotionController(robot.clock, robot.base, robot.head)
         guide.ask(f"put the robot on free floor with {room_m:g} m around it, where {robot.referee.info.name!r} sees it")
         if robot.simulation is not None:
-            start_poses.stand_in_the_middle(robot, robot.simulation)
-        self._home = self._here = self.stand()
+            start_poses.central_start_pose(robot, robot.simulation)
+        self._home = self._here = self.stationary()
 
-    def stand(self) -> Standing:
+    def stationary(self) -> StationaryPose:
         """Where the robot stands now.
 
         Raises:
@@ -98,7 +98,7 @@ class Driver:
         state, _ = self._motion.rest()
         referee, clock = self._robot.referee, self._robot.clock
         mark = referee.arrivals().mark
-        clock.sleep_until(clock.now_ns() + seconds_to_ns(STAND_S))
+        clock.sleep_until(clock.now_ns() + seconds_to_ns(STATIONARY_S))
         began_ns = state.stamp_ns
         seen = [
             estimate
@@ -109,7 +109,7 @@ class Driver:
             raise CalibrationFailed(
                 f"referee {referee.info.name!r} does not see the robot", "clear its view, or name another by --referee"
             )
-        return Standing(state.odom, *mean_pose(seen, referee.info.name))
+        return StationaryPose(state.odom, *mean_pose(seen, referee.info.name))
 
     def move(self, *displacements: Displacement) -> Move:
         """Carry out motions that must be possible, one after the other, and measure what they came to.
@@ -119,7 +119,7 @@ class Driver:
         """
         before = self._here
         turned_rad = sum(self.go(displacement) for displacement in displacements)
-        self._here = after = self.stand()
+        self._here = after = self.stationary()
         return Move.between(before, after, turned_rad)
 
     def go(self, displacement: Displacement) -> float:
@@ -135,19 +135,19 @@ class Driver:
     def return_home(self) -> None:
         """Go back to where the drive began, if the robot has strayed."""
         for _ in range(3):
-            self._here = self.stand()
+            self._here = self.stationary()
             way = self._home.truth.relative_to(self._here.truth)
             distance_m = math.hypot(way.x_m, way.y_m)
             if distance_m > HOMING_M:
                 self.go(Displacement(turn_rad=math.atan2(way.y_m, way.x_m)))
                 self.go(Displacement(forward_m=distance_m))
-                self._here = self.stand()
+                self._here = self.stationary()
             turn_rad = wrap_angle(self._home.truth.yaw_rad - self._here.truth.yaw_rad)
             if abs(turn_rad) > HOMING_RAD:
                 self.go(Displacement(turn_rad=turn_rad))
             elif distance_m <= HOMING_M:
                 break
-        self._here = self.stand()
+        self._here = self.stationary()
 
 
 def mean_pose(estimates: Sequence[PoseEstimate], referee: str) -> tuple[SE2, Array]:

@@ -53,15 +53,15 @@ def measure(seed: int) -> tuple[list[Error], int]:
     refused = 0
     with robot:
         for _ in range(MOST_TRIES):
-            pose = _somewhere(scene, random)
-            far = {tag_id: tag for tag_id, tag in tags.items() if _in_reach(tag, pose)}
-            if len(far) < 2 or not _stands(robot, pose):
+            pose = _random_pose(scene, random)
+            far = {tag_id: tag for tag_id, tag in tags.items() if _is_candidate(tag, pose)}
+            if len(far) < 2 or not _place(robot, pose):
                 continue
             image = robot.camera.capture(robot.clock.now_ns(), WAIT_S).rgb
             found = [item for item in detector.detect(image) if item.id in far]
             if not found:
                 continue
-            error = _judged(robot, found, far, pose)
+            error = _localization_error(robot, found, far, pose)
             if error is None:
                 refused += 1
             else:
@@ -71,7 +71,7 @@ def measure(seed: int) -> tuple[list[Error], int]:
     return errors, refused
 
 
-def _judged(robot: Robot, found: list[Detection], tags: dict[int, Tag], truth: SE2) -> Error | None:
+def _localization_error(robot: Robot, found: list[Detection], tags: dict[int, Tag], truth: SE2) -> Error | None:
     accuracy, k, mount = AprilTagOptions().accuracy, robot.camera.info.intrinsics, robot.camera.info.mount
     lens = Lens(k.width, k.height, k.fx, k.fy, k.cx, k.cy)
     sightings = [sighting(item, tags[item.id], lens, accuracy) for item in found]
@@ -83,7 +83,7 @@ def _judged(robot: Robot, found: list[Detection], tags: dict[int, Tag], truth: S
     return Error(len(solutions[0].used), pose.distance_to(truth), abs(wrap_angle(pose.yaw_rad - truth.yaw_rad)))
 
 
-def _in_reach(tag: Tag, pose: SE2) -> bool:
+def _is_candidate(tag: Tag, pose: SE2) -> bool:
     """Whether a tag is about 3 m away, in view, and not seen from behind."""
     x_m, y_m, z_m = tag.xyz_m
     distance_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m, z_m - CAMERA.height_m)
@@ -92,14 +92,14 @@ def _in_reach(tag: Tag, pose: SE2) -> bool:
     return faces and NEAR_M <= distance_m <= FAR_M and bearing_rad < math.radians(CAMERA.hfov_deg / 2)
 
 
-def _somewhere(scene: Scene, random: np.random.Generator) -> SE2:
+def _random_pose(scene: Scene, random: np.random.Generator) -> SE2:
     free = np.argwhere(scene.map.cells == Cell.FREE)
     row, column = free[random.integers(len(free))].tolist()
     x_m, y_m = scene.map.to_point(row, column)
     return SE2(x_m, y_m, float(random.uniform(-math.pi, math.pi)))
 
 
-def _stands(robot: Robot, pose: SE2) -> bool:
+def _place(robot: Robot, pose: SE2) -> bool:
     try:
         robot.placer.place(pose, 0.0)
     except InvalidStart:

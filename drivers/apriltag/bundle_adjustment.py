@@ -12,7 +12,7 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, lil_matrix
 from scipy.sparse.linalg import spsolve
 from scipy.spatial.transform import Rotation
 
-from drivers.apriltag.pose import Sighting, Stance, Vector, camera_from_tag
+from drivers.apriltag.pose import FloorPrior, Sighting, Vector, camera_from_tag
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
 from robot_runtime.errors import CalibrationFailed
@@ -28,7 +28,7 @@ OUTLIER_SD = 3.0
 """Beyond so many standard deviations, a residual counts by its size, not by its square."""
 
 TURNED_RAD = math.radians(5.0)
-FEWEST_LOOKS = 3
+MIN_VIEWS = 3
 
 MAX_STEPS = 60
 MAX_DAMPING = 1e8
@@ -38,7 +38,7 @@ STEP = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class TagView:
     """One image of some tags.
 
     Attributes:
@@ -65,9 +65,9 @@ def minimised(problem: Problem) -> Vector:
     residuals = problem.residuals(x)
     for _ in range(MAX_STEPS):
         weights = 1 / np.sqrt(1 + np.square(residuals / OUTLIER_SD))
-        slopes = problem.slopes(x, residuals)
-        weighted = slopes.multiply(weights[:, None]).tocsr()
-        normal, downhill = (slopes.T @ weighted).tocsc(), -(weighted.T @ residuals)
+        jacobian = problem.jacobian(x, residuals)
+        weighted = jacobian.multiply(weights[:, None]).tocsr()
+        normal, downhill = (jacobian.T @ weighted).tocsc(), -(weighted.T @ residuals)
         while damping < MAX_DAMPING:
             step = spsolve(normal + damping * diags(normal.diagonal()), downhill)
             tried = problem.residuals(x + step)
@@ -94,7 +94,7 @@ class Problem:
     axes of ``map`` and three radians about its own."""
 
     def __init__(
-        self, looks: Sequence[Look], sizes_m: Mapping[int, float], surveyed: Mapping[int, Tag], stance: Stance
+        self, looks: Sequence[TagView], sizes_m: Mapping[int, float], surveyed: Mapping[int, Tag], stance: FloorPrior
     ) -> None:
         self._looks, self._stance = looks, stance
         self._bases = np.stack([_on_floor(look.pose) for look in looks])
@@ -139,11 +139,11 @@ class Problem:
             [up[:, 0] / tilt_sd_rad, up[:, 1] / tilt_sd_rad, bases[:, 2, 3] / self._stance.height_sd_m]
         )
         parts = [self._errors_px(tags, bases).ravel() / CORNER_SD_PX, stands.ravel()]
-        parts += [self._driven(bases, i) for i in self._steps]
-        parts += self._tied(tags, bases)
+        parts += [self._odometry_residuals(bases, i) for i in self._steps]
+        parts += self._map_residuals(tags, bases)
         return np.concatenate(parts)
 
-    def slopes(self, x: Vector, residuals: Vector) -> csr_matrix:
+    def jacobian(self, x: Vector, residuals: Vector) -> csr_matrix:
         """How the residuals at ``x`` change with each unknown, by differences: those of all tags at once, then those of
         every other base, because no residual depends on two unknowns that are changed together."""
         changes = []
@@ -180,7 +180,7 @@ class Problem:
         per_tag = [math.sqrt(squares[self._tag_of == tag].mean()) for tag in range(len(self._ids))]
         return per_tag, math.sqrt(squares.mean())
 
-    def begin_anew(self, x: Vector) -> bool:
+    def restart(self, x: Vector) -> bool:
         """Take the bases as they came out, and for each tag the pose that fits them best: a tag whose mirror solution
         fitted the first guesses better is put right. Whether there was one."""
         solved, self._bases = self._poses(x)
@@ -244,7 +244,7 @@ class Problem:
         ideal = seen[..., :2] / np.maximum(seen[..., 2:], 1e-3)
         return np.asarray((ideal - self._rays) * self._focal_px[:, None, None])
 
-    def _driven(self, bases: Vector, i: int) -> Vector:
+    def _odometry_residuals(self, bases: Vector, i: int) -> Vector:
         """How the way from one image to the next differs from odometry's."""
         before, after = self._looks[i - 1].odom, self._looks[i].odom
         assert before is not None
@@ -256,7 +256,7 @@ class Problem:
         off_rad = wrap_angle(found.yaw_rad - driven.yaw_rad)
         return np.array([(found.x_m - driven.x_m) / sd_m, (found.y_m - driven.y_m) / sd_m, off_rad / sd_rad])
 
-    def _tied(self, tags: Vector, bases: Vector) -> list[Vector]:
+    def _map_residuals(self, tags: Vector, bases: Vector) -> list[Vector]:
         """How what is known in ``map`` differs."""
         if not self._surveyed:
             tied = []
@@ -275,7 +275,7 @@ class Problem:
     def _guesses(self, tag_id: int, size_m: float) -> list[Matrix]:
         """Poses of a tag by each of the nearest images of it alone."""
         views = [(i, look) for i, look in enumerate(self._looks) if tag_id in look.rays]
-        nearest = sorted(views, key=lambda view: -float(np.ptp(view[1].rays[tag_id], axis=0).max()))[:FEWEST_LOOKS]
+        nearest = sorted(views, key=lambda view: -float(np.ptp(view[1].rays[tag_id], axis=0).max()))[:MIN_VIEWS]
         guesses: list[Matrix] = []
         for i, look in nearest:
             seen = camera_from_tag(Sighting(Tag(tag_id, size_m, (0.0, 0.0, 0.0)), look.rays[tag_id], 1.0))

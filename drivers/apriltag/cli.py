@@ -70,10 +70,10 @@ def survey(
       robot-runtime tags survey logs/tour --size 0.16 --surveyed door.yaml
     """
     from drivers.apriltag import survey as surveying  # the command line must be ready before scipy is
-    from drivers.apriltag.bundle_adjustment import Look
+    from drivers.apriltag.bundle_adjustment import TagView
     from drivers.apriltag.detector import DetectorOptions, TagDetector
-    from drivers.apriltag.pose import Stance
-    from drivers.apriltag.survey_images import FRAMES_FILE, logged_looks, pictured_looks
+    from drivers.apriltag.pose import FloorPrior
+    from drivers.apriltag.survey_images import FRAMES_FILE, views_from_folder, views_from_log
     from robot_runtime.common import config
     from robot_runtime.robots.camera_mount import load_mount
     from robot_runtime.scenes.tag_map import TagMap, load_tag_map, write_tag_map
@@ -82,19 +82,19 @@ def survey(
     detector = TagDetector(DetectorOptions(decimate=decimate))
     camera = None if mount is None else load_mount(config.find_preset("mounts", mount))
     known = {} if surveyed is None else load_tag_map(surveyed).by_id
-    looks: list[Look] = []
+    looks: list[TagView] = []
     runs = 0
     for source in sources:
         if (source / FRAMES_FILE).is_file():
-            looks.extend(pictured_looks(source, runs, detector))
+            looks.extend(views_from_folder(source, runs, detector))
             runs += 1
             continue
         for path in find_logs([source]):
-            looks.extend(logged_looks(path, runs, detector, camera))
+            looks.extend(views_from_log(path, runs, detector, camera))
             runs += 1
     seen = {tag_id for look in looks for tag_id in look.rays}
     sizes_m = {tag_id: known[tag_id].size_m if tag_id in known else size for tag_id in seen}
-    result = surveying.survey(looks, sizes_m, known, Stance())
+    result = surveying.survey(looks, sizes_m, known, FloorPrior())
     facts: dict[str, str | int | float] = {
         "date": utc_now_iso(),
         "sources": ", ".join(map(str, sources)),
@@ -111,9 +111,9 @@ def survey(
         typer.echo(f"tag {tag.id:3d}  ({place}) m  {tag.looks} images  {tag.rms_px:.2f} px")
     for tag in result.doubtful:
         typer.echo(f"warning: tag {tag.id} fits badly: it moved meanwhile, is bent, or is not {tag.size_m:g} m large")
-    if result.way_ratio is not None and abs(result.way_ratio - 1) > SAME_SCALE:
+    if result.path_length_ratio is not None and abs(result.path_length_ratio - 1) > SAME_SCALE:
         typer.echo(
-            f"warning: the way by tags is {100 * result.way_ratio:.1f} % of odometry's: if that is calibrated, "
+            f"warning: the way by tags is {100 * result.path_length_ratio:.1f} % of odometry's: if that is calibrated, "
             "the tags are not as large as stated"
         )
     held_out = "-" if result.held_out_rms_px is None else f"{result.held_out_rms_px:.2f} px"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from drivers.apriltag.pose import GATE, Geometry, Sighting, Solution, Stance, camera_from_tag, refine, starts
+from drivers.apriltag.pose import GATE, FloorPrior, Geometry, Sighting, Solution, camera_from_tag, refine, starts
 
 LOOKS = 3
 """So many images in a row must say so: a passer-by covers half a tag for a moment."""
@@ -20,14 +20,14 @@ SIZES = (0.4, 2.5)
 
 
 @dataclass(frozen=True)
-class Suspicion:
+class Inconsistency:
     """What is wrong with a tag: an event's kind and sentence."""
 
     kind: str
     detail: str
 
 
-class Suspects:
+class TagConsistencyMonitor:
     """Which tags not to believe.
 
     Attributes:
@@ -39,16 +39,16 @@ class Suspects:
         self._strikes: Counter[int] = Counter()
         self._fits: Counter[int] = Counter()
 
-    def judge(
+    def update(
         self, sightings: Sequence[Sighting], solution: Solution, geometry: Geometry, sure: bool
-    ) -> list[Suspicion]:
+    ) -> list[Inconsistency]:
         """What an image says about its tags, given the pose that most of them agree on; news only.
 
         Args:
             sure: whether something else than tags says that the pose is right. Else one tag's word is no better than
                 another's.
         """
-        news: list[Suspicion] = []
+        news: list[Inconsistency] = []
         if len(solution.used) < 2 and not sure:
             return news
         for number, sighting in enumerate(sightings):
@@ -61,11 +61,11 @@ class Suspects:
                 news.append(_explain(sighting, solution, geometry))
             elif tag_id in self.tags and self._fits[tag_id] >= LOOKS:
                 self.tags.remove(tag_id)
-                news.append(Suspicion("fix", f"tag {tag_id} is where the map has it again"))
+                news.append(Inconsistency("fix", f"tag {tag_id} is where the map has it again"))
         return news
 
 
-def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: Stance) -> Suspicion | None:
+def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior) -> Inconsistency | None:
     """Whether tags that contradict each other agree once all are as large as a printer made them; None if not."""
 
     def misfit(log_ratio: float) -> float:
@@ -83,10 +83,10 @@ def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: Stanc
     if found.fun > GATE * len(sightings) or abs(ratio - 1) < SIZE_TOLERANCE:
         return None
     ids = ", ".join(str(sighting.tag.id) for sighting in sightings)
-    return Suspicion("scale", f"tags {ids} fit together if they are {100 * ratio:.1f} % as large as their size_m")
+    return Inconsistency("scale", f"tags {ids} fit together if they are {100 * ratio:.1f} % as large as their size_m")
 
 
-def _explain(sighting: Sighting, solution: Solution, geometry: Geometry) -> Suspicion:
+def _explain(sighting: Sighting, solution: Solution, geometry: Geometry) -> Inconsistency:
     """Another size in the same place, or another place."""
     tag = sighting.tag
     expected, _ = geometry.in_camera(solution.matrix, tag.corners)
@@ -96,13 +96,13 @@ def _explain(sighting: Sighting, solution: Solution, geometry: Geometry) -> Susp
     points, _ = geometry.in_camera(solution.matrix, resized.tag.corners)
     misfit = np.square((points[:, :2] / points[:, 2:] - sighting.rays) / sighting.sd).sum()
     if misfit <= 2 * GATE and abs(ratio - 1) > SIZE_TOLERANCE:
-        return Suspicion(
+        return Inconsistency(
             "scale",
             f"tag {tag.id} is where the map has it, but {tag.size_m * ratio:.3f} m large instead of {tag.size_m:g} m",
         )
     seen = min(camera_from_tag(sighting), key=lambda m: float(np.linalg.norm(m[:3, 3] - expected.mean(axis=0))))
     off_m = float(np.linalg.norm(seen[:3, 3] - expected.mean(axis=0)))
-    return Suspicion("anchor_moved", f"tag {tag.id} is {off_m:.2f} m away from where the map has it")
+    return Inconsistency("anchor_moved", f"tag {tag.id} is {off_m:.2f} m away from where the map has it")
 
 
 def _resized(sighting: Sighting, ratio: float) -> Sighting:

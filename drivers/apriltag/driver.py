@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from drivers.apriltag.detector import DetectorOptions, TagDetector
-from drivers.apriltag.emulator import EmulatedEye
-from drivers.apriltag.image_sources import CameraEye, Eye
-from drivers.apriltag.localizer import Accuracy, Bearing, TagLocalizer
+from drivers.apriltag.emulator import EmulatedImageSource
+from drivers.apriltag.image_sources import CameraImageSource, ImageSource
+from drivers.apriltag.localizer import Accuracy, RobotState, TagLocalizer
 from drivers.apriltag.pose import CameraOnRobot
 from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock
@@ -60,22 +60,22 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     path = find_tag_map(chosen.tags, context.scene, f"{where}: tags")
     tags = load_tag_map(path).by_id
     mount = None if chosen.mount is None else load_mount(config.find_preset("mounts", chosen.mount))
-    seen_by = _Bearings(robot, mount)
+    seen_by = _RobotStateReader(robot, mount)
     simulation = robot.simulation
     if simulation is None and isinstance(robot.clock, SimulatedClock):
         raise ConfigError(f"{where}: robot {robot.name!r} has a camera that sees no room", "use robot sim-tags")
-    eye: Eye = CameraEye(robot.camera, robot.clock, chosen.rate_hz)
+    source: ImageSource = CameraImageSource(robot.camera, robot.clock, chosen.rate_hz)
     name = f"apriltag by {path.name}"
     remedy = "bring tags of the map into view, or hang more of them"
     if simulation is not None:
         remedy += "; in a simulated room they hang where the robot's options say so, as `--robot sim-tags` does"
         noise = simulation.color_noise(chosen.noise, f"{where}: noise")
         pose, motion = simulation.camera_pose, simulation.camera_motion
-        eye = EmulatedEye(name, simulation, eye.lens, chosen.rate_hz, noise, pose, motion)
+        source = EmulatedImageSource(name, simulation, source.lens, chosen.rate_hz, noise, pose, motion)
     return TagLocalizer(
         LocalizerInfo(name, "map", chosen.rate_hz),
         robot.clock,
-        eye,
+        source,
         TagDetector(chosen.detector),
         tags,
         seen_by,
@@ -85,22 +85,22 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     )
 
 
-class _Bearings:
+class _RobotStateReader:
     """What the robot's devices say at an exposure; they are the robot's to connect."""
 
     def __init__(self, robot: Robot, mount: CameraMount | None) -> None:
         self._robot, self._mount = robot, mount
 
-    def __call__(self) -> Bearing:
+    def __call__(self) -> RobotState:
         try:
             head = self._robot.head.state(STREAMS["head"].max_age_s)
             base = self._robot.base.state(STREAMS["base"].max_age_s)
         except DeviceFault as error:
-            return Bearing(None, error.message)
+            return RobotState(None, error.message)
         if head.moving:
-            return Bearing(None, "the head is turning")
+            return RobotState(None, "the head is turning")
         camera = CameraOnRobot(self._camera(head.pan_rad, head.tilt_rad))
-        return Bearing(camera, odom=base.odom, velocity=base.velocity)
+        return RobotState(camera, odom=base.odom, velocity=base.velocity)
 
     def _camera(self, pan_rad: float, tilt_rad: float) -> Matrix:
         """The optical frame in base_link."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from drivers.apriltag.image_sources import Eye, Receiver
+from drivers.apriltag.image_sources import ImageSource, Receiver
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import StaleData
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import CameraMotion, ColorNoise, Pose3, Simulation, Subscription
 
 
-class EmulatedEye(Eye):
+class EmulatedImageSource(ImageSource):
     """Looks at the simulation through a lens, in the thread in which its clock is slept on.
 
     Args:
@@ -43,15 +43,15 @@ class EmulatedEye(Eye):
         self.close()
         self._receiver = receiver
         simulation = self._simulation
-        self._subscriptions = [simulation.every(self._rate_hz, self._expose), simulation.on_placed(self._begin)]
-        self._begin()
+        self._subscriptions = [simulation.every(self._rate_hz, self._expose), simulation.on_placed(self._reset)]
+        self._reset()
 
     def close(self) -> None:
         for subscription in self._subscriptions:
             subscription.close()
         self._subscriptions = []
 
-    def look(self, after_ns: int, timeout_s: float) -> None:
+    def capture(self, after_ns: int, timeout_s: float) -> None:
         clock = self._simulation.clock
         deadline_ns = clock.now_ns() + seconds_to_ns(timeout_s)
         clock.sleep_until(min(after_ns, deadline_ns))
@@ -59,7 +59,7 @@ class EmulatedEye(Eye):
             raise StaleData(f"{self._name}: no image came within {timeout_s:g} s", "wait longer")
         self._expose(clock.now_ns())
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._random = self._simulation.random(self._name)
 
     def _expose(self, now_ns: int) -> None:

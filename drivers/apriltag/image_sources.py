@@ -13,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.opencv_camera.capture import Feed
+from drivers.opencv_camera.feed import Feed
 from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, RuntimeFault, StaleData
 from robot_runtime.hal import Camera
@@ -31,7 +31,7 @@ EXPOSURE_S = 0.5
 POLL_S = 0.005
 
 
-class Eye(ABC):
+class ImageSource(ABC):
     """A source of images."""
 
     @property
@@ -48,7 +48,7 @@ class Eye(ABC):
         """Look no more; in any state, twice."""
 
     @abstractmethod
-    def look(self, after_ns: int, timeout_s: float) -> None:
+    def capture(self, after_ns: int, timeout_s: float) -> None:
         """Have the receiver called with the first image exposed at or after an instant, before this returns.
 
         Raises:
@@ -57,7 +57,7 @@ class Eye(ABC):
         """
 
 
-class CameraEye(Eye):
+class CameraImageSource(ImageSource):
     """The robot's own camera, whose frames the policy gets, too.
 
     A look for the instant of a frame that the policy has just got is that very frame, where the camera keeps it. Looks
@@ -92,7 +92,7 @@ class CameraEye(Eye):
             self._thread.join(JOIN_S)
             self._thread = None
 
-    def look(self, after_ns: int, timeout_s: float) -> None:
+    def capture(self, after_ns: int, timeout_s: float) -> None:
         frame = self._camera.capture(after_ns, timeout_s)
         if self._receiver is not None:
             self._receiver(frame.stamp_ns, frame.rgb)
@@ -101,10 +101,10 @@ class CameraEye(Eye):
         while not stop.wait(1 / self._rate_hz):
             # Whoever asks for a pose meanwhile looks for itself, and gets the error.
             with suppress(RuntimeFault):
-                self.look(self._clock.now_ns(), EXPOSURE_S)
+                self.capture(self._clock.now_ns(), EXPOSURE_S)
 
 
-class WebcamEye(Eye):
+class WebcamImageSource(ImageSource):
     """A webcam that stands in the room.
 
     Args:
@@ -117,9 +117,9 @@ class WebcamEye(Eye):
         self._name, self._feed, self._lens, self._clock = name, feed, lens, clock
         self._period_ns, self._latency_ns = seconds_to_ns(1 / rate_hz), seconds_to_ns(latency_s)
         self._receiver: Receiver | None = None
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._seen_ns: int | None = None
         """Stamp of the last image that was handed on."""
         self._wanted_ns: int | None = None
@@ -131,14 +131,14 @@ class WebcamEye(Eye):
 
     def open(self, receiver: Receiver) -> None:
         self.close()
-        self._begin()
+        self._reset()
         self._receiver = receiver
         self._feed.start(self._take, self._end)
 
     def close(self) -> None:
         self._feed.stop()
 
-    def look(self, after_ns: int, timeout_s: float) -> None:
+    def capture(self, after_ns: int, timeout_s: float) -> None:
         self._wanted_ns = after_ns
         if wait_for(self._clock, lambda: self._seen_since(after_ns), timeout_s, POLL_S) is None:
             raise StaleData(f"{self._name}: no image came within {timeout_s:g} s", "look at its cable")

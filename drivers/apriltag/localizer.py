@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from drivers.apriltag.consistency import Suspects, common_size
+from drivers.apriltag.consistency import TagConsistencyMonitor, common_size
 from drivers.apriltag.detector import Detection, TagDetector
-from drivers.apriltag.image_sources import Eye, Image
-from drivers.apriltag.pose import Geometry, Sighting, Solution, Stance, solve
+from drivers.apriltag.image_sources import Image, ImageSource
+from drivers.apriltag.pose import FloorPrior, Geometry, Sighting, Solution, solve
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock
 from robot_runtime.common.geometry import SE2
@@ -45,7 +45,7 @@ class Accuracy:
     corner_sd_px: float = 0.12
     map_sd_m: float = 0.002
     stamp_sd_s: float = 0.005
-    stance: Stance = field(default_factory=Stance)
+    stance: FloorPrior = field(default_factory=FloorPrior)
 
     __pydantic_config__ = config.STRICT
 
@@ -55,7 +55,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class RobotState:
     """What is known of the robot at an exposure.
 
     Attributes:
@@ -87,30 +87,30 @@ class TagLocalizer(Localizer):
         self,
         info: LocalizerInfo,
         clock: Clock,
-        eye: Eye,
+        source: ImageSource,
         detector: TagDetector,
         tags: Mapping[int, Tag],
-        bearing: Callable[[], Bearing],
+        robot_state: Callable[[], RobotState],
         accuracy: Accuracy,
         remedy: str,
         simulation: Simulation | None = None,
     ) -> None:
-        self._info, self._clock, self._eye, self._detector = info, clock, eye, detector
-        self._tags, self._bearing, self._accuracy, self._simulation = dict(tags), bearing, accuracy, simulation
+        self._info, self._clock, self._source, self._detector = info, clock, source, detector
+        self._tags, self._robot_state, self._accuracy, self._simulation = dict(tags), robot_state, accuracy, simulation
         self._remedy = remedy
         # Linear between two looks: a robot that brakes in between is millimetres off the line.
         self._history = PoseHistory(info.name, info.frame, max_gap_s=max(STREAMS["pose"].max_age_s, 1.5 / info.rate_hz))
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
         self._connected = False
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        self._suspects = Suspects()
-        self._told_size = False
+    def _reset(self) -> None:
+        self._monitor = TagConsistencyMonitor()
+        self._scale_reported = False
         self._last: tuple[SE2, SE2] | None = None
         """The last pose, and odometry's then."""
-        self._looked_ns = -1
+        self._captured_ns = -1
         self._has_fix: bool | None = None
         self._trouble = "no image has come"
 
@@ -121,16 +121,16 @@ class TagLocalizer(Localizer):
     def connect(self) -> None:
         if self._connected:
             return
-        self._begin()
+        self._reset()
         self._history.clear()
-        self._eye.open(self._receive)
+        self._source.open(self._receive)
         if self._simulation is not None:
-            self._placed = self._simulation.on_placed(self._forget)
+            self._placed = self._simulation.on_placed(self._clear)
         self._connected = True
 
     def close(self) -> None:
         self._connected = False
-        self._eye.close()
+        self._source.close()
         if self._placed is not None:
             self._placed.close()
             self._placed = None
@@ -144,7 +144,7 @@ class TagLocalizer(Localizer):
         try:
             return self._history.latest(self._clock.now_ns, max_age_s)
         except StaleData as error:
-            raise self._explained(error) from error
+            raise self._with_reason(error) from error
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         self._require_connected()
@@ -153,7 +153,7 @@ class TagLocalizer(Localizer):
             self._look(stamp_ns, timeout_s)
             estimate = self._history.at(stamp_ns)
         if estimate is None:
-            raise self._explained(StaleData(f"{self._info.name}: no pose of the instant asked for", ""))
+            raise self._with_reason(StaleData(f"{self._info.name}: no pose of the instant asked for", ""))
         return estimate
 
     def arrivals(self, after: int = 0) -> Arrivals:
@@ -163,7 +163,7 @@ class TagLocalizer(Localizer):
     def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
         """What tells a tag's two solutions apart from the start on, where that is told well enough."""
         self._require_connected()
-        odom = self._bearing().odom
+        odom = self._robot_state().odom
         if odom is not None and std_m <= NEAR_PREDICTION_M / 2:
             with self._lock:
                 self._last = pose, odom
@@ -174,64 +174,66 @@ class TagLocalizer(Localizer):
 
     def _look(self, after_ns: int, timeout_s: float) -> None:
         # The same instant looks the same.
-        if self._looked_ns < after_ns:
-            self._eye.look(after_ns, timeout_s)
+        if self._captured_ns < after_ns:
+            self._source.capture(after_ns, timeout_s)
 
-    def _explained(self, error: StaleData) -> StaleData:
+    def _with_reason(self, error: StaleData) -> StaleData:
         reason = f": {self._trouble}" if self._trouble else ""
         return StaleData(f"{error.message}{reason}", self._remedy)
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         with self._lock:
             self._history.clear()
             self._last = None
-            self._looked_ns = -1
+            self._captured_ns = -1
 
     # --- the side that receives images ------------------------------------------------------------------------------
 
     def _receive(self, stamp_ns: int, image: Image) -> None:
-        bearing = self._bearing()
+        robot_state = self._robot_state()
         with self._lock:
-            self._looked_ns = max(self._looked_ns, stamp_ns)
-            if bearing.geometry is None:
-                self._lament(stamp_ns, bearing.trouble)
+            self._captured_ns = max(self._captured_ns, stamp_ns)
+            if robot_state.geometry is None:
+                self._report_no_fix(stamp_ns, robot_state.trouble)
                 return
             found = self._detector.detect(image)
-            lens, accuracy = self._eye.lens, self._accuracy
+            lens, accuracy = self._source.lens, self._accuracy
             known = [sighting(item, self._tags[item.id], lens, accuracy) for item in found if item.id in self._tags]
             if not known:
                 ids = ", ".join(str(item.id) for item in found)
-                self._lament(stamp_ns, f"the only tags in view, {ids}, are not in the map" if ids else "no tag in view")
+                self._report_no_fix(
+                    stamp_ns, f"the only tags in view, {ids}, are not in the map" if ids else "no tag in view"
+                )
                 return
-            self._take(stamp_ns, known, bearing.geometry, bearing)
+            self._take(stamp_ns, known, robot_state.geometry, robot_state)
 
-    def _take(self, stamp_ns: int, known: list[Sighting], geometry: Geometry, bearing: Bearing) -> None:
+    def _take(self, stamp_ns: int, known: list[Sighting], geometry: Geometry, robot_state: RobotState) -> None:
         stance = self._accuracy.stance
-        believed = [item for item in known if item.tag.id not in self._suspects.tags]
+        believed = [item for item in known if item.tag.id not in self._monitor.rejected]
         if not believed:
-            self._lament(stamp_ns, f"the only tags in view, {_ids(known)}, are not where the map has them")
+            self._report_no_fix(stamp_ns, f"the only tags in view, {_ids(known)}, are not where the map has them")
             return
         solutions = solve(believed, geometry, stance)
-        chosen, sure = self._choose(solutions, bearing.odom)
+        chosen, sure = self._choose(solutions, robot_state.odom)
         if chosen is None:
-            self._lament(stamp_ns, _why_not(believed, solutions))
-            if len(believed) > 1 and not self._told_size:
+            self._report_no_fix(stamp_ns, _no_pose_reason(believed, solutions))
+            if len(believed) > 1 and not self._scale_reported:
                 size = common_size(believed, geometry, stance)
                 if size is not None:
-                    self._told_size = True
-                    self._tell(stamp_ns, size.kind, size.detail)
+                    self._scale_reported = True
+                    self._report(stamp_ns, size.kind, size.detail)
             return
         # Those that are not believed may have come back.
-        doubted = [item for item in known if item.tag.id in self._suspects.tags]
+        doubted = [item for item in known if item.tag.id in self._monitor.rejected]
         everything = believed + doubted
-        for news in self._suspects.judge(everything, chosen.over(everything, geometry), geometry, sure):
-            self._tell(stamp_ns, news.kind, news.detail)
+        for news in self._monitor.update(everything, chosen.over(everything, geometry), geometry, sure):
+            self._report(stamp_ns, news.kind, news.detail)
         if self._has_fix is False:
-            self._tell(stamp_ns, "fix", f"by the tags {_ids([believed[number] for number in chosen.used])}")
+            self._report(stamp_ns, "fix", f"by the tags {_ids([believed[number] for number in chosen.used])}")
         self._has_fix, self._trouble = True, ""
-        if bearing.odom is not None:
-            self._last = chosen.pose, bearing.odom
-        covariance = self._covariance(chosen, bearing.velocity)
+        if robot_state.odom is not None:
+            self._last = chosen.pose, robot_state.odom
+        covariance = self._covariance(chosen, robot_state.velocity)
         self._history.add(PoseEstimate(stamp_ns, chosen.pose, self._info.frame, covariance))
 
     def _choose(self, solutions: list[Solution], odom: SE2 | None) -> tuple[Solution | None, bool]:
@@ -251,13 +253,13 @@ class TagLocalizer(Localizer):
         moved[2] = velocity.angular_rad_s
         return np.asarray(solution.covariance + sd_s**2 * np.outer(moved, moved))
 
-    def _lament(self, stamp_ns: int, trouble: str) -> None:
+    def _report_no_fix(self, stamp_ns: int, trouble: str) -> None:
         """No pose, and why: an event when it begins."""
         if self._has_fix is not False:
-            self._tell(stamp_ns, "no_fix", trouble)
+            self._report(stamp_ns, "no_fix", trouble)
         self._has_fix, self._trouble = False, trouble
 
-    def _tell(self, stamp_ns: int, kind: str, detail: str) -> None:
+    def _report(self, stamp_ns: int, kind: str, detail: str) -> None:
         self._history.report(Event(stamp_ns, self._info.name, kind, detail))
 
 
@@ -269,7 +271,7 @@ def sighting(seen: Detection, tag: Tag, lens: Lens, accuracy: Accuracy) -> Sight
     return Sighting(tag, lens.rays(seen.corners_px)[:, :2], sd)
 
 
-def _why_not(sightings: list[Sighting], solutions: list[Solution]) -> str:
+def _no_pose_reason(sightings: list[Sighting], solutions: list[Solution]) -> str:
     if not solutions:
         return f"by the tags {_ids(sightings)} the robot would not stand on the floor"
     if len({solution.used for solution in solutions}) > 1:

@@ -1,7 +1,7 @@
 """Where the robot is, from the corners of tags: all tags of an image at once, on a floor that is level.
 
 The unknown is base_link in ``map`` with all its six degrees of freedom; that it stands on the floor, upright, is a
-measurement like the others, good to :class:`Stance`. So a mount that is off by half a degree costs nothing, and a
+measurement like the others, good to :class:`FloorPrior`. So a mount that is off by half a degree costs nothing, and a
 planar tag's mirror solution, which would stand askew, is seldom believed.
 
 A square looks almost the same from two sides (Schweighofer and Pinz, "Robust pose estimation from a planar target",
@@ -31,7 +31,7 @@ GATE = 26.1
 """Weighted squares of one tag's eight coordinates beyond which it does not fit: chi-square, 8 degrees of freedom, one
 in a thousand."""
 
-STANCE_GATE = 16.3
+FLOOR_GATE = 16.3
 """The same for the floor: three degrees of freedom."""
 
 AMBIGUOUS = 9.0
@@ -45,7 +45,7 @@ _CONVERGED = 1e-7
 
 
 @dataclass(frozen=True)
-class Stance:
+class FloorPrior:
     """How well the robot stands on the floor as its description says: standard deviations.
 
     Attributes:
@@ -149,7 +149,7 @@ class Solution:
     def holds(self) -> bool:
         """Whether each tag that it was computed from fits it, and the floor does."""
         explained = [self.fits[number] for number in self.used]
-        return max(explained) <= GATE and self.cost - sum(explained) <= STANCE_GATE
+        return max(explained) <= GATE and self.cost - sum(explained) <= FLOOR_GATE
 
     def over(self, sightings: Sequence[Sighting], geometry: Geometry) -> Solution:
         """The same pose, with the fits of these sightings, which begin with those that it was computed from."""
@@ -161,7 +161,7 @@ class Solution:
         return self.pose.distance_to(other) <= APART_M and turn_rad <= APART_RAD
 
 
-def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: Stance) -> list[Solution]:
+def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior) -> list[Solution]:
     """Poses that explain the most tags of an image, the likeliest first; several where each could be the true one.
 
     A tag that does not fit the pose that the others give is left out of ``used``: it was moved, or is not as large as
@@ -183,17 +183,17 @@ def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: Stance) -> 
 
 
 def refine(
-    sightings: Sequence[Sighting], used: tuple[int, ...], geometry: Geometry, stance: Stance, start: Matrix
+    sightings: Sequence[Sighting], used: tuple[int, ...], geometry: Geometry, stance: FloorPrior, start: Matrix
 ) -> Solution:
     """The likeliest pose near ``start`` (4, 4), given some of the sightings: Levenberg and Marquardt's method."""
     chosen = [sightings[number] for number in used]
     matrix, damping = start, 1e-6
-    residual, slope = _linearised(chosen, geometry, stance, matrix)
+    residual, slope = _linearized(chosen, geometry, stance, matrix)
     for _ in range(_STEPS):
         normal = slope.T @ slope
         step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -slope.T @ residual)
         tried = _moved(matrix, step)
-        residual_then, slope_then = _linearised(chosen, geometry, stance, tried)
+        residual_then, slope_then = _linearized(chosen, geometry, stance, tried)
         if residual_then @ residual_then > residual @ residual:
             damping = max(damping, 1e-6) * 100
             continue
@@ -235,7 +235,12 @@ def camera_from_tag(sighting: Sighting) -> list[Matrix]:
 
 
 def _agreed(
-    sightings: Sequence[Sighting], first: int, order: Sequence[int], geometry: Geometry, stance: Stance, start: Matrix
+    sightings: Sequence[Sighting],
+    first: int,
+    order: Sequence[int],
+    geometry: Geometry,
+    stance: FloorPrior,
+    start: Matrix,
 ) -> Solution | None:
     """The pose of all tags, else of the first one and those that fit it; None if not even that one does."""
     solution = refine(sightings, tuple(range(len(sightings))), geometry, stance, start)
@@ -259,18 +264,18 @@ def starts(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
     return level
 
 
-def _linearised(
-    sightings: Sequence[Sighting], geometry: Geometry, stance: Stance, base: Matrix
+def _linearized(
+    sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior, base: Matrix
 ) -> tuple[Vector, Vector]:
     """Everything measured minus expected, in standard deviations, and how it changes with a displacement of base."""
-    misses, slopes = _misses(sightings, geometry, base)
+    misses, jacobian = _misses(sightings, geometry, base)
     up = base[2, :3]
     tilt_sd_rad = math.radians(stance.tilt_sd_deg)
     stands = np.array([up[0] / tilt_sd_rad, up[1] / tilt_sd_rad, base[2, 3] / stance.height_sd_m])
     stands_slope = np.zeros((3, 6))
     stands_slope[:2, 3:] = _cross(up[None])[0, :2] / tilt_sd_rad
     stands_slope[2, :3] = up / stance.height_sd_m
-    return np.concatenate([misses, stands]), np.concatenate([slopes, stands_slope])
+    return np.concatenate([misses, stands]), np.concatenate([jacobian, stands_slope])
 
 
 def _fits(sightings: Sequence[Sighting], geometry: Geometry, base: Matrix) -> tuple[float, ...]:
@@ -285,9 +290,9 @@ def _misses(sightings: Sequence[Sighting], geometry: Geometry, base: Matrix) -> 
     # What would lie behind the camera is far off, and must stay a number.
     depth = np.maximum(seen[:, 2], 1e-3)
     ideal = seen[:, :2] / depth[:, None]
-    slopes: Vector = (moves[:, :2] - ideal[:, :, None] * moves[:, 2:]) / depth[:, None, None]
+    jacobian: Vector = (moves[:, :2] - ideal[:, :, None] * moves[:, 2:]) / depth[:, None, None]
     misses: Vector = (ideal - rays).ravel() * weight
-    return misses, np.asarray(slopes.reshape(-1, 6) * weight[:, None])
+    return misses, np.asarray(jacobian.reshape(-1, 6) * weight[:, None])
 
 
 def _moved(base: Matrix, step: Vector) -> Matrix:

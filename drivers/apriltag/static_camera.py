@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from drivers.apriltag.detector import DetectorOptions, TagDetector
-from drivers.apriltag.emulator import EmulatedEye
-from drivers.apriltag.image_sources import Eye, WebcamEye
-from drivers.apriltag.localizer import Accuracy, Bearing, TagLocalizer
-from drivers.apriltag.pose import CameraInRoom, Stance
-from drivers.opencv_camera.capture import WebcamFeed
+from drivers.apriltag.emulator import EmulatedImageSource
+from drivers.apriltag.image_sources import ImageSource, WebcamImageSource
+from drivers.apriltag.localizer import Accuracy, RobotState, TagLocalizer
+from drivers.apriltag.pose import CameraInRoom, FloorPrior
+from drivers.opencv_camera.feed import WebcamFeed
 from drivers.opencv_camera.options import OpenCvOptions
 from robot_runtime.common import config
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, Point3, rotation_rpy, transform
@@ -53,7 +53,7 @@ class StaticCameraOptions:
     rate_hz: float = 5.0
     latency_s: float = 0.0
     detector: DetectorOptions = field(default_factory=DetectorOptions)
-    accuracy: Accuracy = field(default_factory=lambda: Accuracy(stance=Stance(tilt_sd_deg=1.0)))
+    accuracy: Accuracy = field(default_factory=lambda: Accuracy(stance=FloorPrior(tilt_sd_deg=1.0)))
     noise: dict[str, Any] = field(default_factory=lambda: {"model": "sensor"})
 
     __pydantic_config__ = config.STRICT
@@ -77,19 +77,21 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     pose, simulation = chosen.map_from_camera, robot.simulation
     name = f"static camera {chosen.device}"
     if simulation is None:
-        eye: Eye = WebcamEye(name, _feed(chosen, robot), chosen.lens, robot.clock, chosen.rate_hz, chosen.latency_s)
+        source: ImageSource = WebcamImageSource(
+            name, _feed(chosen, robot), chosen.lens, robot.clock, chosen.rate_hz, chosen.latency_s
+        )
     else:
         noise = simulation.color_noise(chosen.noise, f"{where}: noise")
-        eye = EmulatedEye(name, simulation, chosen.lens, chosen.rate_hz, noise, lambda: pose, CameraMotion)
+        source = EmulatedImageSource(name, simulation, chosen.lens, chosen.rate_hz, noise, lambda: pose, CameraMotion)
     remedy = f"keep the robot where the camera sees its tag, {chosen.tag.id}, or name the tag that it has"
-    bearing = Bearing(CameraInRoom(pose))
+    robot_state = RobotState(CameraInRoom(pose))
     return TagLocalizer(
         LocalizerInfo(name, "map", chosen.rate_hz),
         robot.clock,
-        eye,
+        source,
         TagDetector(chosen.detector),
         {chosen.tag.id: chosen.tag},
-        lambda: bearing,
+        lambda: robot_state,
         chosen.accuracy,
         remedy,
         simulation,

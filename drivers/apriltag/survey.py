@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivers.apriltag.bundle_adjustment import CORNER_SD_PX, FEWEST_LOOKS, Look, Problem, minimised
-from drivers.apriltag.pose import CameraOnRobot, Sighting, Stance, Vector, solve
+from drivers.apriltag.bundle_adjustment import CORNER_SD_PX, MIN_VIEWS, Problem, TagView, minimised
+from drivers.apriltag.pose import CameraOnRobot, FloorPrior, Sighting, Vector, solve
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.scenes.tag_map import Tag
 
@@ -35,7 +35,7 @@ class Survey:
         rms_px: of all corners. held_out_rms_px: of those of images that took no part, from a pose of their own; None
             where there were too few.
         looks, held_out: how many images.
-        way_ratio: the way between images as it came out, over odometry's; None without odometry.
+        path_length_ratio: the way between images as it came out, over odometry's; None without odometry.
     """
 
     tags: tuple[Tag, ...]
@@ -43,7 +43,7 @@ class Survey:
     held_out_rms_px: float | None
     looks: int
     held_out: int
-    way_ratio: float | None
+    path_length_ratio: float | None
 
     @property
     def doubtful(self) -> tuple[Tag, ...]:
@@ -52,7 +52,9 @@ class Survey:
         return tuple(sorted(bad, key=lambda tag: tag.rms_px or 0.0, reverse=True))
 
 
-def survey(looks: Sequence[Look], sizes_m: Mapping[int, float], surveyed: Mapping[int, Tag], stance: Stance) -> Survey:
+def survey(
+    looks: Sequence[TagView], sizes_m: Mapping[int, float], surveyed: Mapping[int, Tag], stance: FloorPrior
+) -> Survey:
     """The tags' poses.
 
     Args:
@@ -65,24 +67,31 @@ def survey(looks: Sequence[Look], sizes_m: Mapping[int, float], surveyed: Mappin
     seen = [look for look in looks if any(tag_id in sizes_m for tag_id in look.rays)]
     held_out = seen[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY] if len(seen) >= 2 * HELD_OUT_EVERY else []
     used = [look for look in seen if look not in held_out]
-    if len(used) < FEWEST_LOOKS:
+    if len(used) < MIN_VIEWS:
         raise CalibrationFailed(
-            f"a survey needs {FEWEST_LOOKS} images with tags, there are {len(used)} of {len(looks)}",
+            f"a survey needs {MIN_VIEWS} images with tags, there are {len(used)} of {len(looks)}",
             "drive through the rooms again, slowly, 1 to 3 m from the walls, and give all logs",
         )
     problem = Problem(used, sizes_m, surveyed, stance)
     x = minimised(problem)
     for _ in range(ROUNDS):
-        turned = problem.begin_anew(x)
+        turned = problem.restart(x)
         x = minimised(problem)
         if not turned:
             break
     tags, bases = problem.result(x)
     _, rms_px = problem.corner_errors(x)
-    return Survey(tags, rms_px, _verified(held_out, tags, stance), len(used), len(held_out), _way_ratio(used, bases))
+    return Survey(
+        tags,
+        rms_px,
+        _held_out_rms_px(held_out, tags, stance),
+        len(used),
+        len(held_out),
+        _path_length_ratio(used, bases),
+    )
 
 
-def _verified(held_out: Sequence[Look], tags: Sequence[Tag], stance: Stance) -> float | None:
+def _held_out_rms_px(held_out: Sequence[TagView], tags: Sequence[Tag], stance: FloorPrior) -> float | None:
     """Root mean square of the corners of images that took no part, in pixels."""
     by_id = {tag.id: tag for tag in tags}
     squares: list[float] = []
@@ -97,7 +106,7 @@ def _verified(held_out: Sequence[Look], tags: Sequence[Tag], stance: Stance) -> 
     return math.sqrt(float(np.mean(squares))) if squares else None
 
 
-def _way_ratio(looks: Sequence[Look], bases: Vector) -> float | None:
+def _path_length_ratio(looks: Sequence[TagView], bases: Vector) -> float | None:
     driven_m = found_m = 0.0
     for i in range(1, len(looks)):
         before, after = looks[i - 1].odom, looks[i].odom

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.apriltag.bundle_adjustment import Look
+from drivers.apriltag.bundle_adjustment import TagView
 from drivers.apriltag.detector import TagDetector
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, optical_axes
@@ -57,7 +57,7 @@ class Frames:
     __pydantic_config__ = config.STRICT
 
 
-def logged_looks(path: Path, run: int, detector: TagDetector, mount: CameraMount | None) -> Iterator[Look]:
+def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMount | None) -> Iterator[TagView]:
     """The steps of a log, one by one.
 
     Args:
@@ -79,7 +79,7 @@ def logged_looks(path: Path, run: int, detector: TagDetector, mount: CameraMount
             yield _look(step.frame.rgb, lens, step.pose.pose, step.base.odom, run, camera, detector)
 
 
-def pictured_looks(folder: Path, run: int, detector: TagDetector) -> Iterator[Look]:
+def views_from_folder(folder: Path, run: int, detector: TagDetector) -> Iterator[TagView]:
     """The pictures of a folder. Raises ``ConfigError`` naming the file: none, malformed, or of another size."""
     path = folder / FRAMES_FILE
     listed = config.load(path, Frames)
@@ -109,9 +109,9 @@ def _look(
     run: int,
     camera: Matrix,
     detector: TagDetector,
-) -> Look:
+) -> TagView:
     rays = {seen.id: lens.rays(seen.corners_px)[:, :2] for seen in detector.detect(image)}
-    return Look(pose, odom, run, camera, rays, math.sqrt(lens.fx * lens.fy))
+    return TagView(pose, odom, run, camera, rays, math.sqrt(lens.fx * lens.fy))
 
 
 def _optical() -> Matrix:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.azure_kinect import modes
-from drivers.azure_kinect.k4a import Sdk
-from drivers.azure_kinect.k4a_types import CameraCalibration, ColorResolution, DepthMode, Extrinsics, Sensor
+from drivers.azure_kinect.sdk import Sdk
+from drivers.azure_kinect.sdk_types import CameraCalibration, ColorResolution, DepthMode, Extrinsics, Sensor
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.rig import RgbdCalibration

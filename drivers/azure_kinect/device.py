@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from drivers.azure_kinect import modes
-from drivers.azure_kinect.k4a import Capture, ImuSample, Sdk
-from drivers.azure_kinect.k4a_types import (
+from drivers.azure_kinect.sdk import Capture, ImuSample, Sdk
+from drivers.azure_kinect.sdk_types import (
     FAILED,
     SUCCEEDED,
     TIMED_OUT,
@@ -18,7 +18,7 @@ from drivers.azure_kinect.k4a_types import (
     Handle,
     ImageFormat,
 )
-from drivers.azure_kinect.k4a_types import ImuSample as RawImuSample
+from drivers.azure_kinect.sdk_types import ImuSample as RawImuSample
 from robot_runtime.errors import DeviceFault
 
 ASK_DOCTOR = "run `robot-runtime doctor`, which says what the depth engine lacks"

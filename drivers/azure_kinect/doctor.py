@@ -6,7 +6,8 @@ import ctypes
 import os
 from collections.abc import Sequence
 
-from drivers.azure_kinect import k4a, sdk_transform
+from drivers.azure_kinect import sdk_transform
+from drivers.azure_kinect.sdk import DEPTH_ENGINE, INSTALL, Sdk, find_libraries, load_sdk
 from robot_runtime.common.host_checks import Finding, Verdict, usb_devices
 from robot_runtime.errors import DriverMissing
 
@@ -17,13 +18,13 @@ RULES = "sudo cp drivers/azure_kinect/99-k4a.rules /etc/udev/rules.d/, then plug
 def check() -> Sequence[Finding]:
     """Libraries, the depth engine and its OpenGL, permissions, devices."""
     try:
-        paths = k4a.find_libraries()
-        sdk = k4a.load()
+        paths = find_libraries()
+        sdk = load_sdk()
     except DriverMissing as missing:
-        return [Finding("Kinect SDK", Verdict.MISSING, missing.message, k4a.INSTALL)]
+        return [Finding("Kinect SDK", Verdict.MISSING, missing.message, INSTALL)]
     found = [Finding("Kinect SDK", Verdict.OK, f"libk4a and libk4arecord in {sdk.folder}")]
     try:
-        ctypes.CDLL(str(paths[k4a.DEPTH_ENGINE]))
+        ctypes.CDLL(str(paths[DEPTH_ENGINE]))
     except OSError as error:
         found.append(
             Finding(
@@ -34,7 +35,7 @@ def check() -> Sequence[Finding]:
             )
         )
     else:
-        found += [Finding("depth engine", Verdict.OK, paths[k4a.DEPTH_ENGINE].name), _opengl()]
+        found += [Finding("depth engine", Verdict.OK, paths[DEPTH_ENGINE].name), _opengl()]
     return [*found, *_devices(sdk)]
 
 
@@ -52,7 +53,7 @@ def _opengl() -> Finding:
     )
 
 
-def _devices(sdk: k4a.Sdk) -> list[Finding]:
+def _devices(sdk: Sdk) -> list[Finding]:
     count = sdk.k4a.k4a_device_get_installed_count()
     sdk.reason()
     files = usb_devices(VENDOR, CAMERAS)

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from drivers.azure_kinect import k4a, modes
+from drivers.azure_kinect import modes
 from drivers.azure_kinect.device import Configuration, KinectDevice, SdkDevice
 from drivers.azure_kinect.emulator import EmulatedKinect, EmulatedOptions
+from drivers.azure_kinect.sdk import load_sdk
 from drivers.azure_kinect.source import KinectSource
 from drivers.azure_kinect.streams import Controls, LiveStream, RecordedStream
 from robot_runtime.common import config
@@ -91,7 +92,7 @@ def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any],
         raise ConfigError(
             f"{where}: record_to: {record_to} exists", "name another file; recordings are not overwritten"
         )
-    sdk = k4a.load()
+    sdk = load_sdk()
     simulation = robot.simulation
 
     def open_device() -> KinectDevice:
@@ -114,6 +115,6 @@ def make_playback(robot: Robot, context: RobotContext, options: Mapping[str, Any
         ConfigError: a bad option, or too little coverage of the training camera. DriverMissing: no SDK.
     """
     chosen = config.parse(dict(options), PlaybackOptions, where)
-    sdk = k4a.load()
+    sdk = load_sdk()
     stream = RecordedStream(sdk, robot.clock, Path(chosen.path), chosen.real_time)
     return source_camera(KinectSource(sdk, robot.clock, stream), robot, context, chosen.imaging)

@@ -19,10 +19,10 @@ from pydantic import Field
 
 from drivers.azure_kinect.calibration import DEPTH_UNIT_M, FactoryCalibration
 from drivers.azure_kinect.device import UNPLUGGED, Configuration, KinectDevice
-from drivers.azure_kinect.factory import factory_document
-from drivers.azure_kinect.k4a import Capture, Image, ImuSample, Sdk
-from drivers.azure_kinect.k4a_types import ColorControl
 from drivers.azure_kinect.mkv import MkvReader, MkvWriter
+from drivers.azure_kinect.nominal_calibration import factory_document
+from drivers.azure_kinect.sdk import Capture, Image, ImuSample, Sdk
+from drivers.azure_kinect.sdk_types import ColorControl
 from robot_runtime.common import config
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import ConfigError, DeviceFault

@@ -6,12 +6,12 @@ import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivers.azure_kinect import k4a_types as types
 from drivers.azure_kinect import modes
+from drivers.azure_kinect import sdk_types as types
 from drivers.azure_kinect.device import Configuration, imu_sample
-from drivers.azure_kinect.k4a import Capture, ImuSample, Sdk
-from drivers.azure_kinect.k4a_types import END_OF_FILE, SUCCEEDED, Handle, ImageFormat
 from drivers.azure_kinect.matroska import RECORD_AGAIN, check_whole
+from drivers.azure_kinect.sdk import Capture, ImuSample, Sdk
+from drivers.azure_kinect.sdk_types import END_OF_FILE, SUCCEEDED, Handle, ImageFormat
 from robot_runtime.errors import DeviceFault
 
 CALIBRATION = "calibration.json"

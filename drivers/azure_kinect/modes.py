@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drivers.azure_kinect.k4a_types import ColorResolution, DepthMode, Fps
+from drivers.azure_kinect.sdk_types import ColorResolution, DepthMode, Fps
 from robot_runtime.errors import ConfigError
 
 FASTEST_HZ = 30

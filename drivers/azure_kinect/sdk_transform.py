@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from drivers.azure_kinect import k4a
 from drivers.azure_kinect.calibration import FactoryCalibration
-from drivers.azure_kinect.factory import factory_document
-from drivers.azure_kinect.k4a_types import SUCCEEDED, ColorResolution, DepthMode, Handle, ImageFormat
+from drivers.azure_kinect.nominal_calibration import factory_document
+from drivers.azure_kinect.sdk import load_sdk
+from drivers.azure_kinect.sdk_types import SUCCEEDED, ColorResolution, DepthMode, Handle, ImageFormat
 from robot_runtime.common.clock import Stopwatch
 
 LIMIT_S = 60.0
@@ -32,7 +32,7 @@ LIMIT_S = 60.0
 
 def measure(times: int) -> dict[str, Any]:
     """In this process: ``milliseconds`` of one transform of an empty picture in 720p, or the ``reason`` why not."""
-    sdk = k4a.load()
+    sdk = load_sdk()
     FactoryCalibration(sdk, factory_document(), "nominal calibration")
     calibration = sdk.calibration(factory_document(), DepthMode.NFOV_UNBINNED, ColorResolution.P720, "nominal")
     sdk.reason()

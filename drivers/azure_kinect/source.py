@@ -7,9 +7,9 @@ from collections import deque
 from pathlib import Path
 
 from drivers.azure_kinect.calibration import FactoryCalibration
-from drivers.azure_kinect.factory import factory_document
-from drivers.azure_kinect.k4a import ImuSample, Sdk
 from drivers.azure_kinect.mkv import MkvWriter
+from drivers.azure_kinect.nominal_calibration import factory_document
+from drivers.azure_kinect.sdk import ImuSample, Sdk
 from drivers.azure_kinect.streams import CaptureStream, Stamped
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import NotConnected, StaleData

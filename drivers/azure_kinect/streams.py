@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from drivers.azure_kinect.calibration import FactoryCalibration
 from drivers.azure_kinect.device import Configuration, KinectDevice
-from drivers.azure_kinect.k4a import Capture, Image, ImuSample, Sdk
-from drivers.azure_kinect.k4a_types import ColorControl
 from drivers.azure_kinect.mkv import MkvReader
+from drivers.azure_kinect.sdk import Capture, Image, ImuSample, Sdk
+from drivers.azure_kinect.sdk_types import ColorControl
 from robot_runtime.common.clock import Clock, SystemClock, ahead_ns, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal.clock_sync import ClockSync

@@ -17,8 +17,8 @@ import numpy as np
 from drivers.marvelmind.emulator import EmulatedLink, Hedgehog
 from drivers.marvelmind.mounting import Mounting
 from drivers.marvelmind.options import MarvelmindOptions
-from drivers.marvelmind.port import Link, ThreadLink
 from drivers.marvelmind.protocol import POSITION_MM_UNIX, Decoder, Position, Quality, parse
+from drivers.marvelmind.serial_port import Link, ThreadLink
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData
@@ -73,9 +73,9 @@ class MarvelmindLocalizer(Localizer):
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
         self._connected = False
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._decoder = Decoder()
         self._address = self._options.address
         self._device_ms: int | None = None
@@ -93,11 +93,11 @@ class MarvelmindLocalizer(Localizer):
     def connect(self) -> None:
         if self._connected:
             return
-        self._begin()
+        self._reset()
         self._history.clear()
         self._link.open(self._receive)
         if self._simulation is not None:
-            self._placed = self._simulation.on_placed(self._forget)
+            self._placed = self._simulation.on_placed(self._clear)
         self._connected = True
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class MarvelmindLocalizer(Localizer):
         try:
             return self._history.latest(self._clock.now_ns, max_age_s)
         except StaleData as error:
-            raise self._explained(error) from error
+            raise self._with_reason(error) from error
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         self._require_working()
@@ -120,7 +120,7 @@ class MarvelmindLocalizer(Localizer):
             return pose_at(self._history, self._clock, stamp_ns, timeout_s, POLL_S)
         except StaleData as error:
             self._link.check()
-            raise self._explained(error) from error
+            raise self._with_reason(error) from error
 
     def arrivals(self, after: int = 0) -> Arrivals:
         self._require_working()
@@ -133,7 +133,7 @@ class MarvelmindLocalizer(Localizer):
         if self._fault is not None:
             raise self._fault
 
-    def _explained(self, error: StaleData) -> StaleData:
+    def _with_reason(self, error: StaleData) -> StaleData:
         with self._lock:
             trouble, heard, noise = self._trouble, self._device_ms is not None, self._decoder.skipped
         if not trouble and not heard:
@@ -148,7 +148,7 @@ class MarvelmindLocalizer(Localizer):
             "bring the hedgehog into view of at least three beacons, and look at them in the vendor's tool",
         )
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         with self._lock:
             self._history.clear()
 
@@ -162,10 +162,10 @@ class MarvelmindLocalizer(Localizer):
                 message = parse(packet)
                 if isinstance(message, Quality) and message.address == self._address:
                     self._quality = message.percent
-                elif isinstance(message, Position) and self._is_ours(message):
+                elif isinstance(message, Position) and self._is_own(message):
                     self._take(message, now_ns)
 
-    def _is_ours(self, position: Position) -> bool:
+    def _is_own(self, position: Position) -> bool:
         if position.of_another:
             return False
         if self._address is None:
@@ -181,14 +181,14 @@ class MarvelmindLocalizer(Localizer):
         if not self._is_new(position, now_ns):
             return
         if position.unavailable:
-            self._lament("no_fix", f"hedgehog {position.address} has no fix", now_ns)
+            self._report_no_fix("no_fix", f"hedgehog {position.address} has no fix", now_ns)
             return
         if self._trouble:
             self._history.report(Event(now_ns, self._info.name, "fix", f"hedgehog {position.address} has a fix again"))
             self._trouble = ""
         stamp_ns = now_ns - seconds_to_ns(position.age_s + self._options.latency_s)
         angle_rad = position.angle_rad if self._mounting.pair is not None else None
-        self._tell_heading(position, angle_rad is not None, now_ns)
+        self._report_heading(position, angle_rad is not None, now_ns)
         pose = self._mounting.base(position.x_m, position.y_m, angle_rad)
         covariance = self._covariance(position, angle_rad is not None, pose.yaw_rad)
         self._history.add(PoseEstimate(stamp_ns, pose, self._info.frame, covariance))
@@ -207,16 +207,16 @@ class MarvelmindLocalizer(Localizer):
             return False
         self._repeats = self._repeats + 1 if on_ms == 0 else 0
         if self._repeats >= REPEATS:
-            self._lament("frozen", f"hedgehog {position.address} sends one measurement again and again", now_ns)
+            self._report_no_fix("frozen", f"hedgehog {position.address} sends one measurement again and again", now_ns)
         return on_ms > 0
 
-    def _lament(self, kind: str, trouble: str, now_ns: int) -> None:
+    def _report_no_fix(self, kind: str, trouble: str, now_ns: int) -> None:
         """No pose, and why: an event when it begins."""
         if self._trouble != trouble:
             self._trouble = trouble
             self._history.report(Event(now_ns, self._info.name, kind, trouble))
 
-    def _tell_heading(self, position: Position, known: bool, now_ns: int) -> None:
+    def _report_heading(self, position: Position, known: bool, now_ns: int) -> None:
         """An event when a pair loses its heading and when it has it again."""
         if self._mounting.pair is None or known == self._has_heading:
             return
@@ -229,7 +229,7 @@ class MarvelmindLocalizer(Localizer):
         variance_m2 = noise_m**2
         if pair is not None:
             # The mean of two; if it is one of them after all, it is half their distance away from where it is thought.
-            variance_m2 = variance_m2 / 2 if position.pair_centre else variance_m2 + (pair.base_m / 2) ** 2
+            variance_m2 = variance_m2 / 2 if position.pair_center else variance_m2 + (pair.base_m / 2) ** 2
         covariance = np.diag([variance_m2, variance_m2, math.inf])
         if not with_yaw or pair is None:
             return covariance
@@ -237,8 +237,8 @@ class MarvelmindLocalizer(Localizer):
         yaw_rad2 = 2 * (noise_m / pair.base_m) ** 2
         c, s = math.cos(yaw_rad), math.sin(yaw_rad)
         # How the robot's position moves when its heading is found to be another, about the hedgehog.
-        swing = np.array([s * forward_m + c * left_m, -c * forward_m + s * left_m])
-        covariance[:2, :2] += yaw_rad2 * np.outer(swing, swing)
-        covariance[:2, 2] = covariance[2, :2] = yaw_rad2 * swing
+        lever = np.array([s * forward_m + c * left_m, -c * forward_m + s * left_m])
+        covariance[:2, :2] += yaw_rad2 * np.outer(lever, lever)
+        covariance[:2, 2] = covariance[2, :2] = yaw_rad2 * lever
         covariance[2, 2] = yaw_rad2
         return covariance

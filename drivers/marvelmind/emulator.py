@@ -19,6 +19,7 @@ import numpy as np
 from drivers.marvelmind.faults import (
     ClockBack,
     Fault,
+    ForeignHedgehog,
     Frozen,
     Mirrored,
     MovedAnchor,
@@ -27,11 +28,9 @@ from drivers.marvelmind.faults import (
     Repeating,
     Scaled,
     Silent,
-    Stranger,
     Unplugged,
 )
 from drivers.marvelmind.mounting import Mounting
-from drivers.marvelmind.port import Link, Port
 from drivers.marvelmind.protocol import (
     POSITION_CM,
     POSITION_MM,
@@ -43,6 +42,7 @@ from drivers.marvelmind.protocol import (
     encode,
     frame,
 )
+from drivers.marvelmind.serial_port import Link, Port
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.config import STRICT
 from robot_runtime.errors import DeviceFault
@@ -52,7 +52,7 @@ from robot_runtime.hal.simulation import Simulation, Subscription
 WIRE_HZ = 100.0
 """How often packets that are due are put on the wire."""
 
-PATIENCE_READS = 100
+MAX_READS = 100
 """Of 0.1 s each, for what was written to arrive on a computer that is busy."""
 
 EPOCH_MS = 1_700_000_000_000
@@ -136,12 +136,12 @@ class Hedgehog:
             return
         position = self._position(now_ns)
         self._due.append((now_ns, position))
-        for stranger in self._script.active(Stranger, now_ns):
-            flags = position.flags | (Flags.OTHER_HEDGEHOG if stranger.marked else Flags(0))
-            other = replace(position, address=stranger.address, x_m=position.x_m + 3.0, flags=flags)
+        for foreign in self._script.active(ForeignHedgehog, now_ns):
+            flags = position.flags | (Flags.OTHER_HEDGEHOG if foreign.marked else Flags(0))
+            other = replace(position, address=foreign.address, x_m=position.x_m + 3.0, flags=flags)
             self._due.append((now_ns, other))
 
-    def sends(self, now_ns: int) -> bytes:
+    def transmit(self, now_ns: int) -> bytes:
         """The packets that are due."""
         data = b""
         while self._due and self._due[0][0] + self._latency_ns <= now_ns:
@@ -151,7 +151,7 @@ class Hedgehog:
                 self._repeated = None
             elif self._repeated is None:
                 self._repeated = packet
-            data += self._spoilt(self._repeated or packet, now_ns)
+            data += self._corrupted(self._repeated or packet, now_ns)
             if self._options.chatter:
                 data += frame(Packet(QUALITY, bytes([self._address, 90]) + bytes(14)))
                 data += frame(Packet(0x0003, self._random.bytes(32)))
@@ -172,7 +172,7 @@ class Hedgehog:
             z_m=self._options.height_m,
             address=self._address,
             angle_rad=angle_rad if fixed else None,
-            pair_centre=self._mounting.pair is not None,
+            pair_center=self._mounting.pair is not None,
             flags=flags,
         )
 
@@ -209,7 +209,7 @@ class Hedgehog:
             self._lost_until_ns = now_ns + seconds_to_ns(self._options.dropout_s)
         return now_ns >= self._lost_until_ns and not self._script.active(NoFix, now_ns)
 
-    def _spoilt(self, packet: bytes, now_ns: int) -> bytes:
+    def _corrupted(self, packet: bytes, now_ns: int) -> bytes:
         if not self._script.active(Noisy, now_ns):
             return packet
         noise = self._random.bytes(int(self._random.integers(0, 40)))
@@ -266,7 +266,7 @@ class EmulatedLink(Link):
     def _transmit(self, now_ns: int, on_bytes: Callable[[bytes], None]) -> None:
         if self._fault is not None or self._port is None:
             return
-        data = self._hedgehog.sends(now_ns)
+        data = self._hedgehog.transmit(now_ns)
         if self._hedgehog.unplugged(now_ns):
             self._unplug()
             data = b"gone"
@@ -282,7 +282,7 @@ class EmulatedLink(Link):
 
     def _received(self, port: Port, count: int) -> bytes:
         received = b""
-        for _ in range(PATIENCE_READS):
+        for _ in range(MAX_READS):
             if len(received) == count:
                 return received
             received += port.read(count - len(received))

@@ -71,7 +71,7 @@ class Scaled(Window):
 
 
 @dataclass(frozen=True)
-class Stranger(Window):
+class ForeignHedgehog(Window):
     """Packets of hedgehog ``address`` come as well; a hedgehog marks them as another's, a modem does not."""
 
     kind: Literal["stranger"] = "stranger"
@@ -94,6 +94,16 @@ class Unplugged(Window):
 
 
 Fault = Annotated[
-    NoFix | Silent | Frozen | Repeating | ClockBack | MovedAnchor | Mirrored | Scaled | Stranger | Noisy | Unplugged,
+    NoFix
+    | Silent
+    | Frozen
+    | Repeating
+    | ClockBack
+    | MovedAnchor
+    | Mirrored
+    | Scaled
+    | ForeignHedgehog
+    | Noisy
+    | Unplugged,
     Field(discriminator="kind"),
 ]

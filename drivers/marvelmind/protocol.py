@@ -52,7 +52,7 @@ _POSITIONS = {
 }
 _QUALITY = struct.Struct("<BBB13x")
 
-_PAIR_CENTRE = 1 << 12
+_PAIR_CENTER = 1 << 12
 _NO_ORIENTATION = 1 << 13
 _DECIDEGREES = 0x0FFF
 _OLD_TICKS_1_S = 64
@@ -87,7 +87,7 @@ class Position:
         address: of the hedgehog.
         angle_rad: of a pair of hedgehogs, 0 to 2 pi; None where the sender says that it does not apply. Sense and zero
             are not published: the driver's options say them.
-        pair_centre: the coordinates are those of the middle between the pair.
+        pair_center: the coordinates are those of the middle between the pair.
     """
 
     code: int
@@ -98,7 +98,7 @@ class Position:
     address: int
     age_s: float = 0.0
     angle_rad: float | None = None
-    pair_centre: bool = False
+    pair_center: bool = False
     flags: Flags = Flags.MILLISECONDS
 
     @property
@@ -199,7 +199,7 @@ def parse(packet: Packet) -> Position | Quality | None:
         address=address,
         age_s=age_ms / 1000,
         angle_rad=None if word & _NO_ORIENTATION else math.radians((word & _DECIDEGREES) / 10),
-        pair_centre=bool(word & _PAIR_CENTRE),
+        pair_center=bool(word & _PAIR_CENTER),
         flags=flags,
     )
 
@@ -216,8 +216,8 @@ def encode(position: Position) -> bytes:
     word = _NO_ORIENTATION
     if position.angle_rad is not None:
         word = round(math.degrees(position.angle_rad) * 10) % 3600
-    if position.pair_centre:
-        word |= _PAIR_CENTRE
+    if position.pair_center:
+        word |= _PAIR_CENTER
     time = position.device_ms if position.code == POSITION_MM_UNIX else position.device_ms % 2**32
     flags = position.flags | Flags.MILLISECONDS
     coordinates = (round(value / unit_m) for value in (position.x_m, position.y_m, position.z_m))

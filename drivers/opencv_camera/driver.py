@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from drivers.opencv_camera.capture import Feed, WebcamFeed
 from drivers.opencv_camera.emulator import EmulatedFeed
+from drivers.opencv_camera.feed import Feed, WebcamFeed
 from drivers.opencv_camera.options import OpenCvOptions
 from drivers.opencv_camera.source import WebcamSource
 from robot_runtime.common import config

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from drivers.opencv_camera.capture import OnImage
+from drivers.opencv_camera.feed import OnImage
 from drivers.opencv_camera.options import OpenCvOptions
 from robot_runtime.hal import Intrinsics
 from robot_runtime.hal.lens import Lens

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.opencv_camera.capture import Feed
+from drivers.opencv_camera.feed import Feed
 from drivers.opencv_camera.options import OpenCvOptions
 from robot_runtime.common.clock import Clock, seconds_to_ns, wait_for
 from robot_runtime.errors import DeviceFault, NotConnected, StaleData

@@ -12,7 +12,7 @@ from drivers.realsense.modes import device_modes, size_of
 from drivers.realsense.options import StreamOptions, apply_settings
 from drivers.realsense.sdk import rs
 from drivers.realsense.source import PipelineSource, info
-from drivers.realsense.stamps import HostStamps
+from drivers.realsense.timestamps import HostStamps
 from robot_runtime.common.clock import Clock, ns_to_seconds, wait_for
 from robot_runtime.errors import DeviceFault, RecordingError, StaleData, UnpairedImages
 from robot_runtime.imaging.source import RawRgbd

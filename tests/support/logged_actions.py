@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from open_room import make_episode, make_scene, make_task
 
 from calibration.fitting.log_samples import LoggedEpisode, LoggedStep, motions
-from calibration.motion.trajectories import Standing
+from calibration.motion.trajectories import StationaryPose
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
@@ -104,8 +104,8 @@ def make_step(
     start_ns = seconds_to_ns(index * STEP_S)
     end_ns = start_ns + seconds_to_ns(1.0)
     times = StepTimes(start_ns, end_ns, end_ns + seconds_to_ns(0.1), end_ns + seconds_to_ns(0.2))
-    stand = Standing(SE2(), truth, np.zeros((3, 3)) if noise is None else noise)
-    return LoggedStep(index, action, result, stand, touching, HeadState(end_ns, 0.0, tilt_rad, False), times, "")
+    stationary = StationaryPose(SE2(), truth, np.zeros((3, 3)) if noise is None else noise)
+    return LoggedStep(index, action, result, stationary, touching, HeadState(end_ns, 0.0, tilt_rad, False), times, "")
 
 
 def episode_of(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from calibration.camera.latency import Found, LatencyProcedure, Swing, turn_between
+from calibration.camera.latency import BaseSweep, LatencyProcedure, SolvedLatency, turn_between
 from calibration.operator_guide import Guide
 from calibration.procedure import calibrate
 from robot_runtime.errors import CalibrationFailed, ForeignCalibration
@@ -39,7 +39,7 @@ def quiet() -> Guide:
 def test_latency_is_found_to_five_milliseconds_and_taken_off(tmp_path: Path) -> None:
     out = tmp_path / "latency.yaml"
     with robot() as connected:
-        file = calibrate(LatencyProcedure(swings=2, swing_s=0.8), connected, quiet(), out, 30)
+        file = calibrate(LatencyProcedure(sweeps=2, sweep_s=0.8), connected, quiet(), out, 30)
     assert load_latency(out, "sim").latency_s == pytest.approx(0.065, abs=0.005)
     assert file.stamp.held_out["latency_difference_ms"] < 2
     with pytest.raises(ForeignCalibration):
@@ -51,10 +51,10 @@ def test_latency_is_found_to_five_milliseconds_and_taken_off(tmp_path: Path) -> 
 
 
 def test_a_latency_in_force_is_corrected_not_replaced() -> None:
-    assert Found(left_s=-0.004, before_s=0.065).latency.latency_s == pytest.approx(0.061)
+    assert SolvedLatency(left_s=-0.004, before_s=0.065).latency.latency_s == pytest.approx(0.061)
 
 
-def swing(latency_s: float, noise_rad: float = 0.0, seen: float = 1.0) -> Swing:
+def sweep(latency_s: float, noise_rad: float = 0.0, seen: float = 1.0) -> BaseSweep:
     """A swing of 0.3 rad to both sides, seen at 30 Hz for 3 s."""
     odom_ns = np.arange(0, int(4e9), int(1e7))
     stamps_ns = np.arange(int(0.6e9), int(3.6e9), int(1e9 / 30))
@@ -64,24 +64,24 @@ def swing(latency_s: float, noise_rad: float = 0.0, seen: float = 1.0) -> Swing:
 
     turns = seen * np.diff(heading(stamps_ns - latency_s * 1e9))
     turns += np.random.default_rng(0).normal(0, noise_rad, turns.size) if noise_rad else 0
-    return Swing(stamps_ns, turns, odom_ns, heading(odom_ns))
+    return BaseSweep(stamps_ns, turns, odom_ns, heading(odom_ns))
 
 
 @pytest.mark.parametrize("latency_s", [-0.03, 0.0, 0.0213, 0.2, 0.41])
 def test_any_latency_is_found_in_noisy_pictures(latency_s: float) -> None:
     procedure = LatencyProcedure()
-    fit = procedure.solve([swing(latency_s, math.radians(0.05), seen=1.03)] * 2)
+    fit = procedure.solve([sweep(latency_s, math.radians(0.05), seen=1.03)] * 2)
     assert fit.content["latency_s"] == pytest.approx(latency_s, abs=0.003)
-    assert procedure.verify(fit.solution, [swing(latency_s + 0.004)])["latency_difference_ms"] == pytest.approx(
+    assert procedure.verify(fit.solution, [sweep(latency_s + 0.004)])["latency_difference_ms"] == pytest.approx(
         4, abs=3
     )
 
 
 def test_pictures_that_say_nothing_are_no_calibration() -> None:
-    blind = replace(swing(0.0), turns_rad=np.full(90, np.nan))
+    blind = replace(sweep(0.0), turns_rad=np.full(90, np.nan))
     with pytest.raises(CalibrationFailed, match="could be followed"):
         LatencyProcedure().solve([blind])
-    still = replace(swing(0.0), odom_rad=np.zeros(400))
+    still = replace(sweep(0.0), odom_rad=np.zeros(400))
     with pytest.raises(CalibrationFailed, match="do not agree"):
         LatencyProcedure().solve([still])
 

@@ -107,7 +107,7 @@ def test_what_tells_nothing_of_free_motion_is_left_out_and_counted() -> None:
     done = ActionResult(Outcome.REACHED, forward, forward, Zone.NONE, 1.0)
     half = Displacement(forward_m=0.1)
     left = COMMANDS[Action.TURN_LEFT]
-    lost = replace(make_step(6, Action.MOVE_FORWARD, done, SE2(0.85)), stand=None)
+    lost = replace(make_step(6, Action.MOVE_FORWARD, done, SE2(0.85)), stationary=None)
     steps = [
         make_step(0, None, None, SE2()),
         make_step(1, Action.MOVE_FORWARD, done, SE2(0.25)),

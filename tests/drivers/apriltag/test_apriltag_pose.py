@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.apriltag.detector import TagDetector
-from drivers.apriltag.pose import CameraInRoom, CameraOnRobot, Geometry, Sighting, Stance, camera_from_tag, solve
+from drivers.apriltag.pose import CameraInRoom, CameraOnRobot, FloorPrior, Geometry, Sighting, camera_from_tag, solve
 from robot_runtime.common.geometry import SE2, optical_axes, wrap_angle
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
 from robot_runtime.scenes.tag_map import Tag, picture
 
 FOCAL_PX = 400.0
 SD_PX = 0.12
-STANCE = Stance()
-EYE = CameraOnRobot(transform((0.05, 0.0, 0.88), optical_axes(0.2, -0.3)))
+FLOOR = FloorPrior()
+CAMERA = CameraOnRobot(transform((0.05, 0.0, 0.88), optical_axes(0.2, -0.3)))
 WALLS = (
     Tag(0, 0.16, (3.0, 0.6, 1.1), (0.0, 0.0, 180.0)),
     Tag(1, 0.16, (3.0, -0.4, 1.4), (0.0, 0.0, 180.0)),
@@ -47,7 +47,7 @@ def seen(geometry: Geometry, tags: tuple[Tag, ...], base: Matrix, noise: np.rand
 @given(st.floats(-0.5, 0.8), st.floats(-0.8, 0.8), st.floats(-0.4, 0.6))
 def test_exact_corners_give_the_exact_pose(x_m: float, y_m: float, yaw_rad: float) -> None:
     truth = SE2(x_m, y_m, yaw_rad)
-    found = solve(seen(EYE, WALLS, matrix(truth)), EYE, STANCE)
+    found = solve(seen(CAMERA, WALLS, matrix(truth)), CAMERA, FLOOR)
     assert found[0].pose.distance_to(truth) < 1e-6
     assert abs(wrap_angle(found[0].pose.yaw_rad - yaw_rad)) < 1e-6
     assert found[0].cost < 1e-6
@@ -58,33 +58,35 @@ def test_exact_corners_give_the_exact_pose(x_m: float, y_m: float, yaw_rad: floa
 def test_a_camera_under_the_ceiling_sees_where_the_robot_is(x_m: float, y_m: float, yaw_rad: float) -> None:
     down = CameraInRoom(transform((0.2, 0.1, 2.5), rotation_rpy(math.pi, 0.0, 0.3)))
     truth = SE2(x_m, y_m, yaw_rad)
-    (found,) = solve(seen(down, (ROBOT_TAG,), matrix(truth)), down, STANCE)
+    (found,) = solve(seen(down, (ROBOT_TAG,), matrix(truth)), down, FLOOR)
     assert found.pose.distance_to(truth) < 1e-6
     assert abs(wrap_angle(found.pose.yaw_rad - yaw_rad)) < 1e-6
 
 
-@pytest.mark.parametrize("geometry", [EYE, CameraInRoom(transform((1.0, 0.5, 2.4), rotation_rpy(2.8, 0.1, 0.2)))])
+@pytest.mark.parametrize("geometry", [CAMERA, CameraInRoom(transform((1.0, 0.5, 2.4), rotation_rpy(2.8, 0.1, 0.2)))])
 def test_slopes_are_what_differences_say(geometry: Geometry) -> None:
     base = transform((0.1, -0.2, 0.02), rotation_rpy(0.01, -0.02, 0.4))
     points = np.array([(2.0, 0.3, 0.9), (1.0, -0.5, 0.1)])
-    here, slopes = geometry.in_camera(base, points)
+    here, jacobian = geometry.in_camera(base, points)
     step = 1e-6
     for axis in range(3):
         shifted = base.copy()
         shifted[:3, 3] += base[:3, axis] * step
-        np.testing.assert_allclose((geometry.in_camera(shifted, points)[0] - here) / step, slopes[..., axis], atol=1e-5)
+        np.testing.assert_allclose(
+            (geometry.in_camera(shifted, points)[0] - here) / step, jacobian[..., axis], atol=1e-5
+        )
         turned = base.copy()
         angles = [step if i == axis else 0.0 for i in range(3)]
         turned[:3, :3] = base[:3, :3] @ rotation_rpy(*angles)
         there = geometry.in_camera(turned, points)[0]
-        np.testing.assert_allclose((there - here) / step, slopes[..., 3 + axis], atol=1e-5)
+        np.testing.assert_allclose((there - here) / step, jacobian[..., 3 + axis], atol=1e-5)
 
 
 def test_errors_are_as_large_as_the_covariance_says() -> None:
     random, truth = np.random.default_rng(0), SE2(0.2, 0.1, 0.1)
     squares = []
     for _ in range(60):
-        found = solve(seen(EYE, WALLS, matrix(truth), random), EYE, STANCE)[0]
+        found = solve(seen(CAMERA, WALLS, matrix(truth), random), CAMERA, FLOOR)[0]
         off = np.array([found.pose.x_m - 0.2, found.pose.y_m - 0.1, found.pose.yaw_rad - 0.1])
         squares.append(off @ np.linalg.solve(found.covariance, off))
     # A chi-square of 3 degrees of freedom has mean 3; that of 60 lies within 0.95 of it but once in a thousand times,
@@ -93,29 +95,29 @@ def test_errors_are_as_large_as_the_covariance_says() -> None:
 
 
 def test_a_tag_far_away_and_frontal_can_be_seen_so_from_two_places() -> None:
-    eye = CameraOnRobot(transform((0.0, 0.0, 1.1), optical_axes(0.0, 0.0)))
+    source = CameraOnRobot(transform((0.0, 0.0, 1.1), optical_axes(0.0, 0.0)))
     truth = SE2(0.0, 0.0, 0.1)
-    found = solve(seen(eye, (Tag(0, 0.1, (3.0, 0.6, 1.1), (0.0, 0.0, 180.0)),), matrix(truth)), eye, STANCE)
+    found = solve(seen(source, (Tag(0, 0.1, (3.0, 0.6, 1.1), (0.0, 0.0, 180.0)),), matrix(truth)), source, FLOOR)
     assert len(found) == 2
     assert min(solution.pose.distance_to(truth) for solution in found) < 1e-3
     assert max(solution.pose.distance_to(truth) for solution in found) > 0.5
 
 
 def test_a_second_tag_decides() -> None:
-    eye = CameraOnRobot(transform((0.0, 0.0, 1.1), optical_axes(0.0, 0.0)))
+    source = CameraOnRobot(transform((0.0, 0.0, 1.1), optical_axes(0.0, 0.0)))
     truth = SE2(0.0, 0.0, 0.1)
     tags = (Tag(0, 0.1, (3.0, 0.6, 1.1), (0.0, 0.0, 180.0)), Tag(1, 0.1, (3.0, -0.6, 1.1), (0.0, 0.0, 180.0)))
-    (found,) = solve(seen(eye, tags, matrix(truth)), eye, STANCE)
+    (found,) = solve(seen(source, tags, matrix(truth)), source, FLOOR)
     assert found.pose.distance_to(truth) < 1e-6
 
 
 def test_a_tag_that_was_moved_is_left_out() -> None:
     truth = SE2(0.1, 0.0, 0.1)
-    sightings = seen(EYE, WALLS, matrix(truth))
+    sightings = seen(CAMERA, WALLS, matrix(truth))
     moved = Tag(1, 0.16, (3.0, -0.1, 1.4), (0.0, 0.0, 180.0))
     number = next(i for i, sighting in enumerate(sightings) if sighting.tag.id == 1)
     sightings[number] = Sighting(moved, sightings[number].rays, sightings[number].sd)
-    found = solve(sightings, EYE, STANCE)[0]
+    found = solve(sightings, CAMERA, FLOOR)[0]
     assert number not in found.used
     assert found.fits[number] > 1000
     assert found.pose.distance_to(truth) < 1e-6
@@ -123,9 +125,9 @@ def test_a_tag_that_was_moved_is_left_out() -> None:
 
 def test_two_tags_that_contradict_each_other_give_a_solution_each() -> None:
     truth = SE2(0.1, 0.0, 0.1)
-    sightings = seen(EYE, WALLS[:2], matrix(truth))
+    sightings = seen(CAMERA, WALLS[:2], matrix(truth))
     sightings[1] = Sighting(Tag(1, 0.16, (3.0, -0.1, 1.4), (0.0, 0.0, 180.0)), sightings[1].rays, sightings[1].sd)
-    found = solve(sightings, EYE, STANCE)
+    found = solve(sightings, CAMERA, FLOOR)
     assert {solution.used for solution in found} == {(0,), (1,)}
 
 
@@ -145,7 +147,7 @@ def test_one_of_the_two_poses_by_a_single_tag_is_right(x: float, y: float, z: fl
 
 
 def test_nothing_seen_is_no_pose() -> None:
-    assert solve([], EYE, STANCE) == []
+    assert solve([], CAMERA, FLOOR) == []
 
 
 def test_the_detector_agrees_with_tag_maps_about_corners() -> None:

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from scipy.spatial.transform import Rotation
 
-from drivers.apriltag.bundle_adjustment import Look
+from drivers.apriltag.bundle_adjustment import TagView
 from drivers.apriltag.detector import TagDetector
-from drivers.apriltag.pose import CameraOnRobot, Stance
+from drivers.apriltag.pose import CameraOnRobot, FloorPrior
 from drivers.apriltag.print_sheets import INCH_M, page, write_sheets
 from drivers.apriltag.survey import Survey, survey
 from robot_runtime.cli.main import run_command
@@ -36,11 +36,11 @@ TAGS = {
     )
 }
 SIZES = {tag_id: tag.size_m for tag_id, tag in TAGS.items()}
-EYE = transform((0.0, 0.0, 0.88), optical_axes(0.0, 0.0))
-STANCE = Stance()
+CAMERA = transform((0.0, 0.0, 0.88), optical_axes(0.0, 0.0))
+FLOOR = FloorPrior()
 
 
-def tour(logged_m: float = 0.0, tags: dict[int, Tag] = TAGS, lean_deg: float = 0.0) -> list[Look]:
+def tour(logged_m: float = 0.0, tags: dict[int, Tag] = TAGS, lean_deg: float = 0.0) -> list[TagView]:
     """A drive along the two walls.
 
     Args:
@@ -57,13 +57,13 @@ def tour(logged_m: float = 0.0, tags: dict[int, Tag] = TAGS, lean_deg: float = 0
         base = transform((pose.x_m, pose.y_m, 0.0), rotation_rpy(math.radians(lean_deg), 0.0, pose.yaw_rad))
         rays = {}
         for tag in tags.values():
-            points, _ = CameraOnRobot(EYE).in_camera(base, tag.corners)
+            points, _ = CameraOnRobot(CAMERA).in_camera(base, tag.corners)
             ideal = points[:, :2] / points[:, 2:]
             if points[:, 2].min() > 0.3 and np.abs(ideal).max() < 0.8:
                 rays[tag.id] = ideal + random.normal(0, NOISE_PX / FOCAL_PX, ideal.shape)
         off_m = random.normal(0, logged_m, 2) if logged_m else (0.0, 0.0)
         guess = SE2(pose.x_m + off_m[0], pose.y_m + off_m[1], pose.yaw_rad + random.normal(0, logged_m / 3 or 1e-9))
-        looks.append(Look(guess, odom, 0, EYE, rays, FOCAL_PX))
+        looks.append(TagView(guess, odom, 0, CAMERA, rays, FOCAL_PX))
     return looks
 
 
@@ -77,7 +77,7 @@ def off(found: Survey, truth: dict[int, Tag] = TAGS) -> tuple[float, float]:
 
 
 def test_a_map_tied_to_one_tag_is_good_to_millimetres() -> None:
-    found = survey(tour(logged_m=0.05), SIZES, {0: TAGS[0]}, STANCE)
+    found = survey(tour(logged_m=0.05), SIZES, {0: TAGS[0]}, FLOOR)
     assert [tag.id for tag in found.tags] == sorted(TAGS)
     assert off(found)[0] < 0.02
     assert off(found)[1] < 1.0
@@ -86,40 +86,40 @@ def test_a_map_tied_to_one_tag_is_good_to_millimetres() -> None:
     assert found.held_out_rms_px is not None
     assert found.held_out_rms_px < 2 * found.rms_px
     assert found.doubtful == ()
-    assert found.way_ratio == pytest.approx(1.0, abs=0.02)
+    assert found.path_length_ratio == pytest.approx(1.0, abs=0.02)
     assert all(tag.looks is not None and tag.looks >= 3 for tag in found.tags)
 
 
 def test_two_places_that_were_measured_tie_it_as_well() -> None:
     known = {tag_id: replace(TAGS[tag_id], rpy_deg=(0.0, 0.0, 0.0)) for tag_id in (1, 3)}
-    found = survey(tour(logged_m=0.05), SIZES, known, STANCE)
+    found = survey(tour(logged_m=0.05), SIZES, known, FLOOR)
     assert off(found)[0] < 0.015
 
 
 def test_without_surveyed_tags_the_logged_poses_tie_it() -> None:
-    assert off(survey(tour(logged_m=0.02), SIZES, {}, STANCE))[0] < 0.03
+    assert off(survey(tour(logged_m=0.02), SIZES, {}, FLOOR))[0] < 0.03
 
 
 def test_a_camera_that_leans_a_little_spoils_nothing() -> None:
-    assert off(survey(tour(logged_m=0.02, lean_deg=0.5), SIZES, {0: TAGS[0]}, STANCE))[0] < 0.02
+    assert off(survey(tour(logged_m=0.02, lean_deg=0.5), SIZES, {0: TAGS[0]}, FLOOR))[0] < 0.02
 
 
 def test_a_tag_of_another_size_fits_badly_and_is_named() -> None:
-    found = survey(tour(logged_m=0.02), {**SIZES, 2: 0.2}, {0: TAGS[0]}, STANCE)
+    found = survey(tour(logged_m=0.02), {**SIZES, 2: 0.2}, {0: TAGS[0]}, FLOOR)
     assert [tag.id for tag in found.doubtful] == [2]
 
 
 def test_tags_of_another_size_all_together_show_in_the_way() -> None:
-    found = survey(tour(), dict.fromkeys(SIZES, 0.2), {0: replace(TAGS[0], size_m=0.2)}, STANCE)
-    assert found.way_ratio is not None
-    assert found.way_ratio > 1.05 or found.doubtful
+    found = survey(tour(), dict.fromkeys(SIZES, 0.2), {0: replace(TAGS[0], size_m=0.2)}, FLOOR)
+    assert found.path_length_ratio is not None
+    assert found.path_length_ratio > 1.05 or found.doubtful
 
 
 def test_a_survey_of_too_little_says_so() -> None:
     with pytest.raises(CalibrationFailed, match="needs 3 images with tags, there are 2 of 2"):
-        survey(tour()[:2], SIZES, {}, STANCE)
+        survey(tour()[:2], SIZES, {}, FLOOR)
     with pytest.raises(CalibrationFailed, match="tag 77 was surveyed, and no image shows it"):
-        survey(tour(), SIZES, {77: Tag(77, 0.16, (0.0, 0.0, 1.0))}, STANCE)
+        survey(tour(), SIZES, {77: Tag(77, 0.16, (0.0, 0.0, 1.0))}, FLOOR)
 
 
 def draw(tags: Sequence[Tag], pose: SE2) -> np.ndarray:
@@ -127,7 +127,7 @@ def draw(tags: Sequence[Tag], pose: SE2) -> np.ndarray:
     image = np.full((480, 640), 170, np.uint8)
     base = transform((pose.x_m, pose.y_m, 0.0), rotation_rpy(0.0, 0.0, pose.yaw_rad))
     for tag in tags:
-        points, _ = CameraOnRobot(EYE).in_camera(base, (tag.corners - tag.xyz_m) * 1.25 + tag.xyz_m)
+        points, _ = CameraOnRobot(CAMERA).in_camera(base, (tag.corners - tag.xyz_m) * 1.25 + tag.xyz_m)
         pixels = (points[:, :2] / points[:, 2:] * FOCAL_PX + (319.5, 239.5)).astype(np.float32)
         sheet = picture(tag.id, 16)
         edge = sheet.shape[0] - 0.5

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drivers.azure_kinect import bench, doctor, sdk_transform
+from drivers.azure_kinect import benchmark, doctor, sdk_transform
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.host_checks import Finding, Verdict, examine, usb_devices
 from robot_runtime.errors import ConfigError
@@ -59,7 +59,7 @@ def test_a_depth_engine_that_does_not_load_names_the_packages(monkeypatch: pytes
     def fail(path: str) -> None:
         raise OSError("libGL.so.1: cannot open shared object file")
 
-    doctor.k4a.load()
+    doctor.load_sdk()
     monkeypatch.setattr(doctor.ctypes, "CDLL", fail)
     finding = found("depth engine")
     assert finding.verdict is Verdict.MISSING
@@ -116,10 +116,10 @@ def test_the_command_tells_all_and_judges_what_is_named(
 
 
 def test_the_bench_measures_itself_beside_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "FRAMES", 3)
-    monkeypatch.setattr(bench, "OUR_TIMES", 3)
+    monkeypatch.setattr(benchmark, "FRAMES", 3)
+    monkeypatch.setattr(benchmark, "OUR_TIMES", 3)
     monkeypatch.setattr(sdk_transform, "ask", lambda times: WORKS)
-    rows = bench.rows(100, 0)
+    rows = benchmark.rows(100, 0)
     assert [row.id for row in rows] == ["kinect_vs_sdk", "mkv_fps"]
     for row in rows:
         assert row.value is not None
@@ -128,6 +128,6 @@ def test_the_bench_measures_itself_beside_the_sdk(monkeypatch: pytest.MonkeyPatc
 
 def test_the_bench_says_why_the_sdk_cannot_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sdk_transform, "ask", lambda times: FAILS)
-    row = bench.beside_sdk(lambda color, depth: None, np.zeros(0, np.uint8), np.zeros(0, np.uint16))
+    row = benchmark.beside_sdk(lambda color, depth: None, np.zeros(0, np.uint8), np.zeros(0, np.uint16))
     assert row.value is None
     assert "error code: 204" in row.note

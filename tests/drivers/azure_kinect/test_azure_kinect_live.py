@@ -15,12 +15,11 @@ import pytest
 from clockwork_simulation import STEP_NS, ClockworkSimulation
 from numpy.typing import NDArray
 
-from drivers.azure_kinect import k4a
 from drivers.azure_kinect.device import Configuration, KinectDevice
 from drivers.azure_kinect.driver import make_camera, make_playback
-from drivers.azure_kinect.factory import factory_document
-from drivers.azure_kinect.k4a import Capture, Image, ImuSample
-from drivers.azure_kinect.k4a_types import ColorControl
+from drivers.azure_kinect.nominal_calibration import factory_document
+from drivers.azure_kinect.sdk import Capture, Image, ImuSample, load_sdk
+from drivers.azure_kinect.sdk_types import ColorControl
 from drivers.azure_kinect.source import KinectSource
 from drivers.azure_kinect.streams import Controls, LiveStream
 from drivers.fake.driver import make_robot
@@ -228,7 +227,7 @@ def scripted(
     device: ScriptedDevice, warm_up: int = 0, exposure_us: int | None = None, white_balance_k: int | None = None
 ) -> KinectSource:
     """A source of what a device delivers, on the host's clock."""
-    sdk, clock = k4a.load(), SystemClock()
+    sdk, clock = load_sdk(), SystemClock()
     controls = Controls(exposure_us, white_balance_k, warm_up, latency_s=0.05)
     configuration = Configuration("720p", "nfov_2x2", 30, imu=False)
     return KinectSource(sdk, clock, LiveStream(sdk, clock, configuration, controls, lambda: device))

@@ -14,14 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drivers.azure_kinect import k4a
 from drivers.azure_kinect.calibration import FactoryCalibration
 from drivers.azure_kinect.device import Configuration
-from drivers.azure_kinect.factory import factory_document
-from drivers.azure_kinect.k4a import Capture, Image, ImuSample
-from drivers.azure_kinect.k4a_types import SUCCEEDED, Handle
 from drivers.azure_kinect.matroska import check_whole
 from drivers.azure_kinect.mkv import MkvReader, MkvWriter
+from drivers.azure_kinect.nominal_calibration import factory_document
+from drivers.azure_kinect.sdk import Capture, Image, ImuSample, load_sdk
+from drivers.azure_kinect.sdk_types import SUCCEEDED, Handle
 from drivers.azure_kinect.source import KinectSource
 from drivers.azure_kinect.streams import RecordedStream
 from robot_runtime.common.clock import SimulatedClock
@@ -60,7 +59,7 @@ def write(
     configuration: Configuration = CONFIGURATION,
     imu: list[ImuSample] | None = None,
 ) -> Path:
-    writer = MkvWriter(k4a.load(), path, configuration, factory_document("000000000007"))
+    writer = MkvWriter(load_sdk(), path, configuration, factory_document("000000000007"))
     for taken in captures:
         writer.write(taken)
     for sample in imu or []:
@@ -78,11 +77,11 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def source_of(path: Path, real_time: bool = False, clock: SimulatedClock | None = None) -> KinectSource:
     clock = clock or SimulatedClock(1_000_000)
-    return KinectSource(k4a.load(), clock, RecordedStream(k4a.load(), clock, path, real_time))
+    return KinectSource(load_sdk(), clock, RecordedStream(load_sdk(), clock, path, real_time))
 
 
 def test_what_was_written_is_read(recording: Path) -> None:
-    reader = MkvReader(k4a.load(), recording)
+    reader = MkvReader(load_sdk(), recording)
     assert reader.recorded.configuration == CONFIGURATION
     assert reader.recorded.calibration.rstrip(b"\0") == factory_document("000000000007")
     for number in range(5):
@@ -224,7 +223,7 @@ def test_no_damage_of_a_file_head_is_more_than_a_fault(
 
 
 def test_a_recording_without_calibration_is_refused(tmp_path: Path) -> None:
-    sdk, path, handle = k4a.load(), tmp_path / "bare.mkv", Handle()
+    sdk, path, handle = load_sdk(), tmp_path / "bare.mkv", Handle()
     record = sdk.record
     assert record.k4a_record_create(str(path).encode(), None, CONFIGURATION.raw, ctypes.byref(handle)) == SUCCEEDED
     assert record.k4a_record_write_header(handle) == SUCCEEDED
@@ -237,7 +236,7 @@ def test_a_recording_without_calibration_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_recording_without_depth_is_refused(tmp_path: Path) -> None:
-    sdk, path, handle = k4a.load(), tmp_path / "flat.mkv", Handle()
+    sdk, path, handle = load_sdk(), tmp_path / "flat.mkv", Handle()
     raw = CONFIGURATION.raw
     raw.depth_mode = 0
     assert sdk.record.k4a_record_create(str(path).encode(), None, raw, ctypes.byref(handle)) == SUCCEEDED
@@ -257,7 +256,7 @@ def test_a_folder_that_is_not_there_cannot_be_recorded_to(tmp_path: Path) -> Non
 
 def test_the_sdk_holds_no_picture_longer_than_it_needs(tmp_path: Path) -> None:
     write(tmp_path / "more.mkv", [capture(number) for number in range(3)])
-    assert k4a.load()._kept == {}
+    assert load_sdk()._kept == {}
 
 
 @pytest.fixture
@@ -293,7 +292,7 @@ def test_a_real_recording_becomes_an_observation(real: Path) -> None:
 
 def test_the_real_calibration_is_read_in_every_mode(real: Path) -> None:
     raw = (real.parent / "calibration.json").read_bytes()
-    factory = FactoryCalibration(k4a.load(), raw, "calibration.json")
+    factory = FactoryCalibration(load_sdk(), raw, "calibration.json")
     rig = factory.of("720p", "nfov")
     assert rig.color.fx == pytest.approx(611.8, abs=0.1)
     assert rig.depth.fx == pytest.approx(504.6, abs=0.1)

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivers.azure_kinect import k4a, modes
+from drivers.azure_kinect import modes
 from drivers.azure_kinect.calibration import FactoryCalibration, lens, matrix
 from drivers.azure_kinect.device import Configuration, SdkDevice
-from drivers.azure_kinect.factory import factory_document
-from drivers.azure_kinect.k4a_types import (
+from drivers.azure_kinect.nominal_calibration import factory_document
+from drivers.azure_kinect.sdk import Sdk, find_libraries, load_sdk
+from drivers.azure_kinect.sdk_types import (
     SUCCEEDED,
     TIMED_OUT,
     Calibration,
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def factory() -> FactoryCalibration:
-    return FactoryCalibration(k4a.load(), factory_document("000000000007"), "test")
+    return FactoryCalibration(load_sdk(), factory_document("000000000007"), "test")
 
 
 def test_without_the_package_the_remedy_is_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,13 +47,13 @@ def test_without_the_package_the_remedy_is_to_install_it(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(importlib.metadata, "files", missing)
     with pytest.raises(DriverMissing, match="pyk4a-bundle is not installed") as caught:
-        k4a.find_libraries()
+        find_libraries()
     assert caught.value.remedy == "pip install 'robot-runtime[azure-kinect]'"
 
 
 def test_no_device_is_said_so() -> None:
     with pytest.raises(DeviceFault, match="no device is connected") as caught:
-        SdkDevice(k4a.load())
+        SdkDevice(load_sdk())
     assert "robot-runtime doctor" in caught.value.remedy
 
 
@@ -95,12 +96,12 @@ def test_the_serial_number_comes_from_the_document(factory: FactoryCalibration) 
 
 def test_a_document_without_calibration_is_refused_with_the_sdks_reason() -> None:
     with pytest.raises(DeviceFault, match=r"my\.json: no factory calibration that the SDK can read: .*cameras"):
-        FactoryCalibration(k4a.load(), b'{"CalibrationInformation": {}}', "my.json")
+        FactoryCalibration(load_sdk(), b'{"CalibrationInformation": {}}', "my.json")
 
 
 def test_a_document_without_serial_number_is_refused() -> None:
     with pytest.raises(DeviceFault, match="names no serial number"):
-        FactoryCalibration(k4a.load(), factory_document().replace(b"SerialId", b"Serial"), "my.json")
+        FactoryCalibration(load_sdk(), factory_document().replace(b"SerialId", b"Serial"), "my.json")
 
 
 @given(
@@ -110,7 +111,7 @@ def test_a_document_without_serial_number_is_refused() -> None:
 )
 @settings(max_examples=40)
 def test_points_fall_on_the_pixels_that_the_sdk_says(point: tuple[float, float, float], color: str, depth: str) -> None:
-    sdk = k4a.load()
+    sdk = load_sdk()
     found = sdk.calibration(factory_document(), modes.DEPTH[depth].number, modes.COLOR[color].number, "test")
     x, y, z = point
     at = np.array([x * z, y * z, z])
@@ -127,7 +128,7 @@ def test_points_fall_on_the_pixels_that_the_sdk_says(point: tuple[float, float, 
 
 def sdk_pixel(calibration: Calibration, point_m: Any, target: Sensor) -> tuple[list[float], bool]:
     """``k4a_calibration_3d_to_2d`` from the depth camera, and whether the pixel lies in the image."""
-    function = k4a.load().k4a.k4a_calibration_3d_to_2d
+    function = load_sdk().k4a.k4a_calibration_3d_to_2d
     point, pixel, valid = (ctypes.c_float * 3)(*(1000 * point_m)), (ctypes.c_float * 2)(), ctypes.c_int()
     result = function(
         ctypes.byref(calibration), point, int(Sensor.DEPTH), int(target), ctypes.byref(pixel), ctypes.byref(valid)
@@ -201,9 +202,9 @@ def fill(data: bytes, buffer: Any, size: Any) -> int:
     return SUCCEEDED
 
 
-def fake_sdk(library: FakeLibrary, reason: str = "") -> k4a.Sdk:
+def fake_sdk(library: FakeLibrary, reason: str = "") -> Sdk:
     """An SDK over a fake library; its reasons are this one."""
-    sdk = object.__new__(k4a.Sdk)
+    sdk = object.__new__(Sdk)
     sdk.k4a = library  # type: ignore[assignment]
     sdk.reason = lambda: reason  # type: ignore[method-assign]
     return sdk

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from drivers.marvelmind.driver import REPEATS, MarvelmindLocalizer
 from drivers.marvelmind.mounting import Mounting, Pair
 from drivers.marvelmind.options import MarvelmindOptions
-from drivers.marvelmind.port import Link
 from drivers.marvelmind.protocol import (
     POSITION_CM,
     POSITION_MM,
@@ -27,6 +26,7 @@ from drivers.marvelmind.protocol import (
     encode,
     frame,
 )
+from drivers.marvelmind.serial_port import Link
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
 from robot_runtime.common.geometry import SE2
@@ -118,7 +118,7 @@ def test_without_a_heading_the_position_is_that_of_the_hedgehog_which_is_said() 
 
 def test_a_pair_knows_a_heading_to_what_its_base_allows() -> None:
     bench = Bench(pair={"base_m": 0.25, "yaw_offset_deg": 90.0})
-    bench.hear(replace(FIX, angle_rad=math.radians(30), pair_centre=True))
+    bench.hear(replace(FIX, angle_rad=math.radians(30), pair_center=True))
     (pose,) = bench.poses
     assert pose.pose.yaw_rad == pytest.approx(math.radians(120), abs=1e-3)
     assert math.degrees(math.sqrt(pose.covariance[2, 2])) == pytest.approx(6.48, abs=0.01)
@@ -127,7 +127,7 @@ def test_a_pair_knows_a_heading_to_what_its_base_allows() -> None:
 
 def test_a_pair_whose_orientation_does_not_apply_says_so_once() -> None:
     bench = Bench(pair={})
-    without, with_heading = replace(FIX, pair_centre=True), replace(FIX, pair_centre=True, angle_rad=0.5)
+    without, with_heading = replace(FIX, pair_center=True), replace(FIX, pair_center=True, angle_rad=0.5)
     bench.hear(*series(2, without), *series(2, replace(with_heading, device_ms=2000)))
     assert [math.isinf(pose.covariance[2, 2]) for pose in bench.poses] == [True, True, False, False]
     assert bench.events == ["no_heading", "heading"]
@@ -142,7 +142,7 @@ def test_one_of_a_pair_alone_is_half_their_distance_less_certain() -> None:
 def test_the_covariance_of_a_pair_off_the_axle_swings_with_the_heading() -> None:
     """Against numbers: the robot's position moves with the heading error as the lever says."""
     bench = Bench(pair={"base_m": 0.25}, lever_m=[0.2, -0.1], beacons_in_map={"x_m": 1, "y_m": 0, "yaw_deg": 40})
-    bench.hear(replace(FIX, angle_rad=0.7, pair_centre=True))
+    bench.hear(replace(FIX, angle_rad=0.7, pair_center=True))
     (pose,) = bench.poses
     random = np.random.default_rng(0)
     mounting = Mounting(SE2(1, 0, math.radians(40)), (0.2, -0.1), Pair(0.25))

@@ -44,7 +44,7 @@ def positions() -> st.SearchStrategy[Position]:
             address=st.integers(0, 255),
             age_s=st.floats(0, 65),
             angle_rad=st.none() | st.floats(0, 2 * math.pi),
-            pair_centre=st.booleans(),
+            pair_center=st.booleans(),
             flags=st.sampled_from([Flags(0), Flags.UNAVAILABLE, Flags.OTHER_HEDGEHOG | Flags.OUTSIDE_GEOFENCE]).map(
                 lambda flags: flags | Flags.MILLISECONDS
             ),
@@ -68,7 +68,7 @@ def test_worked_bytes_of_positions(data: bytes, code: int, device_ms: int) -> No
     assert (found.x_m, found.y_m, found.z_m) == pytest.approx((1.234, -0.567, 0.450))
     assert found.angle_rad == pytest.approx(math.radians(90.5))
     assert found.age_s == pytest.approx(0.038)
-    assert found.pair_centre
+    assert found.pair_center
     assert found.flags == Flags.MILLISECONDS
     assert encode(found) == data
 
@@ -108,7 +108,7 @@ def test_a_position_comes_back_within_its_packets_unit(position: Position) -> No
         assert getattr(found, name) == pytest.approx(getattr(position, name), abs=unit_m / 2 + 1e-9)
     assert found.age_s == pytest.approx(position.age_s, abs=0.0005001)
     assert (found.device_ms, found.address) == (position.device_ms, position.address)
-    assert (found.flags, found.pair_centre) == (position.flags, position.pair_centre)
+    assert (found.flags, found.pair_center) == (position.flags, position.pair_center)
     if position.angle_rad is None:
         assert found.angle_rad is None
     else:

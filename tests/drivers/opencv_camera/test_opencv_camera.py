@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from open_room import CAMERA, make_fake, make_scene, make_task
 
-from drivers.opencv_camera import capture
-from drivers.opencv_camera.capture import FAILURES, WebcamFeed
+from drivers.opencv_camera import feed as webcam_feed
 from drivers.opencv_camera.driver import make_camera
+from drivers.opencv_camera.feed import FAILURES, WebcamFeed
 from drivers.opencv_camera.options import OpenCvOptions
 from drivers.opencv_camera.source import WebcamSource
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
@@ -96,7 +96,7 @@ def read_on(source: WebcamSource) -> None:
 
 
 def test_images_come_red_first_and_stamped_by_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capture, "PLAUSIBLE_AGE_S", 60.0)  # so long an image may lie there on a busy computer
+    monkeypatch.setattr(webcam_feed, "PLAUSIBLE_AGE_S", 60.0)  # so long an image may lie there on a busy computer
     with streaming() as (source, webcam):
         stamp_ns = CLOCK.now_ns() + seconds_to_ns(-0.2)
         asked_ns = stamp_ns - 1

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import yaml
 
-from drivers.azure_kinect import k4a
 from drivers.azure_kinect.driver import make_camera
 from drivers.azure_kinect.mkv import MkvReader
+from drivers.azure_kinect.sdk import load_sdk
 from robot_runtime.cli.main import run_command
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
@@ -69,7 +69,7 @@ def test_an_episode_succeeds_and_everything_it_saw_is_recorded(room_folder: Path
     for step in steps:
         assert (step.frame.rgb.shape, step.frame.depth_m.shape) == ((480, 640, 3), (480, 640))
         assert step.frame.stamp_ns >= step.times.action_end_ns
-    recorded = MkvReader(k4a.load(), recording)
+    recorded = MkvReader(load_sdk(), recording)
     captures = 0
     while recorded.next_capture() is not None:
         captures += 1

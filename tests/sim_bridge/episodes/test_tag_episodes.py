@@ -107,15 +107,15 @@ def test_scores_by_a_camera_under_the_ceiling_are_the_truths(
     task = make_task(kind, camera=CAMERA, max_steps=40)
     room = replace(room, view_points={"vase": (SE2(-0.6, -0.9, math.pi),)})
     robot, truth = site(task)
-    judge = Judge(truth)
-    with robot, truth, Env(robot, task, room, (judge,)) as env:
+    update = Judge(truth)
+    with robot, truth, Env(robot, task, room, (update,)) as env:
         end = run_episode(env, load_policy("oracle"), EPISODES[kind], seed=0)
         said = env.get_metrics()
-    true = judge.scorer.metrics()
+    true = update.scorer.metrics()
     assert end.reason is EndReason.STOP
-    assert np.sqrt(np.mean(np.square(judge.policy_m))) < NEAR_M
-    assert np.sqrt(np.mean(np.square(judge.policy_rad))) < math.radians(1)
-    assert max(judge.referee_m) < NEAR_M
+    assert np.sqrt(np.mean(np.square(update.policy_m))) < NEAR_M
+    assert np.sqrt(np.mean(np.square(update.policy_rad))) < math.radians(1)
+    assert max(update.referee_m) < NEAR_M
     assert said["success"] is True
     assert true["success"] is True
     assert abs(said["distance_to_goal"] - true["distance_to_goal"]) < NEAR_M

@@ -91,11 +91,11 @@ def test_corners_appear_where_the_map_has_them(robot: tuple) -> None:
     made, _, _ = robot
     lens = Lens(640, 480, 500.0, 500.0, 319.5, 239.5)
     with connected(made):
-        eye = simulation(made).camera_pose()
-        found = {item.id: item for item in TagDetector().detect(simulation(made).render_color(lens, eye))}
+        source = simulation(made).camera_pose()
+        found = {item.id: item for item in TagDetector().detect(simulation(made).render_color(lens, source))}
         assert set(found) == {0, 1, 2}
         for tag in TAGS[:3]:
-            expected = lens.project((tag.corners - eye[:3, 3]) @ eye[:3, :3])
+            expected = lens.project((tag.corners - source[:3, 3]) @ source[:3, :3])
             assert np.abs(found[tag.id].corners_px - expected).max() < 0.35
 
 

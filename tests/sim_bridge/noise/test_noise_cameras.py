@@ -115,13 +115,13 @@ def test_a_corner_gets_rounder_and_a_flat_wall_does_not() -> None:
 
 
 def test_the_hexagon_is_that_of_a_real_unit(shared_data: Path) -> None:
-    from drivers.azure_kinect import k4a
     from drivers.azure_kinect.mkv import MkvReader
+    from drivers.azure_kinect.sdk import load_sdk
 
     path = shared_data / "azure_kinect" / "recording.mkv"
     if not path.is_file():
         pytest.skip(f"the recording of a real Azure Kinect is not at {path}")
-    reader = MkvReader(k4a.load(), path)
+    reader = MkvReader(load_sdk(), path)
     capture = reader.next_capture()
     reader.close()
     assert capture is not None

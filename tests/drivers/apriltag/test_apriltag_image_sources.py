@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from drivers.apriltag.image_sources import CameraEye, WebcamEye
+from drivers.apriltag.image_sources import CameraImageSource, WebcamImageSource
 from robot_runtime.common.clock import SimulatedClock, SystemClock
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame
@@ -65,23 +65,23 @@ class Feed:
 
 def test_the_robots_camera_is_looked_through_at_a_rate_and_when_asked() -> None:
     seen = Watched(enough=3)
-    eye = CameraEye(cast(Camera, StillCamera(failing=2)), SystemClock(), rate_hz=200.0)
-    assert eye.lens.width == 8
-    eye.open(seen)
+    source = CameraImageSource(cast(Camera, StillCamera(failing=2)), SystemClock(), rate_hz=200.0)
+    assert source.lens.width == 8
+    source.open(seen)
     assert seen.done.wait(LIMIT_S), "a failed look is followed by others"
-    eye.look(123, 1.0)
+    source.capture(123, 1.0)
     assert 123 in seen.stamps_ns
-    eye.close()
-    eye.close()
+    source.close()
+    source.close()
     count = len(seen.stamps_ns)
     assert not [thread for thread in threading.enumerate() if thread.name == "apriltag camera"]
     assert len(seen.stamps_ns) == count
 
 
 def test_who_asks_gets_the_cameras_error() -> None:
-    eye = CameraEye(cast(Camera, StillCamera(failing=1)), SystemClock(), rate_hz=1.0)
+    source = CameraImageSource(cast(Camera, StillCamera(failing=1)), SystemClock(), rate_hz=1.0)
     with pytest.raises(StaleData, match="no frame"):
-        eye.look(0, 1.0)
+        source.capture(0, 1.0)
 
 
 def test_a_webcam_is_decoded_at_the_rate_or_when_asked() -> None:
@@ -91,37 +91,37 @@ def test_a_webcam_is_decoded_at_the_rate_or_when_asked() -> None:
         decoded.append(1)
         return np.zeros((6, 8, 3), np.uint8)
 
-    eye = WebcamEye("webcam", feed, LENS, clock, rate_hz=2.0, latency_s=0.02)
-    eye.open(seen)
+    source = WebcamImageSource("webcam", feed, LENS, clock, rate_hz=2.0, latency_s=0.02)
+    source.open(seen)
     # At 30 Hz: two of a second are wanted.
     for tick in range(30):
         feed.on_image(tick * 33_333_333, image)
     assert len(decoded) == 2
     assert seen.stamps_ns[0] == -20_000_000
     clock.add_listener(lambda now_ns: feed.on_image(1_000_000_000 + now_ns, image))
-    eye.look(1_005_000_000, 0.5)
+    source.capture(1_005_000_000, 0.5)
     assert seen.stamps_ns[-1] >= 1_005_000_000
-    eye.close()
+    source.close()
     assert feed.stopped
 
 
 def test_a_webcam_without_images_is_stale_and_one_that_is_gone_is_a_fault() -> None:
     feed = Feed()
-    eye = WebcamEye("webcam /dev/video7", feed, LENS, SimulatedClock(1_000_000), rate_hz=2.0, latency_s=0.0)
-    eye.open(Watched())
+    source = WebcamImageSource("webcam /dev/video7", feed, LENS, SimulatedClock(1_000_000), rate_hz=2.0, latency_s=0.0)
+    source.open(Watched())
     with pytest.raises(StaleData, match=r"webcam /dev/video7: no image came within 0\.1 s"):
-        eye.look(0, 0.1)
+        source.capture(0, 0.1)
     feed.on_gone()
     with pytest.raises(DeviceFault, match="webcam /dev/video7: is gone"):
-        eye.look(0, 0.1)
+        source.capture(0, 0.1)
 
 
 def test_images_of_another_size_than_the_calibration_are_a_fault() -> None:
     feed, seen = Feed(), Watched()
-    eye = WebcamEye("webcam", feed, LENS, SimulatedClock(1_000_000), rate_hz=2.0, latency_s=0.0)
-    eye.open(seen)
+    source = WebcamImageSource("webcam", feed, LENS, SimulatedClock(1_000_000), rate_hz=2.0, latency_s=0.0)
+    source.open(seen)
     feed.on_image(0, lambda: np.zeros((12, 16, 3), np.uint8))
     with pytest.raises(DeviceFault, match="delivers 16x12, and its calibration is of 8x6"):
-        eye.look(0, 0.1)
+        source.capture(0, 0.1)
     assert seen.stamps_ns == []
     feed.on_image(1, lambda: None)

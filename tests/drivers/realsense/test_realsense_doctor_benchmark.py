@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.realsense import bench, doctor
+from drivers.realsense import benchmark, doctor
 from drivers.realsense.software_device import SERIAL, SoftwareD435
 from robot_runtime.common.host_checks import Verdict
 
@@ -37,8 +37,8 @@ def test_the_udev_rule_knows_the_doctors_cameras() -> None:
 
 
 def test_reprojection_is_measured_beside_the_sdks_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "ROUNDS", 3)
-    speed, error = bench.rows(100, 0)
+    monkeypatch.setattr(benchmark, "ROUNDS", 3)
+    speed, error = benchmark.rows(100, 0)
     assert speed.id == "realsense_vs_align"
     assert speed.value is not None
     assert speed.value > 0

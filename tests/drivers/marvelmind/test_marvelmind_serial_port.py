@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 import serial
 
-from drivers.marvelmind import port as port_module
+from drivers.marvelmind import serial_port
 from drivers.marvelmind.driver import MarvelmindLocalizer
 from drivers.marvelmind.options import MarvelmindOptions
-from drivers.marvelmind.port import Port, ThreadLink
 from drivers.marvelmind.protocol import POSITION_MM, Position, encode
+from drivers.marvelmind.serial_port import Port, ThreadLink
 from robot_runtime.common.clock import SystemClock, wait_for
 from robot_runtime.errors import DeviceFault
 
@@ -56,7 +56,7 @@ def test_a_missing_port_is_named_with_those_that_are_there(monkeypatch: pytest.M
         Port("/dev/no_hedgehog", BAUD)
     assert "plug the hedgehog in" in caught.value.remedy
     found = [SimpleNamespace(device="/dev/ttyACM7", vid=0x0483), SimpleNamespace(device="/dev/ttyS0", vid=None)]
-    monkeypatch.setattr(port_module.list_ports, "comports", lambda: found)
+    monkeypatch.setattr(serial_port.list_ports, "comports", lambda: found)
     with pytest.raises(DeviceFault) as caught:
         Port("/dev/no_hedgehog", BAUD)
     assert "/dev/ttyACM7" in caught.value.remedy
@@ -78,7 +78,7 @@ def test_what_the_system_refuses_has_a_remedy(monkeypatch: pytest.MonkeyPatch, n
     def refuse(*_: object, **__: object) -> None:
         raise serial.SerialException(number, "refused")
 
-    monkeypatch.setattr(port_module.serial, "Serial", refuse)
+    monkeypatch.setattr(serial_port.serial, "Serial", refuse)
     with pytest.raises(DeviceFault) as caught:
         Port("/dev/ttyACM0", BAUD)
     assert remedy in caught.value.remedy

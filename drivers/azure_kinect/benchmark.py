@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from drivers.azure_kinect.calibration import FactoryCalibration
-    from drivers.azure_kinect.k4a import Sdk
+    from drivers.azure_kinect.sdk import Sdk
     from robot_runtime.imaging.reproject import Reprojector
 
 SDK_TIMES, OUR_TIMES = 5, 60
@@ -32,15 +32,15 @@ _MKV = f"recording to observation, {SIZE[0]}x{SIZE[1]} at {HFOV_DEG:g}°, JPEG d
 
 def rows(frames: int, seed: int) -> list[Row]:
     """``kinect_vs_sdk`` and ``mkv_fps``; not run without the SDK, and the first not without a screen for it."""
-    from drivers.azure_kinect import k4a
     from drivers.azure_kinect.calibration import FactoryCalibration
-    from drivers.azure_kinect.factory import factory_document
+    from drivers.azure_kinect.nominal_calibration import factory_document
+    from drivers.azure_kinect.sdk import load_sdk
     from robot_runtime.benchmarks.ray_cast_room import Room, color_image, depth_counts
     from robot_runtime.hal import Intrinsics
     from robot_runtime.imaging.reproject import Reprojector
 
     try:
-        sdk = k4a.load()
+        sdk = load_sdk()
     except DriverMissing as missing:
         return [
             Row("kinect_vs_sdk", _VS_SDK, None, "x", 100, note=missing.message),
@@ -138,8 +138,8 @@ def _write(
     import numpy as np
 
     from drivers.azure_kinect.device import Configuration
-    from drivers.azure_kinect.k4a import Capture, Image
     from drivers.azure_kinect.mkv import MkvWriter
+    from drivers.azure_kinect.sdk import Capture, Image
 
     grain = np.random.default_rng(seed).integers(-12, 13, color.shape)
     grainy = np.clip(color + grain, 0, 255).astype(np.uint8)

@@ -41,7 +41,7 @@ class Port:
         try:
             self._serial = serial.Serial(path, baud_rate, timeout=READ_S, exclusive=True)
         except (serial.SerialException, OSError, ValueError) as error:
-            raise _unopened(path, error) from error
+            raise _open_fault(path, error) from error
 
     def read(self, count: int | None = None) -> bytes:
         """``count`` bytes, or fewer if that takes longer than :data:`READ_S`; without ``count``, what there is.
@@ -119,10 +119,10 @@ class ThreadLink(Link):
                 on_bytes(data)
 
 
-def _unopened(path: str, error: Exception) -> DeviceFault:
+def _open_fault(path: str, error: Exception) -> DeviceFault:
     number = getattr(error, "errno", None)
     if number == errno.ENOENT:
-        return DeviceFault(f"port {path}: there is no such device", _present())
+        return DeviceFault(f"port {path}: there is no such device", _connected_ports_remedy())
     what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return DeviceFault(
         f"port {path}: cannot be opened: {what}",
@@ -130,7 +130,7 @@ def _unopened(path: str, error: Exception) -> DeviceFault:
     )
 
 
-def _present() -> str:
+def _connected_ports_remedy() -> str:
     """The remedy for a port that is missing, with those that are there."""
     found = [port.device for port in list_ports.comports() if port.vid == STM_VENDOR]
     if found:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drivers.azure_kinect import k4a_types as types
-from drivers.azure_kinect.k4a_types import FAILED, SUCCEEDED, ImageFormat
+from drivers.azure_kinect import sdk_types as types
+from drivers.azure_kinect.sdk_types import FAILED, SUCCEEDED, ImageFormat
 from robot_runtime.errors import DeviceFault, DriverMissing
 
 DISTRIBUTION = "pyk4a-bundle"
@@ -214,7 +214,7 @@ class Sdk:
 
 
 @functools.cache
-def load() -> Sdk:
+def load_sdk() -> Sdk:
     """The SDK's libraries, loaded once per process.
 
     Raises:
