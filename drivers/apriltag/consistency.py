@@ -31,11 +31,11 @@ class TagConsistencyMonitor:
     """Which tags not to believe.
 
     Attributes:
-        tags: ids whose sightings count for nothing until they fit the others again.
+        rejected: ids whose sightings count for nothing until they fit the others again.
     """
 
     def __init__(self) -> None:
-        self.tags: set[int] = set()
+        self.rejected: set[int] = set()
         self._strikes: Counter[int] = Counter()
         self._fits: Counter[int] = Counter()
 
@@ -56,11 +56,11 @@ class TagConsistencyMonitor:
             agrees = number in solution.used or solution.fits[number] <= GATE
             self._strikes[tag_id] = 0 if agrees else self._strikes[tag_id] + 1
             self._fits[tag_id] = self._fits[tag_id] + 1 if agrees else 0
-            if tag_id not in self.tags and self._strikes[tag_id] >= LOOKS:
-                self.tags.add(tag_id)
+            if tag_id not in self.rejected and self._strikes[tag_id] >= LOOKS:
+                self.rejected.add(tag_id)
                 news.append(_explain(sighting, solution, geometry))
-            elif tag_id in self.tags and self._fits[tag_id] >= LOOKS:
-                self.tags.remove(tag_id)
+            elif tag_id in self.rejected and self._fits[tag_id] >= LOOKS:
+                self.rejected.remove(tag_id)
                 news.append(Inconsistency("fix", f"tag {tag_id} is where the map has it again"))
         return news
 
