@@ -133,11 +133,11 @@ def _speeds(scorer: Callable[[Trajectory], Any], items: Sequence[Trajectory]) ->
     scorer(items[0])  # compile outside the measurement: once per machine
     size = len(items) // ROUNDS
     speeds = []
-    watch = Stopwatch()
+    timer = Stopwatch()
     for number in range(ROUNDS):
         for item in items[number * size : (number + 1) * size]:
             scorer(item)
-        speeds.append(size / watch.restart())
+        speeds.append(size / timer.restart())
     return speeds
 
 
@@ -186,11 +186,11 @@ def _time_ms(
 ) -> tuple[list[float], list[float]]:
     measure(pairs[0][0][:2], pairs[0][1][:2])  # compile, or load
     times_ms, costs = [], []
-    watch = Stopwatch()
+    timer = Stopwatch()
     for reference, path in pairs:
-        watch.restart()
+        timer.restart()
         costs.append(float(measure(reference, path)))
-        times_ms.append(1000 * watch.elapsed_s())
+        times_ms.append(1000 * timer.elapsed_s())
     return times_ms, costs
 
 

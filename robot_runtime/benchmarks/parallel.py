@@ -14,8 +14,8 @@ import typer
 from robot_runtime.benchmarks.report import Row, print_rows, write_rows
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import DriverMissing
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import Workers, map_in_order
+from robot_runtime.parallel.workers import WorkerLoss
 
 ITEMS = 4000
 _CHUNK = 16
@@ -87,24 +87,24 @@ def cost_rows(count: int) -> list[Row]:
 
 def cost(workers: Workers) -> Cost:
     """What these workers cost. Raises what :func:`map_in_order` does."""
-    watch = Stopwatch()
-    results = map_in_order(_the_same, range(ITEMS), workers, _lost, chunk=_CHUNK)
+    timer = Stopwatch()
+    results = map_in_order(_the_same, range(ITEMS), workers, _lost, batch_size=_CHUNK)
     next(results)
-    start_s = watch.restart()
+    start_s = timer.restart()
     for _ in range(ITEMS - 2):
         next(results)
-    item_ms = 1000 * watch.elapsed_s() / (ITEMS - 2)
+    item_ms = 1000 * timer.elapsed_s() / (ITEMS - 2)
     memory_mb = descendants_mb()
-    watch.restart()
+    timer.restart()
     list(results)
-    return Cost(start_s, item_ms, watch.elapsed_s(), memory_mb)
+    return Cost(start_s, item_ms, timer.elapsed_s(), memory_mb)
 
 
 def _the_same(numbers: Iterable[int]) -> Iterator[int]:
     yield from numbers
 
 
-def _lost(number: int, how: Lost) -> int:
+def _lost(number: int, how: WorkerLoss) -> int:
     return number
 
 

@@ -266,12 +266,12 @@ def ready_row(package: Path) -> Row:
 
 def _time_ms(network: Network, inputs: Mapping[str, Array], steps: int) -> Sequence[float]:
     network.run(inputs)
-    watch = Stopwatch()
+    timer = Stopwatch()
     times = []
     for _ in range(steps):
-        watch.restart()
+        timer.restart()
         network.run(inputs)
-        times.append(1000 * watch.restart())
+        times.append(1000 * timer.restart())
     return times
 
 
@@ -286,11 +286,11 @@ def _child(arguments: Sequence[str]) -> tuple[float, float]:
         "print(*(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr); "
         "sys.exit(code)"
     )
-    watch = Stopwatch()
+    timer = Stopwatch()
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=CHILD_LIMIT_S, check=False
     )
-    elapsed_s = watch.elapsed_s()
+    elapsed_s = timer.elapsed_s()
     if done.returncode != 0:
         raise RuntimeError(f"robot-runtime {' '.join(arguments)} failed: {done.stderr}")
     return elapsed_s, int(done.stderr.splitlines()[-1]) / 1024

@@ -66,9 +66,9 @@ class StepTimer:
         step = env.step
 
         def timed(*arguments: Any, **more: Any) -> Any:
-            watch, before_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
+            timer, before_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
             observation = step(*arguments, **more)
-            self.wall_s.append(watch.elapsed_s())
+            self.wall_s.append(timer.elapsed_s())
             self.cpu_s.append(cpu_s(resource.RUSAGE_SELF) - before_s)
             return observation
 

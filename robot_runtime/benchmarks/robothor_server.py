@@ -28,7 +28,7 @@ port, token, steps = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 
 def step(action):
     """As ai2thor's client: a connection per request, images as arrays, depth as float32."""
-    watch = Stopwatch()
+    timer = Stopwatch()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     body = json.dumps({"action": action, "sequenceId": 0, "agentId": 0})
     connection.request("POST", "/step", body, {"Authorization": "Bearer " + token, "Content-Type": "application/json"})
@@ -39,7 +39,7 @@ def step(action):
     size = agent["screenHeight"], agent["screenWidth"]
     np.frombuffer(answer["image"][0], np.uint8).reshape(*size, 3)
     np.frombuffer(answer["image_depth"][0], np.float64).reshape(size).astype(np.float32)
-    return watch.elapsed_s()
+    return timer.elapsed_s()
 
 step("Initialize")
 before_s = cpu_s(resource.RUSAGE_SELF)

@@ -16,7 +16,7 @@ import typer
 from robot_runtime.cli import completion
 
 if TYPE_CHECKING:
-    from robot_runtime.parallel import checkpoint as ledgers
+    from robot_runtime.parallel import result_journal as ledgers
     from robot_runtime.parallel.map import Workers as WorkerPool
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ Ledger = Annotated[
 NewLedger = Annotated[bool, typer.Option("--overwrite", help="Begin --ledger anew.")]
 
 
-def resumed(ledger: ledgers.Ledger[T, Any], items: Sequence[T]) -> str:
+def resumed(ledger: ledgers.ResultJournal[T, Any], items: Sequence[T]) -> str:
     """What a command says of the ledger that it goes on from."""
     return f"{ledger.path}: {sum(map(ledger.has, items))} of {len(items)} are done already"
 

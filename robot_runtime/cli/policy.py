@@ -113,9 +113,9 @@ def bench(
     from robot_runtime.policies.package.policy import load_package
     from robot_runtime.policies.package.speed import time_package
 
-    watch = Stopwatch()
+    timer = Stopwatch()
     loaded = load_package(package, _execution(threads, device))
-    ready_s = watch.elapsed_s()
+    ready_s = timer.elapsed_s()
     times = time_package(loaded, steps)
     table = Table(title=f"{loaded.manifest.name}: {loaded.network.runtime}", title_justify="left", box=None)
     for heading in ("ms per step", "p50", "p95", "p99"):

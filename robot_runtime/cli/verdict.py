@@ -36,10 +36,12 @@ def verdict(
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
     from robot_runtime.common.console import console
-    from robot_runtime.recording.annotations import add_statement, evidence_path, read_objects
+    from robot_runtime.recording.annotations import add_annotation, annotations_path, read_objects
     from robot_runtime.scoring.summary import find_logs
 
     poses = read_objects(objects) if objects is not None else {}
     for log in find_logs(logs):
-        said = len(add_statement(log, by, visible, poses, note).statements)
-        console.print(f"{evidence_path(log)}: {said} statement{'' if said == 1 else 's'}", soft_wrap=True, markup=False)
+        said = len(add_annotation(log, by, visible, poses, note).statements)
+        console.print(
+            f"{annotations_path(log)}: {said} statement{'' if said == 1 else 's'}", soft_wrap=True, markup=False
+        )

@@ -21,7 +21,7 @@ from robot_runtime.metrics.measures import KIND_METRICS, measures
 from robot_runtime.metrics.measures.base import Measures, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
-from robot_runtime.recording.annotations import Evidence
+from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
 from robot_runtime.scenes.geodesic import DistanceField, GeodesicMap
 from robot_runtime.tasks.rearrangement.session import WALKTHROUGH
@@ -61,10 +61,10 @@ class EpisodeScorer(Subscriber):
         """Where the time of the steps went that were taken in; no metric depends on it."""
         self._shortest_m: float | None = None
 
-    def on_evidence(self, evidence: Evidence) -> None:
+    def on_annotations(self, evidence: Annotations) -> None:
         """Take in what people added to the log after the run, before the first step, unless the rules ignore it."""
         if self._rules.evidence == "use":
-            self._measures.on_evidence(evidence)
+            self._measures.on_annotations(evidence)
 
     def on_step(self, record: StepRecord) -> None:
         """Take one step in, in order.

@@ -1,4 +1,4 @@
-"""A function over many items, on any number of workers: results in order, whatever happens to a worker."""
+"""Map of a function over many items on any number of workers, with results in order."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.parallel.checkpoint import Ledger
-from robot_runtime.parallel.engine import Engine, Function, Lost, R, T, cores
-from robot_runtime.parallel.process_pool import Processes
-from robot_runtime.parallel.scheduler import Shift
+from robot_runtime.parallel.process_pool import ProcessPool
+from robot_runtime.parallel.result_journal import ResultJournal
+from robot_runtime.parallel.scheduler import Scheduler
+from robot_runtime.parallel.workers import Function, R, T, WorkerLoss, WorkerPool, available_cores
 
-CHUNK = 16
-"""Items that a worker gets at once: neighbours, which share what is costly to make."""
+BATCH_SIZE = 16
+"""Items that a worker gets at once. Neighboring items share what is costly to compute."""
 
 LIMIT_S = 300.0
-"""Seconds that an item may take, by default; a long log on a slow disk takes some."""
-
-_LEAST_SHARES = 2  # per worker, so that a slow one may end with fewer
+"""Default time limit of an item in seconds; a long log on a slow disk needs much of it."""
 
 RETRIES = 1
-"""How often an item that cost its worker is done again: once tells bad luck from a bad item."""
+"""Repetitions of an item whose worker was lost: one tells an accident from a bad item."""
+
+_MIN_BATCHES = 2
+"""Batches per worker, so that a slow worker can process fewer than the others."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who does the work.
+    """Number and location of the workers.
 
     Attributes:
-        count: how many at once; None for one per core of this machine, or of the cluster. One without Ray is this very
-            process.
-        ray: ``HOST:PORT`` of a cluster that this machine is a node of, ``auto`` for the one that runs here, or
-            ``local`` for one of our own that ends with the work; None for processes of our own.
+        count: workers at the same time; None for one per core of this machine, or of the cluster. One without Ray is
+            this process itself.
+        ray: ``HOST:PORT`` of a Ray cluster that this machine is a node of, ``auto`` for the one that runs here, or
+            ``local`` for one that is started and ends with the work; None for processes on this machine.
 
     Raises:
-        ConfigError: count is not positive.
+        ConfigError: ``count`` is not positive.
     """
 
     count: int | None = 1
@@ -44,24 +45,24 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.count is not None and self.count < 1:
-            raise ConfigError(f"--workers {self.count}: work needs somebody to do it", "give 1 or more")
+            raise ConfigError(f"--workers {self.count} is not positive", "give 1 or more")
 
 
 ONE = Workers()
-"""This very process."""
+"""This process itself."""
 
 
 @contextmanager
-def employed(workers: Workers) -> Iterator[None]:
-    """Several calls of :func:`map_in_order` within share one connection to Ray, which takes seconds to make.
+def shared_ray(workers: Workers) -> Iterator[None]:
+    """Share one connection to Ray, which takes seconds to make, between the calls of :func:`map_in_order` within.
 
     Raises:
-        ConfigError: as there.
+        ConfigError: as :func:`map_in_order`.
     """
     if workers.ray is None:
         yield
         return
-    from robot_runtime.parallel.ray_cluster import connected
+    from robot_runtime.parallel.ray_pool import connected
 
     with connected(workers.ray, workers.count):
         yield
@@ -71,59 +72,74 @@ def map_in_order(
     function: Function[T, R],
     items: Sequence[T],
     workers: Workers,
-    lost: Callable[[T, Lost], R],
-    chunk: int = CHUNK,
+    lost_result: Callable[[T, WorkerLoss], R],
+    batch_size: int = BATCH_SIZE,
     limit_s: float = LIMIT_S,
     retries: int = RETRIES,
-    on_retry: Callable[[T, Lost], None] | None = None,
-    reads: Callable[[T], Iterable[Path]] | None = None,
-    ledger: Ledger[T, R] | None = None,
-    alone: int = 1,
+    on_retry: Callable[[T, WorkerLoss], None] | None = None,
+    required_paths: Callable[[T], Iterable[Path]] | None = None,
+    journal: ResultJournal[T, R] | None = None,
+    serial_up_to: int = 1,
 ) -> Iterator[R]:
-    """One result per item, in the order of the items; the same for any workers.
+    """Yield one result per item, in the order of the items; the results are the same for any workers.
 
-    Function, items and results are pickled on their way to and from workers, and a script that calls this needs
-    ``if __name__ == "__main__"``.
+    Function, items and results are pickled, and a script that calls this needs ``if __name__ == "__main__"``.
 
     Args:
-        function: takes items and yields the result of each before it asks for the next. It is called once per worker,
-            so what is costly to make is kept in its local variables; results may not depend on what came before. What
-            it raises ends the work, in the same way anywhere.
-        lost: the result of an item whose worker died, or took more than ``limit_s`` seconds for it, each time.
-        chunk: items that a worker gets at once; fewer, where that leaves workers without any.
-        limit_s: without effect in this process, which nobody ends.
-        retries: how often an item that cost its worker is given to another.
-        on_retry: told of each time.
-        reads: files and folders that an item needs, which each node of a cluster must see.
-        ledger: holds results of an earlier command, which are not made again, and takes in the others as they come.
-        alone: so few items are done in this process, unless Ray is asked for: a process takes a second to start.
+        function: takes items and yields the result of each before it takes the next. It is called once per worker, so
+            that costly objects can be kept in its local variables; results may not depend on earlier items. An
+            exception that it raises ends the work.
+        items: the work.
+        workers: number and location of the workers.
+        lost_result: makes the result of an item whose worker died or exceeded ``limit_s`` at every try.
+        batch_size: items that a worker gets at once; fewer if some workers would get none.
+        limit_s: time limit of an item in seconds; without effect in this process.
+        retries: repetitions of an item whose worker was lost.
+        on_retry: called at each repetition with the item and the reason.
+        required_paths: files and folders that an item needs, and that each node of a cluster must have.
+        journal: has the results of an earlier command, which are not computed again, and stores the new ones.
+        serial_up_to: up to so many items are processed in this process unless Ray is asked for, because a worker takes
+            about a second to start.
 
     Raises:
         RuntimeFault: workers cannot be started.
-        ConfigError: Ray is missing, or there is no such cluster; or one of its nodes has other software or another
-            file system.
-        RecordingError: a node does not see what an item needs, and names both; or the ledger cannot be written.
+        ConfigError: Ray or its cluster is missing; or a node has other software or another file system.
+        RecordingError: a node lacks a required path, or the journal cannot be written.
     """
-    if ledger is not None:
+    if journal is not None:
 
-        def others(todo: Sequence[T], told: Callable[[T, Lost], R]) -> Iterator[R]:
-            return map_in_order(function, todo, workers, told, chunk, limit_s, retries, on_retry, reads, alone=alone)
+        def compute(todo: Sequence[T], lost: Callable[[T, WorkerLoss], R]) -> Iterator[R]:
+            return map_in_order(
+                function,
+                todo,
+                workers,
+                lost,
+                batch_size,
+                limit_s,
+                retries,
+                on_retry,
+                required_paths,
+                None,
+                serial_up_to,
+            )
 
-        yield from ledger.results(items, lost, others)
+        yield from journal.results(items, lost_result, compute)
         return
     if not items:
         return
-    if workers.ray is None and (len(items) <= alone or (workers.count or cores()) == 1):
+    if workers.ray is None and (len(items) <= serial_up_to or (workers.count or available_cores()) == 1):
         yield from function(iter(items))
         return
-    with _engine(function, workers, reads) as engine:
-        chunk = max(1, min(chunk, len(items) // (_LEAST_SHARES * engine.size)))
-        yield from Shift(engine, items, lost, chunk, limit_s, retries, on_retry).results()
+    with _pool(function, workers, required_paths) as pool:
+        batch_size = max(1, min(batch_size, len(items) // (_MIN_BATCHES * pool.size)))
+        yield from Scheduler(pool, items, lost_result, batch_size, limit_s, retries, on_retry).results()
 
 
-def _engine(function: Function[T, R], workers: Workers, reads: Callable[[T], Iterable[Path]] | None) -> Engine[T, R]:
+def _pool(
+    function: Function[T, R], workers: Workers, required_paths: Callable[[T], Iterable[Path]] | None
+) -> WorkerPool[T, R]:
     if workers.ray is None:
-        return Processes(function, workers.count or cores())
-    from robot_runtime.parallel.ray_cluster import RayCluster
+        return ProcessPool(function, workers.count or available_cores())
+    from robot_runtime.parallel.ray_pool import RayPool
 
-    return RayCluster(function, workers.ray, workers.count, reads)
+    return RayPool(function, workers.ray, workers.count, required_paths)

@@ -1,6 +1,9 @@
-"""Workers that are processes of our own on this machine.
+"""Workers that are spawned processes on this machine.
 
-``concurrent.futures`` could be no such engine: it does not know which item a process was at, and never ends one.
+``concurrent.futures`` cannot replace this: it does not report which item a dead process had, and never kills a hung
+one. ``pebble`` does both, but would replace this module only (not the scheduler, which Ray needs as well), starts as
+fast (0.4 to 0.6 s beside 0.3 to 0.5 s), takes 45 MB beside 37 MB for two workers and 0.06 ms beside 0.02 ms per item,
+and has no batches of neighboring items and no generators that keep a worker's state.
 """
 
 from __future__ import annotations
@@ -12,62 +15,74 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 
-from robot_runtime.parallel.engine import Done, Engine, Failed, Function, R, Ready, T, Worker, WorkerDied, answers
+from typing_extensions import override
+
+from robot_runtime.parallel.workers import (
+    Done,
+    Failed,
+    Function,
+    R,
+    Ready,
+    T,
+    Worker,
+    WorkerDied,
+    WorkerPool,
+    run_items,
+)
 
 
-class Processes(Engine[T, R]):
-    """Spawned processes, not forked, so that no thread's lock is inherited; what they do and say is pickled."""
+class ProcessPool(WorkerPool[T, R]):
+    """Spawned processes, not forked, so that no lock of a thread is inherited; items and results are pickled."""
 
     def __init__(self, function: Function[T, R], size: int) -> None:
         self.size = size
         self._function = function
 
-    def hire(self) -> Worker[T, R]:
+    @override
+    def start_worker(self) -> Worker[T, R]:
         return _Process(self._function)
 
+    @override
     def wait(self, workers: Sequence[Worker[T, R]], timeout_s: float) -> Sequence[Worker[T, R]]:
-        pipes = {worker.pipe: worker for worker in workers if isinstance(worker, _Process)}
-        return [pipes[pipe] for pipe in wait(list(pipes), timeout_s)]  # type: ignore[index]
-
-    def close(self) -> None:
-        pass  # a process of its own is all that a worker holds
+        by_pipe = {worker.pipe: worker for worker in workers if isinstance(worker, _Process)}
+        return [by_pipe[pipe] for pipe in wait(list(by_pipe), timeout_s)]  # type: ignore[index]
 
 
 class _Process(Worker[T, R]):
     def __init__(self, function: Function[T, R]) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(function, theirs), daemon=True)
-        with _deaf_to_ctrl_c():
+        self.pipe, other_end = context.Pipe()
+        self._process = context.Process(target=_main, args=(function, other_end), daemon=True)
+        with _ignore_sigint():
             self._process.start()
-        theirs.close()
+        other_end.close()
 
-    def give(self, items: Sequence[T]) -> None:
+    def submit(self, items: Sequence[T]) -> None:
         try:
             self.pipe.send(list(items))
-        except OSError:  # it died between two shares: the pipe's end says so to whoever reads
+        except OSError:  # the process died between two batches: the next receive raises
             return
 
-    def take(self) -> Ready | Done[R] | Failed:
+    def receive(self) -> Ready | Done[R] | Failed:
         try:
-            said: Ready | Done[R] | Failed = self.pipe.recv()
+            message: Ready | Done[R] | Failed = self.pipe.recv()
         except (EOFError, OSError) as error:
             raise WorkerDied(str(error)) from error
-        return said
+        return message
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self._process.kill()
         self._process.join()
         self.pipe.close()
 
 
 @contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """What starts meanwhile does not hear of it, though it reaches all processes of a terminal; the parent does after.
+def _ignore_sigint() -> Iterator[None]:
+    """Block SIGINT in processes started within, because a terminal sends Ctrl-C to all of them.
 
-    The parent alone ends the work, with one message.
+    The parent receives it afterwards and alone ends the work, with one message.
     """
-    resource_tracker.ensure_running()  # else the first start would, and it unblocks the signal
+    resource_tracker.ensure_running()  # otherwise the first start would run it, and that unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -75,17 +90,17 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(function: Function[T, R], pipe: Connection) -> None:
-    """A process's life."""
+def _main(function: Function[T, R], pipe: Connection) -> None:
+    """Main function of a worker's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     pipe.send(Ready())
-    for answer in answers(function, _given(pipe)):
-        pipe.send(answer)
+    for message in run_items(function, _received(pipe)):
+        pipe.send(message)
 
 
-def _given(pipe: Connection) -> Iterator[T]:
-    """The items as they come; none once the parent is gone."""
+def _received(pipe: Connection) -> Iterator[T]:
+    """The items of all batches, until the parent closes the pipe."""
     while True:
         try:
             items = pipe.recv()

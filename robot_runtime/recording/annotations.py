@@ -26,7 +26,7 @@ SUFFIX = ".evidence.yaml"
 
 
 @dataclass(frozen=True)
-class Statement:
+class Annotation:
     """What one person says about one run.
 
     Attributes:
@@ -76,17 +76,17 @@ class RunIdentity:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Annotations:
     """The content of an evidence file; without a file, no statements."""
 
     schema: Literal[1]
     run: RunIdentity
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[Annotation, ...] = ()
 
     __pydantic_config__ = config.STRICT
 
     @property
-    def verdict(self) -> Statement | None:
+    def verdict(self) -> Annotation | None:
         """The last statement about visibility."""
         return next((said for said in reversed(self.statements) if said.visible is not None), None)
 
@@ -96,22 +96,22 @@ class Evidence:
         return {name: pose for said in self.statements for name, pose in said.objects.items()}
 
 
-def evidence_path(log: Path) -> Path:
+def annotations_path(log: Path) -> Path:
     """Where the evidence about a log stands."""
     return log.with_suffix(SUFFIX)
 
 
-def read_evidence(log: Path, header: EpisodeHeader) -> Evidence:
+def read_annotations(log: Path, header: EpisodeHeader) -> Annotations:
     """The evidence about a log whose header is ``header``.
 
     Raises:
         RecordingError: the file cannot be understood, or is about another run; names file and field.
     """
-    path, run = evidence_path(log), RunIdentity.of(header)
+    path, run = annotations_path(log), RunIdentity.of(header)
     if not path.exists():
-        return Evidence(1, run)
+        return Annotations(1, run)
     try:
-        found = config.load(path, Evidence)
+        found = config.load(path, Annotations)
     except ConfigError as error:
         raise RecordingError(error.message, error.remedy) from error
     if found.run != run:
@@ -122,13 +122,13 @@ def read_evidence(log: Path, header: EpisodeHeader) -> Evidence:
     return found
 
 
-def add_statement(
+def add_annotation(
     log: Path,
     who: str,
     visible: bool | None = None,
     objects: dict[str, ObjectPose] | None = None,
     note: str = "",
-) -> Evidence:
+) -> Annotations:
     """Add a statement, made now, to the evidence about a log.
 
     Raises:
@@ -136,7 +136,7 @@ def add_statement(
         RecordingError: no log there, or its evidence cannot be read or written.
     """
     try:
-        said = Statement(who, utc_now_iso(), visible, dict(objects or {}), note)
+        said = Annotation(who, utc_now_iso(), visible, dict(objects or {}), note)
     except ValueError as error:
         raise ConfigError(f"{log}: {error}", "see `robot-runtime verdict --help`") from error
     with LogReader(log) as reader:
@@ -147,9 +147,9 @@ def add_statement(
         )
     if objects and header.task.kind != "rearrangement":
         raise ConfigError(f"{log}: task {header.task.name!r} moves no objects", "give poses of rearrangement logs")
-    evidence = read_evidence(log, header)
+    evidence = read_annotations(log, header)
     evidence = replace(evidence, statements=(*evidence.statements, said))
-    _write(evidence_path(log), evidence)
+    _write(annotations_path(log), evidence)
     return evidence
 
 
@@ -173,7 +173,7 @@ def read_objects(path: Path) -> dict[str, ObjectPose]:
     return poses
 
 
-def _write(path: Path, evidence: Evidence) -> None:
+def _write(path: Path, evidence: Annotations) -> None:
     """Complete or not at all: what others have said must not be lost to a full disk."""
     document = asdict(evidence) | {"statements": [_written(said) for said in evidence.statements]}
     unfinished = path.with_name(f"{path.name}.part")
@@ -187,7 +187,7 @@ def _write(path: Path, evidence: Evidence) -> None:
         ) from error
 
 
-def _written(said: Statement) -> dict[str, object]:
+def _written(said: Annotation) -> dict[str, object]:
     """What it says, without the fields that say nothing."""
     empty: Sequence[object] = (None, {}, "")
     return {name: value for name, value in asdict(said).items() if value not in empty}

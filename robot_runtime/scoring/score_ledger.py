@@ -11,24 +11,24 @@ from pydantic import TypeAdapter
 from robot_runtime import __version__
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.settings import Rules
-from robot_runtime.parallel.checkpoint import Ledger, file_key
-from robot_runtime.recording.annotations import evidence_path
+from robot_runtime.parallel.result_journal import ResultJournal, file_key
+from robot_runtime.recording.annotations import annotations_path
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.summary import EpisodeScore
 
 
-def score_ledger(path: Path, rules: Rules, overwrite: bool = False) -> Ledger[Path, EpisodeScore]:
+def score_ledger(path: Path, rules: Rules, overwrite: bool = False) -> ResultJournal[Path, EpisodeScore]:
     """The ledger of scores by these rules, of logs as they are now; logs without a score are tried again.
 
     Raises:
-        ConfigError, RecordingError: see :class:`robot_runtime.parallel.checkpoint.Ledger`.
+        ConfigError, RecordingError: see :class:`robot_runtime.parallel.result_journal.ResultJournal`.
     """
     settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": __version__, **plain(rules)}
-    return Ledger(path, settings, _key, encode_score, decode_score, overwrite)
+    return ResultJournal(path, settings, _key, encode_score, decode_score, overwrite)
 
 
 def _key(log: Path) -> str:
-    beside = evidence_path(log)
+    beside = annotations_path(log)
     return " ".join(file_key(path) for path in (log, beside) if path.exists())
 
 

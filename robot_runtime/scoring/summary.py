@@ -16,10 +16,10 @@ from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.reference_poses import check_rule, scored_steps
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.step_times import Latency
-from robot_runtime.parallel.checkpoint import Ledger
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
-from robot_runtime.recording.annotations import Statement, read_evidence
+from robot_runtime.parallel.result_journal import ResultJournal
+from robot_runtime.parallel.workers import WorkerLoss
+from robot_runtime.recording.annotations import Annotation, read_annotations
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, Placement
@@ -71,7 +71,7 @@ class EpisodeScore:
     metrics: Metrics = field(default_factory=dict)
     choices: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
-    evidence: tuple[Statement, ...] = ()
+    evidence: tuple[Annotation, ...] = ()
     placement: Placement | None = None
     latency: Latency = field(default_factory=Latency)
 
@@ -114,8 +114,8 @@ def score_logs(
     on_scored: Callable[[EpisodeScore], None] | None = None,
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
-    ledger: Ledger[Path, EpisodeScore] | None = None,
-    on_retry: Callable[[Path, Lost], None] | None = None,
+    ledger: ResultJournal[Path, EpisodeScore] | None = None,
+    on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> list[EpisodeScore]:
     """Score each log; one that cannot be scored says why and does not stop the others.
 
@@ -142,8 +142,8 @@ def iter_scores(
     rules: Rules | None = None,
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
-    ledger: Ledger[Path, EpisodeScore] | None = None,
-    on_retry: Callable[[Path, Lost], None] | None = None,
+    ledger: ResultJournal[Path, EpisodeScore] | None = None,
+    on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> Iterator[EpisodeScore]:
     """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
     check_rule((rules or Rules()).referee)
@@ -159,9 +159,9 @@ def iter_scores(
         lost_score,
         limit_s=limit_s,
         on_retry=on_retry,
-        reads=_only_itself,
-        ledger=ledger,
-        alone=ALONE,
+        required_paths=_only_itself,
+        journal=ledger,
+        serial_up_to=ALONE,
     )
     for score in scores:
         yield replace(score, choices=share(score.choices), provenance=share(score.provenance))
@@ -180,7 +180,7 @@ def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMa
     """
     rules = rules or Rules()
     scorer = EpisodeScorer(log.header, rules, geodesic)
-    scorer.on_evidence(read_evidence(log.path, log.header))
+    scorer.on_annotations(read_annotations(log.path, log.header))
     for record in scored_steps(log, rules.referee):
         scorer.on_step(log.with_images(record) if scorer.needs_frame(record) else record)
     if log.end is not None:
@@ -217,7 +217,7 @@ def _only_itself(path: Path) -> list[Path]:
     return [path]
 
 
-def lost_score(path: Path, how: Lost) -> EpisodeScore:
+def lost_score(path: Path, how: WorkerLoss) -> EpisodeScore:
     """The score of a log whose process died or hung: none, and that."""
     reasons = {
         "died": "the process that scored it was killed: not enough memory, or a damaged log",
@@ -257,7 +257,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
     try:
         scorer = score_steps(log, rules, maps.of(header))
-        used = read_evidence(log.path, header).statements if (rules or Rules()).evidence == "use" else ()
+        used = read_annotations(log.path, header).statements if (rules or Rules()).evidence == "use" else ()
         return replace(facts, metrics=scorer.metrics(), choices=scorer.choices(), evidence=used, latency=scorer.latency)
     except RuntimeFault as error:
         return replace(facts, reason=error.message)

@@ -1,10 +1,10 @@
-"""The robot at the other end of somebody else's client, and a policy at the other end of a robot's.
+"""Servers: the robot for clients of other software, and a policy for robots elsewhere.
 
 =====================  ===============================================================================================
-``robothor``           the RoboTHOR robot protocol, which ``ai2thor.robot_controller.Controller`` speaks
-``robothor_messages``  what goes over its wire
-``policy``             a policy for robots elsewhere; ``policies.remote`` has the protocol and the robot's end
-``exchange``           requests of many threads, one at a time, to the one thread that owns the robot
-``http``               the door: token, limits of size and time, nothing but ``POST /step``
+``robothor``           server of the RoboTHOR robot protocol, for ``ai2thor.robot_controller.Controller``
+``robothor_messages``  messages of that protocol
+``policy``             server of a policy; ``policies.remote`` has the protocol and the robot's end
+``request_queue``      requests of many threads, one at a time, for the thread that controls the robot
+``request_server``     HTTP server with a token and limits of size and time; ``POST /step`` only
 =====================  ===============================================================================================
 """

@@ -24,7 +24,7 @@ An action that did not arrive has ``lastActionSuccess`` false. A request that is
 it, and ``robotRuntime.error`` the class of the error.
 
 This client never counts ``sequenceId`` up: it stays 0 and says nothing. Clients that count from 1 can repeat requests
-(``robot_runtime.servers.exchange``). Requests are JSON; msgpack is only written here, never read.
+(``robot_runtime.servers.request_queue``). Requests are JSON; msgpack is only written here, never read.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from robot_runtime.localization.pose_monitor import PATIENCE_S
 from robot_runtime.records import EndReason, Outcome, Subscriber
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.servers import robothor_messages as messages
-from robot_runtime.servers.exchange import Answer, Call, Exchange, Refused
-from robot_runtime.servers.http import Door
+from robot_runtime.servers.request_queue import Answer, Call, Refused, RequestQueue
+from robot_runtime.servers.request_server import RequestServer
 from robot_runtime.servers.robothor_messages import Request, check_size, number, parse_request
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
@@ -128,8 +128,8 @@ class RobothorServer(Subscriber):
         self._seed = seed
         self._odom_to_map = SE2()
         self._call: Call | None = None
-        self._exchange = Exchange()
-        self._door = Door(address, token, self._handle, self._refusal)
+        self._exchange = RequestQueue()
+        self._door = RequestServer(address, token, self._handle, self._refusal)
 
     def __enter__(self) -> RobothorServer:
         return self

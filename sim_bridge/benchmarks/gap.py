@@ -20,7 +20,7 @@ from robot_runtime.benchmarks.report import Row, print_rows, write_rows
 from robot_runtime.errors import CalibrationFailed
 
 if TYPE_CHECKING:
-    from robot_runtime.parallel.engine import Lost
+    from robot_runtime.parallel.workers import WorkerLoss
     from sim_bridge.benchmarks.gap_trial import Trial
 
 
@@ -56,7 +56,7 @@ def gap(
     with progress_bar() as progress:
         bar = progress.add_task("trials", total=trials, note="")
         numbers = [(seed, number) for number in range(trials)]
-        for one in map_in_order(_trials, numbers, Workers(workers), _lost, chunk=1, limit_s=LIMIT_S):
+        for one in map_in_order(_trials, numbers, Workers(workers), _lost, batch_size=1, limit_s=LIMIT_S):
             found.append(one)
             progress.advance(bar)
     rows = rows_of(found)
@@ -137,5 +137,5 @@ def _trials(numbers: Iterable[tuple[int, int]]) -> Iterator[Trial]:
             yield run_trial(seed, number, Path(folder))
 
 
-def _lost(number: tuple[int, int], how: Lost) -> Trial:
+def _lost(number: tuple[int, int], how: WorkerLoss) -> Trial:
     raise CalibrationFailed(f"trial {number[1]}: {how}", "use fewer workers")

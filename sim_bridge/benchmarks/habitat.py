@@ -60,9 +60,9 @@ def rows(steps: int, seed: int) -> list[Row]:
             timed = StepTimer(env.sim.env)
             asked, computed_s = [], []
             for _ in range(steps):
-                watch, before_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
+                timer, before_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
                 env.step("turn_left")
-                asked.append(watch.elapsed_s())
+                asked.append(timer.elapsed_s())
                 computed_s.append(cpu_s(resource.RUSAGE_SELF) - before_s)
     added = sorted(1000 * (whole - own) for whole, own in zip(asked, timed.wall_s, strict=True))
     computed = (sum(computed_s) - sum(timed.cpu_s)) / steps

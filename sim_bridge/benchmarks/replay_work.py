@@ -81,15 +81,15 @@ def time_replays(logs: Sequence[Path], images: bool) -> tuple[list[float], float
     options = ReplayOptions(parts=("action",), images=images)
     took_s = []
     with Kept(options) as kept:
-        watch = Stopwatch()
+        timer = Stopwatch()
         with LogReader(logs[0]) as log:
             twin = kept.twin(log.header, kept.scene(log.header), images)
             twin.begin(log.header, log.header.episode.start, 0.0)
-        build_s = watch.elapsed_s()
+        build_s = timer.elapsed_s()
         for log_path in logs:
-            watch.restart()
+            timer.restart()
             replay_log(log_path, options, kept, log_path.stem)
-            took_s.append(watch.elapsed_s())
+            took_s.append(timer.elapsed_s())
     return took_s, build_s
 
 
@@ -103,10 +103,10 @@ def time_workers(logs: Sequence[Path], rounds: int, out: Path) -> list[tuple[flo
         for _ in range(rounds):
             took_s = []
             for count in (1, 2):
-                watch = Stopwatch()
+                timer = Stopwatch()
                 replay_logs(
                     jobs, options, Workers(count), pages=False, overwrite=True, on_done=lambda _: progress.advance(bar)
                 )
-                took_s.append(watch.elapsed_s())
+                took_s.append(timer.elapsed_s())
             found.append((took_s[0], took_s[1]))
     return found

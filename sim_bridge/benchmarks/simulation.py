@@ -150,11 +150,11 @@ def measure_speed(seed: int) -> Speed:
         env.reset(episode, "random moves")
         bar = progress.add_task("steps", total=LOGGED_STEPS, note="")
         inside_s = base.world.physics_s + camera.render_s
-        watch, round_s = Stopwatch(), []
+        timer, round_s = Stopwatch(), []
         for _ in range(ROUNDS):
             for _ in range(LOGGED_STEPS // ROUNDS):
                 env.step(moves[int(random.integers(len(moves)))])
-            round_s.append(watch.restart())
+            round_s.append(timer.restart())
             progress.advance(bar, LOGGED_STEPS // ROUNDS)
         inside_s = base.world.physics_s + camera.render_s - inside_s
         env.close()
@@ -207,15 +207,15 @@ def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
     for position, yaw_rad in poses:  # in turns, so that whatever else the machine does slows both
         view.lookat[:] = position + np.array([math.cos(yaw_rad), math.sin(yaw_rad), 0.0])
         view.distance, view.azimuth, view.elevation = 1.0, math.degrees(yaw_rad), 0.0
-        watch = Stopwatch()
+        timer = Stopwatch()
         stock.update_scene(data, view, drawn)
         stock.render()
         stock.enable_depth_rendering()
         stock.render()
         stock.disable_depth_rendering()
-        two_pass_s.append(watch.restart())
+        two_pass_s.append(timer.restart())
         ours.render(position, camera_rotation(yaw_rad, 0.0))
-        one_pass_s.append(watch.elapsed_s())
+        one_pass_s.append(timer.elapsed_s())
     stock.close()
     ours.close()
 

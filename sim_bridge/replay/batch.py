@@ -12,9 +12,9 @@ from pathlib import Path
 
 from robot_runtime.common import config
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.parallel.checkpoint import Ledger, file_key
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import Workers, map_in_order
+from robot_runtime.parallel.result_journal import ResultJournal, file_key
+from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording import json_records
 from robot_runtime.records import StepRecord
 from robot_runtime.robots.loader import read_robot_file
@@ -69,7 +69,7 @@ def replay_logs(
     pages: bool = True,
     overwrite: bool = False,
     on_done: Callable[[Line], None] | None = None,
-    on_retry: Callable[[Path, Lost], None] | None = None,
+    on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> list[Line]:
     """Replay logs into ``options.out``: NAME.json, and NAME.html where pages are wanted; of several an index.html.
 
@@ -91,7 +91,9 @@ def replay_logs(
         ledger = stack.enter_context(_ledger(options, pages, overwrite)) if many else None
         reads = partial(_needed, out=options.out)
         again = None if on_retry is None else partial(_again, on_retry)
-        results = map_in_order(work, jobs, workers, _lost, CHUNK, LIMIT_S, on_retry=again, reads=reads, ledger=ledger)
+        results = map_in_order(
+            work, jobs, workers, _lost, CHUNK, LIMIT_S, on_retry=again, required_paths=reads, journal=ledger
+        )
         for line in results:
             lines.append(line)
             if on_done is not None:
@@ -101,7 +103,7 @@ def replay_logs(
     return lines
 
 
-def _ledger(options: ReplayOptions, pages: bool, overwrite: bool) -> Ledger[Job, Line]:
+def _ledger(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJournal[Job, Line]:
     make_folder(options.out)
     settings = {**json_records.plain(options), "pages": pages, "schema": SCHEMA}
     del settings["out"]
@@ -109,7 +111,7 @@ def _ledger(options: ReplayOptions, pages: bool, overwrite: bool) -> Ledger[Job,
         # What the name stands for: the file of a fitted robot is written anew with every fit.
         robot = json.dumps(json_records.plain(read_robot_file(options.into)[1]), sort_keys=True)
         settings["robot"] = hashlib.sha256(robot.encode()).hexdigest()[:12]
-    return Ledger(options.out / LEDGER, settings, _key, _encode, _decode, overwrite)
+    return ResultJournal(options.out / LEDGER, settings, _key, _encode, _decode, overwrite)
 
 
 def _key(job: Job) -> str:
@@ -158,11 +160,11 @@ def _replay(job: Job, options: ReplayOptions, kept: Kept, pages: bool, many: boo
     return line_of(replay, job.name)
 
 
-def _again(on_retry: Callable[[Path, Lost], None], job: Job, how: Lost) -> None:
+def _again(on_retry: Callable[[Path, WorkerLoss], None], job: Job, how: WorkerLoss) -> None:
     on_retry(job.path, how)
 
 
-def _lost(job: Job, how: Lost) -> Line:
+def _lost(job: Job, how: WorkerLoss) -> Line:
     what = f"took more than {LIMIT_S:g} s" if how == "hung" else "ended the process that replayed it"
     return Line(str(job.path), job.name, f"it {what}")
 

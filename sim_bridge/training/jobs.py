@@ -7,8 +7,8 @@ from functools import partial
 from typing import NoReturn, TypeVar
 
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import Workers, map_in_order
+from robot_runtime.parallel.workers import WorkerLoss
 
 LIMIT_S = 3600.0
 """Of one job: ten episodes of a learned policy on a busy machine, and then some."""
@@ -23,8 +23,8 @@ def done(function: Callable[[T], R], jobs: Sequence[T], workers: Workers) -> Ite
     Raises:
         RuntimeFault: a job cost its worker twice.
     """
-    return map_in_order(partial(map, function), jobs, workers, _lost, chunk=1, limit_s=LIMIT_S)
+    return map_in_order(partial(map, function), jobs, workers, _lost, batch_size=1, limit_s=LIMIT_S)
 
 
-def _lost(job: object, how: Lost) -> NoReturn:
+def _lost(job: object, how: WorkerLoss) -> NoReturn:
     raise RuntimeFault(f"{job}: its worker {how}", "use fewer workers; what is done already stays done")

@@ -13,7 +13,7 @@ from robot_runtime.errors import ConfigError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from robot_runtime.parallel.engine import Lost
+    from robot_runtime.parallel.workers import WorkerLoss
     from robot_runtime.policy import PolicySource
     from sim_bridge.tuning.progress import Watcher
 
@@ -83,7 +83,7 @@ def tune(
         robot-runtime gap tune logs/real --likelihood-only --refine camera.mount_error.tilt_deg=-5:5
     """
     from robot_runtime.common.console import console, progress_bar
-    from robot_runtime.parallel.map import employed
+    from robot_runtime.parallel.map import shared_ray
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.tuning.episodes import Places
     from sim_bridge.tuning.plot import write_plot
@@ -106,7 +106,7 @@ def tune(
         overwrite,
     )
     chosen = options.workers_from(workers, ray)
-    with employed(chosen), progress_bar() as progress:
+    with shared_ray(chosen), progress_bar() as progress:
         tuning = sweep(find_logs(real), settings, wishes, chosen, _bar(progress))
     console.print(table(tuning))
     write_tuning(out / "tuning.json", tuning)
@@ -124,7 +124,7 @@ def _bar(progress: Progress) -> Watcher:
         def on_step(self, what: str, done: int, total: int) -> None:
             progress.update(bar, description=what, completed=done, total=total)
 
-        def on_retry(self, log: Path, how: Lost) -> None:
+        def on_retry(self, log: Path, how: WorkerLoss) -> None:
             print_retry(log, how)
 
     return Bar()

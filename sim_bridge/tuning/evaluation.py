@@ -17,9 +17,9 @@ from robot_runtime import __version__
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.errors import InvalidStart
-from robot_runtime.parallel.checkpoint import Ledger, file_key
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import ONE, Workers
+from robot_runtime.parallel.result_journal import ResultJournal, file_key
+from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
 from sim_bridge.physics.scene_model import SceneModel
 from sim_bridge.replay.camera_pose import logged_camera
@@ -66,7 +66,7 @@ class Evaluation:
         places: Places,
         workers: Workers = ONE,
         watcher: Watcher = SILENT,
-        ledger: Ledger[Steps, Said] | None = None,
+        ledger: ResultJournal[Steps, Said] | None = None,
     ) -> None:
         self._evidence, self._places, self._workers, self._watcher = evidence, places, workers, watcher
         self._ledger = ledger
@@ -183,9 +183,9 @@ class Evaluation:
         return Parts(moved, contacts, camera, delays)
 
 
-def action_ledger(path: Path, overwrite: bool = False) -> Ledger[Steps, Said]:
-    """Holds predictions. Raises what :class:`Ledger` does."""
-    return Ledger(path, {"actions": __version__}, _key, _encode, _decode, overwrite)
+def action_ledger(path: Path, overwrite: bool = False) -> ResultJournal[Steps, Said]:
+    """Holds predictions. Raises what :class:`ResultJournal` does."""
+    return ResultJournal(path, {"actions": __version__}, _key, _encode, _decode, overwrite)
 
 
 def _key(item: Steps) -> str:
@@ -217,7 +217,7 @@ def _predict_each(items: Iterable[Steps]) -> Iterator[Said]:
         yield list(predict(kept[1], item.options, item.motions))
 
 
-def _unpredicted(item: Steps, how: Lost) -> Said:
+def _unpredicted(item: Steps, how: WorkerLoss) -> Said:
     return [None] * len(item.motions)
 
 

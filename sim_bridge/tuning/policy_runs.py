@@ -13,9 +13,9 @@ from typing import Any
 from robot_runtime import __version__
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
-from robot_runtime.parallel.checkpoint import Ledger, file_key
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import Workers
+from robot_runtime.parallel.result_journal import ResultJournal, file_key
+from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader
@@ -67,7 +67,7 @@ class Replayer:
         keep: Path | None,
         workers: Workers,
         watcher: Watcher,
-        ledger: Ledger[Run, EpisodeScore] | None,
+        ledger: ResultJournal[Run, EpisodeScore] | None,
     ) -> None:
         self._places, self._instead, self._keep = places, instead, keep
         self._workers, self._watcher, self._ledger = workers, watcher, ledger
@@ -115,10 +115,10 @@ class Replayer:
         return None if self._keep is None else self._keep / _digest(plain(setting.robot.options))[:12]
 
 
-def run_ledger(path: Path, overwrite: bool = False) -> Ledger[Run, EpisodeScore]:
-    """Holds scores of runs. Raises what :class:`Ledger` does."""
+def run_ledger(path: Path, overwrite: bool = False) -> ResultJournal[Run, EpisodeScore]:
+    """Holds scores of runs. Raises what :class:`ResultJournal` does."""
     settings = {"runs": __version__, "scorer": SCORER_VERSION}
-    return Ledger(path, settings, _key, encode_score, decode_score, overwrite)
+    return ResultJournal(path, settings, _key, encode_score, decode_score, overwrite)
 
 
 def _key(item: Run) -> str:
@@ -146,7 +146,7 @@ def _run_each(items: Iterable[Run]) -> Iterator[EpisodeScore]:
         policies.close()
 
 
-def _lost(item: Run, how: Lost) -> EpisodeScore:
+def _lost(item: Run, how: WorkerLoss) -> EpisodeScore:
     return EpisodeScore(item.log, reason=f"the process that ran it {how}")
 
 

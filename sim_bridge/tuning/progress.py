@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from robot_runtime.parallel.checkpoint import Ledger
-from robot_runtime.parallel.engine import Function, Lost
 from robot_runtime.parallel.map import Workers, map_in_order
+from robot_runtime.parallel.result_journal import ResultJournal
+from robot_runtime.parallel.workers import Function, WorkerLoss
 
 CHUNK = 4
 """Items that a worker gets at once: a learned policy takes a minute for each."""
@@ -23,7 +23,7 @@ class Watcher:
     def on_step(self, what: str, done: int, total: int) -> None:
         """What is being done, how much of it is done, and of how much."""
 
-    def on_retry(self, log: Path, how: Lost) -> None:
+    def on_retry(self, log: Path, how: WorkerLoss) -> None:
         """What a log was needed for has cost its worker, and is given to another."""
 
 
@@ -45,8 +45,8 @@ def all_done(
     function: Function[T, R],
     items: Sequence[T],
     workers: Workers,
-    lost: Callable[[T, Lost], R],
-    ledger: Ledger[T, R] | None,
+    lost: Callable[[T, WorkerLoss], R],
+    ledger: ResultJournal[T, R] | None,
     watcher: Watcher,
     what: str,
 ) -> list[R]:
@@ -57,11 +57,11 @@ def all_done(
         items,
         workers,
         lost,
-        chunk=CHUNK,
+        batch_size=CHUNK,
         limit_s=LIMIT_S,
         on_retry=lambda item, how: watcher.on_retry(item.log, how),
-        reads=lambda item: [item.log],
-        ledger=ledger,
+        required_paths=lambda item: [item.log],
+        journal=ledger,
     )
     for result in done:
         results.append(result)

@@ -14,8 +14,8 @@ import numpy as np
 
 from robot_runtime.common import config
 from robot_runtime.errors import RecordingError, RuntimeFault
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import ONE, Workers, map_in_order
+from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
@@ -125,7 +125,9 @@ def sweep(
 def _read(logs: Sequence[Path], workers: Workers, watcher: Watcher, notes: list[str]) -> list[Evidence]:
     found: list[Evidence] = []
     failed: list[str] = []
-    results = map_in_order(_read_each, logs, workers, _unread, chunk=CHUNK, limit_s=LIMIT_S, on_retry=watcher.on_retry)
+    results = map_in_order(
+        _read_each, logs, workers, _unread, batch_size=CHUNK, limit_s=LIMIT_S, on_retry=watcher.on_retry
+    )
     for number, one in enumerate(results):
         watcher.on_step("reading", number + 1, len(logs))
         if isinstance(one, str):
@@ -153,7 +155,7 @@ def _read_one(log: Path) -> Evidence | str:
         return error.message
 
 
-def _unread(log: Path, how: Lost) -> Evidence | str:
+def _unread(log: Path, how: WorkerLoss) -> Evidence | str:
     return f"{log}: the process that read it {how}"
 
 

@@ -1,4 +1,4 @@
-"""What the tests of workers have them do; apart, because a worker imports it, and it imports little."""
+"""Functions for workers in tests; a module of its own with few imports, because every worker imports it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from robot_runtime.common.clock import SystemClock, wait_for
-from robot_runtime.parallel.engine import Done, Engine, Lost, Ready, Worker, WorkerDied
+from robot_runtime.parallel.workers import Done, Ready, Worker, WorkerDied, WorkerLoss, WorkerPool
 
 DEADLY = (5, 21)
 ENDLESS = (6, 23)
@@ -36,7 +36,7 @@ def square_or_hang(numbers: Iterable[int]) -> Iterator[int]:
 
 
 def square_or_die_once(numbers: Iterable[int], folder: Path, always: tuple[int, ...] = ()) -> Iterator[int]:
-    """Each of the deadly ones costs its first worker; those in ``always`` every one."""
+    """Kill the first worker of each item in DEADLY, and every worker of the items in ``always``."""
     for number in numbers:
         mark = folder / str(number)
         if number in always or (number in DEADLY and not mark.exists()):
@@ -52,30 +52,30 @@ def refuse_from_3(numbers: Iterable[int]) -> Iterator[int]:
         yield number
 
 
-class Thorny(Exception):
-    """Cannot be pickled back: it takes two arguments, and keeps one."""
+class Unpicklable(Exception):
+    """Cannot be unpickled: it takes two arguments and stores one."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(what)
 
 
-def refuse_thornily(numbers: Iterable[int]) -> Iterator[int]:
+def raise_unpicklable(numbers: Iterable[int]) -> Iterator[int]:
     for number in numbers:
-        raise Thorny(f"not {number}", "")
+        raise Unpicklable(f"not {number}", "")
         yield 0
 
 
 def count_on(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """What a worker keeps lasts as long as it does."""
+    """Count the items of each worker."""
     for count, _ in enumerate(numbers):
         yield os.getpid(), count
 
 
-def end_at_birth(numbers: Iterable[int]) -> Iterator[int]:
+def never_called(numbers: Iterable[int]) -> Iterator[int]:
     raise AssertionError("never called")
 
 
-def minus(number: int, how: Lost) -> int:
+def minus(number: int, how: WorkerLoss) -> int:
     return -number if how == "died" else -1000 - number
 
 
@@ -86,14 +86,14 @@ def slow_square(numbers: Iterable[int]) -> Iterator[int]:
 
 
 def meet(numbers: Iterable[int], folder: Path) -> Iterator[bool]:
-    """Whether another worker comes while this one waits."""
+    """Yield whether another worker processes an item at the same time."""
     for number in numbers:
         (folder / str(number)).touch()
         yield wait_for(SystemClock(), lambda: len(list(folder.iterdir())) > 1 or None, 60.0, 0.01) or False
 
 
-class Vanishing:
-    """A function whose process ends as it receives it."""
+class ExitsOnUnpickling:
+    """A function whose process ends when it unpickles it."""
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return os._exit, (3,)
@@ -102,8 +102,8 @@ class Vanishing:
         raise AssertionError("never received")
 
 
-class Endless:
-    """A function that no process ever finishes receiving."""
+class HangsOnUnpickling:
+    """A function that no process finishes unpickling."""
 
     def __reduce__(self) -> tuple[object, tuple[int]]:
         return time.sleep, (3600,)
@@ -112,42 +112,40 @@ class Endless:
         raise AssertionError("never received")
 
 
-class Imagined(Engine[int, int]):
-    """Workers without processes: each says what its script says, or nothing for ever.
+class FakePool(WorkerPool[int, int]):
+    """Workers without processes.
 
     Args:
-        scripts: of the workers, in the order of their hiring: ``fine``, ``absent`` (never starts), or the last words
-            of one that dies at birth.
+        scripts: one per worker, in the order of their start: ``fine``, ``absent`` (never starts), or the error of one
+            that dies while it starts.
+        size: number of workers at the same time.
     """
 
     def __init__(self, *scripts: str, size: int = 2) -> None:
         self.size = size
         self._scripts = iter(scripts)
 
-    def hire(self) -> Worker[int, int]:
-        return ImaginedWorker(next(self._scripts))
+    def start_worker(self) -> Worker[int, int]:
+        return FakeWorker(next(self._scripts))
 
     def wait(self, workers: Sequence[Worker[int, int]], timeout_s: float) -> list[Worker[int, int]]:
-        return [worker for worker in workers if isinstance(worker, ImaginedWorker) and worker.script != "absent"]
-
-    def close(self) -> None:
-        pass
+        return [worker for worker in workers if isinstance(worker, FakeWorker) and worker.script != "absent"]
 
 
-class ImaginedWorker(Worker[int, int]):
-    """See :class:`Imagined`."""
+class FakeWorker(Worker[int, int]):
+    """See :class:`FakePool`."""
 
     def __init__(self, script: str) -> None:
         self.script = script
-        self._says: list[Ready | Done[int]] = [Ready()]
+        self._messages: list[Ready | Done[int]] = [Ready()]
 
-    def give(self, items: Sequence[int]) -> None:
-        self._says += [Done(item * item) for item in items]
+    def submit(self, items: Sequence[int]) -> None:
+        self._messages += [Done(item * item) for item in items]
 
-    def take(self) -> Ready | Done[int]:
+    def receive(self) -> Ready | Done[int]:
         if self.script != "fine":
             raise WorkerDied(self.script)
-        return self._says.pop(0)
+        return self._messages.pop(0)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         pass

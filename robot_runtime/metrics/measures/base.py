@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from robot_runtime.common.geometry import SE2
 from robot_runtime.metrics.functional.success import success
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.annotations import Evidence
+from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 
@@ -49,7 +49,7 @@ class Measures:
         """Whether :meth:`on_step` looks at the record's images."""
         return False
 
-    def on_evidence(self, evidence: Evidence) -> None:
+    def on_annotations(self, evidence: Annotations) -> None:
         """Take in, before the first step, what people added to the log after the run."""
 
     def on_step(self, record: StepRecord) -> None:

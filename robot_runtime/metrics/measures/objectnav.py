@@ -19,7 +19,7 @@ from robot_runtime.errors import RecordingError
 from robot_runtime.metrics.measures.base import Measures, Run
 from robot_runtime.metrics.settings import Metrics, Rules
 from robot_runtime.metrics.visibility import points_in_map, visible_pixels
-from robot_runtime.recording.annotations import Evidence
+from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.tasks import objectnav
@@ -46,7 +46,7 @@ class ObjectMeasures(Measures):
         self._near_and_seen: list[tuple[bool, bool]] | None = None
         self._verdict: bool | None = None
 
-    def on_evidence(self, evidence: Evidence) -> None:
+    def on_annotations(self, evidence: Annotations) -> None:
         """An operator's verdict on visibility replaces what would be computed."""
         self._verdict = evidence.verdict.visible if evidence.verdict is not None else None
 

@@ -32,7 +32,7 @@ from robot_runtime.metrics.functional.tours import MAX_OBJECTS
 from robot_runtime.metrics.measures.base import Measures, Run
 from robot_runtime.metrics.measures.rearrangement_path import PLACES, shortest_carry_m
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.annotations import Evidence
+from robot_runtime.recording.annotations import Annotations
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import GrabOutcome, ObjectPose, ObjectSource
@@ -85,7 +85,7 @@ class RearrangementMeasures(Measures):
         self._grabs = self._failed_grabs = 0
         self._shortest_m: float | None = None
 
-    def on_evidence(self, evidence: Evidence) -> None:
+    def on_annotations(self, evidence: Annotations) -> None:
         self._told = dict(evidence.objects)
 
     def on_step(self, record: StepRecord) -> None:

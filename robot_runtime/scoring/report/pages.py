@@ -27,8 +27,8 @@ from robot_runtime.errors import ConfigError, writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.reference_poses import check_rule
 from robot_runtime.metrics.settings import Rules
-from robot_runtime.parallel.engine import Lost
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
+from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.report import episode_panels, svg_map, svg_plots
@@ -84,7 +84,7 @@ def write_report(
     cluster: Cluster = "none",
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
-    on_retry: Callable[[Path, Lost], None] | None = None,
+    on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> list[EpisodeScore]:
     """Write the page ``out``, or, if its name does not end in ``.html``, a folder with ``index.html``.
 
@@ -120,7 +120,7 @@ def write_report(
             maps: dict[str, Markup] = {}
             again = None if on_retry is None else partial(_again, on_retry)
             results = map_in_order(
-                draw, jobs, workers, _lost, limit_s=limit_s, on_retry=again, reads=reads, alone=ALONE
+                draw, jobs, workers, _lost, limit_s=limit_s, on_retry=again, required_paths=reads, serial_up_to=ALONE
             )
             for job, result in zip(jobs, results, strict=True):
                 fragments.write(result.fragment)
@@ -149,11 +149,11 @@ def _needed(job: _Job, folder: Path | None) -> list[Path]:
     return [job.path] if folder is None else [job.path, folder]
 
 
-def _again(on_retry: Callable[[Path, Lost], None], job: _Job, how: Lost) -> None:
+def _again(on_retry: Callable[[Path, WorkerLoss], None], job: _Job, how: WorkerLoss) -> None:
     on_retry(job.path, how)
 
 
-def _lost(job: _Job, how: Lost) -> _Drawn:
+def _lost(job: _Job, how: WorkerLoss) -> _Drawn:
     return _Drawn(lost_score(job.path, how))
 
 

@@ -19,7 +19,7 @@ from robot_runtime.errors import EpisodeError, RecordingError
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.measures.rearrangement import RearrangementMeasures
 from robot_runtime.metrics.settings import Metrics, Rules
-from robot_runtime.recording.annotations import add_statement
+from robot_runtime.recording.annotations import add_annotation
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeHeader, StepRecord
@@ -282,7 +282,7 @@ def test_a_person_tells_where_the_objects_are(tmp_path: Path) -> None:
     before = score_log(log)
     assert not before.scorable
     assert "nobody says where it is" in before.reason
-    add_statement(log, "Ada", objects={"ball": at(4.1)})
+    add_annotation(log, "Ada", objects={"ball": at(4.1)})
     after = score_log(log)
     assert after.metrics["success"] is True
     assert after.choices["object_poses_from"] == ["operator"]
@@ -294,7 +294,7 @@ def test_a_persons_word_overrules_the_tracker(tmp_path: Path) -> None:
     synthetic.play(recorder, head, tracked(head, {**START, "ball": GOAL}))
     (log,) = tmp_path.rglob("*.mcap")
     assert score_log(log).metrics["success"] is True
-    add_statement(log, "Ada", objects={"ball": at(2.0)})
+    add_annotation(log, "Ada", objects={"ball": at(2.0)})
     after = score_log(log)
     assert after.metrics["success"] is False
     assert after.choices["object_poses_from"] == ["tracker", "operator"]

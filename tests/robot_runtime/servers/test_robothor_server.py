@@ -26,8 +26,8 @@ from robot_runtime.hal import BaseState
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, Subscriber
-from robot_runtime.servers import http
-from robot_runtime.servers.exchange import Refused
+from robot_runtime.servers import request_server
+from robot_runtime.servers.request_queue import Refused
 from robot_runtime.servers.robothor_messages import parse_request
 
 
@@ -267,7 +267,9 @@ def test_other_paths_methods_and_lengths() -> None:
         assert b" 404 " in raw(wire.port, b"GET /step HTTP/1.0\r\n\r\n")
         assert b" 411 " in raw(wire.port, b"POST /step HTTP/1.0\r\n\r\n")
         assert b" 411 " in raw(wire.port, b"POST /step HTTP/1.0\r\nContent-Length: -5\r\n\r\n")
-        assert b" 413 " in raw(wire.port, b"POST /step HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (http.MAX_BODY + 1))
+        assert b" 413 " in raw(
+            wire.port, b"POST /step HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (request_server.MAX_BODY + 1)
+        )
         assert b" 413 " in raw(wire.port, b"POST /step HTTP/1.0\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n")
         assert wire.step("Initialize")[0] == 200
 
@@ -322,7 +324,7 @@ def test_a_slow_sender_has_its_time_and_others_are_served(monkeypatch: pytest.Mo
         of_slow = Countdown.started.get(timeout=LIMIT_S)
         assert wire.step("Initialize")[0] == 200
         assert Countdown.started.get(timeout=LIMIT_S).cancelled, "a request that has come has all the time"
-        assert (of_slow.limit_s, of_slow.cancelled) == (http.READ_S, False)
+        assert (of_slow.limit_s, of_slow.cancelled) == (request_server.READ_S, False)
         of_slow.expire()
         assert slow.recv(100) == b""
 
@@ -333,11 +335,11 @@ def test_an_address_that_cannot_be_had(address: tuple[str, int | None]) -> None:
         host, port = address
         taken = wire.port if port is None else port
         with pytest.raises(ConfigError, match="cannot listen on"):
-            http.Door((host, taken), TOKEN, lambda *_: None, lambda _: b"")
+            request_server.RequestServer((host, taken), TOKEN, lambda *_: None, lambda _: b"")
 
 
 def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(request_server, "MAX_CONNECTIONS", 2)
     with serving() as (_, wire):
         idle = [socket.create_connection(("127.0.0.1", wire.port), timeout=LIMIT_S) for _ in range(3)]
         assert idle[2].recv(1) == b""

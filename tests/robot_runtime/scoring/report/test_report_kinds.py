@@ -17,7 +17,7 @@ from synthetic import FORWARD, LEFT, STOP
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
 from robot_runtime.metrics.functional.dtw import dtw
-from robot_runtime.recording.annotations import add_statement
+from robot_runtime.recording.annotations import add_annotation
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EndReason, EpisodeEnd, EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource
@@ -109,7 +109,7 @@ class TestObjectNav:
 
     def test_a_verdict_is_named_with_who_and_when(self, record, tmp_path: Path) -> None:
         path = record(synthetic.header(synthetic.objectnav_task()), [FORWARD] * 4 + [STOP])
-        add_statement(path, "Ada", visible=False, note="a bottle stood before it")
+        add_annotation(path, "Ada", visible=False, note="a bottle stood before it")
         text = page(path, tmp_path)
         for expected in ("Ada&#39;s", "the object was not visible: a bottle", "Some scores use what Ada added"):
             assert expected in text, expected

@@ -18,12 +18,12 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.recording.annotations import (
-    Evidence,
+    Annotation,
+    Annotations,
     RunIdentity,
-    Statement,
-    add_statement,
-    evidence_path,
-    read_evidence,
+    add_annotation,
+    annotations_path,
+    read_annotations,
     read_objects,
 )
 from robot_runtime.scenes.objects import ObjectPose
@@ -41,25 +41,25 @@ class TestFile:
     def test_statements_are_appended_and_the_log_stays_as_it_is(self, record) -> None:
         path = record(objectnav(), NEAR)
         before = path.read_bytes()
-        add_statement(path, "Ada", visible=True)
-        evidence = add_statement(path, "Bob", visible=False, note="behind the bottle")
+        add_annotation(path, "Ada", visible=True)
+        evidence = add_annotation(path, "Bob", visible=False, note="behind the bottle")
         assert path.read_bytes() == before
         assert [(said.who, said.visible, said.note) for said in evidence.statements] == [
             ("Ada", True, ""),
             ("Bob", False, "behind the bottle"),
         ]
-        assert read_evidence(path, objectnav()) == evidence
+        assert read_annotations(path, objectnav()) == evidence
         assert evidence.verdict == evidence.statements[1]
         assert all(said.when.endswith(("Z", "+00:00")) for said in evidence.statements)
 
     def test_no_file_says_nothing(self, record) -> None:
-        evidence = read_evidence(record(objectnav(), NEAR), objectnav())
+        evidence = read_annotations(record(objectnav(), NEAR), objectnav())
         assert (evidence.statements, evidence.verdict, evidence.objects) == ((), None, {})
 
     def test_evidence_of_another_run_makes_the_log_unscorable(self, record) -> None:
         old, new = record(objectnav(), NEAR), record(replace(objectnav(), seed=4), NEAR)
-        add_statement(old, "Ada", visible=True)
-        evidence_path(old).rename(evidence_path(new))
+        add_annotation(old, "Ada", visible=True)
+        annotations_path(old).rename(annotations_path(new))
         assert "is about another run than" in score_log(new).reason
         assert score_log(old).scorable
 
@@ -69,40 +69,40 @@ class TestFile:
     )
     def test_a_field_that_is_wrong_is_named_and_the_others_still_score(self, record, change: dict, said: str) -> None:
         path = record(objectnav(), NEAR)
-        add_statement(path, "Ada", visible=True)
-        document = yaml.safe_load(evidence_path(path).read_text())
+        add_annotation(path, "Ada", visible=True)
+        document = yaml.safe_load(annotations_path(path).read_text())
         document["statements"][0] |= change
-        evidence_path(path).write_text(yaml.safe_dump(document))
+        annotations_path(path).write_text(yaml.safe_dump(document))
         reason = score_log(path).reason
         assert said in reason
-        assert evidence_path(path).name in reason
+        assert annotations_path(path).name in reason
 
     def test_a_statement_needs_a_content_and_a_task_that_has_use_for_it(self, record) -> None:
         path = record(objectnav(), NEAR)
         with pytest.raises(ConfigError, match="says whether"):
-            add_statement(path, "Ada")
+            add_annotation(path, "Ada")
         with pytest.raises(ConfigError, match="no object that could be in view"):
-            add_statement(record(synthetic.header(), [STOP]), "Ada", visible=True)
+            add_annotation(record(synthetic.header(), [STOP]), "Ada", visible=True)
         with pytest.raises(ConfigError, match="moves no objects"):
-            add_statement(path, "Ada", objects=MUG_AT_HOME)
+            add_annotation(path, "Ada", objects=MUG_AT_HOME)
 
     def test_no_room_to_write_leaves_what_was_there(self, record, monkeypatch: pytest.MonkeyPatch) -> None:
         path = record(objectnav(), NEAR)
-        first = add_statement(path, "Ada", visible=True)
+        first = add_annotation(path, "Ada", visible=True)
 
         def full(*_: object, **__: object) -> int:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(Path, "write_text", full)
         with pytest.raises(RecordingError, match="No space left"):
-            add_statement(path, "Bob", visible=False)
-        assert read_evidence(path, objectnav()) == first
+            add_annotation(path, "Bob", visible=False)
+        assert read_annotations(path, objectnav()) == first
         assert list(path.parent.glob("*.part")) == []
 
     def test_the_last_word_about_each_object_counts(self) -> None:
         moved = {"mug_1": ObjectPose((1.0, 1.0, 0.0))}
-        said = (Statement("a", "t", objects=MUG_AT_HOME | {"bowl": ObjectPose((0.0, 0.0, 0.0))}),)
-        evidence = Evidence(1, RunIdentity("e", 0, 0, ""), (*said, Statement("b", "t", objects=moved)))
+        said = (Annotation("a", "t", objects=MUG_AT_HOME | {"bowl": ObjectPose((0.0, 0.0, 0.0))}),)
+        evidence = Annotations(1, RunIdentity("e", 0, 0, ""), (*said, Annotation("b", "t", objects=moved)))
         assert evidence.objects == moved | {"bowl": ObjectPose((0.0, 0.0, 0.0))}
 
 
@@ -122,10 +122,10 @@ class TestObjects:
         w, x, y, z = values
         objects = {"mug_1": ObjectPose((0.0, 0.0, 0.0), (w, x, y, z))}
         if abs(math.hypot(w, x, y, z) - 1) < 9e-4:
-            assert Statement("a", "t", objects=objects).objects == objects
+            assert Annotation("a", "t", objects=objects).objects == objects
         elif abs(math.hypot(w, x, y, z) - 1) > 2e-3:
             with pytest.raises(ValueError, match="of length 1"):
-                Statement("a", "t", objects=objects)
+                Annotation("a", "t", objects=objects)
 
 
 class TestScore:
@@ -134,7 +134,7 @@ class TestScore:
     def test_the_verdict_decides_visibility_and_success(self, record, rule: str, visible: bool) -> None:
         path = record(objectnav(rule), NEAR)
         measured = score_log(path)
-        add_statement(path, "Ada", visible=visible)
+        add_annotation(path, "Ada", visible=visible)
         judged = score_log(path)
         assert judged.metrics["criterion_visibility"] is visible
         assert judged.metrics["criterion_proximity"] is True
@@ -145,7 +145,7 @@ class TestScore:
 
     def test_seen_from_afar_is_no_success(self, record) -> None:
         path = record(objectnav(), [STOP])
-        add_statement(path, "Ada", visible=True)
+        add_annotation(path, "Ada", visible=True)
         metrics = score_log(path).metrics
         assert (metrics["success"], metrics["criterion_visibility"], metrics["criterion_proximity"]) == (
             False,
@@ -155,7 +155,7 @@ class TestScore:
 
     def test_seen_without_a_stop_is_no_success(self, record) -> None:
         path = record(objectnav(), NEAR[:-1], synthetic.EpisodeEnd(synthetic.EndReason.MAX_STEPS, 5, 99))
-        add_statement(path, "Ada", visible=True)
+        add_annotation(path, "Ada", visible=True)
         assert score_log(path).metrics["success"] is False
 
 

@@ -69,7 +69,7 @@ class Call:
         return self.sequence > 0 and same
 
 
-class Exchange:
+class RequestQueue:
     """See the module. ``ask`` and ``stop`` are for any thread, everything else for the robot's."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.servers.exchange import Answer, Refused
+from robot_runtime.servers.request_queue import Answer, Refused
 
 MAX_BODY = 64 * 1024
 """Bytes. An action with all its arguments has a few hundred."""
@@ -38,7 +38,7 @@ Handle = Callable[[str, bytes, Callable[[], bool]], Answer | None]
 """(client, body, whether the client is gone) -> the answer, or None if nobody waits for it. May raise ``Refused``."""
 
 
-class Door(socketserver.ThreadingMixIn, HTTPServer):
+class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
     """Accepts connections in threads of its own, from construction until :meth:`close`.
 
     Args:
@@ -108,7 +108,7 @@ class Door(socketserver.ThreadingMixIn, HTTPServer):
 class _Connection(BaseHTTPRequestHandler):
     """One connection, one request."""
 
-    server: Door
+    server: RequestServer
     server_version = "robot-runtime"
     sys_version = ""
     timeout = READ_S

@@ -1,7 +1,7 @@
-"""What long work has finished, a line each in a file, so that the same command goes on where it was ended.
+"""Journal of finished results, one line each, from which a repeated command resumes.
 
-The first line says what the results depend on; a ledger of other settings is never mixed with these. A line is written
-whole or not at all, but for the last one of a machine that lost its power, which is cut off.
+The first line holds the settings that the results depend on; results of other settings are never mixed with them. A
+line is written whole or not at all, except for the last one before a power failure, which is cut off.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing_extensions import Self
 
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, RecordingError, writing
-from robot_runtime.parallel.engine import Lost, R, T
+from robot_runtime.parallel.workers import R, T, WorkerLoss
 
 SCHEMA = 1
 SYNC_S = 1.0
-"""So much work at most is lost with the machine; with the process, none that was finished."""
+"""Interval of fsync in seconds: the work that a power failure can lose. A killed process loses no finished result."""
+
+_PREFIX = b'{"ledger":'
 
 
-_START = b'{"ledger":'
-
-
-class Ledger(Generic[T, R]):
+class ResultJournal(Generic[T, R]):
     """A file of finished results; a context, for one command at a time.
 
     Args:
-        path: made if it is missing, in a folder that exists.
+        path: created if it is missing, in a folder that exists.
         settings: everything that results depend on beside their item, as JSON.
-        key: what tells an item from any other, and from itself where it has changed: see :func:`file_key`.
-        encode, decode: a result as JSON, or None for one that is better tried again; and back, without loss.
-        overwrite: begin anew.
+        key: identifies an item and its version: see :func:`file_key`.
+        encode: converts a result to JSON; None for one that shall be computed again.
+        decode: the inverse of ``encode``, without loss.
+        overwrite: discard the results that the file has.
 
     Raises:
-        ConfigError: the file is no ledger, of other settings, or in use; says which.
-        RecordingError: it is damaged, or cannot be written.
+        ConfigError: the file is no journal, has other settings, or is in use.
+        RecordingError: the file is damaged, or cannot be written.
     """
 
     def __init__(
@@ -71,39 +71,43 @@ class Ledger(Generic[T, R]):
         self.close()
 
     def has(self, item: T) -> bool:
-        """Whether the item's result is there."""
+        """Whether the journal has the item's result."""
         return self._key(item) in self._places
 
     def results(
         self,
         items: Sequence[T],
-        lost: Callable[[T, Lost], R],
-        work: Callable[[Sequence[T], Callable[[T, Lost], R]], Iterator[R]],
+        lost_result: Callable[[T, WorkerLoss], R],
+        compute: Callable[[Sequence[T], Callable[[T, WorkerLoss], R]], Iterator[R]],
     ) -> Iterator[R]:
-        """Results of all items in order: from here what is here, the others from ``work``, and kept as they come.
+        """Yield the results of all items in order: stored ones from the file, the others from ``compute``.
 
-        What ``lost`` says of an item is not kept: the next command tries it again.
+        Args:
+            items: the work.
+            lost_result: makes the result of an item that cost its workers; it is not stored, so that the next command
+                tries the item again.
+            compute: yields the results of items, given a function like ``lost_result``.
         """
         keys = [self._key(item) for item in items]
-        gone: set[str] = set()
+        lost_keys: set[str] = set()
 
-        def note(item: T, how: Lost) -> R:
-            gone.add(self._key(item))
-            return lost(item, how)
+        def note_lost(item: T, reason: WorkerLoss) -> R:
+            lost_keys.add(self._key(item))
+            return lost_result(item, reason)
 
-        new = work([item for item, key in zip(items, keys, strict=True) if key not in self._places], note)
+        new = compute([item for item, key in zip(items, keys, strict=True) if key not in self._places], note_lost)
         for key in keys:
             if key in self._places:
                 yield self._read(self._places[key])
                 continue
             result = next(new)
-            data = None if key in gone else self._encode(result)
+            data = None if key in lost_keys else self._encode(result)
             if data is not None:
                 self._write({"key": key, "result": data})
             yield result
 
     def close(self) -> None:
-        """Everything is on the disk. A second time does nothing."""
+        """Write everything to the disk and close the file. A second call does nothing."""
         if self._file >= 0:
             os.fsync(self._file)
             os.close(self._file)
@@ -116,7 +120,7 @@ class Ledger(Generic[T, R]):
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ConfigError(
-                f"{self.path}: another command is writing it", "wait for its end, or name another file"
+                f"{self.path}: another command is writing it", "wait until it ends, or name another file"
             ) from error
         first = self._first_line()
         if first is None or overwrite:
@@ -126,22 +130,22 @@ class Ledger(Generic[T, R]):
         if first["settings"] != settings:
             raise ConfigError(
                 f"{self.path}: holds results of other settings: {_differences(first['settings'], settings)}",
-                "name another file, or give --overwrite to begin anew",
+                "name another file, or give --overwrite to discard them",
             )
         self._find_places()
 
     def _first_line(self) -> dict[str, Any] | None:
-        """What the file says of itself; None of one that is empty, or was ended before it said anything."""
+        """The header; None of a file that is empty or ends within its first line."""
         with open(self.path, "rb") as file:
             line = file.readline()
-        if not line or (not line.endswith(b"\n") and _START.startswith(line[: len(_START)])):
+        if not line or (not line.endswith(b"\n") and _PREFIX.startswith(line[: len(_PREFIX)])):
             return None
         try:
             document = json.loads(line)
         except ValueError:
             document = None
         if not isinstance(document, dict) or document.get("ledger") != SCHEMA or "settings" not in document:
-            raise ConfigError(f"{self.path}: is no ledger", "name another file")
+            raise ConfigError(f"{self.path}: is not a journal of results", "name another file")
         return document
 
     def _find_places(self) -> None:
@@ -160,7 +164,7 @@ class Ledger(Generic[T, R]):
             return str(json.loads(line)["key"])
         except (ValueError, KeyError, TypeError) as error:
             raise RecordingError(
-                f"{self.path}: line {number} is damaged", "delete the line, or give --overwrite to begin anew"
+                f"{self.path}: line {number} is damaged", "delete the line, or give --overwrite to discard all"
             ) from error
 
     def _read(self, place: tuple[int, int]) -> R:
@@ -170,7 +174,7 @@ class Ledger(Generic[T, R]):
         line = json.dumps(document, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         with writing(self.path):
             start = os.lseek(self._file, 0, os.SEEK_END)
-            if os.write(self._file, line) < len(line):  # the disk is full, which the next write would have said
+            if os.write(self._file, line) < len(line):  # a short write: the disk is full
                 os.ftruncate(self._file, start)
                 raise RecordingError(f"{self.path}: the disk is full", "free space, and repeat the command")
             if self._since_sync.elapsed_s() > SYNC_S:
@@ -181,13 +185,13 @@ class Ledger(Generic[T, R]):
 
 
 def file_key(path: Path) -> str:
-    """A file as it is now: where it lies, its size, and when it was last changed."""
+    """Key of a file's current version: its path, size and time of change."""
     state = path.stat()
     return f"{path.resolve()} {state.st_size} {state.st_mtime_ns}"
 
 
-def _differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
-    names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
+def _differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+    names = [name for name in {**stored, **current} if stored.get(name) != current.get(name)]
     return "; ".join(
-        f"{name} {json.dumps(theirs.get(name))} there, {json.dumps(ours.get(name))} here" for name in names
+        f"{name} {json.dumps(stored.get(name))} there, {json.dumps(current.get(name))} here" for name in names
     )
