@@ -11,7 +11,7 @@ from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
     from calibration.procedure import Procedure
-    from robot_runtime.robots.loader import ChosenParts
+    from robot_runtime.robots.loader import DeviceOverrides
 
 Out = Annotated[Path, typer.Option(help="File to write.")]
 
@@ -45,17 +45,17 @@ def tag_size_m(tag_mm: float) -> float:
     return tag_mm / 1000
 
 
-def of_camera(camera: str | None, camera_arg: list[str] | None) -> ChosenParts:
+def of_camera(camera: str | None, camera_arg: list[str] | None) -> DeviceOverrides:
     """The robot with the camera of these options."""
-    from robot_runtime.robots.loader import ChosenParts
+    from robot_runtime.robots.loader import DeviceOverrides
 
-    return ChosenParts(camera=camera, camera_options=tuple(camera_arg or ()))
+    return DeviceOverrides(camera=camera, camera_options=tuple(camera_arg or ()))
 
 
 def run_calibration(
     procedure: Procedure[Any, Any],
     robot: str,
-    chosen: ChosenParts,
+    chosen: DeviceOverrides,
     scene: str,
     seed: int,
     out: Path,

@@ -37,7 +37,7 @@ from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, Ru
 from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Robot
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseWatch, check_frames
+from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, check_frames
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.metrics.settings import Metrics
 from robot_runtime.motion.continuous import Steering
@@ -152,7 +152,7 @@ class Env:
         self._goal_frame: RgbdFrame | None = None
         self._semantic = "semantic" in task.sensors
         self._judged = judged
-        self._watch = PoseWatch(robot, self._on_event, self._on_poses, localization_patience_s)
+        self._watch = PoseMonitor(robot, self._on_event, self._on_poses, localization_patience_s)
         self._origin: PoseEstimate | None = None
         self._placement: Placement | None = None
         slowest_hz = min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz)
@@ -417,7 +417,7 @@ class Env:
             command=act.command,
         )
         self._record, self._unobserved = record, (None, None)
-        self._watch.tell()
+        self._watch.publish()
         phase_s["observe"] += watch.restart()
         if act.index:
             phase_s["log"] = self._log_s
@@ -456,7 +456,7 @@ class Env:
         self._over = True
         if reason.aborted:
             with suppress(DeviceFault):  # whatever is broken is why the episode ends
-                self._watch.tell()
+                self._watch.publish()
         steps = self._record.index if self._record is not None else 0
         end = self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail, *self._unobserved)
         started, self._started = self._started, []

@@ -128,4 +128,4 @@ def _tilted_rad(view: DepthView, mount: CameraMount) -> float:
 
 
 def _error_rad(servo: TiltServo, capture: Approach) -> float:
-    return servo.looks_rad(capture.commanded_rad, capture.upward) - capture.looked_rad
+    return servo.camera_tilt_rad(capture.commanded_rad, capture.upward) - capture.looked_rad

@@ -27,7 +27,7 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import BaseState, Zone
 from robot_runtime.records import Outcome
-from robot_runtime.robots.action_errors import ActuationModel, ContactBehaviour
+from robot_runtime.robots.action_errors import ActuationModel, ContactBehavior
 from robot_runtime.scoring.statistics.intervals import Interval
 
 Array = NDArray[np.float64]
@@ -126,13 +126,13 @@ class ContactFit:
         return sum(abs(contact.log_ratio) > TELLING for contact in self.contacts)
 
     @property
-    def model(self) -> ContactBehaviour | None:
+    def model(self) -> ContactBehavior | None:
         """As a robot's file has it; None where the behaviour is not known."""
         if self.behaviour is None:
             return None
         travel_m = None if self.travel_m is None else self.travel_m.mean
         radius_m = None if self.radius_m is None else self.radius_m.mean
-        return ContactBehaviour(self.behaviour, self.telling, self.log_ratio, travel_m, radius_m)
+        return ContactBehavior(self.behaviour, self.telling, self.log_ratio, travel_m, radius_m)
 
 
 def fit_contact(

@@ -56,10 +56,10 @@ def odometry(
         robot-runtime calibrate odometry --robot sim-noisy --out odometry.yaml
     """
     from calibration.motion.odometry import OdometryProcedure
-    from robot_runtime.robots.loader import ChosenParts
+    from robot_runtime.robots.loader import DeviceOverrides
 
     procedure = OdometryProcedure(heading.value, wheel_radius_mm / 1e3, wheel_separation_mm / 1e3, rounds)
-    chosen = ChosenParts(referee=referee)
+    chosen = DeviceOverrides(referee=referee)
     options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
 
 
@@ -85,10 +85,10 @@ def actuation(
         robot-runtime calibrate actuation --robot sim-noisy --out actuation.yaml
     """
     from calibration.motion.action_errors import ActuationProcedure
-    from robot_runtime.robots.loader import ChosenParts
+    from robot_runtime.robots.loader import DeviceOverrides
 
     procedure = ActuationProcedure(forward, turn, cycles)
-    chosen = ChosenParts(referee=referee)
+    chosen = DeviceOverrides(referee=referee)
     options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
 
 
@@ -125,7 +125,7 @@ def localization(
     from calibration.motion.localizer_alignment import LocalizationCalibration, SurveyedPoints
     from robot_runtime.common import config
     from robot_runtime.common.geometry import SE2
-    from robot_runtime.robots.loader import ChosenParts
+    from robot_runtime.robots.loader import DeviceOverrides
 
     if (start is None) == (points is None):
         raise ConfigError("--start begins a drive and --points replaces it", "give one of them")
@@ -135,5 +135,5 @@ def localization(
     poses = [SE2(point.x_m, point.y_m, math.radians(point.yaw_deg)) for point in surveyed]
     x_m, y_m, yaw_deg = start or (0.0, 0.0, 0.0)
     procedure = LocalizationCalibration(SE2(x_m, y_m, math.radians(yaw_deg)), poses, lever)
-    chosen = ChosenParts(localizer=localizer)
+    chosen = DeviceOverrides(localizer=localizer)
     options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)

@@ -26,7 +26,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus, Robot
 from robot_runtime.hal.pose_history import PoseHistory
-from robot_runtime.localization.alignment import INLIER_M, KIND, MAX_RMS_M, Alignment, Sample, solve_alignment
+from robot_runtime.localization.alignment import INLIER_M, KIND, MAX_RMS_M, Alignment, AlignmentSample, solve_alignment
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 
@@ -60,7 +60,7 @@ class SurveyedPoints:
     __pydantic_config__ = config.STRICT
 
 
-class LocalizationCalibration(Procedure[Sample, Alignment]):
+class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
     """Solves for the frame, and for where on the robot the mark sits if ``lever_m`` is None.
 
     Args:
@@ -78,20 +78,20 @@ class LocalizationCalibration(Procedure[Sample, Alignment]):
         self._lever_m = lever_m
         self._source = ""
 
-    def record(self, robot: Robot, guide: Guide) -> Sequence[Sample]:
+    def record(self, robot: Robot, guide: Guide) -> Sequence[AlignmentSample]:
         self._source = robot.localizer.info.name
         frame = robot.localizer.info.frame
         guide.tell(f"localizer {self._source!r}: its poses are taken as they are, in frame {frame!r}")
         return self._stand(robot, guide) if self._points else self._drive(robot, guide)
 
-    def solve(self, captures: Sequence[Sample]) -> Fit[Alignment]:
+    def solve(self, captures: Sequence[AlignmentSample]) -> Fit[Alignment]:
         found = solve_alignment(captures, self._lever_m)
         way = "surveyed points" if self._points else "guided drive"
         residuals = {"position_rms_m": found.rms_m or 0.0, "position_max_m": found.max_m or 0.0}
         method = f"{way}, localizer {self._source}, {found.samples} positions, {found.outliers} outliers"
         return Fit(found, config.unparse(replace(found, calibration=None)), "", method, residuals)
 
-    def verify(self, solution: Alignment, held_out: Sequence[Sample]) -> Mapping[str, float]:
+    def verify(self, solution: Alignment, held_out: Sequence[AlignmentSample]) -> Mapping[str, float]:
         errors_m = np.array([_error_m(solution, sample) for sample in held_out])
         fit = errors_m < INLIER_M
         rms_m = float(np.sqrt(np.mean(errors_m[fit] ** 2))) if fit.any() else math.inf
@@ -99,7 +99,7 @@ class LocalizationCalibration(Procedure[Sample, Alignment]):
 
     # --- record -----------------------------------------------------------------------------------------------------
 
-    def _drive(self, robot: Robot, guide: Guide) -> list[Sample]:
+    def _drive(self, robot: Robot, guide: Guide) -> list[AlignmentSample]:
         odometry = robot.odometry
         if odometry is None:
             raise CalibrationFailed(
@@ -133,7 +133,7 @@ class LocalizationCalibration(Procedure[Sample, Alignment]):
         measured.take()
         return self._paired(poses.estimates, measured.estimates)
 
-    def _paired(self, odometry: Sequence[PoseEstimate], measured: Sequence[PoseEstimate]) -> list[Sample]:
+    def _paired(self, odometry: Sequence[PoseEstimate], measured: Sequence[PoseEstimate]) -> list[AlignmentSample]:
         span_s = ns_to_seconds(odometry[-1].stamp_ns - odometry[0].stamp_ns) + 1.0
         history = PoseHistory("odometry", odometry[0].frame, span_s)
         for estimate in odometry:
@@ -146,8 +146,8 @@ class LocalizationCalibration(Procedure[Sample, Alignment]):
             samples.append(_sample(estimate, self._start @ at.pose.relative_to(first.pose)))
         return samples
 
-    def _stand(self, robot: Robot, guide: Guide) -> list[Sample]:
-        samples: list[Sample] = []
+    def _stand(self, robot: Robot, guide: Guide) -> list[AlignmentSample]:
+        samples: list[AlignmentSample] = []
         for index, point in enumerate(self._points):
             guide.ask(f"put the robot at x {point.x_m:.2f} m, y {point.y_m:.2f} m, {math.degrees(point.yaw_rad):.0f}°")
             if not guide.attended:
@@ -187,11 +187,11 @@ class _Gathered:
         )
 
 
-def _sample(estimate: PoseEstimate, robot: SE2) -> Sample:
+def _sample(estimate: PoseEstimate, robot: SE2) -> AlignmentSample:
     pose, knows_yaw = estimate.pose, math.isfinite(estimate.covariance[2, 2])
-    return Sample(pose.x_m, pose.y_m, robot, pose.yaw_rad if knows_yaw else None)
+    return AlignmentSample(pose.x_m, pose.y_m, robot, pose.yaw_rad if knows_yaw else None)
 
 
-def _error_m(solution: Alignment, sample: Sample) -> float:
+def _error_m(solution: Alignment, sample: AlignmentSample) -> float:
     seen = solution.robot_at(sample.x_m, sample.y_m, sample.robot.yaw_rad)
     return seen.distance_to(sample.robot)

@@ -21,7 +21,7 @@ from robot_runtime.common.transforms import transform
 from robot_runtime.errors import InvalidStart
 from robot_runtime.hal import Robot
 from robot_runtime.hal.lens import Lens
-from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from robot_runtime.scenes.tag_map import Tag, find_tag_map, load_tag_map
@@ -47,7 +47,7 @@ def measure(seed: int) -> tuple[list[Error], int]:
     """The errors at random places, and how many images were refused as ambiguous."""
     scene = load_scene(find_scene("apartment"))
     tags = load_tag_map(find_tag_map("scene", scene, "bench")).by_id
-    robot = load_robot("sim-tags", RobotContext(scene, CAMERA, seed), ChosenParts(camera="azure-kinect"))
+    robot = load_robot("sim-tags", RobotContext(scene, CAMERA, seed), DeviceOverrides(camera="azure-kinect"))
     detector, random = TagDetector(), np.random.default_rng(seed)
     errors: list[Error] = []
     refused = 0

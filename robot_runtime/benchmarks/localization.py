@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from robot_runtime.benchmarks.synthetic_drives import Drive
     from robot_runtime.hal import PoseEstimate
 
-    Track = list[PoseEstimate]
+    PreintegratedOdometry = list[PoseEstimate]
     Arriving = list[tuple[int, PoseEstimate]]
 
 ROW_ENTRY_POINTS = "robot_runtime.localization_bench"
@@ -125,7 +125,7 @@ def fused_rows(drives: int, seed: int) -> list[Row]:
     ]
 
 
-def fused_track(drive: Drive, arrivals: Arriving) -> Track:
+def fused_track(drive: Drive, arrivals: Arriving) -> PreintegratedOdometry:
     """What ``FusedLocalizer`` publishes of a drive when it is asked 30 times a second."""
     from robot_runtime.benchmarks.synthetic_drives import ODOMETRY_HZ, ReplayedLocalizer, odometry_of
     from robot_runtime.common.clock import SimulatedClock
@@ -135,7 +135,7 @@ def fused_track(drive: Drive, arrivals: Arriving) -> Track:
     clock = SimulatedClock(drive.stamps_ns[1] - drive.stamps_ns[0])
     odometry = ReplayedLocalizer(clock, LocalizerInfo("odometry", "odom", ODOMETRY_HZ), odometry_of(drive))
     beacons = ReplayedLocalizer(clock, LocalizerInfo("beacons", "map", 8.0), arrivals)
-    published: Track = []
+    published: PreintegratedOdometry = []
     with FusedLocalizer(clock, odometry, beacons) as fused:
         clock.sleep_until(drive.stamps_ns[0])
         fused.expect(drive.truth[0], 0.05, math.radians(5))
@@ -153,13 +153,13 @@ def speed_row(seed: int) -> Row:
     from robot_runtime.benchmarks.localization_baselines import filterpy_track
     from robot_runtime.benchmarks.synthetic_drives import Beacons, make_drive, measure
     from robot_runtime.localization.ekf import PoseFilter
-    from robot_runtime.localization.gaussian_pose import Fix, whitening
+    from robot_runtime.localization.gaussian_pose import Measurement, whitening
 
     beacons = Beacons(rate_hz=50, jitter_s=0.1)
     drive = make_drive(100, seed)
     arrivals = measure(drive, beacons, seed)
     weights = whitening(beacons.covariance, 0.005, 0.005)
-    fixes = [(at, Fix(e.stamp_ns, e.pose.x_m, e.pose.y_m, 0.0, weights)) for at, e in arrivals]
+    fixes = [(at, Measurement(e.stamp_ns, e.pose.x_m, e.pose.y_m, 0.0, weights)) for at, e in arrivals]
 
     def run() -> None:
         filter_, coming = PoseFilter(), 0
@@ -196,7 +196,7 @@ def _seconds(run: Callable[[], object]) -> float:
     return cpu_s(resource.RUSAGE_SELF) - before_s
 
 
-def _errors(drive: Drive, track: Track) -> tuple[float, float]:
+def _errors(drive: Drive, track: PreintegratedOdometry) -> tuple[float, float]:
     """RMS of the position in cm, and of the heading in degrees while moving."""
     from robot_runtime.common.geometry import wrap_angle
 
@@ -219,7 +219,7 @@ def _rms(values: list[float]) -> float:
     return math.sqrt(sum(value * value for value in values) / len(values))
 
 
-def _jump_cm(drive: Drive, track: Track) -> float:
+def _jump_cm(drive: Drive, track: PreintegratedOdometry) -> float:
     """The longest step that the track makes beyond odometry's."""
     odometry = dict(zip(drive.stamps_ns, drive.odometry, strict=True))
     longest_m = 0.0

@@ -77,7 +77,7 @@ def place(
     from robot_runtime.placement.guide import Guide
     from robot_runtime.placement.measured import placement
     from robot_runtime.placement.offset import Tolerance
-    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
@@ -90,10 +90,10 @@ def place(
     chosen = _find(choose_episodes(episodes, count, seed, chosen_task, chosen_scene, None), episode)
     context = RobotContext.of(chosen_task, chosen_scene, [chosen], seed, real_time)
     with ExitStack() as stack:
-        connected = stack.enter_context(load_robot(robot, context, ChosenParts(None, localizer, referee)))
+        connected = stack.enter_context(load_robot(robot, context, DeviceOverrides(None, localizer, referee)))
         connected.clock.sleep(1.0)  # until every source has said something
         if drive and connected.simulation is not None:
-            x_m, y_m, yaw_deg = begin or (*chosen_scene.map.roomiest(), 0.0)
+            x_m, y_m, yaw_deg = begin or (*chosen_scene.map.most_open_point(), 0.0)
             connected.placer.place(SE2(x_m, y_m, math.radians(yaw_deg)), 0.0)
         guide = stack.enter_context(LiveGuide(error_console)) if error_console.is_terminal else Guide()
         placer = _placer(connected, chosen_scene, drive, tolerance, guide)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from robot_runtime.hal import Camera, Robot
     from robot_runtime.preflight.checks import Finding
-    from robot_runtime.preflight.observe import Look
+    from robot_runtime.preflight.observe import StartView
     from robot_runtime.scenes.scene import Scene
     from robot_runtime.tasks.task import Task
 
@@ -71,7 +71,7 @@ def preflight(
     from robot_runtime.policies import load_policy
     from robot_runtime.preflight import checks
     from robot_runtime.robots.action_errors import load_actuation
-    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
@@ -84,7 +84,7 @@ def preflight(
         trained = chosen_policy.task or run_in
         chosen_scene = load_scene(find_scene(scene))
         context = RobotContext.of(trained, chosen_scene, [], seed)
-        parts = ChosenParts(camera, camera_options=tuple(camera_arg or ()))
+        parts = DeviceOverrides(camera, camera_options=tuple(camera_arg or ()))
         connected = stack.enter_context(load_robot(robot, context, parts))
         seen = look_around(connected, trained, chosen_scene) if needs_images(chosen_policy.needs) else None
         measured = load_actuation(actuation) if actuation is not None else None
@@ -108,13 +108,13 @@ def needs_images(needs: Sequence[str]) -> bool:
     return bool(IMAGES & set(needs))
 
 
-def look_around(robot: Robot, task: Task, scene: Scene) -> Look:
+def look_around(robot: Robot, task: Task, scene: Scene) -> StartView:
     """What the robot sees with its head as at an episode's start; a simulated one is put on free floor first."""
-    from robot_runtime.preflight.observe import look, open_place
+    from robot_runtime.preflight.observe import observe_start, open_start_pose
 
     if robot.simulation is not None:
-        robot.placer.place(open_place(scene, robot.base.info.radius_m), task.camera.tilt_rad)
-    return look(robot, task.camera)
+        robot.placer.place(open_start_pose(scene, robot.base.info.radius_m), task.camera.tilt_rad)
+    return observe_start(robot, task.camera)
 
 
 def print_modes(camera: Camera) -> None:

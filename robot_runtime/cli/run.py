@@ -119,7 +119,7 @@ def run(
     from robot_runtime.policies.stepping import check_policy
     from robot_runtime.recording.writer import Recorder
     from robot_runtime.records import Subscriber
-    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot, read_robot_file
+    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot, read_robot_file
     from robot_runtime.runtime import run_episode
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task, with_sensors
@@ -139,7 +139,7 @@ def run(
             episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
         )
         folder = log_folder(out, overwrite, name or agent or chosen_policy.name, chosen_task.name)
-        parts = ChosenParts(camera, localizer, referee, tuple(camera_arg or ()))
+        parts = DeviceOverrides(camera, localizer, referee, tuple(camera_arg or ()))
         _, robot_file = read_robot_file(robot, parts)
         context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
 

@@ -82,7 +82,7 @@ def robothor(
     from robot_runtime.cli.score import print_scores
     from robot_runtime.common.console import console, error_console
     from robot_runtime.recording.writer import Recorder
-    from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot, read_robot_file
+    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot, read_robot_file
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.servers.robothor import AGENT_NAME, RobothorServer
     from robot_runtime.tasks.task import load_task
@@ -93,7 +93,7 @@ def robothor(
     chosen_scene = load_scene(find_scene(scene))
     chosen = choose_episodes(episodes, count, seed, chosen_task, chosen_scene, None)
     folder = log_folder(out, overwrite, AGENT_NAME, chosen_task.name)
-    parts = ChosenParts(camera, localizer, referee, tuple(camera_arg or ()))
+    parts = DeviceOverrides(camera, localizer, referee, tuple(camera_arg or ()))
     _, robot_file = read_robot_file(robot, parts)
 
     with ExitStack() as stack:

@@ -170,9 +170,9 @@ def goal_extras(episode: Episode, default: dict[str, Any]) -> list[dict[str, Any
     return kept if len(kept) == len(episode.goals) else [default] * len(episode.goals)
 
 
-def left_over(record: Mapping[str, Any], modelled: Iterable[str]) -> dict[str, Any]:
+def unmodeled(record: Mapping[str, Any], modeled: Iterable[str]) -> dict[str, Any]:
     """The fields of a record that the runtime has no place for."""
-    return {name: value for name, value in record.items() if name not in modelled}
+    return {name: value for name, value in record.items() if name not in modeled}
 
 
 def _rotation(original: list[float] | None, yaw_rad: float) -> list[float]:

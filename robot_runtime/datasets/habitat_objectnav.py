@@ -64,7 +64,7 @@ class Head(TypedDict):
 
 _SCHEMA = TypeAdapter(EpisodeRecord)
 _HEAD_SCHEMA = TypeAdapter(Head)
-_MODELLED = frozenset({"episode_id", "scene_id", "start_position", "object_category"})
+_MODELED = frozenset({"episode_id", "scene_id", "start_position", "object_category"})
 _GoalSet = tuple[tuple[Goal, ...], list[dict[str, Any]]]
 
 
@@ -98,8 +98,8 @@ def parse(document: Any, path: Path) -> list[Episode]:
 
 def reader(document: Any, path: Path) -> Reader:
     """What reads the episodes of a document, given the document or its outline. Raises ``EpisodeError``."""
-    head = checked(habitat_common.left_over(document, ("episodes",)), _HEAD_SCHEMA, path)
-    rest = habitat_common.left_over(head, ("goals_by_category",))
+    head = checked(habitat_common.unmodeled(document, ("episodes",)), _HEAD_SCHEMA, path)
+    rest = habitat_common.unmodeled(head, ("goals_by_category",))
     goal_sets = {
         key: _goal_set(records, f"{path}: goals_by_category {key!r}")
         for key, records in head.get("goals_by_category", {}).items()
@@ -173,7 +173,7 @@ def _episode(
                 "add its goals there, or fetch the file again",
             )
         goals, extras = goal_sets[key]
-    info = {**habitat_common.left_over(record, _MODELLED), "goals": extras, "dataset": rest}
+    info = {**habitat_common.unmodeled(record, _MODELED), "goals": extras, "dataset": rest}
     return Episode(
         **habitat_common.from_record(record, path, index), goals=goals, category=record["object_category"], info=info
     )
@@ -190,7 +190,7 @@ def _goal_set(records: Sequence[GoalRecord], where: str) -> _GoalSet:
         object_id = record["object_id"]
         x_m, y_m, z_m = habitat_common.to_ros(record["position"])
         goals.append(Goal(x_m, y_m, z_m, None if object_id is None else str(object_id), poses))
-    return tuple(goals), [habitat_common.left_over(record, ("position",)) for record in records]
+    return tuple(goals), [habitat_common.unmodeled(record, ("position",)) for record in records]
 
 
 def _pose(state: AgentState, where: str) -> SE2:

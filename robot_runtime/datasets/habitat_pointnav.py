@@ -30,7 +30,7 @@ class EpisodeRecord(habitat_common.EpisodeRecord):
 
 
 _SCHEMA = TypeAdapter(EpisodeRecord)
-_MODELLED = frozenset({"episode_id", "scene_id", "start_position"})
+_MODELED = frozenset({"episode_id", "scene_id", "start_position"})
 _OTHER_TASKS = habitat_common.OTHER_TASKS | {"object_category"}
 
 
@@ -60,12 +60,12 @@ def parse(document: Any, path: Path) -> list[Episode]:
 
 def reader(document: Any, path: Path) -> Reader:
     """What reads the episodes of a document, given the document or its outline."""
-    rest = habitat_common.left_over(document, ("episodes",))
+    rest = habitat_common.unmodeled(document, ("episodes",))
 
     def read(index: int, item: Any) -> Episode:
         record = checked(item, _SCHEMA, path, episode_at(index, item))
-        info = habitat_common.left_over(record, _MODELLED)
-        info["goals"] = [habitat_common.left_over(goal, ("position",)) for goal in record["goals"]]
+        info = habitat_common.unmodeled(record, _MODELED)
+        info["goals"] = [habitat_common.unmodeled(goal, ("position",)) for goal in record["goals"]]
         if rest:
             info["dataset"] = rest
         return Episode(

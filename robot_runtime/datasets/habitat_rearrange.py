@@ -43,7 +43,7 @@ class EpisodeRecord(habitat_common.EpisodeRecord):
 
 _SCHEMA = TypeAdapter(EpisodeRecord)
 _PLACED_SCHEMA = TypeAdapter(tuple[str, Transform])
-_MODELLED = frozenset({"episode_id", "scene_id", "start_position"})
+_MODELED = frozenset({"episode_id", "scene_id", "start_position"})
 _TO_ROS = np.array([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
@@ -64,12 +64,12 @@ def parse(document: Any, path: Path) -> list[Episode]:
 
 def reader(document: Any, path: Path) -> Reader:
     """What reads the episodes of a document, given it or its outline."""
-    rest = habitat_common.left_over(document, ("episodes",))
+    rest = habitat_common.unmodeled(document, ("episodes",))
 
     def read(index: int, item: Any) -> Episode:
         where = episode_at(index, item)
         record = checked(item, _SCHEMA, path, where)
-        info = habitat_common.left_over(record, _MODELLED)
+        info = habitat_common.unmodeled(record, _MODELED)
         if rest:
             info["dataset"] = rest
         objects = _objects(record, path, where)

@@ -37,7 +37,7 @@ def read_json(path: Path) -> Any:
     Raises:
         EpisodeError: missing, unreadable, truncated or damaged gzip, or not JSON.
     """
-    with complaints(path):
+    with reading_errors(path):
         data = path.read_bytes()
         if data.startswith(GZIP_MAGIC):
             data = gzip.decompress(data)
@@ -45,7 +45,7 @@ def read_json(path: Path) -> Any:
 
 
 @contextmanager
-def complaints(path: Path) -> Iterator[None]:
+def reading_errors(path: Path) -> Iterator[None]:
     """Turns whatever goes wrong in reading a JSON file into an ``EpisodeError``."""
     try:
         yield

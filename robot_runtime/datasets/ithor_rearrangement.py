@@ -79,7 +79,7 @@ class Head(TypedDict):
 
 _SCHEMA = TypeAdapter(Record)
 _HEAD_SCHEMA = TypeAdapter(Head)
-_MODELLED = frozenset({"unique_id", "scene"})
+_MODELED = frozenset({"unique_id", "scene"})
 _TO_ROS = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
@@ -158,7 +158,7 @@ def to_pickled(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 def _episode(record: Record, stage: str, where: str) -> Episode:
     position = record["agent_position"]
     x_m, y_m, _ = thor_to_ros_position(position["x"], position["y"], position["z"])
-    info = {name: value for name, value in record.items() if name not in _MODELLED}
+    info = {name: value for name, value in record.items() if name not in _MODELED}
     return Episode(
         id=record["unique_id"],
         scene=record["scene"],

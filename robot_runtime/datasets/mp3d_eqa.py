@@ -64,7 +64,7 @@ class EpisodeRecord(habitat_common.EpisodeRecord):
 
 
 _SCHEMA = TypeAdapter(EpisodeRecord)
-_MODELLED = frozenset({"scene_id", "start_position"})
+_MODELED = frozenset({"scene_id", "start_position"})
 
 
 def matches(document: Any) -> bool:
@@ -84,7 +84,7 @@ def parse(document: Any, path: Path) -> list[Episode]:
 
 def reader(document: Any, path: Path) -> Reader:
     """What reads the episodes of a document, given it or its outline."""
-    rest = habitat_common.left_over(document, ("episodes",))
+    rest = habitat_common.unmodeled(document, ("episodes",))
 
     def read(index: int, item: Any) -> Episode:
         where = episode_at(index, item)
@@ -108,8 +108,8 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
 
 
 def _episode(record: EpisodeRecord, rest: Mapping[str, Any], path: Path, index: int, where: str) -> Episode:
-    info = habitat_common.left_over(record, _MODELLED)
-    info["goals"] = [habitat_common.left_over(goal, ("position",)) for goal in record["goals"]]
+    info = habitat_common.unmodeled(record, _MODELED)
+    info["goals"] = [habitat_common.unmodeled(goal, ("position",)) for goal in record["goals"]]
     if rest:
         info["dataset"] = rest
     goals = tuple(

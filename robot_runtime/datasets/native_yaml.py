@@ -1,4 +1,4 @@
-"""The runtime's own episodes, for people who set up a real scene: YAML, metres and degrees in the ROS map frame.
+"""The runtime's own episodes, for people who set up a real scene: YAML, meters and degrees in the ROS map frame.
 
 ::
 
@@ -17,9 +17,9 @@
       start: [1.2, 0.4, 90]
       instruction: {text: Leave the room and stop at the sofa., language: en-US}
       reference_path: [[1.2, 0.4], [1.2, 3.0], [4.0, 3.0]]
-    - id: sofa colour                       # EmbodiedQA
+    - id: sofa color                       # EmbodiedQA
       start: [1.2, 0.4, 90]
-      question: {text: What color is the sofa?, answer: grey, type: color}
+      question: {text: What color is the sofa?, answer: gray, type: color}
       goals:
       - {object: sofa_1, position: [4.5, 3.0, 0.4], view_points: [[4.0, 3.0, 0]]}
     - id: tidy up                           # rearrangement; an object without 'goal' must stay

@@ -50,7 +50,7 @@ def main() -> int:
     limit_resources()
     try:
         value = unpickle(sys.stdin.buffer.read(MAX_PICKLE_BYTES + 1))
-        Walk().check(value, 0)
+        PlainDataCheck().check(value, 0)
     except Refused as error:
         sys.stderr.write(str(error))
         return REFUSED
@@ -91,7 +91,7 @@ def unpickle(data: bytes) -> object:
         raise Refused(f"is not a pickle of plain data: {type(error).__name__}: {error}"[:300]) from error
 
 
-class Walk:
+class PlainDataCheck:
     """Checks that a value is plain data of reasonable size."""
 
     def __init__(self) -> None:

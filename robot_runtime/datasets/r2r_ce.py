@@ -68,7 +68,7 @@ class GroundTruth(TypedDict):
 
 _SCHEMA = TypeAdapter(EpisodeRecord)
 _TRUTH_SCHEMA = TypeAdapter(dict[str, GroundTruth])
-_MODELLED = frozenset({"scene_id", "start_position"})
+_MODELED = frozenset({"scene_id", "start_position"})
 
 
 def matches(document: Any) -> bool:
@@ -88,7 +88,7 @@ def parse(document: Any, path: Path) -> list[Episode]:
 
 def reader(document: Any, path: Path) -> Reader:
     """What reads the episodes of a document, given it or its outline; the ground truth is read here, as a whole."""
-    rest = habitat_common.left_over(document, ("episodes",))
+    rest = habitat_common.unmodeled(document, ("episodes",))
     beside = ground_truth_file(path)
     truth = checked(read_json(beside), _TRUTH_SCHEMA, beside) if beside.is_file() else {}
 
@@ -117,7 +117,7 @@ def ground_truth_file(path: Path) -> Path:
 
 
 def ground_truth_path(episode: Episode) -> tuple[tuple[float, float, float], ...]:
-    """The follower's positions in map, one per step, metres; empty if the dataset has no ground truth."""
+    """The follower's positions in map, one per step, meters; empty if the dataset has no ground truth."""
     truth: Mapping[str, Any] = episode.info.get("ground_truth", {})
     return tuple(habitat_common.to_ros(position) for position in truth.get("locations", ()))
 
@@ -125,12 +125,12 @@ def ground_truth_path(episode: Episode) -> tuple[tuple[float, float, float], ...
 def _episode(
     record: EpisodeRecord, truth: GroundTruth | None, rest: Mapping[str, Any], path: Path, index: int
 ) -> Episode:
-    info = habitat_common.left_over(record, _MODELLED)
+    info = habitat_common.unmodeled(record, _MODELED)
     if record.get("reference_path") is not None:
         del info["reference_path"]
     goals = record.get("goals")
     if goals is not None:
-        info["goals"] = [habitat_common.left_over(goal, ("position",)) for goal in goals]
+        info["goals"] = [habitat_common.unmodeled(goal, ("position",)) for goal in goals]
     if rest:
         info["dataset"] = rest
     if truth is not None:

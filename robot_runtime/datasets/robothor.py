@@ -37,7 +37,7 @@ AGENT_HEIGHT_M = 0.9009996652603149
 
 
 class Position(TypedDict):
-    """A point in THOR's frame, metres."""
+    """A point in THOR's frame, meters."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -68,7 +68,7 @@ Conversion = Callable[[float], float]
 _SCHEMA = TypeAdapter(Record)
 _ANGLES = ("initial_orientation", "initial_horizon")
 _KEPT = frozenset({*_ANGLES, "start_y", "path_y"})
-_MODELLED = frozenset(Record.__annotations__)
+_MODELED = frozenset(Record.__annotations__)
 
 
 def matches(document: Any) -> bool:
@@ -109,7 +109,7 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
 
 def _episode(record: Record) -> Episode:
     x_m, y_m, _ = _ros(record["initial_position"])
-    info: dict[str, Any] = {name: value for name, value in record.items() if name not in _MODELLED}
+    info: dict[str, Any] = {name: value for name, value in record.items() if name not in _MODELED}
     info |= {name: value for name, value in record.items() if name in _ANGLES}
     info["start_y"] = record["initial_position"]["y"]
     if "shortest_path" in record:

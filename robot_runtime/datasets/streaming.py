@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, cast
 
 import ijson
 
-from robot_runtime.datasets.io import GZIP_MAGIC, complaints
+from robot_runtime.datasets.io import GZIP_MAGIC, reading_errors
 
 _ENDS = frozenset({"end_map", "end_array"})
 _STARTS = frozenset({"start_map", "start_array"})
@@ -58,13 +58,13 @@ def records(path: Path, in_list: bool) -> Iterator[Any]:
     Raises:
         EpisodeError: as :func:`robot_runtime.datasets.io.read_json`, when the reading gets there.
     """
-    with complaints(path), _opened(path) as stream:
+    with reading_errors(path), _opened(path) as stream:
         yield from ijson.items(stream, "item" if in_list else "episodes.item", use_float=True)
 
 
 @contextmanager
 def _events(path: Path) -> Iterator[Iterator[tuple[str, Any]]]:
-    with complaints(path), _opened(path) as stream:
+    with reading_errors(path), _opened(path) as stream:
         yield ijson.basic_parse(stream, use_float=True)
 
 

@@ -32,7 +32,7 @@ that were solved on a map are a little shorter than the path that was traced thr
 
 EXAMPLES = 3
 
-Complaint = tuple[str, str]
+Problem = tuple[str, str]
 """The check's name, and what was found."""
 
 CHECKS: dict[str, str] = {
@@ -139,7 +139,7 @@ def validate(
         examples: how many to keep of each finding.
     """
     found = {name: Finding(name) for name in CHECKS}
-    checks: list[Callable[[Episode], Iterator[Complaint]]] = [
+    checks: list[Callable[[Episode], Iterator[Problem]]] = [
         _Repeats(),
         _path,
         lambda episode: _ratio(episode, min_ratio),
@@ -154,10 +154,10 @@ def validate(
     for index, episode in enumerate(episodes):
         count += 1
         if isinstance(episode, EpisodeError):
-            identity, complaints = ("", ""), [("unreadable", episode.message)]
+            identity, problems = ("", ""), [("unreadable", episode.message)]
         else:
-            identity, complaints = (episode.id, episode.scene), [c for check in checks for c in check(episode)]
-        for name, detail in complaints:
+            identity, problems = (episode.id, episode.scene), [c for check in checks for c in check(episode)]
+        for name, detail in problems:
             finding = found[name]
             finding.count += 1
             if finding.count <= examples:
@@ -171,7 +171,7 @@ class _Repeats:
     def __init__(self) -> None:
         self._ids: dict[str, set[int]] = {}
 
-    def __call__(self, episode: Episode) -> Iterator[Complaint]:
+    def __call__(self, episode: Episode) -> Iterator[Problem]:
         # Not Episode.key, which spells out every view point: hashes of what tells one episode from another suffice.
         bare = replace(episode, info={}, goals=tuple(replace(goal, view_points=()) for goal in episode.goals))
         content = hash(repr(bare))
@@ -183,7 +183,7 @@ class _Repeats:
         seen.add(content)
 
 
-def _path(episode: Episode) -> Iterator[Complaint]:
+def _path(episode: Episode) -> Iterator[Problem]:
     stated_m, points = episode.shortest_path_m, episode.shortest_path
     if stated_m is None and not episode.objects:
         yield "no length", "no geodesic distance or shortest path length"
@@ -199,7 +199,7 @@ def _path(episode: Episode) -> Iterator[Complaint]:
         yield "start is not the path's", f"{apart_m:.4f} m apart"
 
 
-def _ratio(episode: Episode, min_ratio: float) -> Iterator[Complaint]:
+def _ratio(episode: Episode, min_ratio: float) -> Iterator[Problem]:
     """Against the distance that the file states, or that to the end of its path, or to the nearest goal."""
     geodesic_m, straight_m = episode.shortest_path_m, _straight_m(episode)
     if not geodesic_m or not straight_m or straight_m < NEAR_M:
@@ -224,7 +224,7 @@ def _straight_m(episode: Episode) -> float | None:
     return min((math.dist(start, end) for end in ends), default=None)
 
 
-def _goals(episode: Episode) -> Iterator[Complaint]:
+def _goals(episode: Episode) -> Iterator[Problem]:
     has_other_end = episode.category or episode.question or episode.objects or episode.reference_path
     if not episode.goals and not has_other_end:
         yield "no goal", "neither goals, category, question, objects nor reference path"
@@ -247,7 +247,7 @@ def _goals(episode: Episode) -> Iterator[Complaint]:
         yield "object twice", max(names, key=names.count)
 
 
-def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Complaint]:
+def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Problem]:
     """Against what the task can show, and asks for."""
     if task is None or task.rearrangement is None:
         return
@@ -277,7 +277,7 @@ def _habitat_start(episode: Episode) -> list[float]:
     return [-episode.start.y_m, episode.start_z_m, -episode.start.x_m]
 
 
-def _category(episode: Episode, task: Task | None) -> Iterator[Complaint]:
+def _category(episode: Episode, task: Task | None) -> Iterator[Problem]:
     if episode.category is None:
         if task is not None and task.kind == "objectnav":
             yield "unknown category", f"none, and task {task.name} asks for one"
@@ -294,7 +294,7 @@ class _Words:
     def __init__(self) -> None:
         self._some_have_truth = False
 
-    def __call__(self, episode: Episode) -> Iterator[Complaint]:
+    def __call__(self, episode: Episode) -> Iterator[Problem]:
         if episode.instruction is not None:
             if not episode.instruction.text.strip():
                 yield "empty instruction", repr(episode.instruction.text)

@@ -26,7 +26,7 @@ _BESIDE = np.ones((3, 3), bool)
 
 
 class SceneChecks:
-    """Finds episodes that the scene has no room for. What is connected is labelled once, so an episode costs little.
+    """Finds episodes that the scene has no room for. What is connected is labeled once, so an episode costs little.
 
     Args:
         task: for the robot's radius, and the goals that an episode leaves to the scene; None for a LoCoBot.

@@ -41,7 +41,7 @@ MOVED_RAD = math.radians(5)
 the slipping of wheels at a wall, and less than any policy's step."""
 
 MAX_RANGE_M = 65.0
-"""Of depth in counts of a millimetre."""
+"""Of depth in counts of a millimeter."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ImagingOptions:
             that it cannot blur.
         max_skew_s: between the middles of the exposures of one pair.
         depth_min_m, depth_max_m: the sensor's range; None for the mode's rated one.
-        depth_unit_m: lattice of the depth that is delivered, as sensors have one; logs of whole millimetres take a
+        depth_unit_m: lattice of the depth that is delivered, as sensors have one; logs of whole millimeters take a
             fifth of the space. 0: continuous.
     """
 
@@ -99,7 +99,7 @@ class SourceCamera(Camera):
     Args:
         source: connected and closed with this camera.
         target: the training camera's pinhole.
-        mount: of the colour sensor; images are turned so that the target looks exactly where pan and tilt say.
+        mount: of the color sensor; images are turned so that the target looks exactly where pan and tilt say.
         robot: its name, which calibrations must be of.
         posture: base and head now; None where nobody knows, which leaves frozen pictures unnoticed.
     """
@@ -204,7 +204,7 @@ class SourceCamera(Camera):
 
         Raises:
             StaleData: none came in time.
-            UnpairedImages: colour and depth were not exposed together.
+            UnpairedImages: color and depth were not exposed together.
             FrozenCamera: the picture is the one from before the robot moved.
             BlindCamera: ``BLIND_FRAMES`` pairs in succession had no depth at all.
             DeviceFault: the device is gone, or ``semantic`` was asked for.
@@ -236,9 +236,9 @@ class SourceCamera(Camera):
             skew_s = ns_to_seconds(abs(raw.color_stamp_ns - raw.depth_stamp_ns)) if self.source.has_depth else 0.0
             if skew_s > self._options.max_skew_s:
                 raise UnpairedImages(
-                    f"{self.source.name}: colour and depth of one pair were exposed {skew_s:.3f} s apart, "
+                    f"{self.source.name}: color and depth of one pair were exposed {skew_s:.3f} s apart, "
                     f"{self._options.max_skew_s:g} s are allowed",
-                    "synchronise the sensors in the camera's options, or raise 'max_skew_s' under 'imaging'",
+                    "synchronize the sensors in the camera's options, or raise 'max_skew_s' under 'imaging'",
                 )
             if not self.source.has_depth or self._options.allow_blind_depth or raw.depth.any():
                 self._blind = 0
@@ -274,7 +274,7 @@ class SourceCamera(Camera):
         if unit_m:
             delivered *= np.float32(1 / unit_m)
             np.rint(delivered, out=delivered)
-            # Multiplied last, because that is how logs restore whole millimetres.
+            # Multiplied last, because that is how logs restore whole millimeters.
             delivered *= np.float32(unit_m)
         return delivered
 
@@ -323,7 +323,7 @@ def posture_of(robot: Robot) -> Posture:
 
 
 def color_from_target(mount: CameraMount) -> NDArray[np.float64]:
-    """Directions of the training camera to the colour sensor, float64 (3, 3): how far the sensor is mounted turned.
+    """Directions of the training camera to the color sensor, float64 (3, 3): how far the sensor is mounted turned.
 
     The training camera looks where pan and tilt say, level from side to side.
     """

@@ -14,8 +14,8 @@ from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.source import Sensor, SensorMode
 
 NEEDED: dict[Sensor, float] = {"color": 0.9, "depth": 0.7}
-"""Least share of the target that counts as filled. An Azure Kinect at 79 degrees passes with 92 % of colour (a few rows
-at top and bottom are missing) and 76 % of depth (a hexagon); a RealSense D435's 53 % of colour does not."""
+"""Least share of the target that counts as filled. An Azure Kinect at 79 degrees passes with 92 % of color (a few rows
+at top and bottom are missing) and 76 % of depth (a hexagon); a RealSense D435's 53 % of color does not."""
 
 DISTANCES = 5
 """At how many distances, even in inverse depth over the rated range, depth coverage is averaged: parallax moves it."""
@@ -49,8 +49,8 @@ def coverage(mode: SensorMode, target: Intrinsics, color_from_target: Matrix, co
     """What a mode fills of the target's image.
 
     Args:
-        color_from_target: float64 (3, 3), directions of the target to the colour sensor.
-        color_from_depth: float64 (4, 4), points of the depth sensor to the colour sensor.
+        color_from_target: float64 (3, 3), directions of the target to the color sensor.
+        color_from_depth: float64 (4, 4), points of the depth sensor to the color sensor.
     """
     view = target if mode.sensor == "color" else _sampled(target)
     masks = masks_of(mode, view, color_from_target, color_from_depth)
@@ -67,7 +67,7 @@ def coverage(mode: SensorMode, target: Intrinsics, color_from_target: Matrix, co
 def masks_of(
     mode: SensorMode, target: Intrinsics, color_from_target: Matrix, color_from_depth: Matrix
 ) -> Sequence[Mask]:
-    """bool (H, W) of the pixels that a mode fills: one image for colour, one for each of ``DISTANCES`` for depth."""
+    """bool (H, W) of the pixels that a mode fills: one image for color, one for each of ``DISTANCES`` for depth."""
     rays = Lens.of(target).pixel_rays() @ np.asarray(color_from_target).T
     if mode.sensor == "color":
         return [_seen(mode, rays)]
@@ -82,7 +82,7 @@ def check_coverage(used: Sequence[Coverage], possible: Sequence[Coverage], targe
     """Whether the modes in use fill enough of the target.
 
     Args:
-        used: of the colour and of the depth mode in use. possible: of every mode that the camera has.
+        used: of the color and of the depth mode in use. possible: of every mode that the camera has.
 
     Raises:
         ConfigError: naming the mode, what it fills, and the modes of this camera that fill enough.

@@ -12,13 +12,13 @@ def training_depth(depth_m: NDArray[np.float32], camera: TrainingCamera) -> NDAr
     """The depth observation of the training camera.
 
     The order is habitat-lab's (``habitat_simulator.py:186-196``), with the holes of a real sensor filled first: fill by
-    ``camera.depth_holes``, clip to ``[depth_min_m, depth_max_m]``, normalise if ``camera.depth_normalized``.
+    ``camera.depth_holes``, clip to ``[depth_min_m, depth_max_m]``, normalize if ``camera.depth_normalized``.
 
     Args:
-        depth_m: (H, W) metres along the optical axis; 0, or anything not finite, is a hole. Not modified.
+        depth_m: (H, W) meters along the optical axis; 0, or anything not finite, is a hole. Not modified.
 
     Returns:
-        float32 (H, W, 1): metres, or a fraction of the clip range in [0, 1].
+        float32 (H, W, 1): meters, or a fraction of the clip range in [0, 1].
     """
     low_m, high_m = np.float32(camera.depth_min_m), np.float32(camera.depth_max_m)
     depth = np.array(depth_m, np.float32)

@@ -34,11 +34,11 @@ MOST_OFF_M = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class FloorSeen:
+class CameraAboveFloor:
     """Where a camera is above the floor that it sees.
 
     Attributes:
-        height_m: of the optical centre. tilt_rad: up positive. roll_rad: to the right positive.
+        height_m: of the optical center. tilt_rad: up positive. roll_rad: to the right positive.
         share: of the image's points that lie on it.
     """
 
@@ -48,7 +48,9 @@ class FloorSeen:
     share: float
 
 
-def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: float, tilt_rad: float) -> FloorSeen | None:
+def find_floor(
+    depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: float, tilt_rad: float
+) -> CameraAboveFloor | None:
     """The largest level-ish plane below the camera (RANSAC, Fischler and Bolles 1981), or None if there is none.
 
     Args:
@@ -89,7 +91,7 @@ def find_floor(depth_m: NDArray[np.float32], pinhole: Intrinsics, height_m: floa
         normal, height = plane / length, 1 / length
     share = float((np.abs(points @ normal + height) < NEAR_M).mean())
     # Up, in the optical frame, is (-sin(roll) cos(tilt), -cos(roll) cos(tilt), sin(tilt)).
-    return FloorSeen(height, math.asin(normal[2]), math.atan2(-normal[0], -normal[1]), share)
+    return CameraAboveFloor(height, math.asin(normal[2]), math.atan2(-normal[0], -normal[1]), share)
 
 
 def image_points(depth_m: NDArray[np.float32], lens: Lens) -> Floats:

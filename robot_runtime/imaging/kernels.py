@@ -2,7 +2,7 @@
 
 They are not interchangeable: torch's "area" averages over adaptive bins that overlap, OpenCV's ``INTER_AREA`` over
 fractional pixels, Pillow's bilinear is a triangle as wide as the shrinking asks for. Between them one image differs by
-up to ten grey levels.
+up to ten gray levels.
 """
 
 from __future__ import annotations

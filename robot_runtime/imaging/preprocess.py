@@ -116,7 +116,7 @@ class CenterCrop(_Operation):
 
 @dataclass(frozen=True)
 class NormalizeRange(_Operation):
-    """Clip to ``[low, high]``, then ``(x - low) / (high - low)``, in float32: Habitat's rule for depth in metres."""
+    """Clip to ``[low, high]``, then ``(x - low) / (high - low)``, in float32: Habitat's rule for depth in meters."""
 
     low: float
     high: float
@@ -150,7 +150,7 @@ class Clip(_Operation):
 
 @dataclass(frozen=True)
 class Divide(_Operation):
-    """By a number, in float32: colours by 255."""
+    """By a number, in float32: colors by 255."""
 
     by: float
     op: Literal["divide"] = "divide"

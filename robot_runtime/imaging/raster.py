@@ -1,4 +1,4 @@
-"""Depth, resampled as a surface: neighbouring pixels of the sensor span triangles, drawn into the target image.
+"""Depth, resampled as a surface: neighboring pixels of the sensor span triangles, drawn into the target image.
 
 The alternatives, measured on an Azure Kinect's geometry against ray-cast truth: looking up the nearest pixel errs by
 2 mm in the median and 9 mm at the 95th percentile, this by 0.15 and 0.4; bilinear interpolation invents depths between
@@ -49,9 +49,9 @@ def draw_surface(
         depth: uint16 (h, w), counts; 0 is no measurement.
         rays: float32 (3, h, w), of each pixel what its ray is at depth 1, in the target: column times depth, row times
             depth, and depth; depth 0 where the sensor has no ray.
-        origin: float32 (3,), the sensor's centre likewise.
-        unit_m, bias_m: metres are ``depth * unit_m + bias_m``. near_m, far_m: outside is no measurement.
-        steepest: neighbours whose depths differ by a larger share are no surface.
+        origin: float32 (3,), the sensor's center likewise.
+        unit_m, bias_m: meters are ``depth * unit_m + bias_m``. near_m, far_m: outside is no measurement.
+        steepest: neighbors whose depths differ by a larger share are no surface.
         vertices: float32 (2, 3, w); spans: int32 (SPAN_ROWS, w): scratch.
         inverse: float32 (H, W), overwritten; 0 where nothing was drawn.
     """
@@ -68,7 +68,7 @@ def draw_surface(
 
 @_kernel
 def depth_of(inverse: Array, near_m: np.float32, far_m: np.float32, depth_m: Array, holes: Array) -> None:
-    """Inverse depths as depths: float32 metres, 0 where nothing was drawn or outside of the range; bool holes there."""
+    """Inverse depths as depths: float32 meters, 0 where nothing was drawn or outside of the range; bool holes there."""
     for y in range(inverse.shape[0]):
         for x in range(inverse.shape[1]):
             w = inverse[y, x]
@@ -111,7 +111,7 @@ def _find_cells(
     """Which cells between two rows of vertices have something to draw.
 
     Returns:
-        How many are whole (four measured corners of one surface) and hold a pixel's centre: the left, right, top and
+        How many are whole (four measured corners of one surface) and hold a pixel's center: the left, right, top and
         bottom pixels of these are the first four of ``spans``, their columns the last. How many are torn but have
         three measured corners: their columns are in ``spans[4]``.
     """

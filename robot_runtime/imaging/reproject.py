@@ -1,6 +1,6 @@
-"""Any calibrated pair of colour and depth as the ideal pinhole camera of a policy's training would have seen it.
+"""Any calibrated pair of color and depth as the ideal pinhole camera of a policy's training would have seen it.
 
-The target camera stands in the colour sensor's optical centre, turned as the caller says. So colour needs no depth: it
+The target camera stands in the color sensor's optical center, turned as the caller says. So color needs no depth: it
 is looked up through precomputed maps, and nothing has to be invented behind edges. Depth is drawn as a surface straight
 into the target (:mod:`robot_runtime.imaging.raster`); what no surface reaches is a hole.
 """
@@ -31,7 +31,7 @@ class Reprojected:
     """The target camera's images. The arrays are the reprojector's own, until it is called again.
 
     Attributes:
-        rgb: uint8 (H, W, 3), black where the colour sensor does not look.
+        rgb: uint8 (H, W, 3), black where the color sensor does not look.
         depth_m: float32 (H, W), along the target's optical axis; 0 where there is no measurement.
         holes: bool (H, W), where there is none.
     """
@@ -47,12 +47,12 @@ class Reprojector:
     Args:
         calibration: of the pair.
         target: the training camera's pinhole.
-        color_from_target: float64 (3, 3), takes directions of the target's optical frame to the colour sensor's: how
+        color_from_target: float64 (3, 3), takes directions of the target's optical frame to the color sensor's: how
             far the sensor sits turned against where the target is to look. None: not at all.
         depth_range_m: what the depth sensor measures outside of it is a hole.
 
     Attributes:
-        unseen: bool (H, W), target pixels at which the colour sensor does not look.
+        unseen: bool (H, W), target pixels at which the color sensor does not look.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Reprojector:
             DeviceFault: for an image of another size or type: it was taken in another mode than the calibration's.
         """
         result = self._result
-        self._check("colour", color, (*self._color_size, 3), np.dtype(np.uint8))
+        self._check("color", color, (*self._color_size, 3), np.dtype(np.uint8))
         if self._reduced is not None:
             height, width = self._reduced.shape[:2]
             color = color[: height * self._reduction, : width * self._reduction]
@@ -119,7 +119,7 @@ class Reprojector:
         self(np.zeros((*self._color_size, 3), np.uint8), np.zeros(self._depth_size, np.uint16))
 
     def _prepare_color(self, color: Lens, turn: Matrix) -> None:
-        """Maps from target pixels to colour pixels, of an image shrunk by whole numbers first if it is far finer."""
+        """Maps from target pixels to color pixels, of an image shrunk by whole numbers first if it is far finer."""
         self._color_size = (color.height, color.width)
         pixels = color.project(Lens.of(self.target).pixel_rays() @ turn.T)
         self.unseen = ~color.holds(pixels)

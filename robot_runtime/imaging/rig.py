@@ -33,8 +33,8 @@ class RgbdCalibration:
 
     Attributes:
         color, depth: the lenses, in the modes that the pair was taken with. Depth is measured along the optical axis.
-        color_from_depth: float64 (4, 4), takes points of the depth sensor's optical frame to the colour sensor's, m.
-        depth_unit_m, depth_bias_m: metres are ``counts * depth_unit_m + depth_bias_m``.
+        color_from_depth: float64 (4, 4), takes points of the depth sensor's optical frame to the color sensor's, m.
+        depth_unit_m, depth_bias_m: meters are ``counts * depth_unit_m + depth_bias_m``.
         serial: of the device; empty where it has none.
         source: who measured it: ``factory``, ``nominal``, ``simulation``, or the file that a calibration wrote.
     """

@@ -22,13 +22,13 @@ Sensor = Literal["color", "depth"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawRgbd:
-    """Colour and depth of one capture, each as its own sensor saw it. The arrays own their memory.
+    """Color and depth of one capture, each as its own sensor saw it. The arrays own their memory.
 
     Attributes:
         color_stamp_ns, depth_stamp_ns: middle of each exposure, on the robot's clock.
         color: uint8 (H, W, 3), red first.
         depth: uint16 (h, w), counts of the calibration's ``depth_unit_m`` along the optical axis; 0 is no measurement.
-            (0, 0) in shape for a camera of colour alone.
+            (0, 0) in shape for a camera of color alone.
         infrared: uint16 (h, w), of the depth sensor; None where it delivers none.
         temperature_c: of the device; None where it does not tell.
     """
@@ -49,7 +49,7 @@ class SensorMode:
         name: as the driver's options spell it.
         lens: calibrated where the device is known, nominal before.
         rate_hz: the fastest.
-        min_m, max_m: the depth sensor's rated range in this mode; 0 and infinity for colour.
+        min_m, max_m: the depth sensor's rated range in this mode; 0 and infinity for color.
         outline: pixels (x, y) of a convex polygon outside of which the sensor delivers nothing, as an Azure Kinect's
             narrow modes, which its illuminator fills only to a hexagon; empty where the whole image is used.
     """
@@ -82,7 +82,7 @@ class RgbdSource(Device):
     @property
     @abstractmethod
     def color_mode(self) -> SensorMode:
-        """What the colour sensor runs in."""
+        """What the color sensor runs in."""
 
     @property
     @abstractmethod
@@ -96,7 +96,7 @@ class RgbdSource(Device):
 
     @property
     def has_depth(self) -> bool:
-        """False for a camera of colour alone: its pairs have no depth, its ``depth_mode`` is its colour mode."""
+        """False for a camera of color alone: its pairs have no depth, its ``depth_mode`` is its color mode."""
         return True
 
     @property

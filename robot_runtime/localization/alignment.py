@@ -10,7 +10,7 @@ the mark sits. Written with the rotation's cosine and sine as two free numbers, 
 length of (cosine, sine) is the frame's scale. Outliers are left out by consensus (Fischler and Bolles 1981); what
 remains is refined as a proper motion of the plane.
 
-A frame that is mirrored or in millimetres cannot be mended by such a motion. It is recognised, because it fits as soon
+A frame that is mirrored or in millimeters cannot be mended by such a motion. It is recognized, because it fits as soon
 as it is mirrored or its scale is free, and named.
 """
 
@@ -53,7 +53,7 @@ Rows = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class AlignmentSample:
     """One instant: where the source saw its mark, and where the robot was.
 
     Attributes:
@@ -120,7 +120,7 @@ def load_alignment(path: Path, robot: str | None = None) -> Alignment:
     return config.parse(document, Alignment, str(path))
 
 
-def solve_alignment(samples: Sequence[Sample], lever_m: tuple[float, float] | None = (0.0, 0.0)) -> Alignment:
+def solve_alignment(samples: Sequence[AlignmentSample], lever_m: tuple[float, float] | None = (0.0, 0.0)) -> Alignment:
     """The motion of the plane that explains most of ``samples`` best.
 
     Args:
@@ -174,7 +174,7 @@ class _Equations:
     known: Rows
 
     @classmethod
-    def of(cls, samples: Sequence[Sample], lever_m: tuple[float, float] | None) -> _Equations:
+    def of(cls, samples: Sequence[AlignmentSample], lever_m: tuple[float, float] | None) -> _Equations:
         source = np.array([(s.x_m, s.y_m) for s in samples], np.float64).reshape(-1, 2)
         robot = np.array([(s.robot.x_m, s.robot.y_m, s.robot.yaw_rad) for s in samples], np.float64).reshape(-1, 3)
         return cls._from_arrays(source, robot, lever_m)
@@ -262,7 +262,7 @@ class _Equations:
             raise CalibrationFailed(
                 f"alignment: the robot's positions spread by {spread_m:.2f} m only, {MIN_SPREAD_M:g} m are needed to "
                 "tell how the frames are turned",
-                "drive an L of a metre or more each way",
+                "drive an L of a meter or more each way",
             )
         headings = np.exp(1j * self.robot[:, 2])
         turned_rad = (
@@ -292,7 +292,7 @@ def _no_motion(equations: _Equations) -> CalibrationFailed:
 
 
 def _wrong_scale(scale: float) -> CalibrationFailed:
-    unit = {-3: "millimetres", -2: "centimetres"}.get(round(math.log10(scale)) if scale > 0 else 0)
+    unit = {-3: "millimeters", -2: "centimeters"}.get(round(math.log10(scale)) if scale > 0 else 0)
     guess = f"it seems to be in {unit}" if unit else "its beacons' positions were entered wrong, or the wheels' size is"
     return CalibrationFailed(
         f"alignment: one unit of the source's frame is {scale:.4g} m: {guess}",
@@ -300,7 +300,7 @@ def _wrong_scale(scale: float) -> CalibrationFailed:
     )
 
 
-def _yaw_offset(samples: Sequence[Sample], frame_yaw_rad: float) -> float | None:
+def _yaw_offset(samples: Sequence[AlignmentSample], frame_yaw_rad: float) -> float | None:
     """Circular mean of what lies between the source's headings and the robot's."""
     off = [s.robot.yaw_rad - frame_yaw_rad - s.yaw_rad for s in samples if s.yaw_rad is not None]
     if not off:

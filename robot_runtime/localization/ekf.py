@@ -7,9 +7,9 @@ Applications to Tracking and Navigation", 2001, on out-of-sequence measurements 
 belief is carried by odometry in one step, whatever the number of samples (``localization.track``): replaying two
 seconds of 8 Hz beacons costs 16 steps, not 100.
 
-A measurement whose innovation is too improbable is rejected (chi-squared gate on the Mahalanobis distance). If all of
-them are rejected for a while and agree with each other, they are right and the filter is wrong: it is anchored anew at
-where they say (``localization.anchor``). Beginning without knowing anything is the same thing.
+A measurement whose innovation is too improbable is rejected (chi-squared gate on the Mahalanobis distance). If all
+are rejected for a while and agree with each other, the filter is reinitialized where they place the robot
+(``localization.relocalization``), as it is at the start without prior knowledge.
 
 Beliefs are tuples of Python floats: for 3 x 3 matrices numpy's calls cost ten times the arithmetic.
 """
@@ -24,9 +24,9 @@ from enum import Enum
 
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.localization.gaussian_pose import Belief, Fix, carry, update
-from robot_runtime.localization.odometry_preintegration import OdometryNoise, Track, Waypoint
-from robot_runtime.localization.relocalization import AnchorLimits, anchor
+from robot_runtime.localization.gaussian_pose import Belief, Measurement, predict, update
+from robot_runtime.localization.odometry_preintegration import OdometryNoise, OdometrySample, PreintegratedOdometry
+from robot_runtime.localization.relocalization import RelocalizationLimits, relocalize
 
 GATES = {2: 13.82, 3: 16.27}
 """Chi-squared quantiles at 0.999, by the measurement's dimensions: of good ones, one in a thousand is rejected."""
@@ -40,7 +40,7 @@ class Verdict(str, Enum):
 
     ACCEPTED = "accepted"
     REJECTED = "rejected"
-    ANCHORED = "anchored"
+    RELOCALIZED = "relocalized"
     WAITING = "waiting"
     TOO_OLD = "too_old"
     REFUSED = "refused"
@@ -55,12 +55,12 @@ class Node:
         run: how many measurements in a row, this one included, were rejected.
         agreed_ns: stamp of the last one that was not, or of what :meth:`PoseFilter.begin` was told.
         measured: whether any was not: what somebody said of the start is no measurement.
-        shift_m: how far the belief was moved here, where the verdict is ``ANCHORED``.
+        shift_m: how far the belief was moved here, where the verdict is ``RELOCALIZED``.
     """
 
     stamp_ns: int
-    fix: Fix | None
-    waypoint: Waypoint
+    fix: Measurement | None
+    waypoint: OdometrySample
     belief: Belief | None = None
     verdict: Verdict = Verdict.REJECTED
     run: int = 0
@@ -85,19 +85,19 @@ class PoseFilter:
     def __init__(
         self,
         noise: OdometryNoise | None = None,
-        limits: AnchorLimits | None = None,
+        limits: RelocalizationLimits | None = None,
         history_s: float = 5.0,
-        admit: Callable[[Fix, Waypoint], bool] | None = None,
+        admit: Callable[[Measurement, OdometrySample], bool] | None = None,
     ) -> None:
         if history_s < 2:
             raise ValueError(f"history_s must be at least 2, got {history_s}")
-        self._limits = limits or AnchorLimits()
+        self._limits = limits or RelocalizationLimits()
         self._admit = admit
         self._history_ns = seconds_to_ns(history_s)
-        self.track = Track(noise or OdometryNoise(), 2 * history_s + 10)
+        self.track = PreintegratedOdometry(noise or OdometryNoise(), 2 * history_s + 10)
         self._stamps_ns: list[int] = []
         self._nodes: list[Node] = []
-        self._waiting: list[tuple[int, int, Fix]] = []
+        self._waiting: list[tuple[int, int, Measurement]] = []
         self._arrived = 0
         self._floor_ns: int | None = None
         """Nothing is folded in up to here: what came before is no longer kept."""
@@ -122,7 +122,7 @@ class PoseFilter:
         return self._nodes
 
     @property
-    def anchored(self) -> bool:
+    def initialized(self) -> bool:
         """Whether it knows where the robot is, well or badly."""
         return bool(self._nodes) and self._nodes[-1].belief is not None
 
@@ -139,7 +139,7 @@ class PoseFilter:
         variance = std_m**2
         belief = (pose.x_m, pose.y_m, pose.yaw_rad, variance, 0.0, 0.0, variance, 0.0, std_rad**2)
         self._stamps_ns[:] = [stamp_ns]
-        self._nodes[:] = [Node(stamp_ns, None, waypoint, belief, Verdict.ANCHORED, 0, stamp_ns)]
+        self._nodes[:] = [Node(stamp_ns, None, waypoint, belief, Verdict.RELOCALIZED, 0, stamp_ns)]
         self._floor_ns = stamp_ns
         return True
 
@@ -154,7 +154,7 @@ class PoseFilter:
             self._insert(self._waiting.pop(0)[2])
         return True
 
-    def measure(self, fix: Fix) -> Verdict:
+    def measure(self, fix: Measurement) -> Verdict:
         """Take in a measurement, in any order. One of a stamp that is there already replaces it."""
         newest_ns = self.track.newest_ns
         if newest_ns is None or fix.stamp_ns > newest_ns:
@@ -185,7 +185,7 @@ class PoseFilter:
         node, waypoint = self._nodes[index], self.track.at(stamp_ns)
         if node.belief is None or waypoint is None:
             return None
-        return carry(node.belief, node.waypoint, waypoint)
+        return predict(node.belief, node.waypoint, waypoint)
 
     def node_at(self, stamp_ns: int) -> Node | None:
         """The last measurement up to an instant; None if there is none."""
@@ -198,7 +198,7 @@ class PoseFilter:
             return 0.0
         return ns_to_seconds(node.stamp_ns - node.agreed_ns)
 
-    def _insert(self, fix: Fix) -> Verdict:
+    def _insert(self, fix: Measurement) -> Verdict:
         waypoint = self.track.at(fix.stamp_ns)
         if waypoint is None or (self._floor_ns is not None and fix.stamp_ns <= self._floor_ns):
             return Verdict.TOO_OLD
@@ -227,7 +227,7 @@ class PoseFilter:
         before = self._nodes[index - 1] if index else None
         predicted = None
         if before is not None and before.belief is not None:
-            predicted = carry(before.belief, before.waypoint, node.waypoint)
+            predicted = predict(before.belief, before.waypoint, node.waypoint)
             distance, updated = update(predicted, fix)
             if distance <= GATES[fix.dimensions]:
                 node.belief, node.verdict = updated, Verdict.ACCEPTED
@@ -237,13 +237,13 @@ class PoseFilter:
         node.run = 1 if before is None else before.run + 1
         node.agreed_ns = None if before is None else before.agreed_ns
         node.measured = before is not None and before.measured
-        found = self._anchor(index, predicted)
+        found = self._relocalized(index, predicted)
         if found is not None:
             shift_m = 0.0 if predicted is None else math.hypot(found[0] - predicted[0], found[1] - predicted[1])
-            node.belief, node.verdict, node.shift_m = found, Verdict.ANCHORED, shift_m
+            node.belief, node.verdict, node.shift_m = found, Verdict.RELOCALIZED, shift_m
             node.run, node.agreed_ns, node.measured = 0, node.stamp_ns, True
 
-    def _anchor(self, index: int, predicted: Belief | None) -> Belief | None:
+    def _relocalized(self, index: int, predicted: Belief | None) -> Belief | None:
         node, limits = self._nodes[index], self._limits
         if predicted is None:
             if node.run < limits.min_first:
@@ -252,7 +252,7 @@ class PoseFilter:
             return None
         first = max(0, index + 1 - min(node.run, limits.max_run))
         run = [(n.fix, n.waypoint) for n in self._nodes[first : index + 1] if n.fix is not None]
-        return anchor(run, predicted, limits)
+        return relocalize(run, predicted, limits)
 
     def _prune(self) -> None:
         """Nodes too old for anything to be put among them go, half of them at once."""

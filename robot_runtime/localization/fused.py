@@ -34,12 +34,12 @@ from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, 
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
 from robot_runtime.localization.ekf import PoseFilter, Verdict
-from robot_runtime.localization.gaussian_pose import Belief, Fix, covariance_of, whitening
-from robot_runtime.localization.health import Bounds, Health, HealthLimits
+from robot_runtime.localization.gaussian_pose import Belief, Measurement, covariance_of, whitening
+from robot_runtime.localization.health import Bounds, HealthLimits, SourceHealth
 from robot_runtime.localization.odometry_preintegration import OdometryNoise
-from robot_runtime.localization.output_smoothing import Blend, BlendLimits
-from robot_runtime.localization.relocalization import AnchorLimits
-from robot_runtime.robots.loader import Part, RobotContext, make_part
+from robot_runtime.localization.output_smoothing import OutputSmoother, SmoothingLimits
+from robot_runtime.localization.relocalization import RelocalizationLimits
+from robot_runtime.robots.loader import DeviceConfig, RobotContext, make_device
 
 POLL_S = 0.02
 
@@ -59,7 +59,7 @@ class FusedOptions:
         health: when the source is doubted. blend: how corrections are taken over.
     """
 
-    absolute: Part | None = None
+    absolute: DeviceConfig | None = None
     noise: OdometryNoise = field(default_factory=OdometryNoise)
     floor_m: float = 0.005
     floor_deg: float = 0.3
@@ -68,9 +68,9 @@ class FusedOptions:
     max_std_deg: float = 15.0
     lost_after_s: float = 5.0
     doubt_s: float = 1.0
-    anchor: AnchorLimits = field(default_factory=AnchorLimits)
+    anchor: RelocalizationLimits = field(default_factory=RelocalizationLimits)
     health: HealthLimits = field(default_factory=HealthLimits)
-    blend: BlendLimits = field(default_factory=BlendLimits)
+    blend: SmoothingLimits = field(default_factory=SmoothingLimits)
 
     __pydantic_config__ = config.STRICT
 
@@ -95,7 +95,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
         )
     absolute = robot.localizer
     if chosen.absolute is not None:
-        absolute = make_part(chosen.absolute, Localizer, robot, context, f"{where}.absolute")
+        absolute = make_device(chosen.absolute, Localizer, robot, context, f"{where}.absolute")
     if absolute.info.frame != "map":
         raise ConfigError(
             f"{where}: {absolute.info.name!r} reports in {absolute.info.frame!r}, not in the map",
@@ -132,10 +132,10 @@ class FusedLocalizer(Localizer):
         self._options = options = options or FusedOptions()
         name = f"fused {absolute.info.name}"
         self._info = LocalizerInfo(name, absolute.info.frame, odometry.info.rate_hz)
-        self._health = Health(absolute.info.name, options.health, bounds)
-        self._odometry_health = Health(odometry.info.name, options.health)
+        self._health = SourceHealth(absolute.info.name, options.health, bounds)
+        self._odometry_health = SourceHealth(odometry.info.name, options.health)
         self._filter = PoseFilter(options.noise, options.anchor, options.history_s, self._health.admit)
-        self._blend = Blend(options.blend)
+        self._blend = OutputSmoother(options.blend)
         self._history = PoseHistory(name, self._info.frame)
         self._lock = threading.RLock()
         self._connected = False
@@ -263,7 +263,7 @@ class FusedLocalizer(Localizer):
             self._whitened = estimate.covariance, weights
         weights, pose = self._whitened[1], estimate.pose
         mark_m = self._absolute.info.mark_m if len(weights) == 3 else (0.0, 0.0)
-        self._filter.measure(Fix(estimate.stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, weights, mark_m))
+        self._filter.measure(Measurement(estimate.stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, weights, mark_m))
 
     def _tell(self) -> None:
         """Events of what was folded in."""
@@ -274,7 +274,7 @@ class FusedLocalizer(Localizer):
             if event.kind == "frozen" and self._health.frozen_since_ns is not None:
                 self._filter.retract(self._health.frozen_since_ns + 1, event.stamp_ns)
         for node in self._filter.news():
-            if node.verdict is Verdict.ANCHORED and node.shift_m:
+            if node.verdict is Verdict.RELOCALIZED and node.shift_m:
                 detail = (
                     f"measurements agree with each other {node.shift_m:.2f} m from where odometry has the robot: an "
                     "anchor was moved, or the robot was carried; from here on they are believed"
@@ -332,12 +332,12 @@ class FusedLocalizer(Localizer):
 
     def _explained(self, error: StaleData) -> StaleData:
         trouble = self._health.broken or self._trouble
-        if not trouble and not self._filter.anchored:
+        if not trouble and not self._filter.initialized:
             count = len(self._filter.nodes)
             what = "not told yet where the robot is and where it faces" if count else "measured nothing yet"
             trouble = f"{self._absolute.info.name} has {what} ({count} measurements)"
         if not trouble:
             return error
         return StaleData(
-            f"{error.message}: {trouble}", "bring the robot where its source sees it, and drive it half a metre"
+            f"{error.message}: {trouble}", "bring the robot where its source sees it, and drive it half a meter"
         )

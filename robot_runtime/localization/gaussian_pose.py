@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common.geometry import SE2
-from robot_runtime.localization.odometry_preintegration import Waypoint, motion
+from robot_runtime.localization.odometry_preintegration import OdometrySample, motion
 
 Belief = tuple[float, float, float, float, float, float, float, float, float]
-"""x, y, yaw (not wrapped), and the variances xx, xy, x yaw, yy, y yaw, yaw yaw; metres and radians."""
+"""x, y, yaw (not wrapped), and the variances xx, xy, x yaw, yy, y yaw, yaw yaw; meters and radians."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
+class Measurement:
     """A measurement in the map.
 
     Attributes:
@@ -57,7 +57,7 @@ class Fix:
 
 
 def whitening(covariance: NDArray[np.float64], floor_m: float, floor_rad: float) -> tuple[float, ...]:
-    """``Fix.whitening`` of a covariance (3, 3), with the variances of two independent errors added to it.
+    """``Measurement.whitening`` of a covariance (3, 3), with the variances of two independent errors added to it.
 
     An infinite variance of the yaw makes it one of the position only.
 
@@ -86,7 +86,7 @@ def whitening(covariance: NDArray[np.float64], floor_m: float, floor_rad: float)
     return result
 
 
-def carry(belief: Belief, a: Waypoint, b: Waypoint) -> Belief:
+def predict(belief: Belief, a: OdometrySample, b: OdometrySample) -> Belief:
     """The belief at waypoint ``b``, of the one at ``a``."""
     x, y, yaw, xx, xy, xt, yy, yt, tt = belief
     dx, dy, turn, qxx, qxy, qxt, qyy, qyt, qtt = motion(a, b)
@@ -103,7 +103,7 @@ def carry(belief: Belief, a: Waypoint, b: Waypoint) -> Belief:
     return (x + u, y + v, yaw + turn, xx, xy, xt, yy, yt, tt + qtt)
 
 
-def update(belief: Belief, fix: Fix) -> tuple[float, Belief]:
+def update(belief: Belief, fix: Measurement) -> tuple[float, Belief]:
     """The squared Mahalanobis distance of a measurement's innovation, and the belief with it taken in."""
     x, y, yaw, xx, xy, xt, yy, yt, tt = belief
     lx, ly = fix.lever_m

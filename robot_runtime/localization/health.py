@@ -36,11 +36,11 @@ from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import wrap_angle
 from robot_runtime.hal import PoseEstimate, PoseStatus
 from robot_runtime.hal.events import Event
-from robot_runtime.localization.gaussian_pose import Fix
-from robot_runtime.localization.odometry_preintegration import Waypoint
+from robot_runtime.localization.gaussian_pose import Measurement
+from robot_runtime.localization.odometry_preintegration import OdometrySample
 
 SAME = 1e-6
-"""Metres and radians within which two measurements count as the same numbers."""
+"""Meters and radians within which two measurements count as the same numbers."""
 
 KEPT_PAIRS = 40
 MIN_PAIRS = 10
@@ -81,12 +81,12 @@ class HealthLimits:
     __pydantic_config__ = config.STRICT
 
 
-class Health:
+class SourceHealth:
     """The checks of one source. Pure.
 
     Args:
         name: of the source, for events.
-        bounds: x and y of the map's lower left and upper right corner, metres; None if the map is not known.
+        bounds: x and y of the map's lower left and upper right corner, meters; None if the map is not known.
 
     Attributes:
         broken: why nothing of this source can be believed any more; empty while it can.
@@ -107,7 +107,7 @@ class Health:
         self.frozen_since_ns: int | None = None
         self._newest_ns: int | None = None
         self._told.clear()
-        self._held: tuple[Fix, Waypoint] | None = None
+        self._held: tuple[Measurement, OdometrySample] | None = None
         self._way: deque[tuple[int, complex, complex]] = deque(maxlen=KEPT_PAIRS)
         self._newest: tuple[complex, complex] | None = None
         self._piece = 0
@@ -155,7 +155,7 @@ class Health:
         self._told.discard("not_finite")
         return self._in_map(stamp_ns, pose.x_m, pose.y_m)
 
-    def admit(self, fix: Fix, waypoint: Waypoint) -> bool:
+    def admit(self, fix: Measurement, waypoint: OdometrySample) -> bool:
         """Whether a measurement may be folded in, seen beside odometry at its instant; in order of arrival."""
         self._told.discard("bad_covariance")
         if self._is_frozen(fix, waypoint):
@@ -183,7 +183,7 @@ class Health:
         )
         return self.refuse(stamp_ns, "out_of_map", detail)
 
-    def _is_frozen(self, fix: Fix, waypoint: Waypoint) -> bool:
+    def _is_frozen(self, fix: Measurement, waypoint: OdometrySample) -> bool:
         held = self._held
         if held is None or not _same(held[0], fix):
             self._held, self.frozen_since_ns = (fix, waypoint), None
@@ -200,7 +200,7 @@ class Health:
 
     # --- the source's frame against odometry's ----------------------------------------------------------------------
 
-    def _compare(self, fix: Fix, waypoint: Waypoint) -> None:
+    def _compare(self, fix: Measurement, waypoint: OdometrySample) -> None:
         known = _marked(fix, waypoint)
         self._newest = (known, complex(fix.x_m, fix.y_m))
         if not self._way or abs(known - self._way[-1][1]) >= PAIR_M:
@@ -255,16 +255,16 @@ def _wrong_frame(
     Args:
         pieces: as :func:`_similarity`'s.
     """
-    if float(np.sqrt(np.mean(abs(_centred(known, pieces)) ** 2))) < MIN_SPREAD_M:
+    if float(np.sqrt(np.mean(abs(_centered(known, pieces)) ** 2))) < MIN_SPREAD_M:
         return None
     scale, fit, way = _similarity(known, seen, pieces)
     mirrored_scale, mirrored_fit, _ = _similarity(known.conj(), seen, pieces)
     best = max(scale, mirrored_scale) if max(fit, mirrored_fit) >= MIN_FIT else None
     if way < HARDLY or (best is not None and not SCALES[0] <= best <= SCALES[1]):
         factor = way if best is None else best
-        unit = {3: ": millimetres are taken for metres", -3: ": metres are taken for millimetres"}
+        unit = {3: ": millimeters are taken for meters", -3: ": meters are taken for millimeters"}
         hint = unit.get(round(math.log10(factor))) if factor > 0 else None
-        return "scale", f"its positions move {factor:.3g} m per metre of odometry{hint or ''}"
+        return "scale", f"its positions move {factor:.3g} m per meter of odometry{hint or ''}"
     if mirrored_fit >= MIN_FIT and 1 - fit > 4 * (1 - mirrored_fit) + 0.05:
         return "mirrored", "its positions turn the wrong way against odometry: an axis is flipped"
     return None
@@ -282,18 +282,18 @@ def _similarity(
     """
     keep = np.ones(len(known), bool)
     for _ in range(3):
-        p, w = _centred(known, pieces, keep), _centred(seen, pieces, keep)
+        p, w = _centered(known, pieces, keep), _centered(seen, pieces, keep)
         a = complex((w * p.conj())[keep].sum() / (abs(p[keep]) ** 2).sum())
         off = abs(w - a * p)
         keep = off <= np.quantile(off, 0.8)
-    p, w = _centred(known, pieces, keep)[keep], _centred(seen, pieces, keep)[keep]
+    p, w = _centered(known, pieces, keep)[keep], _centered(seen, pieces, keep)[keep]
     extent, there = float((abs(p) ** 2).sum()), float((abs(w) ** 2).sum())
     product = abs(complex((w * p.conj()).sum()))
     fit = product**2 / (extent * there) if there > 0 else 0.0
     return product / extent, fit, math.sqrt(there / extent)
 
 
-def _centred(
+def _centered(
     values: NDArray[np.complex128], pieces: NDArray[np.int_], keep: NDArray[np.bool_] | None = None
 ) -> NDArray[np.complex128]:
     """Positions seen from the middle of their piece, which is the mean of those that are kept."""
@@ -304,11 +304,11 @@ def _centred(
     return result
 
 
-def _same(a: Fix, b: Fix) -> bool:
+def _same(a: Measurement, b: Measurement) -> bool:
     turned = abs(wrap_angle(a.yaw_rad - b.yaw_rad)) if a.dimensions == 3 else 0.0
     return abs(a.x_m - b.x_m) <= SAME and abs(a.y_m - b.y_m) <= SAME and turned <= SAME
 
 
-def _marked(fix: Fix, waypoint: Waypoint) -> complex:
+def _marked(fix: Measurement, waypoint: OdometrySample) -> complex:
     """Where odometry has the measured point."""
     return complex(waypoint[0], waypoint[1]) + complex(*fix.lever_m) * cmath.rect(1.0, waypoint[2])

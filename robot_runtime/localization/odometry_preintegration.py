@@ -18,7 +18,7 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
 
-Waypoint = tuple[float, float, float, float, float, float, float, float, float, float]
+OdometrySample = tuple[float, float, float, float, float, float, float, float, float, float]
 """Odometry at an instant: x, y, yaw (not wrapped), then running totals along the way, with the heading's variance q as
 weight: q, q x, q y, q xx, q xy, q yy; and the position's variance."""
 
@@ -49,7 +49,7 @@ class OdometryNoise:
                 raise ValueError(f"{name} must be a number of at least 0, got {value}")
 
 
-class Track:
+class PreintegratedOdometry:
     """Odometry's recent past.
 
     Args:
@@ -62,7 +62,7 @@ class Track:
         self._turn_var = math.radians(noise.turn_deg) ** 2 / (2 * math.pi)
         self._span_ns = seconds_to_ns(span_s)
         self._stamps_ns: list[int] = []
-        self._waypoints: list[Waypoint] = []
+        self._waypoints: list[OdometrySample] = []
 
     def clear(self) -> None:
         """Forget everything."""
@@ -113,7 +113,7 @@ class Track:
             del self._stamps_ns[:half], self._waypoints[:half]
         return True
 
-    def at(self, stamp_ns: int) -> Waypoint | None:
+    def at(self, stamp_ns: int) -> OdometrySample | None:
         """The waypoint at an instant, interpolated; None outside what is kept."""
         stamps_ns = self._stamps_ns
         if not stamps_ns or stamp_ns > stamps_ns[-1] or stamp_ns < stamps_ns[0]:
@@ -140,7 +140,7 @@ class Track:
         )
 
 
-def motion(a: Waypoint, b: Waypoint) -> Motion:
+def motion(a: OdometrySample, b: OdometrySample) -> Motion:
     """From waypoint ``a`` to ``b``; ``a`` need not be the earlier one in place, but in time."""
     x, y = b[0], b[1]
     q, qx, qy = b[3] - a[3], b[4] - a[4], b[5] - a[5]

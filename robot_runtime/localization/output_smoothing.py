@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.localization.gaussian_pose import Belief
-from robot_runtime.localization.odometry_preintegration import Waypoint
+from robot_runtime.localization.odometry_preintegration import OdometrySample
 
 
 @dataclass(frozen=True)
-class BlendLimits:
+class SmoothingLimits:
     """How fast corrections are taken over.
 
     Attributes:
@@ -37,18 +37,18 @@ class BlendLimits:
                 raise ValueError(f"{name} must be a positive number, got {value}")
 
 
-class Blend:
+class OutputSmoother:
     """The published pose."""
 
-    def __init__(self, limits: BlendLimits) -> None:
+    def __init__(self, limits: SmoothingLimits) -> None:
         self._limits = limits
-        self._last: tuple[SE2, Waypoint] | None = None
+        self._last: tuple[SE2, OdometrySample] | None = None
 
     def reset(self) -> None:
         """The next pose is the filter's: it is known that the robot is somewhere else than was published."""
         self._last = None
 
-    def step(self, belief: Belief, waypoint: Waypoint, elapsed_s: float) -> tuple[SE2, SE2]:
+    def step(self, belief: Belief, waypoint: OdometrySample, elapsed_s: float) -> tuple[SE2, SE2]:
         """The pose to publish, and what is left of the correction (in map's axes).
 
         Args:
@@ -70,7 +70,7 @@ class Blend:
         return pose, rest
 
 
-def _carried(pose: SE2, a: Waypoint, b: Waypoint) -> SE2:
+def _carried(pose: SE2, a: OdometrySample, b: OdometrySample) -> SE2:
     """A pose moved as odometry moved from ``a`` to ``b``."""
     c, s = math.cos(pose.yaw_rad - a[2]), math.sin(pose.yaw_rad - a[2])
     dx, dy = b[0] - a[0], b[1] - a[1]

@@ -17,7 +17,7 @@ from robot_runtime.errors import ConfigError, DeviceFault, LocalizationLost, Sta
 from robot_runtime.hal import Localizer, LocalizerInfo, PoseEstimate, RgbdFrame, Robot
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.localization.start_pose import mean_pose, tracked
+from robot_runtime.localization.start_pose import mean_pose, require_tracked
 
 PATIENCE_S = 30.0
 POLL_S = 0.1
@@ -44,7 +44,7 @@ def check_frames(robot: Robot) -> None:
             )
 
 
-class PoseWatch:
+class PoseMonitor:
     """A robot's localizers during episodes.
 
     Args:
@@ -68,7 +68,7 @@ class PoseWatch:
         self._paused.clear()
         self.paused_ns = 0
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """Hand on what has arrived since the last time: events in the order of their stamps, then poses."""
         events, self._paused = self._paused, []
         poses = []
@@ -103,11 +103,11 @@ class PoseWatch:
         """
         robot, max_age_s = self._robot, STREAMS["pose"].max_age_s
         with self._patient():
-            pose = tracked(robot.localizer, robot.localizer.at(frame.stamp_ns, max_age_s))
+            pose = require_tracked(robot.localizer, robot.localizer.at(frame.stamp_ns, max_age_s))
             if robot.referee is robot.localizer:
                 return pose, pose
-            referee = tracked(robot.referee, robot.referee.at(frame.stamp_ns, max_age_s))
-            return pose, faced(robot.referee.info, referee, pose)
+            referee = require_tracked(robot.referee, robot.referee.at(frame.stamp_ns, max_age_s))
+            return pose, with_heading(robot.referee.info, referee, pose)
         return None
 
     @contextmanager
@@ -141,7 +141,7 @@ class PoseWatch:
     def _found(self) -> bool:
         try:
             for localizer in dict.fromkeys((self._robot.localizer, self._robot.referee)):
-                tracked(localizer, localizer.latest(STREAMS["pose"].max_age_s))
+                require_tracked(localizer, localizer.latest(STREAMS["pose"].max_age_s))
         except (StaleData, LocalizationLost):
             return False
         return True
@@ -150,7 +150,7 @@ class PoseWatch:
         self._paused.append(Event(self._robot.clock.now_ns(), "env", kind, detail))
 
 
-def faced(info: LocalizerInfo, position: PoseEstimate, pose: PoseEstimate) -> PoseEstimate:
+def with_heading(info: LocalizerInfo, position: PoseEstimate, pose: PoseEstimate) -> PoseEstimate:
     """base_link of a source that may know positions only: with the heading of another source's pose of that instant.
 
     The heading's variance stays infinite: it is not the source's own.

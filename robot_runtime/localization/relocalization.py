@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.common import config
-from robot_runtime.localization.gaussian_pose import Belief, Fix
-from robot_runtime.localization.odometry_preintegration import Waypoint
+from robot_runtime.localization.gaussian_pose import Belief, Measurement
+from robot_runtime.localization.odometry_preintegration import OdometrySample
 
 
 @dataclass(frozen=True)
-class AnchorLimits:
+class RelocalizationLimits:
     """When measurements are believed that nothing else supports.
 
     Attributes:
@@ -49,7 +49,9 @@ class AnchorLimits:
     __pydantic_config__ = config.STRICT
 
 
-def anchor(run: Sequence[tuple[Fix, Waypoint]], believed: Belief | None, limits: AnchorLimits) -> Belief | None:
+def relocalize(
+    run: Sequence[tuple[Measurement, OdometrySample]], believed: Belief | None, limits: RelocalizationLimits
+) -> Belief | None:
     """The robot's place at the last measurement of a row.
 
     Args:
@@ -64,7 +66,7 @@ def anchor(run: Sequence[tuple[Fix, Waypoint]], believed: Belief | None, limits:
     return _from_positions(run, believed, limits)
 
 
-def _from_poses(run: Sequence[tuple[Fix, Waypoint]], limits: AnchorLimits) -> Belief | None:
+def _from_poses(run: Sequence[tuple[Measurement, OdometrySample]], limits: RelocalizationLimits) -> Belief | None:
     now = run[-1][1]
     votes = np.array([_carried(fix, waypoint, now) for fix, waypoint in run])
     reference = votes[-1, 2]
@@ -80,7 +82,7 @@ def _from_poses(run: Sequence[tuple[Fix, Waypoint]], limits: AnchorLimits) -> Be
 
 
 def _from_positions(
-    run: Sequence[tuple[Fix, Waypoint]], believed: Belief | None, limits: AnchorLimits
+    run: Sequence[tuple[Measurement, OdometrySample]], believed: Belief | None, limits: RelocalizationLimits
 ) -> Belief | None:
     now = run[-1][1]
     lever = complex(*run[-1][0].lever_m)
@@ -129,7 +131,11 @@ def _voted_turn(seen: NDArray[np.complex128], known: NDArray[np.complex128], std
 
 
 def _agreeing(
-    seen: NDArray[np.complex128], known: NDArray[np.complex128], turn: complex, std_m: float, limits: AnchorLimits
+    seen: NDArray[np.complex128],
+    known: NDArray[np.complex128],
+    turn: complex,
+    std_m: float,
+    limits: RelocalizationLimits,
 ) -> NDArray[np.bool_] | None:
     """Which of them vote for one place, if enough do."""
     votes = seen - turn * known
@@ -138,11 +144,11 @@ def _agreeing(
     return near if _enough(near, limits) else None
 
 
-def _enough(near: NDArray[np.bool_], limits: AnchorLimits) -> bool:
+def _enough(near: NDArray[np.bool_], limits: RelocalizationLimits) -> bool:
     return int(near.sum()) >= max(limits.min_first, math.ceil(limits.min_agreeing * len(near)))
 
 
-def _carried(fix: Fix, waypoint: Waypoint, now: Waypoint) -> tuple[float, float, float]:
+def _carried(fix: Measurement, waypoint: OdometrySample, now: OdometrySample) -> tuple[float, float, float]:
     """Where the robot is now if a pose measurement is right."""
     turn = _unit(fix.yaw_rad - waypoint[2])
     moved = complex(now[0] - waypoint[0], now[1] - waypoint[1]) * turn

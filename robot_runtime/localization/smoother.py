@@ -1,7 +1,7 @@
 """The referee's best trajectory, after the run: every measurement bears on every pose, the later ones included.
 
 A factor graph of planar poses (Dellaert and Kaess 2006, Square Root SAM), solved by GTSAM: a node wherever an absolute
-source measured or a pose is asked for, odometry between neighbouring nodes, and a robust factor (Cauchy) per
+source measured or a pose is asked for, odometry between neighboring nodes, and a robust factor (Cauchy) per
 measurement, so that outliers lose their weight instead of being cut off by a threshold.
 
 A filter may not look ahead; a referee may. Needs the extra ``smoother``.

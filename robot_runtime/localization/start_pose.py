@@ -49,7 +49,9 @@ def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstima
     while len(by_stamp) < MIN_POSES or max(by_stamp) + seconds_to_ns(period_s) <= since_ns + seconds_to_ns(window_s):
         now_ns = clock.now_ns()
         if now_ns > deadline_ns:
-            tracked(localizer, localizer.latest(max_age_s))  # what says nothing at all says here what to look at
+            require_tracked(
+                localizer, localizer.latest(max_age_s)
+            )  # what says nothing at all says here what to look at
             raise StaleData(
                 f"localizer {localizer.info.name!r}: only {len(by_stamp)} poses came in "
                 f"{ns_to_seconds(now_ns - begin_ns):.1f} s",
@@ -67,11 +69,11 @@ def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstima
     return _mean(localizer, [by_stamp[stamp_ns] for stamp_ns in sorted(by_stamp)])
 
 
-def tracked(localizer: Localizer, estimate: PoseEstimate) -> PoseEstimate:
+def require_tracked(localizer: Localizer, estimate: PoseEstimate) -> PoseEstimate:
     """The estimate itself. Raises ``LocalizationLost`` if it says that the robot is lost."""
     if estimate.status is not PoseStatus.OK:
         raise LocalizationLost(
-            f"localizer {localizer.info.name!r}: has lost the robot", "bring the robot where it can localise itself"
+            f"localizer {localizer.info.name!r}: has lost the robot", "bring the robot where it can localize itself"
         )
     return estimate
 

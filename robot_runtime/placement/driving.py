@@ -114,7 +114,7 @@ class DrivingPlacer(GuidedPlacer):
             if here is not None:
                 seen.append(here)
         if not seen:
-            raise PlacementFailed(f"nobody sees where the robot is: {why}", "bring it where it can localise itself")
+            raise PlacementFailed(f"nobody sees where the robot is: {why}", "bring it where it can localize itself")
         yaw_rad = math.atan2(sum(math.sin(p.yaw_rad) for p in seen), sum(math.cos(p.yaw_rad) for p in seen))
         return SE2(sum(p.x_m for p in seen) / len(seen), sum(p.y_m for p in seen) / len(seen), yaw_rad)
 

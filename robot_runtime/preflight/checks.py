@@ -15,7 +15,7 @@ from robot_runtime.hal import CameraInfo, Robot
 from robot_runtime.imaging.camera import SourceCamera
 from robot_runtime.policies.package.compatibility import TILT_TOLERANCE_DEG
 from robot_runtime.preflight import expected_cost
-from robot_runtime.preflight.observe import Look
+from robot_runtime.preflight.observe import StartView
 from robot_runtime.robots.action_errors import MOVES, ActuationModel
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task, TrainingCamera
 
@@ -56,7 +56,7 @@ def findings(
     trained: Task,
     task: Task,
     robot: Robot,
-    seen: Look | None,
+    seen: StartView | None,
     measured: ActuationModel | None = None,
 ) -> list[Finding]:
     """Everything that a preflight compares.
@@ -167,7 +167,7 @@ def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
     )
 
 
-def _place(camera: TrainingCamera, robot: Robot, seen: Look) -> Iterator[Finding]:
+def _place(camera: TrainingCamera, robot: Robot, seen: StartView) -> Iterator[Finding]:
     """Height and tilt: as described and commanded, and as the floor shows them."""
     height_m, tilt_deg = robot.camera.info.mount.z_m, math.degrees(seen.tilt_rad)
     mend_height = "mount the camera at that height, then `robot-runtime calibrate extrinsics`"
@@ -197,7 +197,7 @@ def _place(camera: TrainingCamera, robot: Robot, seen: Look) -> Iterator[Finding
             "no floor in sight",
             "note",
             "height and tilt are what the calibration says, unchecked",
-            "put the robot where it sees two metres of free floor",
+            "put the robot where it sees two meters of free floor",
         )
         return
     yield _judged(

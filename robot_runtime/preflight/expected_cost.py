@@ -47,4 +47,4 @@ def of_hfov(trained_deg: float, found_deg: float) -> str:
     """The expected effect of another field of view: nobody has published one, but what changes is plain."""
     scale = math.tan(math.radians(trained_deg) / 2) / math.tan(math.radians(found_deg) / 2)
     change = f"{100 * abs(scale - 1):.0f} % {'larger' if scale > 1 else 'smaller'}"
-    return f"everything looks {change}, so distances in colour images are wrong by as much; no published measurement"
+    return f"everything looks {change}, so distances in color images are wrong by as much; no published measurement"

@@ -11,7 +11,7 @@ import numpy as np
 from robot_runtime.common.geometry import optical_axes
 from robot_runtime.hal import CameraInfo, Intrinsics, RgbdFrame
 from robot_runtime.hal.lens import Lens
-from robot_runtime.preflight.observe import Look
+from robot_runtime.preflight.observe import StartView
 from robot_runtime.tasks.task import TrainingCamera
 
 LINES_M = (1.0, 2.0, 4.0)
@@ -20,14 +20,14 @@ LINES_M = (1.0, 2.0, 4.0)
 _GAP_RGB = (225, 225, 225)
 
 
-def expected_view(frame: RgbdFrame, found: CameraInfo, seen: Look, trained: TrainingCamera) -> RgbdFrame:
+def expected_view(frame: RgbdFrame, found: CameraInfo, seen: StartView, trained: TrainingCamera) -> RgbdFrame:
     """What the training camera would see: as the simulation knows it, else the robot's own frame seen from there.
 
     Then the robot's camera is where the floor says that it is, or, where it sees none, where it is calibrated to be;
     its points are seen from the training camera's place, and nothing is invented between them.
 
     Returns:
-        ``rgb`` and ``depth_m`` of the training camera's size; grey and 0 where the robot's frame tells nothing.
+        ``rgb`` and ``depth_m`` of the training camera's size; gray and 0 where the robot's frame tells nothing.
     """
     from robot_runtime.imaging.raster import SPAN_ROWS, depth_of, draw_surface
 
@@ -65,8 +65,8 @@ def expected_view(frame: RgbdFrame, found: CameraInfo, seen: Look, trained: Trai
     return RgbdFrame(frame.stamp_ns, np.asarray(rgb, np.uint8), depth_m)
 
 
-def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: CameraInfo, seen: Look) -> None:
-    """Write the picture as PNG: colour above, depth below, with the horizon and lines on the floor in both."""
+def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: CameraInfo, seen: StartView) -> None:
+    """Write the picture as PNG: color above, depth below, with the horizon and lines on the floor in both."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -89,12 +89,12 @@ def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: Ca
             _draw_lines(axis, pinhole, height, tilt)
     figure.colorbar(shown, ax=axes[1, :], label="depth, m; white: not measured", shrink=0.9)
     figure.supxlabel(
-        "dashed: horizon; lines: floor straight ahead at 1, 2 and 4 m; grey: not in the robot's image", fontsize=9
+        "dashed: horizon; lines: floor straight ahead at 1, 2 and 4 m; gray: not in the robot's image", fontsize=9
     )
     figure.savefig(path, dpi=90)
 
 
-def _place(found: CameraInfo, seen: Look) -> tuple[float, float]:
+def _place(found: CameraInfo, seen: StartView) -> tuple[float, float]:
     if seen.floor is not None:
         return seen.floor.height_m, seen.floor.tilt_rad
     return found.mount.z_m, seen.tilt_rad

@@ -13,7 +13,7 @@ from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import RgbdFrame, Robot
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.imaging.floor import FloorSeen, find_floor
+from robot_runtime.imaging.floor import CameraAboveFloor, find_floor
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import TrainingCamera
 
@@ -29,7 +29,7 @@ LONGEST_M = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StartView:
     """One frame, and where the camera was.
 
     Attributes:
@@ -40,11 +40,11 @@ class Look:
 
     frame: RgbdFrame
     tilt_rad: float
-    floor: FloorSeen | None
+    floor: CameraAboveFloor | None
     expected: RgbdFrame | None
 
 
-def look(robot: Robot, trained: TrainingCamera) -> Look:
+def observe_start(robot: Robot, trained: TrainingCamera) -> StartView:
     """Turn the head as at an episode's start, and look once.
 
     Raises:
@@ -64,13 +64,13 @@ def look(robot: Robot, trained: TrainingCamera) -> Look:
     frame = robot.camera.capture(robot.clock.now_ns(), CAPTURE_TIMEOUT_S)
     info = robot.camera.info
     floor = find_floor(frame.depth_m, info.intrinsics, info.mount.z_m, rested_rad)
-    return Look(frame, rested_rad, floor, _from_training_camera(robot, trained))
+    return StartView(frame, rested_rad, floor, _from_training_camera(robot, trained))
 
 
-def open_place(scene: Scene, radius_m: float) -> SE2:
+def open_start_pose(scene: Scene, radius_m: float) -> SE2:
     """Where a simulated robot stands free and looks over the most free floor, not just along a gap."""
     free = scene.map.navigable(radius_m)
-    here = scene.map.roomiest()
+    here = scene.map.most_open_point()
     headings_rad = np.arange(0, 2 * math.pi, HEADING_RAD)
     steps_m = np.arange(0, LONGEST_M, scene.map.resolution_m)
     far_m = np.full(len(headings_rad), LONGEST_M)

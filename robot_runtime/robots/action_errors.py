@@ -84,7 +84,7 @@ class ActionError:
 
 
 @dataclass(frozen=True)
-class ContactBehaviour:
+class ContactBehavior:
     """What happens to a robot that drives on where something is in its way.
 
     Attributes:
@@ -116,7 +116,7 @@ class ActuationModel:
     forward_m: Annotated[float, Field(gt=0)]
     turn_deg: Annotated[float, Field(gt=0)]
     actions: dict[str, ActionError]
-    contact: ContactBehaviour | None = None
+    contact: ContactBehavior | None = None
 
     __pydantic_config__ = config.STRICT
 

@@ -7,7 +7,7 @@
     camera:                          # tilt link -> camera_link (x forward, y left, z up); what a calibration finds
       xyz_m: [0.0, 0.0, 0.0]
       rpy_deg: [0.0, 0.0, 0.0]       # fixed axes x, y, z, as in URDF
-    color:                           # camera_link -> colour sensor; what the camera's own driver publishes
+    color:                           # camera_link -> color sensor; what the camera's own driver publishes
       xyz_m: [0.0, 0.0, 0.0]
       rpy_deg: [0.0, 0.0, 0.0]
 
@@ -32,7 +32,7 @@ EXTRINSICS = "extrinsics"
 
 @dataclass(frozen=True)
 class CameraMount:
-    """The chain from the floor below the robot to the colour camera; the module's docstring has the file.
+    """The chain from the floor below the robot to the color camera; the module's docstring has the file.
 
     Attributes:
         calibration: who measured it, when and how well, where ``robot-runtime calibrate extrinsics`` wrote it.
@@ -47,7 +47,7 @@ class CameraMount:
     __pydantic_config__ = config.STRICT
 
     def sensor(self, base: SE2, pan_rad: float, tilt_rad: float) -> Matrix:
-        """The colour sensor's body frame (x forward, y left, z up) in ``map``, float64 (4, 4).
+        """The color sensor's body frame (x forward, y left, z up) in ``map``, float64 (4, 4).
 
         Args:
             base: base_footprint in ``map``. pan_rad: left positive. tilt_rad: up positive.
@@ -60,7 +60,7 @@ class CameraMount:
 
     @property
     def height_m(self) -> float:
-        """Of the optical centre above the floor, looking straight ahead."""
+        """Of the optical center above the floor, looking straight ahead."""
         return float(self.sensor(SE2(), 0.0, 0.0)[2, 3])
 
 

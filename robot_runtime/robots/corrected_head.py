@@ -42,14 +42,14 @@ class TiltServo:
         if not (0.5 < self.scale < 2 and abs(self.zero_deg) < 90 and 0 <= self.backlash_deg < 90):
             raise ValueError(f"no servo is like this: {self}")
 
-    def looks_rad(self, commanded_rad: float, upward: bool) -> float:
+    def camera_tilt_rad(self, commanded_rad: float, upward: bool) -> float:
         """Where the camera looks once the servo has come to a command from below (``upward``) or from above."""
         side = -0.5 if upward else 0.5
         return math.radians(self.zero_deg) + self.scale * commanded_rad + side * math.radians(self.backlash_deg)
 
     def command_rad(self, wanted_rad: float, upward: bool) -> float:
-        """What to command so that the camera looks there: the inverse of :meth:`looks_rad`."""
-        return (wanted_rad - self.looks_rad(0.0, upward)) / self.scale
+        """What to command so that the camera looks there: the inverse of :meth:`camera_tilt_rad`."""
+        return (wanted_rad - self.camera_tilt_rad(0.0, upward)) / self.scale
 
 
 def load_tilt_servo(path: Path, robot: str) -> TiltServo:
@@ -79,8 +79,8 @@ class CorrectedHead(Head):
         limits, servo = self._servos.limits, self._servo
         return replace(
             limits,
-            min_tilt_rad=servo.looks_rad(limits.min_tilt_rad, upward=False),
-            max_tilt_rad=servo.looks_rad(limits.max_tilt_rad, upward=True),
+            min_tilt_rad=servo.camera_tilt_rad(limits.min_tilt_rad, upward=False),
+            max_tilt_rad=servo.camera_tilt_rad(limits.max_tilt_rad, upward=True),
         )
 
     def connect(self) -> None:
@@ -91,12 +91,12 @@ class CorrectedHead(Head):
 
     def state(self, max_age_s: float) -> HeadState:
         state = self._servos.state(max_age_s)
-        return replace(state, tilt_rad=self._servo.looks_rad(state.tilt_rad, self._upward))
+        return replace(state, tilt_rad=self._servo.camera_tilt_rad(state.tilt_rad, self._upward))
 
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         pan_rad, tilt_rad = self.limits.clip(pan_rad, tilt_rad)
-        looks_rad = self.state(MAX_AGE_S).tilt_rad
-        if abs(tilt_rad - looks_rad) > SAME_RAD:
-            self._upward = tilt_rad > looks_rad
+        camera_tilt_rad = self.state(MAX_AGE_S).tilt_rad
+        if abs(tilt_rad - camera_tilt_rad) > SAME_RAD:
+            self._upward = tilt_rad > camera_tilt_rad
         pan_rad, servo_rad = self._servos.command(pan_rad, self._servo.command_rad(tilt_rad, self._upward))
-        return pan_rad, self._servo.looks_rad(servo_rad, self._upward)
+        return pan_rad, self._servo.camera_tilt_rad(servo_rad, self._upward)

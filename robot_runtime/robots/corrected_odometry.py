@@ -3,7 +3,7 @@
 ``robot-runtime calibrate odometry`` writes the file, and the robot's YAML names it as ``odometry``. It is stamped
 (``robot_runtime.robots.calibration_file``)::
 
-    linear_scale: 1.0098         # metres reported per metre driven
+    linear_scale: 1.0098         # meters reported per meter driven
     angular_scale: 0.9951        # radians reported per radian turned
     heading: wheels              # what the base takes its heading from: wheels, or its gyro
     wheel_radius_m: 0.03466      # what the base's driver would have to be told, to report right by itself
@@ -67,7 +67,7 @@ class OdometryCalibration:
     ) -> OdometryCalibration:
         """What scales mean for a base that computes with this wheel radius and separation.
 
-        Wheels that are smaller than believed report more metres than they drive. Radians by wheels are the difference
+        Wheels that are smaller than believed report more meters than they drive. Radians by wheels are the difference
         of two distances over the separation: a radius that is believed too large makes too many of them, a separation
         that is believed too large too few.
         """

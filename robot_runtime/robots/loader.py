@@ -10,8 +10,8 @@
       options: {port: 7420}
 
 Beside ``tracker`` there may be ``camera``, ``localizer`` (the policy's) and ``referee`` (the scores'). Each names a
-:class:`PartFactory`, which is given the robot as built so far and whose part replaces the driver's own. The same three
-can be chosen when a command starts (:class:`ChosenParts`), by the name of a file in ``launch/cameras/`` or
+:class:`DeviceFactory`, which receives the robot as built so far; its device replaces the driver's own. The same three
+can be chosen when a command starts (:class:`DeviceOverrides`), by the name of a file in ``launch/cameras/`` or
 ``launch/localizers/`` or by its path::
 
     name: fused-marvelmind
@@ -72,8 +72,8 @@ class RobotContext:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a robot: dotted name of its :class:`PartFactory`, and its own options; ``name`` is for logs."""
+class DeviceConfig:
+    """A part of a robot: dotted name of its :class:`DeviceFactory`, and its own options; ``name`` is for logs."""
 
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -100,16 +100,16 @@ class RobotFile:
     options: dict[str, Any] = field(default_factory=dict)
     odometry: str | None = None
     tilt_servo: str | None = None
-    camera: Part | None = None
-    localizer: Part | None = None
-    referee: Part | None = None
-    tracker: Part | None = None
+    camera: DeviceConfig | None = None
+    localizer: DeviceConfig | None = None
+    referee: DeviceConfig | None = None
+    tracker: DeviceConfig | None = None
 
     __pydantic_config__ = config.STRICT
 
 
 @dataclass(frozen=True)
-class ChosenParts:
+class DeviceOverrides:
     """Parts that are named apart from the robot's file, and go before those in it.
 
     Each is a preset's name (``launch/cameras/``; ``launch/localizers/`` for the other two), a path ending in
@@ -126,7 +126,7 @@ class ChosenParts:
     camera_options: tuple[str, ...] = ()
 
 
-class PartFactory(Protocol):
+class DeviceFactory(Protocol):
     """What the ``driver`` of a part names."""
 
     def __call__(self, robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Device:
@@ -160,7 +160,7 @@ class RobotFactory(Protocol):
         ...
 
 
-def read_robot_file(name_or_path: str, chosen: ChosenParts | None = None) -> tuple[Path, RobotFile]:
+def read_robot_file(name_or_path: str, chosen: DeviceOverrides | None = None) -> tuple[Path, RobotFile]:
     """A robot's YAML file, by preset name or by path ending in ``.yaml``, and its content with the chosen parts in it.
 
     Raises:
@@ -168,8 +168,8 @@ def read_robot_file(name_or_path: str, chosen: ChosenParts | None = None) -> tup
     """
     path = config.find_preset("robots", name_or_path)
     file = config.load(path, RobotFile)
-    chosen = chosen or ChosenParts()
-    parts: dict[str, Any] = {role: config.load(at, Part) for role, at in _chosen_paths(chosen).items()}
+    chosen = chosen or DeviceOverrides()
+    parts: dict[str, Any] = {role: config.load(at, DeviceConfig) for role, at in _chosen_paths(chosen).items()}
     file = replace(file, **parts)
     if not chosen.camera_options:
         return path, file
@@ -183,7 +183,7 @@ def read_robot_file(name_or_path: str, chosen: ChosenParts | None = None) -> tup
 
 
 def changed_options(options: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
-    """``options`` with ``KEY=VALUE`` changes in them, as :class:`ChosenParts` has them. Raises ``ConfigError``."""
+    """``options`` with ``KEY=VALUE`` changes in them, as :class:`DeviceOverrides` has them. Raises ``ConfigError``."""
     changed = copy.deepcopy(dict(options))
     for change in changes:
         key, equals, value = change.partition("=")
@@ -197,7 +197,7 @@ def changed_options(options: Mapping[str, Any], changes: Iterable[str]) -> dict[
     return changed
 
 
-def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | None = None) -> Robot:
+def load_robot(name_or_path: str, context: RobotContext, chosen: DeviceOverrides | None = None) -> Robot:
     """The robot of a preset name or YAML file, with the chosen parts, disconnected.
 
     Raises:
@@ -208,7 +208,7 @@ def load_robot(name_or_path: str, context: RobotContext, chosen: ChosenParts | N
     return build_robot(file, str(path), context, chosen)
 
 
-def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: ChosenParts | None = None) -> Robot:
+def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: DeviceOverrides | None = None) -> Robot:
     """As :func:`load_robot`, of a file's content with the chosen parts in it.
 
     Args:
@@ -231,14 +231,14 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Chose
     if file.tilt_servo is not None:
         servo = load_tilt_servo(Path(file.tilt_servo), file.name)
         robot = replace(robot, head=CorrectedHead(robot.head, servo))
-    chosen_paths = _chosen_paths(chosen or ChosenParts())
+    chosen_paths = _chosen_paths(chosen or DeviceOverrides())
     for role, kind in _KINDS.items():
-        part: Part | None = getattr(file, role)
+        part: DeviceConfig | None = getattr(file, role)
         if part is not None:
             at = str(chosen_paths.get(role, f"{path}: {role}"))
             # One source for both is one device: a port opens once.
             shared = role == "referee" and part == file.localizer
-            made: dict[str, Any] = {role: robot.localizer if shared else make_part(part, kind, robot, context, at)}
+            made: dict[str, Any] = {role: robot.localizer if shared else make_device(part, kind, robot, context, at)}
             robot = replace(robot, **made)
     return replace(robot, placer=robot.placer.fitted(robot))
 
@@ -254,7 +254,7 @@ _KINDS: dict[str, type[Device]] = {
 D = TypeVar("D", bound=Device)
 
 
-def make_part(part: Part, kind: type[D], robot: Robot, context: RobotContext, where: str) -> D:
+def make_device(part: DeviceConfig, kind: type[D], robot: Robot, context: RobotContext, where: str) -> D:
     """What a part's factory makes, for a place that takes a ``kind``; also for parts that are made of parts.
 
     Args:
@@ -264,7 +264,7 @@ def make_part(part: Part, kind: type[D], robot: Robot, context: RobotContext, wh
         ConfigError: a bad option, or a driver that makes something else. DriverMissing: naming what to install.
     """
     at = f"{where}: field 'driver'"
-    factory: PartFactory = config.resolve(part.driver, at)
+    factory: DeviceFactory = config.resolve(part.driver, at)
     makes = callable(factory) and not inspect.isclass(factory)
     made = factory(robot, context, part.options, f"{where}: options") if makes else None
     if not isinstance(made, kind):
@@ -274,7 +274,7 @@ def make_part(part: Part, kind: type[D], robot: Robot, context: RobotContext, wh
     return made
 
 
-def _chosen_paths(chosen: ChosenParts) -> dict[str, Path]:
+def _chosen_paths(chosen: DeviceOverrides) -> dict[str, Path]:
     """The files of those parts that are chosen, by role."""
     folders = {"camera": "cameras", "localizer": "localizers", "referee": "localizers"}
     return {

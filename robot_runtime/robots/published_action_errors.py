@@ -36,7 +36,7 @@ ROBOTHOR_TURN_DEG = 0.5
 
 
 @dataclass(frozen=True)
-class Normal:
+class Gaussian:
     """One of PyRobot's: means of the error and its second numbers."""
 
     mean: tuple[float, ...]
@@ -44,17 +44,17 @@ class Normal:
 
 
 @dataclass(frozen=True)
-class Motions:
+class ControllerErrors:
     """One controller of one robot: errors (along, right) and of the heading, of moves and of turns."""
 
-    move: Normal
-    move_yaw: Normal
-    turn: Normal
-    turn_yaw: Normal
+    move: Gaussian
+    move_yaw: Gaussian
+    turn: Gaussian
+    turn_yaw: Gaussian
 
 
 @dataclass(frozen=True)
-class Part:
+class ErrorComponent:
     """One component of an action's error: ``sign`` times a normal number, cut off at :data:`TRUNCATION` and ``least``.
 
     Attributes:
@@ -86,52 +86,54 @@ class Part:
         return self.sign * float(mean), float(variance)
 
 
-PYROBOT: dict[str, dict[str, Motions]] = {
+PYROBOT: dict[str, dict[str, ControllerErrors]] = {
     "LoCoBot": {
-        "ILQR": Motions(
-            Normal((0.014, 0.009), (0.006, 0.005)),
-            Normal((0.008,), (0.004,)),
-            Normal((0.003, 0.003), (0.002, 0.003)),
-            Normal((0.023,), (0.012,)),
+        "ILQR": ControllerErrors(
+            Gaussian((0.014, 0.009), (0.006, 0.005)),
+            Gaussian((0.008,), (0.004,)),
+            Gaussian((0.003, 0.003), (0.002, 0.003)),
+            Gaussian((0.023,), (0.012,)),
         ),
-        "Proportional": Motions(
-            Normal((0.017, 0.042), (0.007, 0.023)),
-            Normal((0.031,), (0.026,)),
-            Normal((0.001, 0.005), (0.001, 0.004)),
-            Normal((0.043,), (0.017,)),
+        "Proportional": ControllerErrors(
+            Gaussian((0.017, 0.042), (0.007, 0.023)),
+            Gaussian((0.031,), (0.026,)),
+            Gaussian((0.001, 0.005), (0.001, 0.004)),
+            Gaussian((0.043,), (0.017,)),
         ),
-        "Movebase": Motions(
-            Normal((0.074, 0.036), (0.019, 0.033)),
-            Normal((0.189,), (0.038,)),
-            Normal((0.002, 0.003), (0.0, 0.002)),
-            Normal((0.219,), (0.019,)),
+        "Movebase": ControllerErrors(
+            Gaussian((0.074, 0.036), (0.019, 0.033)),
+            Gaussian((0.189,), (0.038,)),
+            Gaussian((0.002, 0.003), (0.0, 0.002)),
+            Gaussian((0.219,), (0.019,)),
         ),
     },
     "LoCoBot-Lite": {
-        "ILQR": Motions(
-            Normal((0.142, 0.023), (0.008, 0.008)),
-            Normal((0.031,), (0.028,)),
-            Normal((0.002, 0.002), (0.001, 0.002)),
-            Normal((0.122,), (0.03,)),
+        "ILQR": ControllerErrors(
+            Gaussian((0.142, 0.023), (0.008, 0.008)),
+            Gaussian((0.031,), (0.028,)),
+            Gaussian((0.002, 0.002), (0.001, 0.002)),
+            Gaussian((0.122,), (0.03,)),
         ),
-        "Proportional": Motions(
-            Normal((0.135, 0.043), (0.007, 0.009)),
-            Normal((0.049,), (0.009,)),
-            Normal((0.002, 0.002), (0.002, 0.001)),
-            Normal((0.054,), (0.061,)),
+        "Proportional": ControllerErrors(
+            Gaussian((0.135, 0.043), (0.007, 0.009)),
+            Gaussian((0.049,), (0.009,)),
+            Gaussian((0.002, 0.002), (0.002, 0.001)),
+            Gaussian((0.054,), (0.061,)),
         ),
-        "Movebase": Motions(
-            Normal((0.192, 0.117), (0.055, 0.144)),
-            Normal((0.128,), (0.143,)),
-            Normal((0.002, 0.001), (0.001, 0.001)),
-            Normal((0.173,), (0.025,)),
+        "Movebase": ControllerErrors(
+            Gaussian((0.192, 0.117), (0.055, 0.144)),
+            Gaussian((0.128,), (0.143,)),
+            Gaussian((0.002, 0.001), (0.001, 0.001)),
+            Gaussian((0.173,), (0.025,)),
         ),
     },
 }
-"""Metres and radians; variances as the code takes them."""
+"""Meters and radians; variances as the code takes them."""
 
 
-def pyrobot_parts(motions: Motions, action: Action, forward_m: float, turn_rad: float) -> tuple[Part, Part, Part]:
+def pyrobot_components(
+    motions: ControllerErrors, action: Action, forward_m: float, turn_rad: float
+) -> tuple[ErrorComponent, ErrorComponent, ErrorComponent]:
     """Of one action's error: x forward m, y to the left m, yaw to the left rad; independent of each other.
 
     Args:
@@ -141,9 +143,11 @@ def pyrobot_parts(motions: Motions, action: Action, forward_m: float, turn_rad: 
     plane, heading = (motions.move, motions.move_yaw) if moves else (motions.turn, motions.turn_yaw)
     least_m = -(1 - LEAST_WAY) * forward_m if moves else None
     least_rad = None if moves else -(1 - LEAST_WAY) * turn_rad
-    along, right = (Part(mean, math.sqrt(variance)) for mean, variance in zip(plane.mean, plane.variance, strict=True))
+    along, right = (
+        ErrorComponent(mean, math.sqrt(variance)) for mean, variance in zip(plane.mean, plane.variance, strict=True)
+    )
     turned = -1.0 if action is Action.TURN_RIGHT else 1.0
-    yaw = Part(heading.mean[0], math.sqrt(heading.variance[0]), turned, least_rad)
+    yaw = ErrorComponent(heading.mean[0], math.sqrt(heading.variance[0]), turned, least_rad)
     return replace(along, least=least_m), replace(right, sign=-1.0), yaw
 
 
@@ -153,7 +157,7 @@ def pyrobot_model(
     """The moments of PyRobot's errors, as a model: normal with the mean and covariance of what is drawn."""
     errors = {}
     for action in MOVES:
-        parts = pyrobot_parts(PYROBOT[robot][controller], action, forward_m, math.radians(turn_deg))
+        parts = pyrobot_components(PYROBOT[robot][controller], action, forward_m, math.radians(turn_deg))
         moments = np.array([part.moments() for part in parts])
         errors[action.name.lower()] = _error(multiplier * moments[:, 0], multiplier**2 * moments[:, 1])
     return ActuationModel(forward_m, turn_deg, errors)

@@ -8,7 +8,7 @@ Two things keep the error at 2.5 cm cells well below 1 % (``tests/robot_runtime/
   is least accurate where the front is most curved;
 * a place that sees the nearest target in a straight line gets the straight distance, which is exact.
 
-All coordinates are metres in the map's frame.
+All coordinates are meters in the map's frame.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class GeodesicMap:
         radius_m: the robot's.
 
     Attributes:
-        navigable: bool (rows, columns), cells that hold room for the robot's centre: all whose centre misses it by
-            less than half a cell. Asking for the cell's centre itself would move every wall inward by half a cell on
+        navigable: bool (rows, columns), cells that hold room for the robot's center: all whose center misses it by
+            less than half a cell. Asking for the cell's center itself would move every wall inward by half a cell on
             average, and make every way round a corner too long. To place a robot, ask ``OccupancyMap.navigable``.
     """
 
@@ -135,7 +135,7 @@ class DistanceField:
     Attributes:
         space: the map that it belongs to.
         targets: float64 (N, 2), x and y of the targets after snapping; N may be 0.
-        values: float64 (rows, columns), metres from each cell's centre; inf where no target can be reached.
+        values: float64 (rows, columns), meters from each cell's center; inf where no target can be reached.
     """
 
     space: GeodesicMap
@@ -143,7 +143,7 @@ class DistanceField:
     values: NDArray[np.float64]
 
     def at(self, x_m: float, y_m: float) -> float:
-        """Distance from a point in metres.
+        """Distance from a point in meters.
 
         A point off navigable space but within ``SNAP_M`` of it is measured from there, plus the way to it.
 
@@ -181,7 +181,7 @@ class DistanceField:
         return (float(self.targets[best, 0]), float(self.targets[best, 1])), float(away[best])
 
     def _interpolate(self, x_m: float, y_m: float) -> float:
-        """Bilinear between the four cell centres around a navigable point, of which only reachable ones have a say."""
+        """Bilinear between the four cell centers around a navigable point, of which only reachable ones have a say."""
         column, row = (value - 0.5 for value in self.space._grid(x_m, y_m))
         row0, column0 = int(np.floor(row)), int(np.floor(column))
         total = weight_sum = 0.0
@@ -197,7 +197,7 @@ class DistanceField:
     def _descend(self, start: Point) -> list[Point]:
         """From cell to cell down the steepest slope; from the bottom straight to the target, which is in sight there.
 
-        Fast marching computes a cell from a lower neighbour, and the discs it starts from lie in the targets' sight:
+        Fast marching computes a cell from a lower neighbor, and the discs it starts from lie in the targets' sight:
         the descent cannot end anywhere else.
         """
         points = [start]
@@ -210,9 +210,9 @@ class DistanceField:
         return [*points, next(target for target in nearest if self.space.is_clear(*points[-1], *target))]
 
     def _steepest(self, row: int, column: int) -> tuple[int, int] | None:
-        """The neighbour that loses most distance per metre; diagonal only where both cells beside it are navigable."""
+        """The neighbor that loses most distance per meter; diagonal only where both cells beside it are navigable."""
         best, best_slope = None, 0.0
-        for dr, dc in _NEIGHBOURS:
+        for dr, dc in _NEIGHBORS:
             r, c = row + dr, column + dc
             if not (0 <= r < self.values.shape[0] and 0 <= c < self.values.shape[1]):
                 continue
@@ -224,7 +224,7 @@ class DistanceField:
         return best
 
     def _straighten(self, points: list[Point]) -> list[Point]:
-        """Drop every point that its neighbours can do without (string pulling)."""
+        """Drop every point that its neighbors can do without (string pulling)."""
         kept, index = [points[0]], 0
         while index < len(points) - 1:
             step = 1
@@ -242,7 +242,7 @@ class DistanceField:
         return kept
 
 
-_NEIGHBOURS = tuple((dr, dc) for dr in (-1, 0, 1) for dc in (-1, 0, 1) if (dr, dc) != (0, 0))
+_NEIGHBORS = tuple((dr, dc) for dr in (-1, 0, 1) for dc in (-1, 0, 1) if (dr, dc) != (0, 0))
 
 
 def _march(space: GeodesicMap, targets: list[Point]) -> DistanceField:

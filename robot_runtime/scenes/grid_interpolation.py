@@ -22,7 +22,7 @@ def nearest(values: NDArray[np.generic], column: Floats, row: Floats, outside: f
 
 
 def bilinear(values: NDArray[np.floating], column: Floats, row: Floats) -> Floats:
-    """Interpolated between the four cell centres around each point, of which only finite ones have a say.
+    """Interpolated between the four cell centers around each point, of which only finite ones have a say.
 
     Args:
         values: (rows, columns); not finite where nothing is known.
@@ -39,7 +39,7 @@ def bilinear(values: NDArray[np.floating], column: Floats, row: Floats) -> Float
     total, weights = np.zeros(np.shape(column)), np.zeros(np.shape(column))
     for dr, weight_r in ((0, 1 - fraction_r), (1, fraction_r)):
         for dc, weight_c in ((0, 1 - fraction_c), (1, fraction_c)):
-            # Past the border the border's own cell is repeated: its centre is the last thing known.
+            # Past the border the border's own cell is repeated: its center is the last thing known.
             index_r = np.clip(r0 + dr, 0, rows - 1).astype(np.intp)
             index_c = np.clip(c0 + dc, 0, columns - 1).astype(np.intp)
             value = values[index_r, index_c]

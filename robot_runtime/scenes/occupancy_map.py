@@ -132,7 +132,7 @@ class OccupancyMap:
         )
 
     def to_point(self, row: float, column: float) -> tuple[float, float]:
-        """The centre (x, y) of a cell."""
+        """The center (x, y) of a cell."""
         return (
             self.origin_x_m + (column + 0.5) * self.resolution_m,
             self.origin_y_m + (row + 0.5) * self.resolution_m,
@@ -145,7 +145,7 @@ class OccupancyMap:
         return bool(0 <= row < rows and 0 <= column < columns)
 
     def clearance_m(self) -> NDArray[np.float64]:
-        """Metres from each cell's centre to the nearest cell that is not free, or the grid's edge; (rows, columns).
+        """Meters from each cell's center to the nearest cell that is not free, or the grid's edge; (rows, columns).
 
         Computed once, so neither it nor the cells may be changed.
         """
@@ -154,7 +154,7 @@ class OccupancyMap:
     @cached_property
     def _clearance_m(self) -> NDArray[np.float64]:
         free = np.pad(self.cells == Cell.FREE, 1, constant_values=False)
-        # The distance transform measures centre to centre; the obstacle begins half a cell earlier.
+        # The distance transform measures center to center; the obstacle begins half a cell earlier.
         distance = ndimage.distance_transform_edt(free)[1:-1, 1:-1]
         clearance_m = np.asarray(np.maximum(distance - 0.5, 0.0) * self.resolution_m)
         clearance_m.setflags(write=False)
@@ -164,12 +164,12 @@ class OccupancyMap:
         """What goes to other processes: without the clearance, which is eight times as large as the map."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def roomiest(self) -> tuple[float, float]:
+    def most_open_point(self) -> tuple[float, float]:
         """The middle of the cell that is farthest from everything."""
         clearance_m = self.clearance_m()
         row, column = np.unravel_index(int(np.argmax(clearance_m)), clearance_m.shape)
         return self.to_point(float(row), float(column))
 
     def navigable(self, radius_m: float) -> NDArray[np.bool_]:
-        """Cells on whose centre a disc of ``radius_m`` fits, (rows, columns)."""
+        """Cells on whose center a disc of ``radius_m`` fits, (rows, columns)."""
         return np.asarray(self.clearance_m() >= radius_m)

@@ -2,7 +2,7 @@
 
 It is what a real test site has (map, rooms, object list); the meshes are what makes a simulated twin of it.
 The same folder scores the real run and builds the simulation. All coordinates are in the ROS frame ``map``
-(x, y in the floor plane, z up, floor at z = 0), metres.
+(x, y in the floor plane, z up, floor at z = 0), meters.
 
 ::
 
@@ -105,7 +105,7 @@ class Material:
     """Surface look: a texture (PNG, relative to the folder) tinted by rgba, or rgba alone.
 
     Attributes:
-        emission: how much of its colour is there without light: photographed surfaces have been lit already.
+        emission: how much of its color is there without light: photographed surfaces have been lit already.
     """
 
     texture: str | None = None
@@ -190,7 +190,7 @@ class SceneFile:
 
     Attributes:
         schema: version of this format, 1.
-        source: where it comes from: generator and seed, or imported file, tool version and licence. Free form.
+        source: where it comes from: generator and seed, or imported file, tool version and license. Free form.
         ceiling_m: height of the ceiling, for the simulator's light and walls.
     """
 
@@ -251,7 +251,7 @@ class Scene:
         return tuple(item for item in self.objects if item.category == category)
 
     def room_of(self, item: SceneObject) -> Room | None:
-        """The room that an object names, else the first by id in which its centre lies; None if there is none."""
+        """The room that an object names, else the first by id in which its center lies; None if there is none."""
         x_m, y_m, _ = item.center
         around = [r for r in self.rooms if (r.contains(x_m, y_m) if item.room is None else r.id == item.room)]
         return min(around, key=lambda room: room.id, default=None)

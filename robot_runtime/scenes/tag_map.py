@@ -42,7 +42,7 @@ CELLS = 8
 """Black and white cells along the edge of the black square; the white rim adds one on each side."""
 
 SIZES_M = (0.01, 2.0)
-"""What a tag's edge can be: a number outside is not in metres, or of another tag."""
+"""What a tag's edge can be: a number outside is not in meters, or of another tag."""
 
 FILE_NAME = "tags.yaml"
 """A scene's own map, in its folder."""
@@ -72,7 +72,7 @@ class Tag:
             raise ValueError(f"tag36h11 has the ids 0 to {IDS - 1}, got {self.id}")
         if not SIZES_M[0] <= self.size_m <= SIZES_M[1]:
             raise ValueError(
-                f"tag {self.id}: size_m must be the edge of its black square in metres, "
+                f"tag {self.id}: size_m must be the edge of its black square in meters, "
                 f"{SIZES_M[0]} to {SIZES_M[1]}, got {self.size_m}"
             )
 
@@ -83,7 +83,7 @@ class Tag:
 
     @property
     def corners(self) -> NDArray[np.float64]:
-        """The black square's corners in the parent frame, float64 (4, 3), metres: for who sees the picture upright,
+        """The black square's corners in the parent frame, float64 (4, 3), meters: for who sees the picture upright,
         the lower left, lower right, upper right and upper left one."""
         matrix = self.matrix
         return np.asarray(unit_corners() * self.size_m @ matrix[:3, :3].T + matrix[:3, 3])

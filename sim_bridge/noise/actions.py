@@ -22,7 +22,7 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.robots.action_errors import MOVES, ActuationModel, Triple, load_actuation
-from robot_runtime.robots.published_action_errors import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_parts
+from robot_runtime.robots.published_action_errors import PYROBOT, ROBOTHOR_MOVE_M, ROBOTHOR_TURN_DEG, pyrobot_components
 
 Floats = NDArray[np.float64]
 
@@ -107,7 +107,7 @@ class PyRobotErrors(ActionErrors):
 
     def __init__(self, options: PyRobotOptions) -> None:
         motions, turn_rad = PYROBOT[options.robot][options.controller], math.radians(options.turn_deg)
-        self._parts = {action: pyrobot_parts(motions, action, options.forward_m, turn_rad) for action in MOVES}
+        self._parts = {action: pyrobot_components(motions, action, options.forward_m, turn_rad) for action in MOVES}
 
     def draw(self, action: Action, random: np.random.Generator) -> Triple:
         x, y, yaw = self._parts[action]

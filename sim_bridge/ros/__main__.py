@@ -81,7 +81,7 @@ def run(
         rate=rate,
         seed=seed,
     )
-    pose = parse_start(start) if start else SE2(*chosen_scene.map.roomiest())
+    pose = parse_start(start) if start else SE2(*chosen_scene.map.most_open_point())
     join_ros(options.simulated_clock)
     if die_with_stdin:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()

@@ -129,10 +129,10 @@ def drift_covariances(
         return {action: np.zeros((3, 3)) for action, _ in kinds}
     model = scene_model(scene, options)
     rig, random = Rig(model, options, exact=False), np.random.default_rng(0)
-    roomiest = SE2(*scene.map.roomiest())
+    start = SE2(*scene.map.most_open_point())
     found = {}
     for action, commanded in kinds:
-        ends = [rig.carry_out(roomiest, commanded, random).moved for _ in range(DRIFT_TRIALS)]
+        ends = [rig.carry_out(start, commanded, random).moved for _ in range(DRIFT_TRIALS)]
         found[action] = np.asarray(np.cov(np.array(ends), rowvar=False))
     return found
 

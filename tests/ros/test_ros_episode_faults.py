@@ -176,7 +176,7 @@ BY_THE_END_S = 3.0
             1,
             LocalizationLost,
             "/tf (map to base_footprint)",
-            "localise",
+            "localize",
             Outcome.REACHED,
             BY_THE_END_S,
         ),
@@ -283,7 +283,7 @@ def test_an_episode_by_a_trackers_poses_ends_when_they_jump(relay: Any, truth: T
     with in_motion(truth, lambda: setattr(localizer, "ahead_m", 1.0)) as began_s:
         ended = run(tmp_path / "jump", localizer=options)
     assert truth.rest_after(began_s[0], watch_s=BY_THE_END_S + 0.5) < BY_THE_END_S
-    check(ended, LocalizationLost, f"localizer on {options['topic']}': has lost", "localise", Outcome.REACHED)
+    check(ended, LocalizationLost, f"localizer on {options['topic']}': has lost", "localize", Outcome.REACHED)
 
 
 @pytest.mark.parametrize("relay", ["pose_with_covariance"], indirect=True)
@@ -291,7 +291,7 @@ def test_a_localizer_that_becomes_unsure_has_lost_the_robot(relay: Any, truth: T
     localizer, options = relay
     with in_motion(truth, lambda: setattr(localizer, "std_m", 2.0)):
         ended = run(tmp_path, localizer=options)
-    check(ended, LocalizationLost, f"localizer on {options['topic']}': has lost", "localise", Outcome.REACHED)
+    check(ended, LocalizationLost, f"localizer on {options['topic']}': has lost", "localize", Outcome.REACHED)
 
 
 def test_an_episode_by_odometry_alone_is_measured_by_the_referee(truth: Truth, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from robot_runtime.localization.alignment import Alignment
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.policies import load_policy
 from robot_runtime.records import EndReason, EpisodeHeader, StepRecord, Subscriber
-from robot_runtime.robots.loader import Part, RobotContext, make_part, read_robot_file
+from robot_runtime.robots.loader import DeviceConfig, RobotContext, make_device, read_robot_file
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.episode import Episode, Goal
@@ -47,9 +47,9 @@ OPEN = (1.2, 1.36, 0.0)
 NEAR_M = 0.03
 
 
-def preset(name: str) -> Part:
+def preset(name: str) -> DeviceConfig:
     """A preset that listens to what the simulated robot has: its exact pose instead of VRPN's."""
-    part = config.load(config.find_preset("localizers", name), Part)
+    part = config.load(config.find_preset("localizers", name), DeviceConfig)
 
     def retargeted(value: Any) -> Any:
         if isinstance(value, dict):
@@ -94,8 +94,8 @@ class _Simulated(Harness):
         _, file = read_robot_file("locobot-ros-pyrobot")
         context = RobotContext(load_scene(find_scene("apartment")), None, seed=0)
         robot = make_robot(context, file.name, {**file.options, "base": {"guard": False}}, "test")
-        robot = replace(robot, localizer=make_part(preset(self.localizer), Localizer, robot, context, "localizer"))
-        robot = replace(robot, referee=make_part(preset(self.referee), Localizer, robot, context, "referee"))
+        robot = replace(robot, localizer=make_device(preset(self.localizer), Localizer, robot, context, "localizer"))
+        robot = replace(robot, referee=make_device(preset(self.referee), Localizer, robot, context, "referee"))
         return replace(robot, placer=robot.placer.fitted(robot))
 
 
@@ -147,9 +147,9 @@ def test_episodes_by_topics_score_as_the_truth_does(kind: str, localizer: str, r
     _, file = read_robot_file("locobot-ros-pyrobot")
     context = RobotContext(scene, task.camera, seed=0)
     robot = make_robot(context, file.name, {**file.options, "base": {"guard": False}}, "test")
-    truth = make_part(preset("ros-mocap"), Localizer, robot, context, "truth")
-    robot = replace(robot, localizer=make_part(preset(localizer), Localizer, robot, context, "localizer"))
-    robot = replace(robot, referee=make_part(preset(referee), Localizer, robot, context, "referee"))
+    truth = make_device(preset("ros-mocap"), Localizer, robot, context, "truth")
+    robot = replace(robot, localizer=make_device(preset(localizer), Localizer, robot, context, "localizer"))
+    robot = replace(robot, referee=make_device(preset(referee), Localizer, robot, context, "referee"))
     judge = Judge(truth)
     with replace(robot, placer=robot.placer.fitted(robot)) as made, truth, Env(made, task, scene, (judge,)) as env:
         end = run_episode(env, load_policy("oracle"), episode, seed=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robot_runtime.datasets.questions.dataset import QuestionSet, Tally, read_questions, write_questions
-from robot_runtime.datasets.questions.generate import generate_questions, normalised_entropy
+from robot_runtime.datasets.questions.generate import generate_questions, normalized_entropy
 from robot_runtime.datasets.questions.programs import TEMPLATES
 from robot_runtime.datasets.questions.question import SceneQuestion
 from robot_runtime.datasets.questions.rules import CODE, FEW_SCENES, PAPER, PRESETS, QuestionRules, find_rules
@@ -20,7 +20,7 @@ __all__ = [
     "Tally",
     "find_rules",
     "generate_questions",
-    "normalised_entropy",
+    "normalized_entropy",
     "read_questions",
     "write_questions",
 ]

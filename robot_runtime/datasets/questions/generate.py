@@ -25,8 +25,8 @@ from robot_runtime.scenes.scene import Scene
 def generate_questions(scenes: Sequence[Scene], rules: QuestionRules = FEW_SCENES, seed: int = 0) -> QuestionSet:
     """All questions that the rules allow about the scenes, sorted by scene, template and text.
 
-    A scene without rooms gives questions of the templates that need none; objects without a colour give none about
-    colour; :attr:`QuestionSet.notes` says so. The list may be empty.
+    A scene without rooms gives questions of the templates that need none; objects without a color give none about
+    color; :attr:`QuestionSet.notes` says so. The list may be empty.
 
     Raises:
         ConfigError: an unknown template, or fewer scenes than ``min_environments``, so that no question could pass.
@@ -54,7 +54,7 @@ def generate_questions(scenes: Sequence[Scene], rules: QuestionRules = FEW_SCENE
     )
 
 
-def normalised_entropy(answers: Iterable[str]) -> float:
+def normalized_entropy(answers: Iterable[str]) -> float:
     """Shannon entropy of the answers' distribution, to the base of the number of different answers.
 
     Returns:
@@ -75,7 +75,7 @@ def _filter(
         asked[question.type, question.text].append(question.answer)
     rare = {key for key, answers in asked.items() if len(answers) < rules.min_environments}
     # A hair below the limit is rounding.
-    dull = {key for key, answers in asked.items() if normalised_entropy(answers) < rules.min_entropy - 1e-9} - rare
+    dull = {key for key, answers in asked.items() if normalized_entropy(answers) < rules.min_entropy - 1e-9} - rare
     kept, tallies = [], {}
     for template in templates:
         keys = [(question.type, question.text) for question in questions if question.type == template]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from robot_runtime.datasets.questions.boxes import Box
-from robot_runtime.datasets.questions.names import spoken
+from robot_runtime.datasets.questions.names import category_name
 from robot_runtime.datasets.questions.rules import QuestionRules
 from robot_runtime.scenes.scene import Scene
 
@@ -48,13 +48,13 @@ class House:
 
     @classmethod
     def of(cls, scene: Scene, rules: QuestionRules) -> House:
-        """The scene with its names collapsed. An object that names no room is in the one that its centre lies in."""
+        """The scene with its names collapsed. An object that names no room is in the one that its center lies in."""
         collapse = dict(rules.collapse)
-        rooms = [RoomEntity(room.id, spoken(room.category, collapse)) for room in scene.rooms]
+        rooms = [RoomEntity(room.id, category_name(room.category, collapse)) for room in scene.rooms]
         objects = [
             ObjectEntity(
                 item.id,
-                spoken(item.category, collapse),
+                category_name(item.category, collapse),
                 room.id if (room := scene.room_of(item)) else None,
                 item.color,
                 Box.of(item),

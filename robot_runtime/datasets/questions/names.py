@@ -17,7 +17,7 @@ _SOUNDS_LIKE_CONSONANT = ("uni", "usb", "utensil", "euro", "one-")
 _SOUNDS_LIKE_VOWEL = ("hour", "heir", "xbox", "x-ray", "lcd", "mp3")
 
 
-def spoken(category: str, collapse: Mapping[str, str]) -> str:
+def category_name(category: str, collapse: Mapping[str, str]) -> str:
     """The name of a category in lower-case words: ``AlarmClock`` and ``alarm_clock`` are both "alarm clock".
 
     Args:

@@ -1,7 +1,7 @@
 """The question templates as functional programs: Das et al. 2018 (EmbodiedQA), table 2, as data.
 
-A program is a chain of steps that hand on a :class:`State`: first which rooms, then which objects in them are spoken
-of, then how they relate; the last step makes questions of what is left. :data:`TEMPLATES` is the whole table::
+A program is a chain of steps that hand on a :class:`State`: first which rooms, then which objects in them, then
+how they relate; the last step turns the selection into questions. :data:`TEMPLATES` is the whole table::
 
     >>> print(TEMPLATES["color_room"])
     select(rooms) → unique(rooms) → select(objects) → unique(objects) → blacklist(color) → query(color_room)

@@ -144,7 +144,7 @@ class QuestionRules:
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_entropy <= 1:
-            raise ValueError(f"min_entropy is normalised: 0 to 1, got {self.min_entropy}")
+            raise ValueError(f"min_entropy is normalized: 0 to 1, got {self.min_entropy}")
         for name in ("min_environments", "max_count", "max_room_count"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -250,7 +250,7 @@ _UNCLEAR_OBJECTS = {
         "toy",
         "window",
     ),
-    # A frame, what it frames and what it mirrors have different colours; so have leaves and pot, shade and foot.
+    # A frame, what it frames and what it mirrors have different colors; so have leaves and pot, shade and foot.
     "color": ("clothes", "curtain", "mirror", "picture", "plant", "lamp", "rug", "kitchen utensils"),
 }
 

@@ -1,7 +1,7 @@
 """Where episodes start: k primitive actions before the target, on a shortest path of actions (Das et al. 2018).
 
 The paper takes the shortest path from a random place to the target and starts the agent 10, 30 and 50 actions before
-its end (T-10, T-30, T-50). Here the path is the shortest one, in metres, that the task's own forward moves and turns
+its end (T-10, T-30, T-50). Here the path is the shortest one, in meters, that the task's own forward moves and turns
 can make (:mod:`robot_runtime.planning.lattice`), to within ``ARRIVE_M`` of a view point of the target; then the turns
 that face it. Turns count as actions, as in the paper.
 """

@@ -62,7 +62,7 @@ def test_zero_and_backlash_of_a_tilt_servo(tmp_path: Path) -> None:
     servo = load_tilt_servo(out, "sim")
     for tilt_deg in (-45.0, -20.0, 0.0):
         for upward, side in ((True, -0.4), (False, 0.4)):
-            looks_deg = math.degrees(servo.looks_rad(math.radians(tilt_deg), upward))
+            looks_deg = math.degrees(servo.camera_tilt_rad(math.radians(tilt_deg), upward))
             assert looks_deg == pytest.approx(tilt_deg + 1.3 + side, abs=0.1)
     assert servo.backlash_deg == pytest.approx(0.8, abs=0.1)
     assert file.stamp.held_out["tilt_deg"] < 0.1

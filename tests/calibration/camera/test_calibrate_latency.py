@@ -18,7 +18,7 @@ from calibration.procedure import calibrate
 from robot_runtime.errors import CalibrationFailed, ForeignCalibration
 from robot_runtime.hal import Intrinsics, Robot
 from robot_runtime.imaging.latency import load_latency
-from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
 from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.task import TrainingCamera
 
@@ -29,7 +29,7 @@ def robot(*changes: str) -> Robot:
     """A simulated robot with an emulated RealSense, whose driver knows nothing of latency."""
     modes = ("color=640x360", "depth=424x240", "latency_s=0.0", "emulated.latency_s=0.065", "emulated.depth_noise={}")
     context = RobotContext(load_scene(find_scene("apartment")), SMALL, 0)
-    return load_robot("sim", context, ChosenParts(camera="realsense", camera_options=(*modes, *changes)))
+    return load_robot("sim", context, DeviceOverrides(camera="realsense", camera_options=(*modes, *changes)))
 
 
 def quiet() -> Guide:

@@ -20,7 +20,7 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.datasets import ithor_rearrangement, load_episodes
 from robot_runtime.datasets.convert_pickle import convert, read_pickle
 from robot_runtime.datasets.io import read_json
-from robot_runtime.datasets.pickle_sandbox import Refused, Walk, unpickle
+from robot_runtime.datasets.pickle_sandbox import PlainDataCheck, Refused, unpickle
 from robot_runtime.errors import EpisodeError
 
 
@@ -118,7 +118,7 @@ def test_depth_cycles_and_bombs_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_bomb_of_shared_lists_is_refused() -> None:
-    walk = Walk()
+    walk = PlainDataCheck()
     walk.values = 50_000_000 - 10
     with pytest.raises(Refused, match="more than 50000000 values"):
         walk.check([[]] * 20, 0)
@@ -156,7 +156,7 @@ PLAIN = st.recursive(
 @given(value=PLAIN, protocol=st.integers(0, 4))
 def test_any_plain_data_passes(value: Any, protocol: int) -> None:
     found = unpickle(pickle.dumps(value, protocol))
-    Walk().check(found, 0)
+    PlainDataCheck().check(found, 0)
     assert found == value
 
 
@@ -165,12 +165,12 @@ def test_any_plain_data_passes(value: Any, protocol: int) -> None:
 def test_a_spoilt_pickle_is_plain_data_or_refused(data: st.DataObject, zipped: bool) -> None:
     content = bytearray(pickle.dumps(ithor_scenes(), data.draw(st.integers(0, 4))))
     for _ in range(data.draw(st.integers(1, 4))):
-        # Only opcodes' neighbours are spoilt, not lengths: those are the sandbox's memory limit's to catch.
+        # Only opcodes' neighbors are spoilt, not lengths: those are the sandbox's memory limit's to catch.
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(32, 126))
     cut = bytes(content[: data.draw(st.integers(0, len(content)))])
     refused: Refused | None = None
     try:
-        Walk().check(unpickle(gzip.compress(cut) if zipped else cut), 0)
+        PlainDataCheck().check(unpickle(gzip.compress(cut) if zipped else cut), 0)
     except Refused as error:
         refused = error
     assert refused is None or str(refused)

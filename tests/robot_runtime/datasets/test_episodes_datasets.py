@@ -141,7 +141,7 @@ def test_reading_and_writing_eqa_gives_the_same_document(tmp_path: Path) -> None
 
 def test_questions_of_ones_own_get_vocabularies(tmp_path: Path) -> None:
     goal = Goal(1, 2, 0.5, "sofa_1", (SE2(1, 1, 0.5),))
-    asked = [Question("What color is the sofa?", "grey", "color"), Question("Is it red?", "no", "existence")]
+    asked = [Question("What color is the sofa?", "gray", "color"), Question("Is it red?", "no", "existence")]
     episodes = [Episode(str(i), "flat", SE2(), (goal,), question=question) for i, question in enumerate(asked)]
     mp3d_eqa.save(tmp_path / "x.json", episodes)
     document = read_json(tmp_path / "x.json")
@@ -342,7 +342,7 @@ def test_yaml_of_every_task_is_read(tmp_path: Path) -> None:
         "Leave the room and stop at the sofa — slowly.", (4, 5), "en-US", trajectory_id="7"
     )
     assert route.reference_path == ((1.2, 0.4, 0.0), (1.2, 3.0, 0.1))
-    assert question.question == Question("What color is the sofa?", "grey", "color", (), 0)
+    assert question.question == Question("What color is the sofa?", "gray", "color", (), 0)
     assert question.goals == (Goal(4.5, 3.0, 0.4, "sofa_1", (SE2(4.0, 3.0, math.radians(12.34)),)),)
     mug, door = tidy.objects
     assert mug.goal is not None
@@ -369,7 +369,7 @@ def test_reading_and_writing_yaml_gives_the_same_text(tmp_path: Path) -> None:
         ("start: [1.2, 0.4, 90]", "start: [1.2, '0.4', 90]", r"field 'start\.1'.*found '0\.4'"),
         ("start: [1.2, 0.4, 90]", "start: [1.2, .nan, 90]", r"field 'start\.1'"),
         ("category: chair", "categoryy: chair", r"episode 1 \(id 'find a chair'\): field 'categoryy': Extra"),
-        ("answer: grey", "answer: no", r"episode 3 .*field 'question\.answer'.*found False"),
+        ("answer: gray", "answer: no", r"episode 3 .*field 'question\.answer'.*found False"),
         ("openness: 0.25", "openness: 25", r"field 'objects\.1\.start\.openness'"),
         ("quaternion: [0.5,", "quaternion: [5,", r"'objects\.1\.start': 'quaternion'"),
         ("yaw_deg: 90", "yaw_deg: 90\n      quaternion: [1, 0, 0, 0]", r"'objects\.0\.goal': has both"),

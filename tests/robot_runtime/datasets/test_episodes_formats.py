@@ -321,7 +321,7 @@ def test_any_objectnav_episode_survives_writing_and_reading(
 # --- RoboTHOR -------------------------------------------------------------------------------------------------------
 
 
-def test_robothor_comes_out_right_handed_in_metres_and_radians() -> None:
+def test_robothor_comes_out_right_handed_in_meters_and_radians() -> None:
     (episode,) = robothor.parse([robothor_record()], HERE)
     # THOR's z is ROS x, THOR's -x is ROS y; clockwise becomes counter-clockwise; looking down is negative.
     assert (episode.start.x_m, episode.start.y_m, episode.start_z_m) == (-1.5, -4.75, 0.0)

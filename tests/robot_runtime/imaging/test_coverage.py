@@ -26,7 +26,7 @@ def share(mode: SensorMode, target: Intrinsics = ROBOTHOR, color_from_depth: np.
 
 
 @pytest.mark.parametrize(("hfov_deg", "filled"), [(79.0, 0.529), (69.4, 0.750), (55.0, 0.996)])
-def test_a_d435s_colour_cannot_fill_wide_images(hfov_deg: float, filled: float) -> None:
+def test_a_d435s_color_cannot_fill_wide_images(hfov_deg: float, filled: float) -> None:
     color = SensorMode("color", "1280x720", pinhole(1280, 720, 69.4, 42.5), 30)
     assert share(color, Intrinsics.from_hfov(640, 480, hfov_deg)) == pytest.approx(filled, abs=0.005)
 

@@ -28,7 +28,7 @@ def camera(*, holes: str = "zero", normalized: bool = True, low: float = 0.5, hi
 
 
 @pytest.mark.parametrize(
-    ("depth_m", "metres", "normalized"),
+    ("depth_m", "meters", "normalized"),
     [
         (0.2, 0.5, 0.0),  # nearer than the range
         (0.5, 0.5, 0.0),
@@ -42,9 +42,9 @@ def camera(*, holes: str = "zero", normalized: bool = True, low: float = 0.5, hi
         (3e38, 5.0, 1.0),  # a sum of such values overflows
     ],
 )
-def test_worked_values(depth_m: float, metres: float, normalized: float):
+def test_worked_values(depth_m: float, meters: float, normalized: float):
     frame = np.full((2, 4), depth_m, np.float32)
-    assert training_depth(frame, camera(normalized=False)) == pytest.approx(metres)
+    assert training_depth(frame, camera(normalized=False)) == pytest.approx(meters)
     assert training_depth(frame, camera(normalized=True)) == pytest.approx(normalized)
 
 

@@ -73,9 +73,9 @@ def test_area_of_an_image_too_tall_for_16_bits_is_torchs():
 
 
 def test_bilinear_is_pillows():
-    colour, depth = image(1, 300, 400, "uint8"), image(2, 30, 40, "float32")
-    expected = np.asarray(Image.fromarray(colour).resize((224, 224), Image.Resampling.BILINEAR))
-    np.testing.assert_array_equal(pil_bilinear(colour, 224, 224), expected)
+    color, depth = image(1, 300, 400, "uint8"), image(2, 30, 40, "float32")
+    expected = np.asarray(Image.fromarray(color).resize((224, 224), Image.Resampling.BILINEAR))
+    np.testing.assert_array_equal(pil_bilinear(color, 224, 224), expected)
     expected = np.asarray(Image.fromarray(depth[:, :, 0]).resize((11, 7), Image.Resampling.BILINEAR))
     np.testing.assert_array_equal(pil_bilinear(depth, 7, 11)[:, :, 0], expected)
 
@@ -107,7 +107,7 @@ def test_order_matters():
     assert not np.allclose(one, other)
 
 
-def test_colours_become_torchvisions():
+def test_colors_become_torchvisions():
     rgb = image(4, 6, 5, "uint8")
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     steps: list[Operation] = [Divide(("rgb",), 255), Standardize(("rgb",), mean, std), ChannelsFirst(("rgb",))]
@@ -117,12 +117,12 @@ def test_colours_become_torchvisions():
     np.testing.assert_array_equal(ours, theirs.numpy())
 
 
-def test_depth_is_clipped_then_normalised_in_float32():
-    metres = np.array([[[0.0], [0.5], [2.75], [5.0], [9.0]]], np.float32)
-    ours = preprocess({"depth": metres}, [NormalizeRange(("depth",), 0.5, 5.0)])["depth"]
+def test_depth_is_clipped_then_normalized_in_float32():
+    meters = np.array([[[0.0], [0.5], [2.75], [5.0], [9.0]]], np.float32)
+    ours = preprocess({"depth": meters}, [NormalizeRange(("depth",), 0.5, 5.0)])["depth"]
     assert ours.dtype == np.float32
     np.testing.assert_array_equal(ours.ravel(), np.float32([0, 0, 0.5, 1, 1]))
-    np.testing.assert_array_equal(Clip(("depth",), 1, 3).apply(metres).ravel(), np.float32([1, 1, 2.75, 3, 3]))
+    np.testing.assert_array_equal(Clip(("depth",), 1, 3).apply(meters).ravel(), np.float32([1, 1, 2.75, 3, 3]))
 
 
 def test_channels_are_reordered_and_types_cast():

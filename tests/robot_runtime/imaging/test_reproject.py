@@ -38,7 +38,7 @@ def black(rig: RgbdCalibration) -> np.ndarray:
 
 
 @pytest.mark.parametrize("turn_deg", [(0.0, 0.0, 0.0), (1.5, -3.0, 2.0)], ids=["straight", "turned"])
-def test_a_kinects_pair_is_the_training_cameras_to_a_fraction_of_a_millimetre(turn_deg: tuple[float, ...]) -> None:
+def test_a_kinects_pair_is_the_training_cameras_to_a_fraction_of_a_millimeter(turn_deg: tuple[float, ...]) -> None:
     rig = time_of_flight_rig()
     turn = rotation_rpy(*(math.radians(angle) for angle in turn_deg))
     seen = Reprojector(rig, TARGET, turn, (0.4, 6.0))(*kinect_pair())
@@ -55,7 +55,7 @@ def test_a_kinects_pair_is_the_training_cameras_to_a_fraction_of_a_millimetre(tu
     assert np.percentile(np.abs(seen.rgb[lit].astype(int) - truth[lit]), 99) <= 3
 
 
-def test_colour_far_finer_than_the_target_is_averaged_not_skipped() -> None:
+def test_color_far_finer_than_the_target_is_averaged_not_skipped() -> None:
     rig = flat_rig()
     fine = Lens(800, 600, 600.0, 600.0, 399.5, 299.5)
     checkers = np.indices((600, 800)).sum(axis=0) % 2 * np.uint8(200)
@@ -69,7 +69,7 @@ def test_colour_far_finer_than_the_target_is_averaged_not_skipped() -> None:
     np.testing.assert_allclose(seen.rgb[24, :, 0], expected, atol=1.0)
 
 
-def test_what_the_colour_sensor_does_not_see_is_black_and_said() -> None:
+def test_what_the_color_sensor_does_not_see_is_black_and_said() -> None:
     rig = flat_rig()
     wide = Intrinsics.from_hfov(64, 48, 100.0)
     reprojector = Reprojector(rig, wide)
@@ -86,7 +86,7 @@ def test_depths_at_an_edge_are_of_one_side_or_the_other() -> None:
     depth[:, :40] = 1000
     seen = Reprojector(rig, SMALL)(black(rig), depth)
     assert set(np.unique(np.round(seen.depth_m, 4))) == {0.0, 1.0, 3.0}
-    # Between them a strip is seen by the colour sensor alone: parallax of 3 cm, 1 m and 3 m away, and half a cell.
+    # Between them a strip is seen by the color sensor alone: parallax of 3 cm, 1 m and 3 m away, and half a cell.
     assert 1 <= seen.holes[24, 4:-4].sum() <= 3
 
 
@@ -154,7 +154,7 @@ def test_images_of_another_mode_are_refused() -> None:
     reprojector = Reprojector(rig, SMALL)
     depth = np.ones((60, 80), np.uint16)
     for color, wrong in ((black(rig)[:, :70], depth), (black(rig), depth[:50]), (black(rig), depth.astype(np.int32))):
-        with pytest.raises(DeviceFault, match=r"camera flat: a (colour|depth) image is .* its calibration is for"):
+        with pytest.raises(DeviceFault, match=r"camera flat: a (color|depth) image is .* its calibration is for"):
             reprojector(color, wrong)
     with pytest.raises(ValueError, match="near < far"):
         Reprojector(rig, SMALL, depth_range_m=(2.0, 1.0))

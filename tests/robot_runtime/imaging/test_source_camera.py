@@ -72,7 +72,7 @@ def test_it_sees_what_the_training_camera_would() -> None:
     assert robot.camera.info.intrinsics == CAMERA.intrinsics
 
 
-def test_depth_is_whole_millimetres_unless_told_otherwise() -> None:
+def test_depth_is_whole_millimeters_unless_told_otherwise() -> None:
     for unit_m, whole in ((0.001, True), (0.0, False)):
         with connected(depth_unit_m=unit_m) as (robot, _):
             assert robot.camera.info.depth_unit_m == unit_m
@@ -200,7 +200,7 @@ def test_it_says_when_it_is_not_connected_and_that_it_has_no_segmentation() -> N
     robot.camera.close()
 
 
-def test_a_camera_of_colour_alone_has_holes_and_is_refused_to_who_needs_depth() -> None:
+def test_a_camera_of_color_alone_has_holes_and_is_refused_to_who_needs_depth() -> None:
     with connected(has_depth=False) as (robot, _):
         frame = robot.camera.capture(robot.clock.now_ns(), 1.0)
         assert frame.rgb.any()

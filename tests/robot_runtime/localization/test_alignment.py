@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import CalibrationFailed
-from robot_runtime.localization.alignment import Alignment, Sample, solve_alignment
+from robot_runtime.localization.alignment import Alignment, AlignmentSample, solve_alignment
 
 TRUTH = SE2(3.0, -2.0, math.radians(140))
 LEVER_M = (0.08, -0.05)
@@ -32,7 +32,7 @@ def samples(
     mirrored: bool = False,
     yaw_offset_rad: float | None = None,
     outliers: int = 0,
-) -> list[Sample]:
+) -> list[AlignmentSample]:
     random = np.random.default_rng(1)
     made = []
     for index, pose in enumerate(poses or drive()):
@@ -41,7 +41,7 @@ def samples(
         if index % 20 < outliers:
             x += 1.3
         heading = None if yaw_offset_rad is None else wrap_angle(pose.yaw_rad - truth.yaw_rad - yaw_offset_rad)
-        made.append(Sample(x / unit_m, (-y if mirrored else y) / unit_m, pose, heading))
+        made.append(AlignmentSample(x / unit_m, (-y if mirrored else y) / unit_m, pose, heading))
     return made
 
 
@@ -62,7 +62,7 @@ def test_exact_positions_give_the_exact_alignment(x: float, y: float, yaw: float
     assert (found.samples, found.outliers) == (60, 0)
 
 
-def test_two_centimetres_of_noise_and_five_percent_of_outliers() -> None:
+def test_two_centimeters_of_noise_and_five_percent_of_outliers() -> None:
     found = solve_alignment(samples(noise_m=0.02, outliers=1), LEVER_M)
     assert found.outliers == 3
     assert_close(found, TRUTH, 0.02, math.radians(1.0))
@@ -87,13 +87,15 @@ def test_surveyed_points_suffice() -> None:
         (samples([SE2(1 + 0.001 * i, 2, 0.1) for i in range(40)]), LEVER_M, r"spread by 0\.0\d m only"),
         (samples([SE2(0.1 * i, 0, 0.1) for i in range(40)]), None, "turned by 0° only"),
         (samples(mirrored=True), LEVER_M, "mirrored"),
-        (samples(unit_m=0.001), LEVER_M, r"0\.001 m: it seems to be in millimetres"),
+        (samples(unit_m=0.001), LEVER_M, r"0\.001 m: it seems to be in millimeters"),
         (samples(unit_m=0.8), LEVER_M, r"one unit of the source's frame is 0\.8 m"),
         (samples()[:30] + samples(truth=TRUTH @ SE2(1.0, 0.5, 0.4))[30:], LEVER_M, "an anchor moved|agree with one"),
-        ([*samples(), Sample(math.nan, 0, SE2())], LEVER_M, "not finite"),
+        ([*samples(), AlignmentSample(math.nan, 0, SE2())], LEVER_M, "not finite"),
     ],
 )
-def test_what_cannot_be_aligned_is_named(bad: list[Sample], lever_m: tuple[float, float] | None, says: str) -> None:
+def test_what_cannot_be_aligned_is_named(
+    bad: list[AlignmentSample], lever_m: tuple[float, float] | None, says: str
+) -> None:
     with pytest.raises(CalibrationFailed) as caught:
         solve_alignment(bad, lever_m)
     assert re.search(says, f"{caught.value.message} {caught.value.remedy}"), caught.value
@@ -101,6 +103,6 @@ def test_what_cannot_be_aligned_is_named(bad: list[Sample], lever_m: tuple[float
 
 def test_headings_that_do_not_turn_with_the_robot_are_named() -> None:
     turned = [SE2(pose.x_m, pose.y_m, 0.1 * i) for i, pose in enumerate(drive())]
-    fixed = [Sample(s.x_m, s.y_m, s.robot, 0.0) for s in samples(turned)]
+    fixed = [AlignmentSample(s.x_m, s.y_m, s.robot, 0.0) for s in samples(turned)]
     with pytest.raises(CalibrationFailed, match="heading does not turn"):
         solve_alignment(fixed, LEVER_M)

@@ -167,7 +167,7 @@ def test_before_it_moved_it_says_why_it_knows_nothing() -> None:
         clock.sleep(1.0)
         with pytest.raises(StaleData, match="not told yet where the robot is and where it faces") as caught:
             fused.latest(1.0)
-        assert "drive it half a metre" in caught.value.remedy
+        assert "drive it half a meter" in caught.value.remedy
 
 
 def test_when_a_source_forgets_so_does_it() -> None:
@@ -266,7 +266,7 @@ def test_garbage_is_not_an_anchor() -> None:
 
 
 @pytest.mark.parametrize("beacons", [CLEAN, POSES], ids=["positions", "poses"])
-def test_a_frozen_source_is_recognised_although_its_stamps_are_fresh(beacons: Beacons) -> None:
+def test_a_frozen_source_is_recognized_although_its_stamps_are_fresh(beacons: Beacons) -> None:
     drive = make_drive(40, 8)
     since_ns, until_ns = 12 * NS_PER_S, 24 * NS_PER_S
     arrivals = measure(drive, beacons, 8)
@@ -301,10 +301,10 @@ def test_a_mirrored_frame_is_named(beacons: Beacons, outliers: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "hint"), [(1000.0, "millimetres are taken for metres"), (0.001, "metres are taken")]
+    ("factor", "hint"), [(1000.0, "millimeters are taken for meters"), (0.001, "meters are taken")]
 )
 @pytest.mark.parametrize("placed", [True, False])
-def test_metres_and_millimetres_are_told_apart(factor: float, hint: str, placed: bool) -> None:
+def test_meters_and_millimeters_are_told_apart(factor: float, hint: str, placed: bool) -> None:
     drive = make_drive(40, 9)
     arrivals = bend(measure(drive, CLEAN, 9), lambda p: SE2(p.x_m * factor, p.y_m * factor, p.yaw_rad))
     story = tell(drive, arrivals, placed=placed)
@@ -432,11 +432,11 @@ def test_it_needs_odometry_and_a_map() -> None:
 
 def test_its_presets_load() -> None:
     from robot_runtime.common import config
-    from robot_runtime.robots.loader import Part
+    from robot_runtime.robots.loader import DeviceConfig
 
     names = [name for name, _ in config.presets("localizers") if name.startswith("fused")]
     assert {"fused", "fused-marvelmind", "fused-apriltag"} <= set(names)
     for name in names:
-        part = config.load(config.find_preset("localizers", name), Part)
+        part = config.load(config.find_preset("localizers", name), DeviceConfig)
         assert part.name == name
         config.parse(part.options, FusedOptions, name)

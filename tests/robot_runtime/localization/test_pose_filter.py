@@ -14,8 +14,16 @@ from robot_runtime.benchmarks.synthetic_drives import Beacons, Drive, make_drive
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.localization.ekf import PoseFilter, Verdict, pose_of
-from robot_runtime.localization.gaussian_pose import Belief, Fix, belief_of, carry, covariance_of, update, whitening
-from robot_runtime.localization.odometry_preintegration import OdometryNoise, Track, motion
+from robot_runtime.localization.gaussian_pose import (
+    Belief,
+    Measurement,
+    belief_of,
+    covariance_of,
+    predict,
+    update,
+    whitening,
+)
+from robot_runtime.localization.odometry_preintegration import OdometryNoise, PreintegratedOdometry, motion
 
 angles = st.floats(-math.pi, math.pi)
 lengths = st.floats(-5, 5)
@@ -25,18 +33,18 @@ steps = st.lists(st.tuples(st.floats(-0.1, 0.1), st.floats(-0.3, 0.3)), min_size
 
 @st.composite
 def covariances(draw: st.DrawFn) -> np.ndarray:
-    """Correlated, of centimetres and degrees."""
+    """Correlated, of centimeters and degrees."""
     root = np.array(draw(st.lists(st.floats(-1, 1), min_size=9, max_size=9))).reshape(3, 3) * 0.05
     return root @ root.T + np.diag([1e-4, 1e-4, 1e-4])
 
 
-def fix_of(stamp_ns: int, pose: SE2, covariance: np.ndarray, lever_m: tuple[float, float] = (0.0, 0.0)) -> Fix:
-    return Fix(stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, whitening(covariance, 0.0, 0.0), lever_m)
+def fix_of(stamp_ns: int, pose: SE2, covariance: np.ndarray, lever_m: tuple[float, float] = (0.0, 0.0)) -> Measurement:
+    return Measurement(stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, whitening(covariance, 0.0, 0.0), lever_m)
 
 
-def track_of(moves: list[tuple[float, float]], noise: OdometryNoise | None = None) -> Track:
+def track_of(moves: list[tuple[float, float]], noise: OdometryNoise | None = None) -> PreintegratedOdometry:
     """Odometry that goes and turns so at each of its samples, 20 ms apart."""
-    track, pose = Track(noise or OdometryNoise(), 100.0), SE2(3.0, -2.0, 1.0)
+    track, pose = PreintegratedOdometry(noise or OdometryNoise(), 100.0), SE2(3.0, -2.0, 1.0)
     for index, (forward_m, turn_rad) in enumerate([(0.0, 0.0), *moves]):
         pose = pose @ SE2(forward_m, 0.0, turn_rad)
         assert track.add(index * 20_000_000, pose)
@@ -61,7 +69,7 @@ def test_one_long_step_is_many_short_ones(moves, start, covariance, data) -> Non
     assert middle is not None
     assert last is not None
     belief = belief_of(start, covariance)
-    direct, by_way = carry(belief, first, last), carry(carry(belief, first, middle), middle, last)
+    direct, by_way = predict(belief, first, last), predict(predict(belief, first, middle), middle, last)
     np.testing.assert_allclose(direct, by_way, atol=1e-9)
     assert is_covariance(direct)
 
@@ -80,7 +88,7 @@ def test_the_way_adds_the_uncertainty_that_simulated_errors_have() -> None:
         x = x + forward_m * np.cos(heading) + random.normal(0, 0.03 * math.sqrt(way), count)
         y = y + forward_m * np.sin(heading) + random.normal(0, 0.03 * math.sqrt(way), count)
         yaw = yaw + turn_rad + error
-    track = Track(noise, 100.0)
+    track = PreintegratedOdometry(noise, 100.0)
     pose = SE2()
     for index, (forward_m, turn_rad) in enumerate([(0.0, 0.0), *moves * 2]):
         pose = pose @ SE2(forward_m, 0.0, turn_rad)
@@ -88,7 +96,7 @@ def test_the_way_adds_the_uncertainty_that_simulated_errors_have() -> None:
     first, last = track.at(0), track.at(len(moves) * 2)
     assert first is not None
     assert last is not None
-    found = covariance_of(carry((0.0,) * 9, first, last))
+    found = covariance_of(predict((0.0,) * 9, first, last))
     np.testing.assert_allclose(found, np.cov([x, y, yaw]), atol=0.06 * np.abs(found).max())
 
 
@@ -126,7 +134,7 @@ def test_what_is_no_covariance_is_refused(covariance: np.ndarray) -> None:
 # --- the order of arrival -------------------------------------------------------------------------------------------
 
 
-def replay(drive: Drive, fixes: list[Fix], begin: bool = True) -> PoseFilter:
+def replay(drive: Drive, fixes: list[Measurement], begin: bool = True) -> PoseFilter:
     """Odometry first, then measurements in the order given."""
     pose_filter = PoseFilter(history_s=60.0)
     for index, stamp_ns in enumerate(drive.stamps_ns):
@@ -138,7 +146,7 @@ def replay(drive: Drive, fixes: list[Fix], begin: bool = True) -> PoseFilter:
     return pose_filter
 
 
-def fixes_of(drive: Drive, beacons: Beacons, seed: int) -> list[Fix]:
+def fixes_of(drive: Drive, beacons: Beacons, seed: int) -> list[Measurement]:
     return [fix_of(e.stamp_ns, e.pose, e.covariance) for _, e in measure(drive, beacons, seed)]
 
 
@@ -188,7 +196,7 @@ def test_covariances_stay_covariances_and_headings_wrap(seed, noise_deg) -> None
 def test_a_second_measurement_of_an_instant_replaces_the_first() -> None:
     drive = make_drive(2, 0)
     fixes = fixes_of(drive, Beacons(outliers=0), 0)
-    wrong = [Fix(fix.stamp_ns, fix.x_m + 0.02, fix.y_m, 0.0, fix.whitening) for fix in fixes]
+    wrong = [Measurement(fix.stamp_ns, fix.x_m + 0.02, fix.y_m, 0.0, fix.whitening) for fix in fixes]
     assert [n.belief for n in replay(drive, wrong + fixes).nodes] == [n.belief for n in replay(drive, fixes).nodes]
 
 
@@ -206,7 +214,10 @@ def test_history_reaches_back_two_seconds_at_least_and_no_further_than_it_says()
     for fix in fixes:
         pose_filter.measure(fix)
     last_ns = fixes[-1].stamp_ns
-    late = [Fix(last_ns - NS_PER_S * back // 10 + 1, f.x_m, f.y_m, 0.0, f.whitening) for back, f in ((19, fixes[-96]),)]
+    late = [
+        Measurement(last_ns - NS_PER_S * back // 10 + 1, f.x_m, f.y_m, 0.0, f.whitening)
+        for back, f in ((19, fixes[-96]),)
+    ]
     assert pose_filter.measure(late[0]) is not Verdict.TOO_OLD
     assert pose_filter.measure(fixes[0]) is Verdict.TOO_OLD
     assert len(pose_filter.nodes) < 600, "what is too old is forgotten"
@@ -217,14 +228,14 @@ def test_without_odometry_nothing_can_be_begun_and_everything_waits() -> None:
     assert not pose_filter.begin(0, SE2(), 0.1, 0.1)
     assert pose_filter.measure(fix_of(0, SE2(), np.eye(3))) is Verdict.WAITING
     assert pose_filter.estimate(0) is None
-    assert not pose_filter.anchored
+    assert not pose_filter.initialized
     assert pose_filter.odometry(5, SE2())
     assert not pose_filter.odometry(5, SE2(1.0, 0.0, 0.0)), "odometry that is not newer is ignored"
     assert pose_filter.measure(fix_of(4, SE2(), np.eye(3))) is Verdict.TOO_OLD
 
 
 def test_track_interpolates_and_forgets() -> None:
-    track = Track(OdometryNoise(), span_s=1.0)
+    track = PreintegratedOdometry(OdometryNoise(), span_s=1.0)
     for index in range(400):
         track.add(index * 10_000_000, SE2(index * 0.01, 0.0, 0.0))
     assert track.newest_ns == 3_990_000_000
@@ -243,7 +254,7 @@ def test_track_interpolates_and_forgets() -> None:
 
 
 @pytest.mark.parametrize("begin", [True, False], ids=["placed", "from nothing"])
-def test_positions_alone_give_centimetres_and_a_degree(begin: bool) -> None:
+def test_positions_alone_give_centimeters_and_a_degree(begin: bool) -> None:
     drive = make_drive(40, 3)
     fixes = fixes_of(drive, Beacons(), 3)
     pose_filter = replay(drive, fixes, begin)
@@ -259,14 +270,14 @@ def test_positions_alone_give_centimetres_and_a_degree(begin: bool) -> None:
         assert truth.distance_to(pose) < 0.06
 
 
-def test_a_mark_off_the_centre_is_no_error() -> None:
+def test_a_mark_off_the_center_is_no_error() -> None:
     drive = make_drive(20, 5)
     lever_m = (-0.1, 0.15)
     weights = whitening(Beacons().covariance, 0.002, 0.002)
     fixes = []
     for stamp_ns in range(drive.stamps_ns[0], drive.stamps_ns[-1], seconds_to_ns(0.125)):
         x_m, y_m = drive.at(stamp_ns).apply(*lever_m)
-        fixes.append(Fix(stamp_ns, x_m, y_m, 0.0, weights, lever_m))
+        fixes.append(Measurement(stamp_ns, x_m, y_m, 0.0, weights, lever_m))
     for begin in (True, False):
         pose_filter = replay(drive, fixes, begin)
         belief = pose_filter.estimate(drive.stamps_ns[-1])

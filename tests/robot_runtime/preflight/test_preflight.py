@@ -27,7 +27,7 @@ from robot_runtime.imaging.floor import find_floor
 from robot_runtime.preflight import expected_cost
 from robot_runtime.preflight.checks import Finding, check_findings, findings
 from robot_runtime.preflight.figure import draw, expected_view
-from robot_runtime.preflight.observe import look, open_place
+from robot_runtime.preflight.observe import observe_start, open_start_pose
 from robot_runtime.robots.action_errors import ActionError, ActuationModel
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.tasks.task import Task
@@ -47,7 +47,7 @@ def robot_for(task: Task = TASK, **options: Any) -> Iterator[Robot]:
 def found_on(
     robot: Robot, task: Task = TASK, needs: tuple[str, ...] = NEEDS, run_in: Task | None = None
 ) -> dict[str, Finding]:
-    return {one.what: one for one in findings(needs, task, run_in or task, robot, look(robot, task.camera))}
+    return {one.what: one for one in findings(needs, task, run_in or task, robot, observe_start(robot, task.camera))}
 
 
 def refused(found: dict[str, Finding]) -> set[str]:
@@ -91,7 +91,7 @@ def test_a_tilt_that_the_head_does_not_reach_is_refused() -> None:
 def test_a_camera_that_looks_elsewhere_than_its_head_says_is_found_out_by_the_floor() -> None:
     tilted = make_task(camera=replace(TASK.camera, tilt_deg=-20.0))
     with robot_for(tilted) as robot:
-        seen = look(robot, tilted.camera)
+        seen = observe_start(robot, tilted.camera)
         # As if the servo's zero were 20 degrees off: the head says level, the picture looks down.
         lying = replace(seen, tilt_rad=0.0)
         found = {one.what: one for one in findings(NEEDS, TASK, TASK, robot, lying)}
@@ -181,7 +181,7 @@ def test_a_sensor_that_fills_too_little_is_noted_and_its_lenses_are_named() -> N
     assert found["lenses calibrated by"].found == "factory"
 
 
-def test_a_camera_of_colour_alone_is_refused_to_who_needs_depth() -> None:
+def test_a_camera_of_color_alone_is_refused_to_who_needs_depth() -> None:
     with with_source(has_depth=False) as robot:
         robot.clock.sleep(0.2)
         assert refused(found_on(robot)) == {"depth"}
@@ -197,7 +197,7 @@ def test_a_head_that_never_rests_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> 
     with robot_for() as robot:
         monkeypatch.setattr(robot.head, "state", lambda _: HeadState(robot.clock.now_ns(), 0.0, 0.0, moving=True))
         with pytest.raises(DeviceFault, match="head: still moving after 10 s"):
-            look(robot, TASK.camera)
+            observe_start(robot, TASK.camera)
 
 
 def test_effects_are_those_that_were_published() -> None:
@@ -257,10 +257,10 @@ def test_no_floor_is_made_of_walls_or_of_nothing() -> None:
 
 def test_the_expected_view_is_the_robots_own_points_from_the_trainings_place() -> None:
     with robot_for(camera_height_m=0.6) as robot:
-        seen = look(robot, TASK.camera)
+        seen = observe_start(robot, TASK.camera)
         expected = expected_view(seen.frame, robot.camera.info, seen, TASK.camera)
     with robot_for() as robot:
-        truth = look(robot, TASK.camera).frame
+        truth = observe_start(robot, TASK.camera).frame
     known = expected.depth_m > 0
     assert known[70:].mean() > 0.8
     assert not known[:50].any()
@@ -271,12 +271,12 @@ def test_the_expected_view_is_the_robots_own_points_from_the_trainings_place() -
 
 def test_the_picture_is_written(tmp_path: Path) -> None:
     with robot_for() as robot:
-        draw(tmp_path / "p.png", "policy", "robot", TASK.camera, robot.camera.info, look(robot, TASK.camera))
+        draw(tmp_path / "p.png", "policy", "robot", TASK.camera, robot.camera.info, observe_start(robot, TASK.camera))
     assert cv2.imread(str(tmp_path / "p.png")).shape[1] > 800
 
 
 def test_an_open_place_looks_along_free_floor() -> None:
-    place = open_place(make_scene(), 0.18)
+    place = open_start_pose(make_scene(), 0.18)
     assert math.hypot(place.x_m, place.y_m) < 0.2
     # Corners are the farthest.
     assert abs(abs(math.degrees(place.yaw_rad)) % 90 - 45) < 16

@@ -175,7 +175,7 @@ def test_a_servo_is_told_what_makes_it_look_there(
     zero_deg: float, scale: float, backlash_deg: float, wanted_rad: float, upward: bool
 ) -> None:
     servo = TiltServo(zero_deg, scale, backlash_deg)
-    assert servo.looks_rad(servo.command_rad(wanted_rad, upward), upward) == pytest.approx(wanted_rad, abs=1e-9)
+    assert servo.camera_tilt_rad(servo.command_rad(wanted_rad, upward), upward) == pytest.approx(wanted_rad, abs=1e-9)
 
 
 def test_a_servo_is_read_from_its_file(tmp_path: Path) -> None:

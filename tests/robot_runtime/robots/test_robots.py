@@ -11,7 +11,7 @@ import pytest
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, DriverMissing
 from robot_runtime.hal import Robot
-from robot_runtime.robots.loader import ChosenParts, Part, RobotContext, load_robot, read_robot_file
+from robot_runtime.robots.loader import DeviceConfig, DeviceOverrides, RobotContext, load_robot, read_robot_file
 
 CONTEXT = RobotContext(scene=None, camera=None, seed=7)
 
@@ -124,7 +124,7 @@ def test_a_cameras_options_can_be_given_when_a_command_starts(tmp_path: Path) ->
     camera = tmp_path / "camera.yaml"
     camera.write_text("name: c\ndriver: a.b\noptions: {color: 720p, imaging: {mount: habitat, exposure_s: 0.01}}\n")
     changes = ("color=1536p", "imaging.mount=null", "noise.sigma=0.5")
-    _, file = read_robot_file("fake", ChosenParts(camera=str(camera), camera_options=changes))
+    _, file = read_robot_file("fake", DeviceOverrides(camera=str(camera), camera_options=changes))
     assert file.camera is not None
     assert file.camera.options == {
         "color": "1536p",
@@ -138,9 +138,9 @@ def test_what_is_no_option_of_a_camera_is_refused(change: str, tmp_path: Path) -
     camera = tmp_path / "camera.yaml"
     camera.write_text("name: c\ndriver: a.b\noptions: {color: 720p}\n")
     with pytest.raises(ConfigError, match="is no option"):
-        read_robot_file("fake", ChosenParts(camera=str(camera), camera_options=(change,)))
+        read_robot_file("fake", DeviceOverrides(camera=str(camera), camera_options=(change,)))
     with pytest.raises(ConfigError, match="names no camera that takes options: color=1"):
-        read_robot_file("fake", ChosenParts(camera_options=("color=1",)))
+        read_robot_file("fake", DeviceOverrides(camera_options=("color=1",)))
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -151,12 +151,12 @@ FUSED = "driver: robot_runtime.localization.fused.make_localizer"
 def test_a_chosen_part_replaces_the_drivers_own_and_stands_in_the_configuration(tmp_path: Path) -> None:
     preset = tmp_path / "mine.yaml"
     preset.write_text(f"name: mine\n{FUSED}\noptions: {{max_std_m: 0.1}}\n", encoding="utf-8")
-    chosen = ChosenParts(localizer=str(preset))
+    chosen = DeviceOverrides(localizer=str(preset))
     robot = load_robot("fake", CONTEXT, chosen)
     assert robot.localizer.info.name == "fused fake localizer"
     assert robot.referee.info.name == "fake referee"
     _, file = read_robot_file("fake", chosen)
-    assert file.localizer == Part("robot_runtime.localization.fused.make_localizer", {"max_std_m": 0.1}, "mine")
+    assert file.localizer == DeviceConfig("robot_runtime.localization.fused.make_localizer", {"max_std_m": 0.1}, "mine")
     assert read_robot_file("fake")[1].localizer is None
 
 
@@ -165,23 +165,23 @@ def test_a_part_in_the_robots_file_yields_to_a_chosen_one(tmp_path: Path) -> Non
     path = robot_file(tmp_path, text)
     with pytest.raises(ConfigError, match=r"mine\.yaml: referee: options: field 'nonsense'"):
         load_robot(path, CONTEXT)
-    assert load_robot(path, CONTEXT, ChosenParts(referee="fused")).referee.info.name == "fused fake localizer"
+    assert load_robot(path, CONTEXT, DeviceOverrides(referee="fused")).referee.info.name == "fused fake localizer"
 
 
 def test_one_source_for_policy_and_referee_is_one_device() -> None:
     """A serial port opens once."""
-    robot = load_robot("fake", CONTEXT, ChosenParts(localizer="fused", referee="fused"))
+    robot = load_robot("fake", CONTEXT, DeviceOverrides(localizer="fused", referee="fused"))
     assert robot.referee is robot.localizer
 
 
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        (ChosenParts(localizer="fusd"), "there is no localizer preset 'fusd'"),
-        (ChosenParts(camera="nothing.yaml"), "nothing.yaml: no such file"),
-        (ChosenParts(camera="launch/localizers/fused.yaml"), "fused.yaml: field 'driver': .* makes no Camera"),
+        (DeviceOverrides(localizer="fusd"), "there is no localizer preset 'fusd'"),
+        (DeviceOverrides(camera="nothing.yaml"), "nothing.yaml: no such file"),
+        (DeviceOverrides(camera="launch/localizers/fused.yaml"), "fused.yaml: field 'driver': .* makes no Camera"),
     ],
 )
-def test_a_chosen_part_that_cannot_be_is_named(chosen: ChosenParts, message: str) -> None:
+def test_a_chosen_part_that_cannot_be_is_named(chosen: DeviceOverrides, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_robot("fake", CONTEXT, chosen)

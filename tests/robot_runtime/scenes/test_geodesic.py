@@ -149,9 +149,9 @@ def test_a_single_cell_of_room_is_enough_for_a_field() -> None:
     space = room(4, 4)
     space.navigable[:] = False
     space.navigable[80, 40] = True
-    centre = space.map.to_point(80, 40)
-    assert space.distance(*centre, [centre]) == 0
-    assert space.field([centre]).path(*centre).tolist() == [list(centre), list(centre)]
+    center = space.map.to_point(80, 40)
+    assert space.distance(*center, [center]) == 0
+    assert space.field([center]).path(*center).tolist() == [list(center), list(center)]
 
 
 def test_paths_hug_corners_and_stay_out_of_walls() -> None:

@@ -83,7 +83,7 @@ def test_cells_and_points() -> None:
 
 
 @given(st.integers(-50, 50), st.integers(-50, 50), st.floats(0.01, 1), st.floats(-9, 9), st.floats(-9, 9))
-def test_the_centre_of_a_cell_lies_in_it(row: int, column: int, resolution_m: float, x_m: float, y_m: float) -> None:
+def test_the_center_of_a_cell_lies_in_it(row: int, column: int, resolution_m: float, x_m: float, y_m: float) -> None:
     m = OccupancyMap(np.zeros((1, 1), np.uint8), resolution_m, x_m, y_m)
     assert m.to_cell(*m.to_point(row, column)) == (row, column)
 
@@ -94,7 +94,7 @@ def test_a_disc_fits_where_its_clearance_allows() -> None:
     m = OccupancyMap(cells, 0.1, 0.0, 0.0)
     clearance_m = m.clearance_m()
     assert clearance_m[5, 5] == 0
-    assert clearance_m[5, 6] == pytest.approx(0.05), "from the centre of the neighbour to the obstacle's side"
+    assert clearance_m[5, 6] == pytest.approx(0.05), "from the center of the neighbor to the obstacle's side"
     assert clearance_m[5, 8] == pytest.approx(0.25)
     assert clearance_m[0, 0] == pytest.approx(0.05), "the edge of the map is not free"
     assert m.navigable(0.25)[5, 8]

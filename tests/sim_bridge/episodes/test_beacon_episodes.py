@@ -18,7 +18,7 @@ from robot_runtime.hal import Localizer, Robot
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.policies import load_policy
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord, Subscriber
-from robot_runtime.robots.loader import Part, RobotContext, load_robot, make_part
+from robot_runtime.robots.loader import DeviceConfig, RobotContext, load_robot, make_device
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, Goal
@@ -40,25 +40,27 @@ def beacons(**options: Any) -> dict[str, Any]:
 
 
 SOURCES = {
-    "fused": Part(FUSED, {"absolute": beacons(emulator=ROUGH)}),
-    "fused, off the axle, in a turned frame": Part(
+    "fused": DeviceConfig(FUSED, {"absolute": beacons(emulator=ROUGH)}),
+    "fused, off the axle, in a turned frame": DeviceConfig(
         FUSED, {"absolute": beacons(emulator=ROUGH, beacons_in_map=TURNED, lever_m=[0.12, -0.05])}
     ),
-    "fused pair": Part(FUSED, {"absolute": beacons(emulator=ROUGH, pair={"yaw_offset_deg": 40.0})}),
-    "pair": Part(BEACONS, beacons(pair={"base_m": 0.25})["options"]),
+    "fused pair": DeviceConfig(FUSED, {"absolute": beacons(emulator=ROUGH, pair={"yaw_offset_deg": 40.0})}),
+    "pair": DeviceConfig(BEACONS, beacons(pair={"base_m": 0.25})["options"]),
 }
 
 
-POSITIONS = Part(BEACONS, beacons(beacons_in_map=TURNED, lever_m=[0.12, -0.05])["options"])
+POSITIONS = DeviceConfig(BEACONS, beacons(beacons_in_map=TURNED, lever_m=[0.12, -0.05])["options"])
 """One hedgehog alone, off the axle: no headings."""
 
 
-def by_beacons(scene: Scene, task: Task, part: Part, referee: Part | None = None) -> tuple[Robot, Localizer]:
+def by_beacons(
+    scene: Scene, task: Task, part: DeviceConfig, referee: DeviceConfig | None = None
+) -> tuple[Robot, Localizer]:
     """A noisy simulated robot whose policy goes by a part, its referee by that or another, and the truth."""
     context = RobotContext(scene, task.camera, seed=3)
     robot = load_robot("sim-noisy", context)
-    source = make_part(part, Localizer, robot, context, "test")
-    judge = source if referee is None else make_part(referee, Localizer, robot, context, "test")
+    source = make_device(part, Localizer, robot, context, "test")
+    judge = source if referee is None else make_device(referee, Localizer, robot, context, "test")
     return replace(robot, localizer=source, referee=judge), robot.referee
 
 
@@ -157,7 +159,7 @@ def drive(room: Scene) -> Callable[..., Told]:
         task = make_task(max_steps=40)
         emulator = {"faults": [{"from_s": FROM_S, **fault} for fault in faults]}
         source = beacons(emulator=emulator, **options)
-        part = Part(FUSED, {"absolute": source}) if fused else Part(BEACONS, source["options"])
+        part = DeviceConfig(FUSED, {"absolute": source}) if fused else DeviceConfig(BEACONS, source["options"])
         robot, truth = by_beacons(room, task, part)
         told = Told(Witness(), [], None, 0)
         with robot, truth:

@@ -15,7 +15,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.conformance import LocalizerConformance
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Localizer, Robot
-from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
 from robot_runtime.scenes.scene import Scene
 
 TURNED = {"x_m": 1.0, "y_m": -2.0, "yaw_deg": 75.0}
@@ -49,7 +49,7 @@ class TestBeaconConformance(LocalizerConformance):
         self.scene = room
 
     def make_robot(self) -> Robot:
-        parts = ChosenParts(localizer="marvelmind-pair", referee="marvelmind")
+        parts = DeviceOverrides(localizer="marvelmind-pair", referee="marvelmind")
         return load_robot("sim", RobotContext(self.scene, None, seed=1), parts)
 
 
@@ -63,7 +63,7 @@ class TestFusedBeaconConformance(LocalizerConformance):
         self.scene = room
 
     def make_robot(self) -> Robot:
-        parts = ChosenParts(localizer="fused-marvelmind", referee="fused-marvelmind")
+        parts = DeviceOverrides(localizer="fused-marvelmind", referee="fused-marvelmind")
         return load_robot("sim-noisy", RobotContext(self.scene, None, seed=1), parts)
 
     @contextmanager

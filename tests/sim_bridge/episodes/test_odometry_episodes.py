@@ -14,7 +14,7 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.localization.wheel_odometry import make_localizer
 from robot_runtime.policies import load_policy
 from robot_runtime.records import EndReason
-from robot_runtime.robots.loader import ChosenParts, RobotContext, load_robot
+from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, Goal
@@ -29,7 +29,7 @@ EPISODES = {
 def test_wheels_alone_tell_the_way_within_their_drift_and_scores_are_the_referees(room: Scene, kind: str) -> None:
     room = replace(room, view_points={"vase": (SE2(-0.8, -1.2, math.pi), SE2(-1.5, -0.5, -math.pi / 2))})
     task, witness = make_task(kind, max_steps=40), Witness()
-    parts = ChosenParts(localizer="odometry")
+    parts = DeviceOverrides(localizer="odometry")
     with (
         load_robot("sim-noisy", RobotContext(room, task.camera, seed=3), parts) as robot,
         Env(robot, task, room, (witness,)) as env,

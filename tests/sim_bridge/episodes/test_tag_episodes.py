@@ -23,7 +23,7 @@ from robot_runtime.hal import Localizer, Robot
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
 from robot_runtime.policies import load_policy
 from robot_runtime.records import EndReason, EpisodeHeader, StepRecord, Subscriber
-from robot_runtime.robots.loader import Part, RobotContext, make_part
+from robot_runtime.robots.loader import DeviceConfig, RobotContext, make_device
 from robot_runtime.runtime import run_episode
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scenes.tag_map import Tag, TagMap, write_tag_map
@@ -73,12 +73,12 @@ def site(room: Scene, tmp_path: Path) -> Callable[[Task], tuple[Robot, Localizer
         context = RobotContext(room, task.camera, seed=2)
         options = {"tags": str(path), "robot_tag": ROBOT_TAG, "odometry": DRIFT}
         robot = make_robot(context, "tagged", options, "test options")
-        part = config.load(config.find_preset("localizers", "fused-apriltag"), Part)
+        part = config.load(config.find_preset("localizers", "fused-apriltag"), DeviceConfig)
         part.options["absolute"]["options"]["tags"] = str(path)
         part.options["lost_after_s"] = 4.0
-        policy = make_part(part, Localizer, robot, context, "test")
-        referee = make_part(
-            Part("drivers.apriltag.static_camera.make_localizer", {**CEILING, "rate_hz": 2.0}),
+        policy = make_device(part, Localizer, robot, context, "test")
+        referee = make_device(
+            DeviceConfig("drivers.apriltag.static_camera.make_localizer", {**CEILING, "rate_hz": 2.0}),
             Localizer,
             robot,
             context,

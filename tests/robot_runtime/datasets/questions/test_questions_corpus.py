@@ -15,7 +15,7 @@ from robot_runtime.datasets.questions import (
     FEW_SCENES,
     PAPER,
     generate_questions,
-    normalised_entropy,
+    normalized_entropy,
     read_questions,
     write_questions,
 )
@@ -50,8 +50,8 @@ def flats() -> list:
         ("aaaabc", 0.7896900821428474),
     ],
 )
-def test_entropy_is_normalised_by_the_number_of_answers(answers, entropy):
-    assert normalised_entropy(answers) == pytest.approx(entropy)
+def test_entropy_is_normalized_by_the_number_of_answers(answers, entropy):
+    assert normalized_entropy(answers) == pytest.approx(entropy)
 
 
 def test_predictable_and_rare_questions_are_left_out():
@@ -77,7 +77,7 @@ def test_every_question_kept_meets_both_limits(rules):
     assert answers
     for given_answers in answers.values():
         assert len(given_answers) >= rules.min_environments
-        assert normalised_entropy(given_answers) >= rules.min_entropy - 1e-9
+        assert normalized_entropy(given_answers) >= rules.min_entropy - 1e-9
     for template, tally in result.tallies.items():
         assert tally.possible == tally.too_rare + tally.too_predictable + tally.kept
         assert tally.kept == sum(question.type == template for question in result.questions)
@@ -148,11 +148,11 @@ def damaged(tmp_path: Path, change) -> Path:
         (lambda d: d["questions"][2].pop("text"), r"'questions\.2\.text'"),
         (lambda d: d["questions"][0].update(scene="elsewhere"), "scene 'elsewhere' is not in 'scenes'"),
         (lambda d: d["questions"].append(d["questions"][0]), "is asked twice about scene 'question_flat'"),
-        (lambda d: d["rules"].update(min_entropy=2), "min_entropy is normalised"),
+        (lambda d: d["rules"].update(min_entropy=2), "min_entropy is normalized"),
         (lambda d: d.update(schema=2), "'schema'"),
         (lambda d: d["answers"].pop(), "'answers' does not list the answers"),
         (lambda d: d.pop("questions"), "is not a question dataset"),
-        (lambda d: d.update(colour="red"), "'colour': there is no such field"),
+        (lambda d: d.update(color="red"), "'color': there is no such field"),
     ],
 )
 def test_a_damaged_dataset_is_an_error_that_names_the_field(tmp_path: Path, change, message):

@@ -85,7 +85,7 @@ def test_distance_is_measured_from_the_first_object_and_asked_both_ways(names, c
     assert (answers.get(near_first), answers.get(far_first)) == (("yes", "no") if clear else (None, None))
 
 
-def test_the_codes_distance_rule_wants_touching_and_two_metres():
+def test_the_codes_distance_rule_wants_touching_and_two_meters():
     answers = asked(flat(), replace(CODE, seen_only=False), "distance")
     assert answers["Is the television closer to the tv stand than to the sofa in the living room?"] == "yes"
     assert "Is the lamp closer to the sofa than to the tv stand in the living room?" not in answers

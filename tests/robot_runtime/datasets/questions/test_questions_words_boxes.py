@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_runtime.datasets.questions.boxes import Box, gap_m, overlap
-from robot_runtime.datasets.questions.names import is_are, plural, spoken, with_article
+from robot_runtime.datasets.questions.names import category_name, is_are, plural, with_article
 from robot_runtime.datasets.questions.relations import PREPOSITIONS, Relations
 from robot_runtime.datasets.questions.rules import RelationRules
 from robot_runtime.scenes.scene import Room, SceneObject
@@ -37,7 +37,7 @@ TABLE = box(0, 0, 0, (1.6, 0.8, 0.7))
     ],
 )
 def test_categories_become_words(category, name):
-    assert spoken(category, {"house plant": "plant", "tv": "television"}) == name
+    assert category_name(category, {"house plant": "plant", "tv": "television"}) == name
 
 
 @pytest.mark.parametrize(
