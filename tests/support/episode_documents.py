@@ -185,7 +185,7 @@ episodes:
     - [4.0, 3.0, 12.34]
   question:
     text: What color is the sofa?
-    answer: grey
+    answer: gray
     type: color
     answer_token: 0
 - id: tidy up

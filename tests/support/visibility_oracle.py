@@ -39,7 +39,7 @@ class PolygonRoom:
         low_x, low_y = origin[0] + column * resolution_m, origin[1] + row * resolution_m
         solid = shapely.difference(box(x0 - 1, y0 - 1, x1 + 1, y1 + 1), self.inside).union(self.obstacles)
         shapely.prepare(solid)
-        if cell_rule == "centre":
+        if cell_rule == "center":
             occupied = shapely.contains_xy(solid, low_x + resolution_m / 2, low_y + resolution_m / 2)
         else:
             margin = 1e-6

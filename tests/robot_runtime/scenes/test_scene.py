@@ -146,7 +146,7 @@ def test_dangling_references_are_named(folder: Path, document: dict[str, Any], c
         (lambda d: d["objects"][0].update(size=[1, -1, 1]), "objects.0", "sizes cannot be negative"),
         (lambda d: d["objects"][0].update(size=[1, 1]), "objects.0.size", ""),
         (lambda d: d["objects"][0].update(center=[math.nan, 0, 0]), "objects.0.center.0", "finite"),
-        (lambda d: d["objects"][0].update(color="red"), "objects.0.color", "there is no such field"),
+        (lambda d: d["objects"][0].update(colour="red"), "objects.0.colour", "there is no such field"),
         (lambda d: d["assets"][0]["collision"][0].pop("mesh"), "assets.0.collision.0", "'mesh' names the file"),
         (lambda d: d["assets"][0]["collision"][1].update(mesh="a"), "assets.0.collision.1", "'mesh' names the file"),
         (lambda d: d["assets"][0]["collision"][1].pop("size"), "assets.0.collision.1", "a box needs a positive size"),
