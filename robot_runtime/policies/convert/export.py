@@ -82,7 +82,7 @@ def family_of(checkpoint: Checkpoint) -> Family:
     raise CheckpointError(
         f"{checkpoint.path}: is neither habitat-baselines' (state_dict) nor AllenAct's (model_state_dict): it holds "
         f"{', '.join(str(name) for name in list(data)[:6]) or type(checkpoint.data).__name__}",
-        "say whose it is with --family, or write a package of it: docs/workflows/policies.md",
+        "say whose it is with --family, or write a package of it: docs/how-to/policies.md",
     )
 
 

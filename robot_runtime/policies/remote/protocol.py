@@ -114,7 +114,7 @@ def decision_from_message(message: Mapping[Any, Any], task: Task, name: str) -> 
     if "action" not in message:
         raise PolicyError(
             f"policy {name!r} answered with {', '.join(map(str, list(message)[:8])) or 'nothing'}, but no 'action'",
-            "have the server answer {'action': 'move_forward'}, or what else docs/workflows/remote-policies.md lists",
+            "have the server answer {'action': 'move_forward'}, or what else docs/how-to/remote-policies.md lists",
         )
     answer = {"action": action, "action_args": message.get("action_args")}
     return HabitatInterface(name, {}).decision(answer, task)[0]

@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parent
 
 
 def pointnav_depth(**arguments: Any) -> PackagePolicy:
-    """A PointNav policy, imitated from the classical agent (``docs/workflows/train-policy.md``).
+    """A PointNav policy, imitated from the classical agent (``docs/how-to/train-policy.md``).
 
     Args:
         arguments: as for any package.
