@@ -1,0 +1,153 @@
+"""MkDocs hooks: pages generated from the code, and links into the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+API = {
+    "The loop": ["env", "runtime", "policy", "sensors", "safety", "records", "gym", "errors"],
+    "Devices": ["hal", "hal.device", "hal.base", "hal.head", "hal.camera", "hal.localizer", "hal.manipulation",
+                "hal.robot", "hal.simulation", "robots.loader", "conformance"],
+    "Actions and tasks": ["actions.discrete", "actions.continuous", "tasks.task", "tasks.episode", "datasets"],
+    "Scenes": ["scenes.scene", "scenes.occupancy_map", "scenes.geodesic"],
+    "Policies": ["policies", "policies.package.policy"],
+    "Logs and scores": ["recording.reader", "recording.writer", "metrics.episode_metrics", "metrics.functional.spl",
+                        "metrics.functional.success", "metrics.functional.dtw", "metrics.functional.fidelity",
+                        "metrics.functional.path"],
+    "Foundations": ["common.clock", "common.geometry", "common.transforms", "common.config"],
+}  # fmt: skip
+
+YAML_FILES = {
+    "Robot (`launch/robots`)": ["robot_runtime.robots.loader"],
+    "Task (`launch/tasks`)": ["robot_runtime.tasks.task"],
+    "Camera (`launch/cameras`)": ["robot_runtime.imaging.camera", "drivers.azure_kinect.options",
+                                  "drivers.realsense.options", "drivers.opencv_camera.options"],
+    "Camera mount (`launch/mounts`)": ["robot_runtime.robots.camera_mount"],
+    "Localizer (`launch/localizers`)": ["drivers.marvelmind.options", "drivers.ros_locobot.options"],
+    "Scene (`scene.yaml`)": ["robot_runtime.scenes.scene"],
+    "Calibration files": ["robot_runtime.robots.calibration_file"],
+}  # fmt: skip
+
+_LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#:]+)(?:#[^)]*)?\)")
+_FENCE = re.compile(r"^```(?P<language>\w+) file=(?P<name>\S+)$", re.MULTILINE)
+_CONSOLE = re.compile(r"^```console \w+$", re.MULTILINE)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated reference pages.
+
+    Args:
+        files: the site's files.
+        config: the site's configuration.
+    """
+    os.environ.update(COLUMNS="100", NO_COLOR="1", TERM="dumb")
+    for path, text in (
+        ("reference/commands.md", "\n".join(_commands())),
+        ("reference/python-api.md", "\n".join(_api())),
+        ("reference/log-channels.md", "\n".join(_channels())),
+        ("reference/yaml-files.md", "\n".join(_yaml_files())),
+    ):
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn links out of the documentation into text, and named code blocks into titled ones.
+
+    Args:
+        markdown: the page's text.
+        page: where it stands.
+        config: the site's configuration.
+        files: the site's files.
+    """
+    here, root = Path(config.docs_dir, page.file.src_uri).parent, Path(config.docs_dir).resolve()
+
+    def inside(link: re.Match[str]) -> str:
+        target = (here / link["target"]).resolve()
+        if root in target.parents:
+            return link[0]
+        text = link["text"].strip("`")
+        return f"`{target.relative_to(root.parent)}`" if text in (target.name, str(target)) else link["text"]
+
+    markdown = _LINK.sub(inside, markdown)
+    markdown = _FENCE.sub(r'```\g<language> title="\g<name>"', markdown)
+    return _CONSOLE.sub("```console", markdown)
+
+
+def _commands() -> Iterator[str]:
+    from robot_runtime.cli.main import build_app
+
+    yield "# Commands\n\nGenerated from the commands' own `--help`.\n"
+    app = build_app()
+    for name, command in sorted(app.commands.items()):
+        yield from _command(f"robot-runtime {name}", command)
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    subcommands: Mapping[str, Any] = getattr(command, "commands", {})
+    if not subcommands or command.invoke_without_command:
+        with command.make_context(name, [], resilient_parsing=True) as context:
+            text = re.sub(r"\x1b\[[0-9;]*m", "", command.get_help(context)).rstrip()
+        yield f"## {name}\n\n```text\n{text}\n```\n"
+    for subname, subcommand in sorted(subcommands.items()):
+        yield from _command(f"{name} {subname}", subcommand)
+
+
+def _api() -> Iterator[str]:
+    import robot_runtime
+
+    yield "# Python API\n\nThe names that `robot_runtime` offers itself:\n"
+    yield ", ".join(f"`{name}`" for name in sorted(robot_runtime.__all__)) + "\n"
+    for title, modules in API.items():
+        yield f"\n# {title}\n"
+        for module in modules:
+            yield f"\n::: robot_runtime.{module}\n"
+
+
+def _yaml_files() -> Iterator[str]:
+    yield (
+        "# YAML files\n\nEvery file is read into a typed dataclass: its attributes are the keys. An unknown key, a wrong "
+        "type, NaN or infinity is an error that names file and field.\n"
+    )
+    for title, modules in YAML_FILES.items():
+        yield f"\n# {title}\n"
+        for module in modules:
+            yield f"\n::: {module}\n"
+
+
+def _channels() -> Iterator[str]:
+    from robot_runtime.hal.streams import STREAMS
+    from robot_runtime.recording.channels import CHANNELS, poses_channel
+
+    rates = {stream.topic: stream for stream in STREAMS.values()}
+    yield (
+        "# Log channels\n\nA log is one MCAP file per episode. Images, poses, transforms and the map carry Foxglove's "
+        "protobuf schemas; everything else is JSON with a JSON schema. Stamps are nanoseconds of the robot's clock.\n"
+    )
+    for channel in (*CHANNELS, poses_channel("/localizer/SOURCE")):
+        yield f"\n## `{channel.topic}`\n\n`{channel.schema_name}`, {channel.message_encoding}."
+        stream = rates.get(channel.topic)
+        if stream is not None and stream.rate_hz:
+            written = f"{stream.log_rate_hz:g} Hz" if stream.log_rate_hz else "every message that a step uses"
+            yield f"Nominal rate {stream.rate_hz:g} Hz; stale after {stream.max_age_s:g} s; written: {written}."
+        if channel.message_encoding == "json":
+            schema = json.loads(channel.schema)
+            yield f"\n{schema['description']}\n\n| field | type | |\n|---|---|---|"
+            yield from _fields(schema["properties"])
+
+
+def _fields(properties: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, schema in properties.items():
+        kind = schema.get("type", "enum" if "enum" in schema else "any")
+        kinds = " or ".join([kind] if isinstance(kind, str) else kind)
+        yield f"| `{prefix}{name}` | {kinds} | {schema.get('description', '')} |"
+        yield from _fields(schema.get("properties", {}), f"{prefix}{name}.")
