@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -12,6 +13,8 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
 
 API = {
     "The loop": ["env", "runtime", "policy", "sensors", "safety", "records", "gym", "errors"],
@@ -27,15 +30,23 @@ API = {
 }  # fmt: skip
 
 YAML_FILES = {
-    "Robot (`launch/robots`)": ["robot_runtime.robots.loader"],
-    "Task (`launch/tasks`)": ["robot_runtime.tasks.task"],
-    "Camera (`launch/cameras`)": ["robot_runtime.imaging.camera", "drivers.azure_kinect.options",
-                                  "drivers.realsense.options", "drivers.opencv_camera.options"],
-    "Camera mount (`launch/mounts`)": ["robot_runtime.robots.camera_mount"],
-    "Localizer (`launch/localizers`)": ["drivers.marvelmind.options", "drivers.ros_locobot.options"],
-    "Scene (`scene.yaml`)": ["robot_runtime.scenes.scene"],
-    "Calibration files": ["robot_runtime.robots.calibration_file"],
+    "Robot (`launch/robots`)": ["robot_runtime/robots/loader.py", "robot_runtime/motion"],
+    "Options of the simulated robot": ["sim_bridge/robot", "sim_bridge/noise"],
+    "Options of the fake robot": ["drivers/fake", "robot_runtime/hal/fault_schedule.py"],
+    "Options of a LoCoBot over ROS 1": ["drivers/ros_locobot"],
+    "Task (`launch/tasks`)": ["robot_runtime/tasks"],
+    "Camera (`launch/cameras`)": ["robot_runtime/imaging", "robot_runtime/hal/lens.py", "drivers/azure_kinect",
+                                  "drivers/realsense", "drivers/opencv_camera", "drivers/replay"],
+    "Camera mount (`launch/mounts`)": ["robot_runtime/robots/camera_mount.py", "robot_runtime/common/transforms.py"],
+    "Localizer (`launch/localizers`)": ["robot_runtime/localization", "drivers/marvelmind", "drivers/apriltag"],
+    "Object tracker": ["drivers/object_tracker"],
+    "Scene (`scene.yaml`, `map.yaml`, `tags.yaml`)": ["robot_runtime/scenes", "sim_bridge/physics"],
+    "Policy package (`policy.yaml`)": ["robot_runtime/policies/package", "robot_runtime/policy.py"],
+    "Calibration files": ["robot_runtime/robots/calibration_file.py", "robot_runtime/robots/action_errors.py",
+                          "robot_runtime/robots/corrected_head.py", "robot_runtime/robots/corrected_odometry.py"],
+    "Annotations beside a log": ["robot_runtime/recording/annotations.py"],
 }  # fmt: skip
+"""Folders and files whose strict dataclasses describe a kind of YAML file."""
 
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#:]+)(?:#[^)]*)?\)")
 _FENCE = re.compile(r"^```(?P<language>\w+) file=(?P<name>\S+)$", re.MULTILINE)
@@ -106,7 +117,7 @@ def _api() -> Iterator[str]:
     import robot_runtime
 
     yield "# Python API\n\nThe names that `robot_runtime` offers itself:\n"
-    yield ", ".join(f"`{name}`" for name in sorted(robot_runtime.__all__)) + "\n"
+    yield ", ".join(f"`{name}`" for name in sorted(getattr(robot_runtime, "__all__", []))) + "\n"
     for title, modules in API.items():
         yield f"\n# {title}\n"
         for module in modules:
@@ -118,10 +129,21 @@ def _yaml_files() -> Iterator[str]:
         "# YAML files\n\nEvery file is read into a typed dataclass: its attributes are the keys. An unknown key, a wrong "
         "type, NaN or infinity is an error that names file and field.\n"
     )
-    for title, modules in YAML_FILES.items():
-        yield f"\n# {title}\n"
-        for module in modules:
-            yield f"\n::: {module}\n"
+    for title, places in YAML_FILES.items():
+        yield f"\n## {title}\n"
+        for name in sorted(name for place in places for name in _option_classes(ROOT / place)):
+            yield f"\n::: {name}\n    options:\n      heading_level: 3\n      members: []\n      skip_local_inventory: true\n"
+
+
+def _option_classes(place: Path) -> Iterator[str]:
+    """Dotted names of the public dataclasses that refuse unknown keys."""
+    for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
+        module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                targets = [part.targets[0] for part in node.body if isinstance(part, ast.Assign)]
+                if any(isinstance(target, ast.Name) and target.id == "__pydantic_config__" for target in targets):
+                    yield f"{module}.{node.name}"
 
 
 def _channels() -> Iterator[str]:
