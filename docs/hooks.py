@@ -126,13 +126,13 @@ def _api() -> Iterator[str]:
 
 def _yaml_files() -> Iterator[str]:
     yield (
-        "# YAML files\n\nEvery file is read into a typed dataclass: its attributes are the keys. An unknown key, a wrong "
-        "type, NaN or infinity is an error that names file and field.\n"
+        "# YAML files\n\nEvery file is read into a typed dataclass: its attributes are the keys. An unknown key, a "
+        "wrong type, NaN or infinity is an error that names file and field.\n"
     )
     for title, places in YAML_FILES.items():
         yield f"\n## {title}\n"
         for name in sorted(name for place in places for name in _option_classes(ROOT / place)):
-            yield f"\n::: {name}\n    options:\n      heading_level: 3\n      members: []\n      skip_local_inventory: true\n"
+            yield f"\n::: {name}\n    options: {{heading_level: 3, members: [], skip_local_inventory: true}}\n"
 
 
 def _option_classes(place: Path) -> Iterator[str]:
