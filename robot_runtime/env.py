@@ -1,27 +1,26 @@
-"""The robot as an environment: Habitat's ``reset``, ``step``, ``episode_over`` and ``get_metrics`` on any ``Robot``.
+"""Environment of a robot: Habitat's ``reset``, ``step``, ``episode_over`` and ``get_metrics`` on any ``Robot``.
 
 One episode::
 
-    reset ──► on_episode_start ──► on_step (index 0: what is seen at the start)
+    reset ──► on_episode_start ──► on_step (index 0: the observation at the start)
     step  ──► wheels move and come to rest ──► frame exposed after that ──► on_step (index n)
     stop action, success that ends it, step limit, fault ──► wheels at zero ──► on_episode_end, exactly once
 
-Where a task moves objects, ``reset`` puts them where the episode begins. A task with two phases puts robot and objects
-to the start of the second when the first is over, within the action that ended it: what that step observes is seen
-there (``StepRecord.phase``).
+What a kind of task adds to this (objects to move, several phases) is its ``TaskSession``. Where a task has two phases,
+the action that ends the first also brings robot and objects to the start of the second: the observation of that step is
+made there (``StepRecord.phase``).
 
 A device fault, an unknown action or a failing subscriber ends the episode (``EndReason.FAULT``) and is raised; the log
 is complete by then. An action that the Guard stopped for an e-stop, a wheel drop or a cliff ends it as ``INTERRUPTED``:
-a person has to help the robot, and an episode that somebody helped in is not comparable with the others. Where the
-robot is lost, nothing is observed until it is found; after a while without that, the episode ends
-(``EndReason.LOCALIZATION_LOST``) and ``LocalizationLost`` is raised.
+a person has to help, and an episode with help is not comparable with others. While the robot is lost, nothing is
+observed; after a while the episode ends (``EndReason.LOCALIZATION_LOST``) and ``LocalizationLost`` is raised.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
@@ -31,11 +30,9 @@ from typing_extensions import Self
 from robot_runtime.actions.continuous import Command, Decision, VelocityCommand, WaypointCommand, check_command
 from robot_runtime.actions.discrete import Action, parse_action
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
-from robot_runtime.common.geometry import SE2
 from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault
-from robot_runtime.hal import BaseState, PoseEstimate, RgbdFrame, Robot
-from robot_runtime.hal.events import Event
+from robot_runtime.hal import PoseEstimate, RgbdFrame, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, check_frames
 from robot_runtime.metrics.episode_metrics import EpisodeScorer
@@ -51,24 +48,18 @@ from robot_runtime.records import (
     EpisodeHeader,
     Outcome,
     Placement,
+    RunInfo,
     StepRecord,
     StepTimes,
     Subscriber,
+    SubscriberGroup,
 )
 from robot_runtime.robots.calibration_file import calibrations_in
 from robot_runtime.scenes.geodesic import GeodesicMap
-from robot_runtime.scenes.objects import Grab, TrackedObjects
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.sensors import Changes, ObservationBuilder, check_camera, observations_of
+from robot_runtime.sensors import ObservationBuilder, check_camera, observations_of
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.rearrangement.session import (
-    UNSHUFFLE,
-    WALKTHROUGH,
-    RearrangementSession,
-    goal_state,
-    start_state,
-)
-from robot_runtime.tasks.registry import check_episode
+from robot_runtime.tasks.registry import check_episode, task_session
 from robot_runtime.tasks.task import Task
 
 MAP_FRAME = "map"
@@ -76,16 +67,35 @@ MAP_FRAME = "map"
 T = TypeVar("T")
 
 ORIGIN_S = 1.0
-"""The mean of the poses of so long becomes the episode's origin; the robot stands still meanwhile."""
+"""Duration over which poses are averaged to the episode's origin; the robot stands still meanwhile."""
 
 PLACED_M = 0.1
 PLACED_RAD = math.radians(5.0)
-"""How far from an episode's start, one standard deviation, a placer may leave the robot."""
+"""One standard deviation of a placed robot's distance from an episode's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """Start of a phase, from which its limits count.
+
+    Attributes:
+        index: of its first step.
+        stamp_ns: on the robot's clock, without the pauses of the episode so far.
+        origin: pose by the policy's localizer.
+        placement: its accuracy.
+        observations: builder for this phase.
+    """
+
+    index: int
+    stamp_ns: int
+    origin: PoseEstimate
+    placement: Placement | None
+    observations: ObservationBuilder
 
 
 @dataclass(frozen=True, slots=True)
 class _Act:
-    """What happened before the step's frame was taken; the fields are ``StepRecord``'s."""
+    """The part of a step before its frame is taken; the fields are ``StepRecord``'s."""
 
     index: int
     action: Action | None
@@ -94,7 +104,6 @@ class _Act:
     end_ns: int
     policy_info: dict[str, Any] = field(default_factory=dict)
     phase_s: dict[str, float] = field(default_factory=dict)
-    grab: Grab | None = None
     command: Command | None = None
 
 
@@ -102,19 +111,21 @@ class Env:
     """Episodes of one task on one robot in one scene.
 
     Args:
-        robot: connected; stays the caller's to close.
+        robot: connected; remains the caller's to close.
+        task: the task of all episodes.
+        scene: the scene of all episodes.
         subscribers: get every record in order, in the caller's thread.
-        motion_profile: how actions are carried out; None for the defaults.
-        seed: default of :meth:`reset`'s, for the header only: randomness lives in the robot and the policy.
+        motion_profile: parameters of the motions; None for the defaults.
+        seed: default of :meth:`reset`'s, for the header only: randomness is the robot's and the policy's.
         robot_config: the robot's YAML, for the header; the hashes of the calibrations that it names are added.
-        dataset: where the episodes were read from, for the header.
-        localization_patience_s: how long the robot waits where it is lost, before the episode ends.
-        judged: whether an episode must be one that can be solved, is scored as it goes, and ends as the task says.
-            Without that, only ``stop``, or what needs a person's help, ends it: for actions that were chosen before.
+        dataset: file or folder that the episodes were read from, for the header.
+        localization_patience_s: longest wait for a lost robot before the episode ends.
+        judged: whether an episode must be solvable, is scored as it goes, and ends by the task's rules. Otherwise only
+            ``stop``, or a stop that needs a person's help, ends it: for actions that were chosen before.
 
     Raises:
-        ConfigError: if the robot's camera is not the one that the task's policies were trained with, a localizer
-            reports in a frame of its own, or the task moves objects and the robot cannot.
+        ConfigError: the robot's camera is not the one that the task's policies were trained with, a localizer reports
+            in a frame of its own, or the robot lacks a part that the task needs.
     """
 
     def __init__(
@@ -135,36 +146,24 @@ class Env:
         self.robot = robot
         self.task = task
         self.scene = scene
-        self._subscribers = tuple(subscribers)
-        self._started: list[Subscriber] = []
-        self._seed = seed
-        self._robot_config = dict(robot_config or {})
-        if calibrations := calibrations_in(self._robot_config):
-            self._robot_config["calibrations"] = calibrations
-        self._provenance = provenance()
-        self._dataset = dataset
-        self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
-        self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, self._on_base_state)
-        self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
-        self._objects = None if task.rearrangement is None else RearrangementSession(robot, task, task.rearrangement)
-        self._phase = ""
-        self._phase_began = self._phase_began_ns = 0
-        self._goal_frame: RgbdFrame | None = None
-        self._semantic = "semantic" in task.sensors
+        config = dict(robot_config or {})
+        if calibrations := calibrations_in(config):
+            config["calibrations"] = calibrations
+        self._run = RunInfo(config, dataset, seed, provenance())
         self._judged = judged
-        self._watch = PoseMonitor(robot, self._on_event, self._on_poses, localization_patience_s)
-        self._origin: PoseEstimate | None = None
-        self._placement: Placement | None = None
-        slowest_hz = min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz)
-        self._stand_ns = seconds_to_ns(1 / slowest_hz)
+        self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
+        self._subscribers = group = SubscriberGroup(subscribers)
+        self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, group.on_base_state)
+        self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
+        self._session = task_session(robot, task)
+        self._pose_monitor = PoseMonitor(robot, group.on_event, group.on_poses, localization_patience_s)
         self._over = True
-        self._builder: ObservationBuilder | None = None
+        self._phase: _Phase | None = None
+        self._header: EpisodeHeader | None = None
         self._scorer: EpisodeScorer | None = None
-        self._episode: Episode | None = None
         self._record: StepRecord | None = None
-        self._end_record: EpisodeEnd | None = None
         self._unobserved: tuple[Action | None, ActionResult | None] = (None, None)
-        self._log_s = 0.0
+        self._end_record: EpisodeEnd | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -181,18 +180,18 @@ class Env:
 
     @property
     def episode(self) -> Episode:
-        """The present or last episode, with the goals that its file left to the scene. Raises ``EpisodeError``."""
-        return _known(self._episode)
+        """The present or last episode, with the goals that its file leaves to the scene. Raises ``EpisodeError``."""
+        return _available(self._header).episode
 
     @property
     def record(self) -> StepRecord:
         """The last step. Raises ``EpisodeError`` before the first :meth:`reset`."""
-        return _known(self._record)
+        return _available(self._record)
 
     @property
     def end(self) -> EpisodeEnd:
-        """How the last episode ended. Raises ``EpisodeError`` while one runs and before the first."""
-        return _known(self._end_record)
+        """The last episode's end. Raises ``EpisodeError`` while one runs and before the first."""
+        return _available(self._end_record)
 
     def get_metrics(self) -> Metrics:
         """The metrics of the episode so far; final once it is over. Keys are ``EpisodeScorer``'s.
@@ -200,15 +199,18 @@ class Env:
         Raises:
             EpisodeError: before the first :meth:`reset`, and where episodes are not judged.
         """
-        return _known(self._scorer).metrics()
+        return _available(self._scorer).metrics()
 
     def reset(
         self, episode: Episode, agent_name: str = "", seed: int | None = None, policy: PolicySource | None = None
     ) -> Observation:
-        """Bring the robot to the start and return what it sees there. An episode that still runs is interrupted.
+        """Bring the robot to the start and return its observation there. A running episode is interrupted.
 
         Args:
-            agent_name, seed, policy: for the header; ``seed`` is the environment's if None.
+            episode: the episode to run.
+            agent_name: for the header.
+            seed: for the header; None for the environment's.
+            policy: for the header.
 
         Raises:
             InvalidStart, UnreachableGoal, EpisodeError: before the robot moves; no record is written.
@@ -218,68 +220,46 @@ class Env:
         if self._judged:
             episode = check_episode(self.task, self.scene, episode, self._geodesic)
         with self._ends_on_error():
-            self._goal_frame = self._goal_view(episode)
-            self._begin_phase(episode, self._objects.phases[0] if self._objects is not None else "", 0)
-            header = self._header(episode, agent_name, self._seed if seed is None else seed, policy)
-            self._start(header)
+            self._session.begin_episode(episode, lambda: self._place(episode))
+            phase = self._begin_phase(episode, 0)
+            self._start(self._new_header(episode, phase, agent_name, seed, policy))
             now_ns = self.robot.clock.now_ns()
-            return self._observe(_Act(0, None, None, now_ns, now_ns))
+            return self._observe(_Act(0, None, None, now_ns, now_ns), phase)
 
     def step(
         self, action: Decision | str, policy_info: Mapping[str, Any] | None = None, infer_s: float = 0.0
     ) -> Observation:
-        """Carry out one action and return what is seen afterwards, in read-only arrays.
+        """Carry out one action and return the observation after it, in read-only arrays.
 
         Args:
             action: an :class:`Action` or its logged name, or a continuous action's command.
-            policy_info: what the decision was based on; infer_s: host seconds that it took. Both for the log.
+            policy_info: basis of the decision, for the log.
+            infer_s: host seconds that the decision took, for the log.
 
         Raises:
-            EpisodeError: if no episode is running.
+            EpisodeError: no episode is running.
             UnknownAction: not one of the task's; the wheels are at zero and the episode is over.
             DeviceFault: a device failed, for instance ``StaleData``; likewise.
         """
         if self._over:
             raise EpisodeError("no episode is running: it is over or was never started", "call reset() first")
-        index = self.record.index + 1
+        index, phase = self.record.index + 1, _available(self._phase)
         with self._ends_on_error():
             chosen, command = self._chosen(action)
-            watch = Stopwatch()
+            timer = Stopwatch()
             start_ns = self.robot.clock.now_ns()
             result, settle_s = self._carry_out(chosen, command)
-            grab = None
-            if self._objects is not None:
-                if chosen is Action.GRAB_RELEASE:
-                    grab = self._objects.grab_release(self._phase)
-                stopped = result.outcome is Outcome.STOPPED
-                if not stopped and self._objects.ends_walkthrough(self._phase, chosen, index):
-                    self._begin_phase(self.episode, UNSHUFFLE, index)
+            if self._session.after_action(chosen, index) and result.outcome is not Outcome.STOPPED:
+                phase = self._begin_phase(self.episode, index)
             end_ns = self.robot.clock.now_ns()
-            phase_s = {"infer": infer_s, "act": watch.elapsed_s() - settle_s, "settle": settle_s}
-            act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, grab, command)
-            observation = self._observe(act)
-            self._end_if_over(chosen, result, index, end_ns)
+            phase_s = {"infer": infer_s, "act": timer.elapsed_s() - settle_s, "settle": settle_s}
+            act = _Act(index, chosen, result, start_ns, end_ns, dict(policy_info or {}), phase_s, command)
+            observation = self._observe(act, phase)
+            self._end_if_over(act, chosen, result, phase)
             return observation
 
-    def _chosen(self, action: Decision | str) -> tuple[Action, Command | None]:
-        """The action by name and, of a continuous one, what it asks for. Raises ``UnknownAction``."""
-        if isinstance(action, VelocityCommand | WaypointCommand):
-            check_command(action, self.task.control, self.task.name)
-            return action.action, action
-        return parse_action(action, self.task.actions), None
-
-    def _carry_out(self, chosen: Action, command: Command | None) -> tuple[ActionResult, float]:
-        """How the action ended, and the host seconds from its end to rest. Raises ``DeviceFault``."""
-        if command is not None and self.task.control is not None:
-            return self._steering.execute(command, self.task.control), self._steering.settle_s
-        result = self._motion.execute(self.task.magnitudes.displacement(chosen))
-        self._unobserved = chosen, result
-        if self._motion.fault is not None:
-            raise self._motion.fault
-        return result, self._motion.settle_s
-
     def interrupt(self, reason: EndReason, detail: str) -> None:
-        """End the running episode from outside, wheels first; nothing happens if none is running."""
+        """End the running episode, if any, from outside, wheels first."""
         if not self._over:
             self._end(reason, detail)
 
@@ -287,49 +267,20 @@ class Env:
         """End the running episode, if any. The robot stays connected."""
         self.interrupt(EndReason.INTERRUPTED, "the environment was closed")
 
-    # --- phases -----------------------------------------------------------------------------------------------------
-
-    def _begin_phase(self, episode: Episode, phase: str, index: int) -> None:
-        """Objects and robot to where the phase begins."""
-        self._phase, self._phase_began = phase, index
-        if self._objects is None:
-            start = self._place(episode)
-        else:
-            layout = goal_state(episode) if phase == WALKTHROUGH else start_state(episode)
-            self._objects.put_objects(layout)
-            start = self._place(episode)
-            self._objects.check_layout(layout)
-        self._builder = self._observation_builder(episode, start)
-        self._phase_began_ns = self.robot.clock.now_ns() - self._watch.paused_ns
-
-    def _end_if_over(self, chosen: Action, result: ActionResult, index: int, end_ns: int) -> None:
-        begins, limit_s = index == self._phase_began, self.task.max_seconds
-        waited_ns = end_ns - self._phase_began_ns - self._watch.paused_ns
-        counts = self._judged and self._phase != WALKTHROUGH
-        if chosen is Action.STOP and not begins:
-            self._end(EndReason.STOP, "")
-        elif counts and self.task.success.when == "reached" and self.get_metrics()["success"]:
-            self._end(EndReason.REACHED, "")
-        elif result.outcome is Outcome.STOPPED:
-            self._end(EndReason.INTERRUPTED, result.detail)
-        elif counts and index - self._phase_began >= self.task.max_steps:
-            self._end(EndReason.MAX_STEPS, "")
-        elif counts and limit_s is not None and waited_ns >= limit_s * NS_PER_S:
-            self._end(EndReason.MAX_SECONDS, "")
-
-    def _goal_view(self, episode: Episode) -> RgbdFrame | None:
-        """What the robot would see at the start if everything were as it is to be; None where no task asks for it."""
-        if self._objects is None or not self._objects.shows_goal:
-            return None
-        self._objects.put_objects(goal_state(episode))
-        self._place(episode)
-        self._objects.check_layout(goal_state(episode))
-        return self.robot.camera.capture(self.robot.clock.now_ns(), STREAMS["rgb"].max_age_s)
-
     # --- start ------------------------------------------------------------------------------------------------------
 
-    def _place(self, episode: Episode) -> SE2:
-        """Robot at the start, standing still; returns where the policy's localizer sees it."""
+    def _begin_phase(self, episode: Episode, index: int) -> _Phase:
+        """Bring scene and robot to where the next phase begins."""
+        origin, placed = self._session.begin_phase(lambda: self._place(episode))
+        # Odometry has no map: in the map, the robot is at the episode's start.
+        in_map = origin.pose if self.robot.localizer.info.frame == MAP_FRAME else episode.start
+        observations = observations_of(self.task, self.scene, episode, origin.pose, in_map)
+        stamp_ns = self.robot.clock.now_ns() - self._pose_monitor.paused_ns
+        self._phase = _Phase(index, stamp_ns, origin, placed, observations)
+        return self._phase
+
+    def _place(self, episode: Episode) -> tuple[PoseEstimate, Placement | None]:
+        """Bring the robot to the start, standing still; return its pose by the policy's localizer, and the accuracy."""
         robot, clock = self.robot, self.robot.clock
         # At every whole second, streams of whole-numbered rates are in the same phase: an episode does not depend on
         # those before it, and a simulated one repeats bit for bit.
@@ -341,67 +292,86 @@ class Env:
         self._motion.forget()
         self._motion.rest()
         if self._over:
-            self._watch.begin()
+            self._pose_monitor.begin()
         stood_ns = clock.now_ns()
-        self._origin = self._watch.origin(ORIGIN_S)
-        self._placement = placement(robot, episode.start, stood_ns)
-        return self._origin.pose
+        origin = self._pose_monitor.origin(ORIGIN_S)
+        return origin, placement(robot, episode.start, stood_ns)
 
-    def _observation_builder(self, episode: Episode, start: SE2) -> ObservationBuilder:
-        # Odometry does not know the map: there, the robot is where it was put.
-        in_map = start if self.robot.localizer.info.frame == MAP_FRAME else episode.start
-        changes = None if self._objects is None else Changes(episode, in_map, self._goal_frame)
-        return observations_of(self.task, self.scene, episode, start, in_map, changes)
-
-    def _header(self, episode: Episode, agent_name: str, seed: int, policy: PolicySource | None) -> EpisodeHeader:
+    def _new_header(
+        self, episode: Episode, phase: _Phase, agent_name: str, seed: int | None, policy: PolicySource | None
+    ) -> EpisodeHeader:
         camera = self.robot.camera.info
         return EpisodeHeader(
             episode=episode,
             task=self.task,
             scene=self.scene,
             robot=self.robot.name,
-            robot_config=self._robot_config,
+            robot_config=self._run.robot_config,
             agent=agent_name,
-            seed=seed,
+            seed=self._run.seed if seed is None else seed,
             intrinsics=camera.intrinsics,
             depth_unit_m=camera.depth_unit_m,
             mount=(camera.mount.x_m, camera.mount.y_m, camera.mount.z_m),
             start_ns=self.robot.clock.now_ns(),
-            provenance=self._provenance,
-            dataset=self._dataset,
-            object_source=None if self._objects is None else self._objects.source,
-            origin=self._origin,
-            placement=self._placement,
+            provenance=self._run.provenance,
+            dataset=self._run.dataset,
+            object_source=self._session.object_source,
+            origin=phase.origin,
+            placement=phase.placement,
             localizers=self.robot.pose_sources,
             policy=policy,
         )
 
-    # --- observing --------------------------------------------------------------------------------------------------
+    def _start(self, header: EpisodeHeader) -> None:
+        self._header = header
+        self._scorer = EpisodeScorer(header, geodesic=self._geodesic) if self._judged else None
+        self._record = self._end_record = None
+        self._unobserved = (None, None)
+        self._over = False
+        self._subscribers.start(header, self._scorer)
 
-    def _observe(self, act: _Act) -> Observation:
-        """Look, standing still since the act ended; record the step; return the observation."""
-        watch = Stopwatch()
-        robot, phase_s = self.robot, dict(act.phase_s)
+    # --- one step ---------------------------------------------------------------------------------------------------
+
+    def _chosen(self, action: Decision | str) -> tuple[Action, Command | None]:
+        """Return the action by name and, of a continuous one, its command. Raises ``UnknownAction``."""
+        if isinstance(action, VelocityCommand | WaypointCommand):
+            check_command(action, self.task.control, self.task.name)
+            return action.action, action
+        return parse_action(action, self.task.actions), None
+
+    def _carry_out(self, chosen: Action, command: Command | None) -> tuple[ActionResult, float]:
+        """Return the action's result, and the host seconds from its end to rest. Raises ``DeviceFault``."""
+        if command is not None and self.task.control is not None:
+            return self._steering.execute(command, self.task.control), self._steering.settle_s
+        result = self._motion.execute(self.task.magnitudes.displacement(chosen))
+        self._unobserved = chosen, result
+        if self._motion.fault is not None:
+            raise self._motion.fault
+        return result, self._motion.settle_s
+
+    def _observe(self, act: _Act, phase: _Phase) -> Observation:
+        """Take a frame, standing still since the act ended; record the step; return the observation."""
+        timer, robot, phase_s = Stopwatch(), self.robot, dict(act.phase_s)
         # One pose later than the end of the motion: a pose at the exposure is interpolated between two measurements,
         # and the earlier one must not be from a robot that still moved.
-        look_ns = act.end_ns + self._stand_ns
-        timeout_s = ns_to_seconds(self._stand_ns) + STREAMS["rgb"].max_age_s
-        robot.clock.sleep_until(look_ns)
-        phase_s["settle"] = phase_s.get("settle", 0.0) + watch.restart()
-        frame = robot.camera.capture(look_ns, timeout_s, self._semantic)
-        phase_s["observe"] = watch.restart()
-        located = self._watch.at(frame)
+        one_pose_ns = seconds_to_ns(1 / min(robot.localizer.info.rate_hz, robot.referee.info.rate_hz))
+        timeout_s = ns_to_seconds(one_pose_ns) + STREAMS["rgb"].max_age_s
+        robot.clock.sleep_until(act.end_ns + one_pose_ns)
+        phase_s["settle"] = phase_s.get("settle", 0.0) + timer.restart()
+        frame = self._capture(act.end_ns + one_pose_ns, timeout_s)
+        phase_s["observe"] = timer.restart()
+        located = self._pose_monitor.at(frame)
         while located is None:
-            frame = robot.camera.capture(robot.clock.now_ns(), timeout_s, self._semantic)
-            located = self._watch.at(frame)
+            frame = self._capture(robot.clock.now_ns(), timeout_s)
+            located = self._pose_monitor.at(frame)
         pose, referee = located
-        phase_s["localize"] = watch.restart()
-        things = TrackedObjects(frame.stamp_ns) if self._objects is None else self._objects.tracked(act.end_ns)
+        phase_s["localize"] = timer.restart()
+        added = self._session.observe(act.end_ns)
         record = StepRecord(
             index=act.index,
             action=act.action,
             result=act.result,
-            observation=_known(self._builder).build(frame, pose.pose, things.held, self._phase),
+            observation=phase.observations.build(frame, pose.pose, added.extras),
             frame=frame,
             pose=pose,
             referee=referee,
@@ -410,60 +380,53 @@ class Env:
             times=StepTimes(act.start_ns, act.end_ns, frame.stamp_ns, robot.clock.now_ns()),
             policy_info=act.policy_info,
             phase_s=phase_s,
-            objects=things.poses,
-            held=things.held,
-            grab=act.grab,
-            phase=self._phase,
+            objects=added.objects,
+            held=added.held,
+            grab=added.grab,
+            phase=self._session.phase,
             command=act.command,
         )
         self._record, self._unobserved = record, (None, None)
-        self._watch.publish()
-        phase_s["observe"] += watch.restart()
+        self._pose_monitor.publish()
+        phase_s["observe"] += timer.restart()
         if act.index:
-            phase_s["log"] = self._log_s
-        for subscriber in self._started:
-            subscriber.on_step(record)
-        self._log_s = watch.elapsed_s()
+            phase_s["log"] = self._subscribers.step_s
+        self._subscribers.on_step(record)
         return dict(record.observation)
 
-    # --- records and ends -------------------------------------------------------------------------------------------
+    def _capture(self, not_before_ns: int, timeout_s: float) -> RgbdFrame:
+        return self.robot.camera.capture(not_before_ns, timeout_s, "semantic" in self.task.sensors)
 
-    def _on_base_state(self, state: BaseState) -> None:
-        for subscriber in self._started:
-            subscriber.on_base_state(state)
+    # --- end --------------------------------------------------------------------------------------------------------
 
-    def _on_event(self, event: Event) -> None:
-        for subscriber in self._started:
-            subscriber.on_event(event)
-
-    def _on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
-        for subscriber in self._started:
-            subscriber.on_poses(source, estimates)
-
-    def _start(self, header: EpisodeHeader) -> None:
-        self._scorer = EpisodeScorer(header, geodesic=self._geodesic) if self._judged else None
-        self._episode = header.episode
-        self._record = None
-        self._end_record = None
-        self._unobserved = (None, None)
-        self._over = False
-        for subscriber in (*filter(None, (self._scorer,)), *self._subscribers):
-            subscriber.on_episode_start(header)
-            self._started.append(subscriber)
+    def _end_if_over(self, act: _Act, chosen: Action, result: ActionResult, phase: _Phase) -> None:
+        """End the episode if the last act or a limit of the phase ends it."""
+        steps, limit_s = act.index - phase.index, self.task.max_seconds
+        elapsed_ns = act.end_ns - phase.stamp_ns - self._pose_monitor.paused_ns
+        counts = self._judged and self._session.scored
+        if chosen is Action.STOP and steps > 0:
+            self._end(EndReason.STOP, "")
+        elif counts and self.task.success.when == "reached" and self.get_metrics()["success"]:
+            self._end(EndReason.REACHED, "")
+        elif result.outcome is Outcome.STOPPED:
+            self._end(EndReason.INTERRUPTED, result.detail)
+        elif counts and steps >= self.task.max_steps:
+            self._end(EndReason.MAX_STEPS, "")
+        elif counts and limit_s is not None and elapsed_ns >= limit_s * NS_PER_S:
+            self._end(EndReason.MAX_SECONDS, "")
 
     def _end(self, reason: EndReason, detail: str) -> None:
-        """Wheels to zero, then tell everybody who was told of the start, even if one of them or the base fails."""
+        """Stop the wheels, then hand the end to all that got the start, even if one of them or the base fails."""
         self._over = True
         if reason.aborted:
-            with suppress(DeviceFault):  # whatever is broken is why the episode ends
-                self._watch.publish()
+            with suppress(DeviceFault):  # a broken device may be why the episode ends
+                self._pose_monitor.publish()
         steps = self._record.index if self._record is not None else 0
-        end = self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail, *self._unobserved)
-        started, self._started = self._started, []
-        with ExitStack() as stack:
-            for subscriber in reversed(started):
-                stack.callback(subscriber.on_episode_end, end)
-            stack.callback(self._motion.stop)
+        self._end_record = EpisodeEnd(reason, steps, self.robot.clock.now_ns(), detail, *self._unobserved)
+        try:
+            self._motion.stop()
+        finally:
+            self._subscribers.on_episode_end(self._end_record)
 
     @contextmanager
     def _ends_on_error(self) -> Iterator[None]:
@@ -481,7 +444,7 @@ class Env:
             raise
 
 
-def _known(value: T | None) -> T:
+def _available(value: T | None) -> T:
     if value is None:
         raise EpisodeError("there is none: no episode was started, or it still runs", "call reset() or step() first")
     return value

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from typing_extensions import override
+
 from robot_runtime.actions.continuous import Command
 from robot_runtime.actions.discrete import Action, Displacement
+from robot_runtime.common.clock import Stopwatch
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, HeadState, Intrinsics, PoseEstimate, RgbdFrame, Zone
 from robot_runtime.hal.events import Event
@@ -238,3 +242,62 @@ class Subscriber:
 
     def on_episode_end(self, end: EpisodeEnd) -> None:
         """The episode is over and the wheels are at zero. Always called once after ``on_episode_start``."""
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """Part of the headers that all episodes of a run share; the fields are :class:`EpisodeHeader`'s."""
+
+    robot_config: dict[str, Any]
+    dataset: str
+    seed: int
+    provenance: dict[str, Any]
+
+
+class SubscriberGroup(Subscriber):
+    """Subscribers of a run. Those that got an episode's start get all that follows, and its end exactly once.
+
+    Attributes:
+        step_s: host seconds that the subscribers took for the last step.
+    """
+
+    def __init__(self, subscribers: Iterable[Subscriber]) -> None:
+        self._subscribers = tuple(subscribers)
+        self._started: list[Subscriber] = []
+        self.step_s = 0.0
+
+    def start(self, header: EpisodeHeader, scorer: Subscriber | None = None) -> None:
+        """Start an episode; its scorer, if any, gets each record before all others."""
+        for subscriber in (*([] if scorer is None else [scorer]), *self._subscribers):
+            subscriber.on_episode_start(header)
+            self._started.append(subscriber)
+
+    @override
+    def on_step(self, record: StepRecord) -> None:
+        timer = Stopwatch()
+        for subscriber in self._started:
+            subscriber.on_step(record)
+        self.step_s = timer.elapsed_s()
+
+    @override
+    def on_base_state(self, state: BaseState) -> None:
+        for subscriber in self._started:
+            subscriber.on_base_state(state)
+
+    @override
+    def on_event(self, event: Event) -> None:
+        for subscriber in self._started:
+            subscriber.on_event(event)
+
+    @override
+    def on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
+        for subscriber in self._started:
+            subscriber.on_poses(source, estimates)
+
+    @override
+    def on_episode_end(self, end: EpisodeEnd) -> None:
+        """Hand over the end to all, even if one of them raises."""
+        started, self._started = self._started, []
+        with ExitStack() as stack:
+            for subscriber in reversed(started):
+                stack.callback(subscriber.on_episode_end, end)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from robot_runtime.actions.continuous import Decision
-from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import ANSWER
+from robot_runtime.tasks import eqa
 from robot_runtime.tasks.task import Task, with_sensors
 
 
@@ -50,7 +50,7 @@ def decide(policy: Policy, observation: Observation, step: int, task: Task) -> t
     """
     try:
         action, info = policy.act(observation), policy.info()
-        if task.kind == "eqa" and (action is Action.STOP or step >= task.max_steps):
+        if eqa.answer_due(task, action, step):
             info = {**info, ANSWER: policy.answer(observation)}
         return action, info
     except RuntimeFault:

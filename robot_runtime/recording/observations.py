@@ -12,8 +12,9 @@ from robot_runtime.hal import RgbdFrame
 from robot_runtime.policy import Observation
 from robot_runtime.recording import json_records
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.sensors import SENSORS, Moment
+from robot_runtime.sensors import SENSORS
 from robot_runtime.tasks import objectnav
+from robot_runtime.tasks.sensor import Moment
 
 
 def numbers_of(observation: Mapping[str, Any]) -> Observation:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from robot_runtime.actions.continuous import Decision
+from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.scene import Room, Scene
 from robot_runtime.tasks.episode import Episode, Question
@@ -23,6 +25,17 @@ def question(episode: Episode) -> Question:
             "use episodes in MP3D-EQA's schema, or make them with `robot-runtime episodes questions --episodes`",
         )
     return episode.question
+
+
+def answer_due(task: Task, action: Decision, step: int) -> bool:
+    """Whether an action is the one with which a question must be answered: ``stop``, or the last one allowed.
+
+    Args:
+        task: of any kind; only those of the kind ``eqa`` ask a question.
+        action: the policy's decision.
+        step: index of the step that it leads to.
+    """
+    return task.kind == "eqa" and (action is Action.STOP or step >= task.max_steps)
 
 
 def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:

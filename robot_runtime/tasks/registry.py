@@ -1,4 +1,4 @@
-"""What every kind of task can answer, which module answers it, and whether an episode can be run at all."""
+"""Registry of the kinds of tasks: their modules and sessions, and the check of an episode before it is run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Protocol
 
 from robot_runtime.errors import EpisodeError, InvalidStart, UnreachableGoal
+from robot_runtime.hal import Robot
 from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks import areagoal, eqa, objectnav, pointnav, vln
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.rearrangement import task as rearrangement
+from robot_runtime.tasks.rearrangement.session import RearrangementSession
+from robot_runtime.tasks.session import TaskSession
 from robot_runtime.tasks.task import Task, TaskKind
 
 
@@ -37,6 +40,14 @@ _MODULES: dict[TaskKind, TaskModule] = {
     "areagoal": areagoal,
     "rearrangement": rearrangement,
 }
+
+
+def task_session(robot: Robot, task: Task) -> TaskSession:
+    """The session of a task on a robot. Raises ``ConfigError`` if the robot lacks a part that the task needs."""
+    return _SESSIONS.get(task.kind, TaskSession)(robot, task)
+
+
+_SESSIONS: dict[TaskKind, type[TaskSession]] = {"rearrangement": RearrangementSession}
 
 
 def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: GeodesicMap) -> Episode:

@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common.geometry import SE2, gps, gps_to_start_frame
 from robot_runtime.errors import ConfigError, DeviceFault, EpisodeError
 from robot_runtime.hal import CameraInfo, Intrinsics, Mount, RgbdFrame
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.sensors import SENSORS, Changes, ObservationBuilder, check_camera
+from robot_runtime.sensors import SENSORS, ObservationBuilder, check_camera
 from robot_runtime.tasks.episode import Episode, Instruction, Question, RearrangedObject
 from robot_runtime.tasks.goal_program import Program
+from robot_runtime.tasks.rearrangement.sensors import RearrangementGoal
 from robot_runtime.tasks.task import Category, Rearrangement, SensorName, Success, Task, TrainingCamera
 
 CAMERA = TrainingCamera(
@@ -164,9 +166,8 @@ def test_gps_compass_and_static_goal_give_the_dynamic_goal(x: float, y: float, y
 @pytest.mark.parametrize("name", SENSORS)
 def test_every_sensor_has_the_shape_type_and_bounds_that_the_table_says(name: SensorName):
     task = make_task(name, categories=CATEGORIES)
-    changes = Changes(EPISODE, START, make_frame())
-    builder = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS, INSTRUCTION, QUESTION, changes)
-    value = builder.build(make_frame(semantic=True), ROBOT)[name]
+    builder = ObservationBuilder(task, START, (1.0, -1.0), 11, COUNTS_AS, INSTRUCTION, QUESTION, START)
+    value = builder.build(make_frame(semantic=True), ROBOT, RearrangementGoal(EPISODE, make_frame()))[name]
     sensor = SENSORS[name]
     if sensor.dtype is np.str_:
         assert (value.dtype.kind, value.shape) == ("U", sensor.shape(task))
@@ -204,15 +205,15 @@ def test_exact_shapes_and_types():
     }
 
 
-def changes_seen(held: tuple[str, ...] = (), phase: str = "unshuffle", origin: SE2 = START) -> dict[str, Any]:
+def rearrangement_seen(held: tuple[str, ...] = (), phase: str = "unshuffle", origin: SE2 = START) -> dict[str, Any]:
     frame = make_frame()
-    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), START, changes=Changes(EPISODE, origin, frame))
-    return builder.build(frame, ROBOT, held, phase)
+    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), START, origin=origin)
+    return builder.build(frame, ROBOT, RearrangementGoal(EPISODE, frame, held, phase))
 
 
 def test_objects_to_be_moved_are_told_from_where_the_robot_is():
     """The robot looks along 120 degrees from (0, 5): the cup 1 m north lies 30 degrees to its right."""
-    seen = changes_seen()
+    seen = rearrangement_seen()
     away_m, bearing = math.hypot(2, 1), math.atan2(1, -2) - math.radians(120)
     np.testing.assert_allclose(seen["obj_start_gps_compass"], [1, math.radians(-30), -1, 0, -1, 0], atol=1e-6)
     np.testing.assert_allclose(seen["obj_goal_gps_compass"], [away_m, bearing, -1, 0, -1, 0], atol=1e-6)
@@ -220,34 +221,34 @@ def test_objects_to_be_moved_are_told_from_where_the_robot_is():
 
 def test_where_objects_are_does_not_depend_on_the_localizers_frame():
     """Odometry starts at its own origin; the episode's start is where that is in the map."""
-    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), SE2(), changes=Changes(EPISODE, START, make_frame()))
-    seen = builder.build(make_frame(), ROBOT.relative_to(START))
-    np.testing.assert_allclose(seen["obj_start_gps_compass"], changes_seen()["obj_start_gps_compass"], atol=1e-6)
+    builder = ObservationBuilder(make_task(*MOVES_OBJECTS), SE2(), origin=START)
+    seen = builder.build(make_frame(), ROBOT.relative_to(START), RearrangementGoal(EPISODE, make_frame()))
+    np.testing.assert_allclose(seen["obj_start_gps_compass"], rearrangement_seen()["obj_start_gps_compass"], atol=1e-6)
 
 
 @pytest.mark.parametrize(("held", "number"), [((), -1), (("cup",), 0), (("cup", "book"), 3), (("book", "cup"), 0)])
 def test_what_is_carried_is_told_by_its_place_among_the_objects(held: tuple[str, ...], number: int):
-    assert changes_seen(held)["held"].tolist() == [number]
+    assert rearrangement_seen(held)["held"].tolist() == [number]
 
 
 def test_phase_program_and_image_of_the_goal():
-    assert (changes_seen(phase="walkthrough")["phase"], changes_seen()["phase"]) == ([0], [1])
-    assert json.loads(str(changes_seen()["program"])) == {"targets": [{"subject": "cup", "on": "table"}]}
-    np.testing.assert_array_equal(changes_seen()["imagegoal"], make_frame().rgb)
+    assert (rearrangement_seen(phase="walkthrough")["phase"], rearrangement_seen()["phase"]) == ([0], [1])
+    assert json.loads(str(rearrangement_seen()["program"])) == {"targets": [{"subject": "cup", "on": "table"}]}
+    np.testing.assert_array_equal(rearrangement_seen()["imagegoal"], make_frame().rgb)
 
 
 def test_more_objects_than_the_task_shows_are_an_error():
     crowded = replace(EPISODE, objects=tuple(replace(CUP, id=f"cup {i}") for i in range(4)))
-    builder = ObservationBuilder(make_task("obj_start_gps_compass"), START, changes=Changes(crowded, START))
-    with pytest.raises(EpisodeError, match="4 objects are to be moved"):
-        builder.build(make_frame(), ROBOT)
+    builder = ObservationBuilder(make_task("obj_start_gps_compass"), START)
+    with raises_naming(EpisodeError, "4 objects"):
+        builder.build(make_frame(), ROBOT, RearrangementGoal(crowded))
 
 
 @pytest.mark.parametrize("name", ["program", "imagegoal", "held"])
 def test_what_the_episode_does_not_have_is_an_error(name: SensorName):
-    bare = None if name == "held" else Changes(replace(EPISODE, program=None), START)
+    bare = None if name == "held" else RearrangementGoal(replace(EPISODE, program=None))
     with pytest.raises(ConfigError):
-        ObservationBuilder(make_task(name), START, changes=bare).build(make_frame(), ROBOT)
+        ObservationBuilder(make_task(name), START).build(make_frame(), ROBOT, bare)
 
 
 def test_words_are_text_and_tokens_with_the_padding_of_their_dataset():

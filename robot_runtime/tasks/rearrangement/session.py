@@ -1,126 +1,147 @@
-"""What an episode in which objects are moved needs beside the robot's motion: phases, layouts, the hand, the tracker.
+"""Session of a rearrangement episode: phases, layouts of the objects, grab and release.
 
-A task with ``goal: experience`` has two phases: in ``walkthrough`` the objects stand as they are to be in the end and
-cannot be taken; then robot and objects are brought to the start of ``unshuffle``, where they are put right. Every other
-task that moves objects has ``unshuffle`` alone.
+A task with ``goal: experience`` has two phases: in ``walkthrough`` the objects stand at their goals and cannot be
+grabbed; then robot and objects are brought to the start of ``unshuffle``, in which the objects are moved. Every other
+task has ``unshuffle`` alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.clock import wait_for
 from robot_runtime.errors import ConfigError, InvalidStart, StaleData
-from robot_runtime.hal import Robot
+from robot_runtime.hal import RgbdFrame, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 from robot_runtime.tasks.episode import Episode
-from robot_runtime.tasks.task import Rearrangement, Task
+from robot_runtime.tasks.rearrangement.crosshair import settings
+from robot_runtime.tasks.rearrangement.sensors import RearrangementGoal
+from robot_runtime.tasks.rearrangement.task import UNSHUFFLE, WALKTHROUGH
+from robot_runtime.tasks.session import TaskSession, TaskState
+from robot_runtime.tasks.task import Task
 
-WALKTHROUGH = "walkthrough"
-UNSHUFFLE = "unshuffle"
+T = TypeVar("T")
 
 LAYOUT_TOLERANCE_M = 0.10
-"""How far from its start an object may be seen when the episode begins: what a person with a tape measure achieves."""
+"""Largest distance of an object from its start when a phase begins: the accuracy of a person with a tape measure."""
 
 
-def goal_state(episode: Episode) -> dict[str, ObjectPose]:
-    """Where every object of the episode is to be in the end."""
-    return {item.id: item.goal or item.start for item in episode.objects}
+class RearrangementSession(TaskSession):
+    """Session of a task that moves objects.
 
-
-def start_state(episode: Episode) -> dict[str, ObjectPose]:
-    """Where every object of the episode is when the robot begins to move them."""
-    return {item.id: item.start for item in episode.objects}
-
-
-class RearrangementSession:
-    """The moving of objects on one robot, by the rules of one task.
-
-    Attributes:
-        phases: names of the phases of an episode, in order.
+    Args:
+        robot: with a manipulator and a tracker.
+        task: of the kind rearrangement.
 
     Raises:
-        ConfigError: the robot has no hand, or nobody says where the objects are.
+        ConfigError: the robot has no manipulator or no tracker.
     """
 
-    def __init__(self, robot: Robot, task: Task, rules: Rearrangement) -> None:
-        lacking = [
-            what
-            for what, part in (("manipulator, which moves objects,", robot.manipulator), ("tracker", robot.tracker))
-            if part is None
-        ]
+    def __init__(self, robot: Robot, task: Task) -> None:
+        parts = {"manipulator, which moves objects,": robot.manipulator, "tracker": robot.tracker}
         if robot.manipulator is None or robot.tracker is None:
+            lacking = " and no ".join(name for name, part in parts.items() if part is None)
             raise ConfigError(
-                f"task {task.name!r} moves objects, and robot {robot.name!r} has no {' and no '.join(lacking)}",
+                f"task {task.name!r} moves objects, and robot {robot.name!r} has no {lacking}",
                 "run it in simulation, or name a manipulator and a tracker in the robot's YAML",
             )
-        self.phases = (WALKTHROUGH, UNSHUFFLE) if rules.walkthrough_steps else (UNSHUFFLE,)
-        self._robot, self._rules = robot, rules
-        self._hand, self._tracker = robot.manipulator, robot.tracker
+        self._robot, self._settings = robot, settings(task)
+        self._manipulator, self._tracker = robot.manipulator, robot.tracker
+        self._episode: Episode | None = None
+        self._goal_frame: RgbdFrame | None = None
+        self._grab: Grab | None = None
+        self.phase = ""
+        self.object_source = self._tracker.info.source
+
+    @override
+    def begin_episode(self, episode: Episode, place: Callable[[], object]) -> None:
+        self._episode, self.phase = episode, ""
+        self._goal_frame = self._grab = None
+        if self._settings.goal == "image":
+            self._arrange(_goals(episode), place)
+            now_ns = self._robot.clock.now_ns()
+            self._goal_frame = self._robot.camera.capture(now_ns, STREAMS["rgb"].max_age_s)
+
+    @override
+    def begin_phase(self, place: Callable[[], T]) -> T:
+        assert self._episode is not None
+        walks = self._settings.walkthrough_steps > 0 and not self.phase
+        self.phase = WALKTHROUGH if walks else UNSHUFFLE
+        return self._arrange(_goals(self._episode) if walks else _starts(self._episode), place)
 
     @property
-    def source(self) -> ObjectSource:
-        """Who says where the objects are."""
-        return self._tracker.info.source
+    @override
+    def scored(self) -> bool:
+        return self.phase != WALKTHROUGH
 
-    def put_objects(self, poses: Mapping[str, ObjectPose]) -> None:
-        """Objects to a state of the episode, before the robot is placed. Raises what ``Placer.place_objects`` does."""
-        self._robot.placer.place_objects(poses)
+    @override
+    def after_action(self, action: Action, index: int) -> bool:
+        walks = self.phase == WALKTHROUGH
+        self._grab = None
+        if action is Action.GRAB_RELEASE and walks:
+            self._grab = Grab(GrabOutcome.NOTHING, None, "nothing is moved in the walkthrough")
+        elif action is Action.GRAB_RELEASE:
+            hand = self._settings
+            self._grab = self._manipulator.grab_release(hand.crosshair, hand.reach_m, hand.capacity)
+        return walks and (action is Action.STOP or index >= self._settings.walkthrough_steps)
 
-    def check_layout(self, poses: Mapping[str, ObjectPose]) -> None:
-        """Whether every object is seen where it was to be put; a person who tells it later cannot tell it now.
+    @override
+    def observe(self, after_ns: int) -> TaskState:
+        assert self._episode is not None
+        tracked = self._tracked(after_ns)
+        extras = RearrangementGoal(self._episode, self._goal_frame, tracked.held, self.phase)
+        return TaskState(tracked.poses, tracked.held, self._grab, extras)
+
+    def _arrange(self, layout: Mapping[str, ObjectPose], place: Callable[[], T]) -> T:
+        """Bring the objects to a layout and the robot to its start; check where the objects are seen.
+
+        An operator's word is not checked: what is said later says nothing about now.
 
         Raises:
-            InvalidStart: naming the first object that is not.
+            InvalidStart: naming the first object that is elsewhere.
             StaleData: the tracker does not see one of them.
         """
-        if self.source is ObjectSource.OPERATOR:
-            return
-        seen = self.tracked(self._robot.clock.now_ns()).poses
-        for name, wanted in poses.items():
+        self._robot.placer.place_objects(layout)
+        placed = place()
+        if self.object_source is ObjectSource.OPERATOR:
+            return placed
+        seen = self._tracked(self._robot.clock.now_ns()).poses
+        for name, wanted in layout.items():
             off_m = math.dist(seen[name].position, wanted.position) if name in seen else math.inf
             if off_m > LAYOUT_TOLERANCE_M:
                 found = f"is {off_m:.2f} m from its start" if name in seen else "is not seen by the tracker"
                 raise InvalidStart(
-                    f"object {name!r} {found}, more than {LAYOUT_TOLERANCE_M:g} m is no start",
+                    f"object {name!r} {found}, more than the tolerance of {LAYOUT_TOLERANCE_M:g} m",
                     "put it there and run the episode again",
                 )
+        return placed
 
-    def ends_walkthrough(self, phase: str, chosen: Action, index: int) -> bool:
-        """Whether an action is the last of the walkthrough: ``stop``, or as many as there may be."""
-        return phase == WALKTHROUGH and (chosen is Action.STOP or index >= self._rules.walkthrough_steps)
-
-    def grab_release(self, phase: str) -> Grab:
-        """What ``grab_release`` does in a phase: see ``Manipulator``."""
-        if phase == WALKTHROUGH:
-            return Grab(GrabOutcome.NOTHING, None, "nothing is moved in the walkthrough")
-        rules = self._rules
-        return self._hand.grab_release(rules.crosshair, rules.reach_m, rules.capacity)
-
-    @property
-    def shows_goal(self) -> bool:
-        """Whether the agent is given an image of the goal state."""
-        return self._rules.goal == "image"
-
-    def tracked(self, after_ns: int) -> TrackedObjects:
-        """Where the objects are, measured at ``after_ns`` or later.
-
-        Raises:
-            StaleData: if that takes longer than an object's pose may be old.
-        """
-        max_age_s = STREAMS["objects"].max_age_s
+    def _tracked(self, after_ns: int) -> TrackedObjects:
+        """The objects' poses, measured at ``after_ns`` or later. Raises ``StaleData``."""
+        stream = STREAMS["objects"]
 
         def probe() -> TrackedObjects | None:
-            tracked = self._tracker.objects(max_age_s)
+            tracked = self._tracker.objects(stream.max_age_s)
             return tracked if tracked.stamp_ns >= after_ns else None
 
-        tracked = wait_for(self._robot.clock, probe, max_age_s, poll_s=1 / STREAMS["objects"].rate_hz)
+        tracked = wait_for(self._robot.clock, probe, stream.max_age_s, poll_s=1 / stream.rate_hz)
         if tracked is None:
             raise StaleData(
                 f"tracker {self._tracker.info.name!r}: has not measured every object since the action ended",
                 "check that it sees all of them and how often it reports",
             )
         return tracked
+
+
+def _goals(episode: Episode) -> dict[str, ObjectPose]:
+    return {item.id: item.goal or item.start for item in episode.objects}
+
+
+def _starts(episode: Episode) -> dict[str, ObjectPose]:
+    return {item.id: item.start for item in episode.objects}

@@ -22,6 +22,12 @@ from robot_runtime.tasks.rearrangement.crosshair import Pointer, UprightBox, set
 from robot_runtime.tasks.rearrangement.episode_objects import added_objects
 from robot_runtime.tasks.task import Task
 
+WALKTHROUGH = "walkthrough"
+"""Phase in which the agent sees the goal state and moves nothing."""
+
+UNSHUFFLE = "unshuffle"
+"""Phase in which the agent moves objects."""
+
 PLACE_SPACING_M = 0.1
 """Distance is measured to the nearest of places so far apart, from which an object can be grabbed."""
 

@@ -1,0 +1,96 @@
+"""Part of a task in the course of an episode: preparation, phases, effects of actions, additions to the records.
+
+:class:`~robot_runtime.env.Env` calls a session in this order::
+
+    begin_episode ──► begin_phase ──► observe (step 0)
+    after_action ──► begin_phase, where a phase ended ──► observe (step n)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from robot_runtime.actions.discrete import Action
+from robot_runtime.hal import Robot
+from robot_runtime.scenes.objects import Grab, ObjectPose, ObjectSource
+from robot_runtime.tasks.episode import Episode
+from robot_runtime.tasks.task import Task
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """Additions of a session to one step; the first three are fields of ``StepRecord``.
+
+    Attributes:
+        objects: poses of the tracked objects in map, without those that are held.
+        held: ids of the carried objects.
+        grab: result of the action ``grab_release``; None after any other.
+        extras: input of the task's own sensors (``Moment.extras``).
+    """
+
+    objects: Mapping[str, ObjectPose] = field(default_factory=dict)
+    held: tuple[str, ...] = ()
+    grab: Grab | None = None
+    extras: object = None
+
+
+class TaskSession:
+    """Session of a task that only navigates: one phase without a name, and nothing is moved.
+
+    Attributes:
+        phase: name of the running phase, as in ``StepRecord.phase``.
+        object_source: source of the objects' poses; None where none are moved.
+
+    Raises:
+        ConfigError: the robot lacks a part that the task needs.
+    """
+
+    phase = ""
+    object_source: ObjectSource | None = None
+
+    def __init__(self, robot: Robot, task: Task) -> None:
+        pass
+
+    @property
+    def scored(self) -> bool:
+        """Whether the running phase counts for success and for the limits of steps and time."""
+        return True
+
+    def begin_episode(self, episode: Episode, place: Callable[[], object]) -> None:
+        """Prepare an episode, before its first phase.
+
+        Args:
+            episode: the checked episode.
+            place: brings the robot to the episode's start.
+        """
+
+    def begin_phase(self, place: Callable[[], T]) -> T:
+        """Bring scene and robot to the start of the next phase.
+
+        Args:
+            place: brings the robot there.
+
+        Returns:
+            What ``place`` returned.
+        """
+        return place()
+
+    def after_action(self, action: Action, index: int) -> bool:
+        """Carry out what an action does besides moving the robot.
+
+        Args:
+            action: the one that was carried out.
+            index: of its step.
+
+        Returns:
+            Whether the running phase is over and another one follows.
+        """
+        return False
+
+    def observe(self, after_ns: int) -> TaskState:
+        """Return the additions to a step, measured at ``after_ns`` or later. Raises ``StaleData``."""
+        return TaskState()
