@@ -14,7 +14,7 @@ from calibration import start_poses
 from calibration.camera import figures
 from calibration.camera.mount_fit import TagView
 from calibration.camera.raw_images import View, point_head, rig_of, take_view
-from calibration.camera.tag_corners import TagDetector
+from calibration.camera.tag_corners import TagCornerDetector
 from calibration.operator_guide import LIVE, Guide
 from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.geometry import SE2
@@ -76,7 +76,7 @@ def visit(
     Raises:
         CalibrationFailed: a move did not end as it should. RuntimeFault: whatever a device has.
     """
-    rig, detector = rig_of(robot.camera), TagDetector()
+    rig, detector = rig_of(robot.camera), TagCornerDetector()
     motion = MotionController(robot.clock, robot.base, robot.head)
     total, done = len(tilts_deg) * (len(moves) + 1), 0
     with _tags_in_place(robot, guide, size_m, moves):
@@ -94,7 +94,7 @@ def visit(
 
 
 def _take_site_view(
-    robot: Robot, rig: RgbdCalibration, detector: TagDetector, station: int, tilt_rad: float
+    robot: Robot, rig: RgbdCalibration, detector: TagCornerDetector, station: int, tilt_rad: float
 ) -> SiteView | None:
     limits = robot.head.limits
     if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:

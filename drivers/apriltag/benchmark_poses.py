@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivers.apriltag.detector import Detection, TagDetector
 from drivers.apriltag.driver import AprilTagOptions
 from drivers.apriltag.localizer import sighting
 from drivers.apriltag.pose import CameraOnRobot, solve
@@ -21,6 +20,7 @@ from robot_runtime.common.transforms import transform
 from robot_runtime.errors import InvalidStart
 from robot_runtime.hal import Robot
 from robot_runtime.hal.lens import Lens
+from robot_runtime.imaging.tag_detector import Detection, TagDetector
 from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene

@@ -71,10 +71,10 @@ def survey(
     """
     from drivers.apriltag import survey as surveying  # the command line must be ready before scipy is
     from drivers.apriltag.bundle_adjustment import TagView
-    from drivers.apriltag.detector import DetectorOptions, TagDetector
     from drivers.apriltag.pose import FloorPrior
     from drivers.apriltag.survey_images import FRAMES_FILE, views_from_folder, views_from_log
     from robot_runtime.common import config
+    from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
     from robot_runtime.robots.camera_mount import load_mount
     from robot_runtime.scenes.tag_map import TagMap, load_tag_map, write_tag_map
     from robot_runtime.scoring.summary import find_logs

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from drivers.apriltag.detector import DetectorOptions, TagDetector
 from drivers.apriltag.emulator import EmulatedImageSource
 from drivers.apriltag.image_sources import CameraImageSource, ImageSource
 from drivers.apriltag.localizer import Accuracy, RobotState, TagLocalizer
@@ -20,6 +19,7 @@ from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, rotation_rp
 from robot_runtime.errors import ConfigError, DeviceFault
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
 from robot_runtime.hal.streams import STREAMS
+from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.tag_map import find_tag_map, load_tag_map

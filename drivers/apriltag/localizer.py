@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from drivers.apriltag.consistency import TagConsistencyMonitor, common_size
-from drivers.apriltag.detector import Detection, TagDetector
 from drivers.apriltag.image_sources import Image, ImageSource
 from drivers.apriltag.pose import FloorPrior, Geometry, Sighting, Solution, solve
 from robot_runtime.common import config
@@ -23,6 +22,7 @@ from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.pose_history import PoseHistory
 from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.hal.streams import STREAMS
+from robot_runtime.imaging.tag_detector import Detection, TagDetector
 from robot_runtime.scenes.tag_map import Tag
 
 NEAR_PREDICTION_M = 0.15

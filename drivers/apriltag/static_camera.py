@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from drivers.apriltag.detector import DetectorOptions, TagDetector
 from drivers.apriltag.emulator import EmulatedImageSource
 from drivers.apriltag.image_sources import ImageSource, WebcamImageSource
 from drivers.apriltag.localizer import Accuracy, RobotState, TagLocalizer
@@ -24,6 +23,7 @@ from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, Poi
 from robot_runtime.hal import Localizer, LocalizerInfo, Robot
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import CameraMotion
+from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.tag_map import Tag
 

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.apriltag.bundle_adjustment import TagView
-from drivers.apriltag.detector import TagDetector
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, rotation_rpy, transform
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal.lens import Lens
+from robot_runtime.imaging.tag_detector import TagDetector
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.robots.camera_mount import CameraMount
 

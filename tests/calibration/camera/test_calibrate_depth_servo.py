@@ -10,7 +10,7 @@ import pytest
 from mounted import TRUE, ShiftedSource, guide, robot, with_source
 
 from calibration.camera.depth import DepthProcedure, Sample, line
-from calibration.camera.raw_images import look
+from calibration.camera.raw_images import point_head
 from calibration.camera.tilt_servo import Approach, TiltServoProcedure
 from calibration.procedure import calibrate
 from robot_runtime.actions.discrete import Displacement
@@ -76,7 +76,7 @@ def test_a_corrected_head_points_the_camera_where_it_is_told(tmp_path: Path) -> 
     with robot(tmp_path, tilt_servo=str(servo_file), **options) as made:
         assert made.simulation is not None
         for tilt_deg in (-30.0, -10.0, -20.0, -20.0, -50.0, 0.0):
-            head = look(made, 0.3, math.radians(tilt_deg))
+            head = point_head(made, 0.3, math.radians(tilt_deg))
             pan_rad, looks_rad = made.simulation.head_angles()
             assert math.degrees(looks_rad) == pytest.approx(tilt_deg, abs=0.02)
             assert head.tilt_rad == pytest.approx(looks_rad, abs=1e-6)

@@ -18,7 +18,7 @@ from rich.console import Console
 from calibration.camera import board_views
 from calibration.camera.charuco import Board
 from calibration.camera.raw_images import require_depth
-from calibration.camera.tagged_site import MOVES, told
+from calibration.camera.tagged_site import MOVES, describe_moves
 from calibration.operator_guide import Guide
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import CalibrationFailed
@@ -110,7 +110,7 @@ def test_a_camera_without_depth_is_told_apart() -> None:
 
 
 def test_moves_are_told_beforehand() -> None:
-    assert told(MOVES) == "turn left by 30°, turn right by 60°, turn left by 30°, drive 0.25 m"
+    assert describe_moves(MOVES) == "turn left by 30°, turn right by 60°, turn left by 30°, drive 0.25 m"
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivers.apriltag.detector import TagDetector
 from drivers.apriltag.pose import CameraInRoom, CameraOnRobot, FloorPrior, Geometry, Sighting, camera_from_tag, solve
 from robot_runtime.common.geometry import SE2, optical_axes, wrap_angle
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
+from robot_runtime.imaging.tag_detector import TagDetector
 from robot_runtime.scenes.tag_map import Tag, picture
 
 FOCAL_PX = 400.0

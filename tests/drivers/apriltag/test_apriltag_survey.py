@@ -14,7 +14,6 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from drivers.apriltag.bundle_adjustment import TagView
-from drivers.apriltag.detector import TagDetector
 from drivers.apriltag.pose import CameraOnRobot, FloorPrior
 from drivers.apriltag.print_sheets import INCH_M, page, write_sheets
 from drivers.apriltag.survey import Survey, survey
@@ -22,6 +21,7 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.common.transforms import rotation_rpy, transform
 from robot_runtime.errors import CalibrationFailed, ConfigError
+from robot_runtime.imaging.tag_detector import TagDetector
 from robot_runtime.scenes.tag_map import Tag, TagMap, load_tag_map, picture, write_tag_map
 
 FOCAL_PX, NOISE_PX = 400.0, 0.1

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from tagged_room import CEILING, FACING_EAST, FACING_WEST, ROBOT_TAG, TAGS, tagged_robot, watched, with_tags
 
-from drivers.apriltag.detector import TagDetector
 from drivers.apriltag.driver import make_localizer
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.transforms import transform
@@ -22,6 +21,7 @@ from robot_runtime.errors import ConfigError, StaleData
 from robot_runtime.hal import Localizer, PoseStatus, Robot
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.lens import Lens
+from robot_runtime.imaging.tag_detector import TagDetector
 from robot_runtime.localization.fused import FusedLocalizer, FusedOptions
 from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.scene import Scene
