@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from robot_runtime.common.host_checks import Finding, Verdict
 from robot_runtime.errors import ConfigError, RenderingUnavailable
-from sim_bridge.reconstruction.open3d_import import open3d
+from sim_bridge.reconstruction.open3d_loader import open3d
 from sim_bridge.rendering import gl_context
 
 

@@ -52,24 +52,24 @@ def from_log(
     from robot_runtime.common.console import console
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.reconstruction.build import FusionOptions, build_scene
-    from sim_bridge.reconstruction.logged_frames import Sights
-    from sim_bridge.reconstruction.occupancy_mapping import Band
+    from sim_bridge.reconstruction.logged_frames import FrameSequence
+    from sim_bridge.reconstruction.occupancy_mapping import MappingOptions
 
-    sights = Sights(find_logs(logs), poses, max_depth_m)
-    band = Band(resolution_m=resolution_m, observations=min_observations)
+    frames = FrameSequence(find_logs(logs), poses, max_depth_m)
+    mapping = MappingOptions(resolution_m=resolution_m, observations=min_observations)
     with shown_progress() as progress:
-        made = build_scene(sights, out, FusionOptions(band, voxel_m if mesh else None, view_points), progress)
+        made = build_scene(frames, out, FusionOptions(mapping, voxel_m if mesh else None, view_points), progress)
     for note in made.notes:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
     console.print(
-        f"{out}: {made.frames} frames of {len(sights.paths)} logs: {made.free_m2:.1f} m² free, "
+        f"{out}: {made.frames} frames of {len(frames.paths)} logs: {made.free_m2:.1f} m² free, "
         f"{made.occupied_m2:.1f} m² occupied, {made.triangles:,} triangles",
         soft_wrap=True,
     )
     if mesh and (made.objects or made.unseen):
         missing = f"; not seen there: {', '.join(made.unseen)}" if made.unseen else ""
         total = len(made.objects) + len(made.unseen)
-        console.print(f"objects of {sights.scene.name}: {len(made.objects)} of {total}{missing}", soft_wrap=True)
+        console.print(f"objects of {frames.scene.name}: {len(made.objects)} of {total}{missing}", soft_wrap=True)
     if mesh:
         next_steps(out)
 
@@ -82,8 +82,8 @@ def align(
     ],
     out: Annotated[Path | None, typer.Option(help="Scene folder to write, in the map's frame.")] = None,
     up: Annotated[str | None, typer.Option(help="Upward axis: x, y, z, -x, -y, -z [default: found].")] = None,
-    scale: Annotated[float, typer.Option(help="Metres per unit of the scan.")] = 1.0,
-    initial: Annotated[str | None, typer.Option(metavar="X,Y,DEG", help="Where about the scan's origin lies.")] = None,
+    scale: Annotated[float, typer.Option(help="Meters per unit of the scan.")] = 1.0,
+    initial: Annotated[str | None, typer.Option(metavar="X,Y,DEG", help="Approximate pose of the scan.")] = None,
     picture: Annotated[Path | None, typer.Option(help="PNG of the scan over the map.")] = None,
     view_points: Annotated[bool, typer.Option(help="Compute the view points that ObjectNav needs.")] = True,
 ) -> None:
@@ -129,7 +129,7 @@ def align(
 
 
 def diff(
-    twin: Annotated[str, typer.Argument(help="Scene with meshes.", autocompletion=completion.scenes)],
+    scene: Annotated[str, typer.Argument(help="Scene with meshes.", autocompletion=completion.scenes)],
     logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of logs, of the same place.")],
     json_out: Annotated[Path | None, typer.Option("--json", help="Write the report as JSON.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report as one page.")] = None,
@@ -139,7 +139,7 @@ def diff(
     min_observations: MinObservations = 2,
     poses: Poses = "logged",
 ) -> None:
-    """Say what has changed in a place since its twin was made: gone, new, possibly moved and how far.
+    """List what has changed in a place since its scene was made: gone, new, possibly moved and how far.
 
     Examples:
 
@@ -154,16 +154,16 @@ def diff(
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.reconstruction.change_detection import find_changes
     from sim_bridge.reconstruction.figures import COLUMNS, change_rows, draw_changes, write_changes_page
-    from sim_bridge.reconstruction.logged_frames import Sights
+    from sim_bridge.reconstruction.logged_frames import FrameSequence
 
-    scene = load_scene(find_scene(twin))
-    sights = Sights(find_logs(logs), poses, max_depth_m)
+    known = load_scene(find_scene(scene))
+    frames = FrameSequence(find_logs(logs), poses, max_depth_m)
     with shown_progress() as progress:
-        found = find_changes(scene, sights, min_size_m, min_observations, progress)
+        found = find_changes(known, frames, min_size_m, min_observations, progress)
     for note in found.notes:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
     console.print(
-        f"{scene.name}: {found.frames} frames of {len(found.logs)} logs agree in {found.equal_share:.1%} of the pixels "
+        f"{known.name}: {found.frames} frames of {len(found.logs)} logs agree in {found.equal_share:.1%} of the pixels "
         f"and show {found.seen_share:.0%} of the free floor",
         soft_wrap=True,
     )
@@ -180,10 +180,10 @@ def diff(
         json_out.write_text(json.dumps(found.to_json(), indent=1), encoding="utf-8")
         console.print(f"{json_out}: the report", soft_wrap=True)
     if html is not None:
-        write_changes_page(html, scene, found)
+        write_changes_page(html, known, found)
         console.print(f"{html}: the page", soft_wrap=True)
     if picture is not None:
-        draw_changes(picture, scene, found)
+        draw_changes(picture, known, found)
         console.print(f"{picture}: the map of the changes", soft_wrap=True)
 
 
@@ -196,6 +196,6 @@ def _pose(text: str | None) -> SE2 | None:
         x_m, y_m, yaw_deg = (float(word) for word in text.split(","))
     except ValueError as error:
         raise ConfigError(
-            f"--initial {text!r} is not X,Y,DEG", "write metres and degrees, such as 1.5,0,180"
+            f"--initial {text!r} is not X,Y,DEG", "write meters and degrees, such as 1.5,0,180"
         ) from error
     return SE2(x_m, y_m, math.radians(yaw_deg))

@@ -1,4 +1,4 @@
-"""Pictures of what was found: a scan over the map, and what has changed in a place."""
+"""Pictures and pages: a scan over the map, and the changes in a place."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from matplotlib.patheffects import withStroke
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene
 from sim_bridge.reconstruction.change_detection import ChangeReport
+from sim_bridge.reconstruction.planar_geometry import moved
 from sim_bridge.reconstruction.scan_import import Registration
 
 _SHADES = {Cell.FREE: 1.0, Cell.OCCUPIED: 0.45, Cell.UNKNOWN: 0.8}
@@ -40,10 +41,9 @@ th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px sol
 
 
 def draw_registration(path: Path, result: Registration) -> None:
-    """Write a PNG: the map in grey, the scan's plan in red."""
+    """Write a PNG: the map in gray, the scan's plan in red."""
     pose, plan = result.best.map_from_scan, result.scan.plan
-    c, s = np.cos(pose.yaw_rad), np.sin(pose.yaw_rad)
-    placed = plan @ np.array([[c, s], [-s, c]]) + (pose.x_m, pose.y_m)
+    placed = moved(plan, pose)
     figure, axes = map_figure(result.occupancy)
     axes.scatter(placed[:, 0], placed[:, 1], s=2, c="tab:red", linewidths=0, label=result.scan.source.name)
     axes.legend(loc="upper right", markerscale=12)
@@ -52,13 +52,13 @@ def draw_registration(path: Path, result: Registration) -> None:
     figure.savefig(path, dpi=110)
 
 
-def draw_changes(target: Path | BinaryIO, twin: Scene, report: ChangeReport) -> None:
-    """Write a PNG: the twin's map, with what is gone, new or moved, numbered as in the table."""
-    figure, axes = map_figure(twin.map)
+def draw_changes(target: Path | BinaryIO, scene: Scene, report: ChangeReport) -> None:
+    """Write a PNG: the scene's map with the changes, numbered as in the table."""
+    figure, axes = map_figure(scene.map)
     for number, change in enumerate(report.changes, 1):
         color, words = _CHANGES[change.kind]
         (x, y, _), (width_m, depth_m, _) = change.center, change.size
-        yaw_deg = twin.object(change.object).yaw_deg if change.object is not None else 0.0
+        yaw_deg = scene.object(change.object).yaw_deg if change.object is not None else 0.0
         corner = (x - width_m / 2, y - depth_m / 2)
         axes.add_patch(
             Rectangle(corner, width_m, depth_m, angle=yaw_deg, rotation_point="center", fill=False, ec=color, lw=1.8)
@@ -80,15 +80,15 @@ def draw_changes(target: Path | BinaryIO, twin: Scene, report: ChangeReport) -> 
         handles=[Patch(fc="none", ec=color, label=words) for kind, (color, words) in _CHANGES.items() if kind in used],
         loc="upper right",
     )
-    title = f"{report.twin}: {len(report.changes)} changes, {report.seen_share:.0%} of its free floor seen"
+    title = f"{report.scene}: {len(report.changes)} changes, {report.seen_share:.0%} of its free floor seen"
     axes.set_title(title, loc="left")
     figure.savefig(target, dpi=110, format="png")
 
 
-def write_changes_page(path: Path, twin: Scene, report: ChangeReport) -> None:
-    """Write one HTML page, complete in itself: the picture and the table."""
+def write_changes_page(path: Path, scene: Scene, report: ChangeReport) -> None:
+    """Write a self-contained HTML page with the picture and the table."""
     picture = io.BytesIO()
-    draw_changes(picture, twin, report)
+    draw_changes(picture, scene, report)
     encoded = base64.b64encode(picture.getvalue()).decode()
     heads = Markup("").join(Markup("<th>{}</th>").format(word) for word in COLUMNS)
     body = Markup("").join(
@@ -97,9 +97,9 @@ def write_changes_page(path: Path, twin: Scene, report: ChangeReport) -> None:
     )
     unseen = ", ".join(report.unseen) or "none"
     page = _PAGE.format(
-        title=f"What has changed in {report.twin}",
+        title=f"Changes in {report.scene}",
         about=f"{report.frames} frames of {len(report.logs)} logs, of which {report.equal_share:.1%} of the pixels "
-        f"agree with the twin; they show {report.seen_share:.0%} of its free floor. Objects that they do not show, "
+        f"agree with the scene; they show {report.seen_share:.0%} of its free floor. Objects that they do not show, "
         f"of which nothing is known: {unseen}." + "".join(f" Note: {note}." for note in report.notes),
         picture=encoded,
         heads=heads,
@@ -112,7 +112,7 @@ COLUMNS = ("", "what", "object", "at x, y", "size in m", "gone", "now")
 
 
 def change_rows(report: ChangeReport) -> list[tuple[str, ...]]:
-    """The table's rows, a text for each of :data:`COLUMNS`."""
+    """The table's rows, with a text for each of :data:`COLUMNS`."""
     rows: list[tuple[str, ...]] = []
     for number, change in enumerate(report.changes, 1):
         x, y, _ = change.center
@@ -128,7 +128,7 @@ def change_rows(report: ChangeReport) -> list[tuple[str, ...]]:
 
 
 def map_figure(occupancy: OccupancyMap) -> tuple[Figure, Axes]:
-    """A figure of a map, in metres, and its axes."""
+    """A figure of a map in meters, and its axes."""
     width_m, depth_m = occupancy.size_m
     figure = Figure(figsize=(_WIDTH_IN, _WIDTH_IN * depth_m / width_m + 1.0), layout="constrained")
     axes = figure.add_subplot()

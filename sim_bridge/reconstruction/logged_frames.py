@@ -1,4 +1,4 @@
-"""What logged episodes saw, and from where: the frames of several logs of one place, one after the other."""
+"""RGB-D frames with camera poses, from several logs of one place."""
 
 from __future__ import annotations
 
@@ -24,19 +24,23 @@ from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.camera_pose import logged_camera
 
 FLYING = 0.04
-"""A pixel between its neighbours in depth, by more than this share of it from either, is a mixture of both."""
+"""A pixel whose depth lies between its neighbors', by more than this share of it from either, mixes both surfaces."""
 
 STILL_M = 0.01
 STILL_RAD = math.radians(0.5)
-"""A camera that moved less since its last frame sees nothing new: a robot that stands at a wall is no witness twice."""
+"""Frames of a camera that moved less than this since the last used frame are skipped: they show nothing new."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
-    """One frame.
+class PosedFrame:
+    """A frame and the poses at which it was taken.
 
     Attributes:
-        rgb: uint8 (H, W, 3). depth_m: float32 (H, W) along the optical axis, 0 where nothing reliable was measured.
+        log: the file.
+        step: index of the log's step.
+        rgb: uint8 (H, W, 3).
+        depth_m: float32 (H, W) along the optical axis, 0 where nothing reliable was measured.
+        intrinsics: of both images.
         map_from_camera: float64 (4, 4), of the optical frame (x right, y down, z forward).
         base: the robot's pose in ``map``.
     """
@@ -50,42 +54,38 @@ class Sight:
     base: SE2
 
     def points(self, stride: int = 1) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-        """The measured points in ``map``, float32 (N, 3), and their colours, uint8 (N, 3), of every stride-th pixel."""
+        """The measured points in ``map``, float32 (N, 3), and their colors, uint8 (N, 3), of every stride-th pixel."""
         depth_m = self.depth_m[::stride, ::stride]
         measured = depth_m > 0
         depths = depth_m[measured]
         optical = [axis[::stride, ::stride][measured] * depths for axis in _rays(self.intrinsics)]
-        turn, place = self.map_from_camera[:3, :3].astype(np.float32), self.map_from_camera[:3, 3].astype(np.float32)
-        # Written out, because a product of so narrow matrices is slower.
-        points = np.stack(
-            [turn[i, 0] * optical[0] + turn[i, 1] * optical[1] + (turn[i, 2] * depths + place[i]) for i in range(3)], 1
-        )
+        matrix = self.map_from_camera.astype(np.float32)
+        # Written out, because a product of such narrow matrices is slower.
+        points = np.stack([m[0] * optical[0] + m[1] * optical[1] + (m[2] * depths + m[3]) for m in matrix[:3]], 1)
         return points, self.rgb[::stride, ::stride][measured]
 
-    def with_depth(self, depth_m: NDArray[np.float32]) -> Sight:
+    def with_depth(self, depth_m: NDArray[np.float32]) -> PosedFrame:
         """The same view with other depth."""
         return replace(self, depth_m=depth_m)
 
 
 @lru_cache(maxsize=4)
 def _rays(pinhole: Intrinsics) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """x and y, per metre of depth, of every pixel, each float32 (H, W)."""
+    """The x and y of every pixel's ray at a depth of 1, each float32 (H, W)."""
     rays = Lens.of(pinhole).pixel_rays().astype(np.float32)
     return np.ascontiguousarray(rays[..., 0]), np.ascontiguousarray(rays[..., 1])
 
 
 @dataclass
-class Sights:
-    """The frames of logs, read as they are asked for: at any time one is in memory.
-
-    Args:
-        paths: logs of one place, of any number of robots.
-        referee: by whose poses: those logged when the episodes ran, or the trajectory smoothed afterwards.
-        max_depth_m: what was measured farther away is left out.
+class FrameSequence:
+    """The frames of logs, read on iteration: one at a time is in memory.
 
     Attributes:
-        scene: that the first log was recorded in.
-        viewpoints: float64 (N, 3), the optical centres of the frames to come, in ``map``.
+        paths: logs of one place, of any number of robots.
+        referee: source of the poses: logged when the episodes ran, or smoothed afterwards.
+        max_depth_m: greater depths are left out.
+        scene: the scene that the first log was recorded in.
+        viewpoints: float64 (N, 3), optical centers of all frames, in ``map``.
         notes: what was left out, and why.
 
     Raises:
@@ -102,25 +102,25 @@ class Sights:
 
     def __post_init__(self) -> None:
         self._steps: list[tuple[Path, list[StepRecord]]] = []
-        places = []
+        centers = []
         for path in self.paths:
             with LogReader(path) as log:
                 header = log.header
                 self._check_place(path, header)
-                steps = self._told_apart(path, list(scored_steps(log, self.referee)))
+                steps = self._distinct_steps(path, list(scored_steps(log, self.referee)))
                 if not log.complete:
-                    self.notes.append(f"{path.name}: is torn; what is whole of it is used: {len(steps)} frames")
+                    self.notes.append(f"{path.name}: is torn; its first {len(steps)} frames are used")
                 self._steps.append((path, steps))
                 camera = logged_camera(header)
                 if camera.note:
                     self.notes.append(f"{path.name}: {camera.note}")
-                places += [camera.map_from_camera(step)[:3, 3] for step in steps]
-        self.viewpoints = np.array(places, np.float64).reshape(-1, 3)
+                centers += [camera.map_from_camera(step)[:3, 3] for step in steps]
+        self.viewpoints = np.array(centers, np.float64).reshape(-1, 3)
 
     def __len__(self) -> int:
         return sum(len(steps) for _, steps in self._steps)
 
-    def __iter__(self) -> Iterator[Sight]:
+    def __iter__(self) -> Iterator[PosedFrame]:
         """The frames, log by log, in order.
 
         Raises:
@@ -130,7 +130,7 @@ class Sights:
             seen = measured = 0
             with LogReader(path) as log:
                 camera = logged_camera(log.header)
-                # An own reading of the steps, because they say where in the file their images are.
+                # The steps are read again, because the records of this reader know where their images are.
                 wanted = {step.index: step for step in steps}
                 for record in log.steps(images=False):
                     if record.index not in wanted:
@@ -143,17 +143,19 @@ class Sights:
                     depth_m = reliable(frame.depth_m, self.max_depth_m)
                     measured += bool(depth_m.any())
                     matrix = camera.map_from_camera(step)
-                    yield Sight(path, step.index, frame.rgb, depth_m, log.header.intrinsics, matrix, step.referee.pose)
+                    yield PosedFrame(
+                        path, step.index, frame.rgb, depth_m, log.header.intrinsics, matrix, step.referee.pose
+                    )
             if not seen:
                 raise RecordingError(f"{path}: holds no images", "leave it out, or record the episode with its images")
             if not measured:
                 raise RecordingError(
-                    f"{path}: not one of its {seen} frames has depth within {self.max_depth_m:g} m",
+                    f"{path}: none of its {seen} frames has depth within {self.max_depth_m:g} m",
                     "leave it out, raise --max-depth-m, or record with a camera that measures depth",
                 )
 
     def _frame(self, log: LogReader, record: StepRecord) -> RgbdFrame | None:
-        """The step's images; None, and a note, where the end of a torn log took them."""
+        """The step's images; None, with a note, where a torn log lacks them."""
         try:
             return log.frame(record)
         except RecordingError as error:
@@ -165,12 +167,8 @@ class Sights:
             self.scene = header.scene
             return
         first, other = self.scene.map, header.scene.map
-        same_grid = (first.resolution_m, first.origin_x_m, first.origin_y_m) == (
-            other.resolution_m,
-            other.origin_x_m,
-            other.origin_y_m,
-        )
-        if not (same_grid and np.array_equal(first.cells, other.cells)):
+        grids = [(m.resolution_m, m.origin_x_m, m.origin_y_m) for m in (first, other)]
+        if grids[0] != grids[1] or not np.array_equal(first.cells, other.cells):
             raise SceneError(
                 f"{path}: was recorded in the map of scene {header.scene.name!r} ({header.scene.digest[:12]}), "
                 f"{self._steps[0][0].name} in that of {self.scene.name!r} ({self.scene.digest[:12]})",
@@ -179,8 +177,8 @@ class Sights:
         if header.scene.digest != self.scene.digest:
             self.notes.append(f"{path.name}: of another version of {self.scene.name!r}; the map is the same")
 
-    def _told_apart(self, path: Path, records: Sequence[StepRecord]) -> list[StepRecord]:
-        """The steps at which the camera had moved and the pose is known; raises if there is none."""
+    def _distinct_steps(self, path: Path, records: Sequence[StepRecord]) -> list[StepRecord]:
+        """The steps with a known pose at which the camera has moved; raises if there are none."""
         if not records:
             raise RecordingError(f"{path}: holds no steps", "leave it out, or record the episode again")
         foreign = {record.referee.frame for record in records} - {MAP_FRAME}
@@ -189,20 +187,20 @@ class Sights:
                 f"{path}: its poses are in frame {min(foreign)!r}, not in {MAP_FRAME!r}",
                 "record with a localizer that knows the map, or align its frame: robot-runtime calibrate localization",
             )
-        known = [record for record in records if _is_known(record)]
+        known = [record for record in records if _has_pose(record)]
         if len(known) < len(records):
-            self.notes.append(f"{path.name}: {len(records) - len(known)} of {len(records)} steps have no sure pose")
-        kept: list[StepRecord] = []
+            self.notes.append(f"{path.name}: {len(records) - len(known)} of {len(records)} steps have no reliable pose")
+        distinct: list[StepRecord] = []
         for record in known:
-            if not kept or _moved(kept[-1], record):
-                kept.append(record)
-        if not kept:
+            if not distinct or _camera_moved(distinct[-1], record):
+                distinct.append(record)
+        if not distinct:
             raise RecordingError(f"{path}: has no pose at any step", "leave it out, or score it with --poses smoothed")
-        return kept
+        return distinct
 
 
 def reliable(depth_m: NDArray[np.float32], max_depth_m: float) -> NDArray[np.float32]:
-    """Depth with 0 for holes, for what is farther away, and for pixels that mix what lies before and behind an edge."""
+    """Depth with 0 for holes, for greater depths, and for pixels that mix both sides of an edge."""
     depth = np.where(np.isfinite(depth_m) & (depth_m > 0), depth_m, 0).astype(np.float32)
     mixed = np.zeros(depth.shape, bool)
     for axis in (0, 1):
@@ -216,13 +214,13 @@ def reliable(depth_m: NDArray[np.float32], max_depth_m: float) -> NDArray[np.flo
     return np.where(mixed | (depth > max_depth_m), np.float32(0), depth)
 
 
-def _is_known(record: StepRecord) -> bool:
+def _has_pose(record: StepRecord) -> bool:
     pose, covariance = record.referee.pose, record.referee.covariance
     numbers = (pose.x_m, pose.y_m, pose.yaw_rad, *np.diag(covariance).tolist())
     return record.referee.status is PoseStatus.OK and all(map(math.isfinite, numbers))
 
 
-def _moved(before: StepRecord, now: StepRecord) -> bool:
+def _camera_moved(before: StepRecord, now: StepRecord) -> bool:
     one, other = before.referee.pose, now.referee.pose
     turns = (
         other.yaw_rad - one.yaw_rad,
@@ -233,6 +231,6 @@ def _moved(before: StepRecord, now: StepRecord) -> bool:
 
 
 def stems(paths: Iterable[Path]) -> str:
-    """Names of logs, for provenance: the first few, and how many more."""
+    """The names of the first few logs and the number of the others, for provenance."""
     names = [path.stem for path in paths]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,4 +1,4 @@
-"""What a robot's map says about where surfaces are: the border between what is free and what is occupied."""
+"""The border between free and occupied space in a robot's map, as points with normals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 Array = NDArray[np.float64]
 
 LEAST_M = 3.0
-"""A shorter border fits nearly everywhere."""
+"""Least length of a border; a shorter one fits nearly everywhere."""
 
 _SMOOTH_CELLS = 2.0
 
@@ -24,10 +24,10 @@ class Outline:
     """The border of a map's free space.
 
     Attributes:
-        points: float64 (N, 2), middles of the cell edges between free and occupied, in ``map``.
+        points: float64 (N, 2), midpoints of the cell edges between free and occupied, in ``map``.
         normals: float64 (N, 2), unit, into free space.
         spacing_m: length of border that a point stands for.
-        free_m: float32 (rows, columns) of the map: how deep in free space a cell is; 0 elsewhere.
+        free_m: float32 (rows, columns) of the map: distance of a free cell from the rest; 0 elsewhere.
         occupancy: the map.
     """
 
@@ -38,12 +38,20 @@ class Outline:
     occupancy: OccupancyMap
 
     def thinned(self, stride: int) -> Outline:
-        """Every so-many-th point of it."""
+        """Every ``stride``-th point of it."""
         return replace(self, points=self.points[::stride], normals=self.normals[::stride])
 
 
 def outline_of(occupancy: OccupancyMap, where: str) -> Outline:
-    """The border. Raises ``SceneError`` naming ``where`` if there is too little of it to recognise a place by."""
+    """The border of a map's free space.
+
+    Args:
+        occupancy: the map.
+        where: its name, for messages.
+
+    Raises:
+        SceneError: the border is too short to recognize a place by.
+    """
     free, occupied = occupancy.cells == Cell.FREE, occupancy.cells == Cell.OCCUPIED
     res = occupancy.resolution_m
     points = []

@@ -1,4 +1,4 @@
-"""A scan brought into a robot's map: found there, judged, and imported as a scene whose coordinates are the map's."""
+"""Import of a scan into a robot's map: alignment, its checks, and a scene in the map's coordinates."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from sim_bridge.scenes.progress import Progress, silent
 from sim_bridge.scenes.scene_files import save_scene_file
 
 LEAST_SCORE = 0.3
-"""An empty flat's scan over the furnished flat's map has 0.38, that of another flat with the same outer walls 0.26."""
+"""Least score: the empty flat over the furnished flat's map has 0.38, a flat with the same outer walls 0.26."""
 
 FINE = 4
-"""Of the peaks of the search, that are fitted to the last digit."""
+"""Number of the search's peaks that are fitted precisely."""
 
 AMBIGUOUS = 0.85
-"""A second answer with so much of the best one's score may be the right one."""
+"""An alignment is ambiguous if another one has this share of its score."""
 
 
-class Unaligned(RuntimeFault):
+class AlignmentFailed(RuntimeFault):
     """A scan does not fit the map, or fits it in two ways."""
 
     exit_code = 4
@@ -44,8 +44,9 @@ class Registration:
     """A scan in a map.
 
     Attributes:
-        best: the fit. second: the best of those that put the scan elsewhere or turn it; None if there is none.
-        scan: with the axis that points up, and its plan.
+        best: the best fit.
+        second: the best fit with another place or heading; None if there is none.
+        scan: the upright scan.
         occupancy: the map.
     """
 
@@ -56,7 +57,7 @@ class Registration:
 
     @property
     def ambiguity(self) -> float:
-        """The second answer's score as a share of the best one's; 0 without one."""
+        """The second fit's score as a share of the best one's; 0 without one."""
         return 0.0 if self.second is None else max(0.0, self.second.score) / max(self.best.score, 1e-9)
 
     @property
@@ -71,7 +72,8 @@ def load_map(name_or_path: str) -> tuple[OccupancyMap, Scene | None]:
     """The map of a scene (folder or bundled name) with that scene, or a ROS map (``map.yaml``).
 
     Raises:
-        SceneError, ConfigError: there is none; names it.
+        SceneError: the scene does not exist or is invalid.
+        ConfigError: a file is invalid.
     """
     path = Path(name_or_path)
     if path.is_file():
@@ -94,19 +96,22 @@ def align_scan(
     """Find a scan in a map.
 
     Args:
+        source: the scan's file.
+        occupancy: the map.
         where: the map's name, for messages.
         up: the scan's upward axis; None to find it.
-        initial: where the origin of the upright scan lies in the map, to half a metre and 20 degrees; None to search.
+        scale: meters per unit of the scan.
+        initial: pose of the upright scan in the map, to half a meter and 20 degrees; None to search.
+        report: called with the progress.
 
     Raises:
-        SceneError: the scan or the map holds too little to tell a place by.
-        Unaligned: nothing fits, or two answers fit about as well; the message has the numbers.
+        SceneError: the scan or the map holds too little to recognize a place by.
+        AlignmentFailed: nothing fits, or two poses fit about equally well; the message has the numbers.
     """
     report("reading the scan", 0, 1)
     scan = read_scan(source, up, scale)
     outline = outline_of(occupancy, where)
     report("reading the scan", 1, 1)
-    middle = (scan.plan.min(axis=0) + scan.plan.max(axis=0)) / 2
     if initial is not None:
         found = [fit(scan.plan, outline, initial)]
         if not near_initial(found[0].map_from_scan, initial):
@@ -123,14 +128,15 @@ def align_scan(
     if not found or found[0].score < LEAST_SCORE:
         raise _no_match(source, where, found[0] if found else None, initial)
     best = found[0]
-    second = next((f for f in found[1:] if apart(f.map_from_scan, best.map_from_scan, middle)), None)
+    center = (scan.plan.min(axis=0) + scan.plan.max(axis=0)) / 2
+    second = next((f for f in found[1:] if apart(f.map_from_scan, best.map_from_scan, center)), None)
     result = Registration(best, second, scan, occupancy)
     if second is not None and result.ambiguity > AMBIGUOUS:
-        one, other = (_said(f.map_from_scan) for f in (best, second))
-        raise Unaligned(
-            f"{source}: fits {where} in two ways about as well: {one} explains {best.inlier_share:.0%} of the map's "
-            f"border, {other} {second.inlier_share:.0%}",
-            f"say which with --initial {one} or --initial={other}",
+        one, other = (_pose_text(f.map_from_scan) for f in (best, second))
+        raise AlignmentFailed(
+            f"{source}: fits {where} in two ways about equally well: {one} explains {best.inlier_share:.0%} of the "
+            f"map's border, {other} {second.inlier_share:.0%}",
+            f"choose one with --initial {one} or --initial={other}",
         )
     return result
 
@@ -141,10 +147,14 @@ def import_aligned(
     """Import the scan as a scene in the map's frame.
 
     Args:
-        known: the scene of the map, whose named frames are kept, and its rooms if it has any.
+        result: the alignment.
+        known: the scene of the map, whose named frames and rooms are used; None without one.
+        folder: the scene folder to write.
+        options: of the import.
+        report: called with the progress.
 
     Returns:
-        What :func:`~sim_bridge.scenes.importer.import_scene` notes.
+        The notes of :func:`~sim_bridge.scenes.importer.import_scene`.
     """
     placed = replace(options, up=result.scan.up, placement=result.placement)
     notes = import_scene(result.scan.source, folder, placed, report)
@@ -168,20 +178,19 @@ def import_aligned(
     return notes
 
 
-def _no_match(source: Path, where: str, best: Fit | None, initial: SE2 | None) -> SceneError | Unaligned:
+def _no_match(source: Path, where: str, best: Fit | None, initial: SE2 | None) -> SceneError | AlignmentFailed:
     if best is None:
-        return Unaligned(f"{source}: does not settle near the initial pose", "correct --initial, or leave it out")
-    told = (
-        f"the best of all places explains {best.inlier_share:.0%} of the map's border"
-        if initial is None
-        else f"there it explains {best.inlier_share:.0%} of the map's border"
-    )
-    return Unaligned(
-        f"{source}: does not fit {where}: {told}, and {best.contradicted_share:.0%} of it stands on free floor",
-        "see that it is a scan of this place, in metres (--scale), with the right axis up (--up), and that its faces "
-        "look into the rooms, not out of them",
+        return AlignmentFailed(
+            f"{source}: does not converge near the initial pose", "correct --initial, or leave it out"
+        )
+    place = "the best of all places" if initial is None else "the initial pose (--initial)"
+    return AlignmentFailed(
+        f"{source}: does not fit {where}: {place} explains {best.inlier_share:.0%} of the map's border, and "
+        f"{best.contradicted_share:.0%} of the scan stands on free floor",
+        "check that the scan is of this place, in meters (--scale), with the right axis up (--up), and that its faces "
+        "point into the rooms",
     )
 
 
-def _said(pose: SE2) -> str:
+def _pose_text(pose: SE2) -> str:
     return f"{pose.x_m:.2f},{pose.y_m:.2f},{math.degrees(pose.yaw_rad):.1f}"

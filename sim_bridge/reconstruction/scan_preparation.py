@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from robot_runtime.errors import SceneError
+from sim_bridge.reconstruction.tsdf import triangle_areas_m2
 from sim_bridge.scenes.importer import floor_height
 from sim_bridge.scenes.pieces import UPRIGHT, WORLD_FORMATS, Up, all_triangles, own_up, read_pieces
 
 Array = NDArray[np.float64]
 
 BAND_M = (0.1, 0.85)
-"""Of the scan, above its floor: what a robot's map shows of it."""
+"""Heights above the floor that a robot's map shows."""
 
 MOST_TILTED_DEG = 10.0
 SAMPLE_M = 0.02
 PLAUSIBLE_M = (1.0, 200.0)
-"""Longest edge of a place's plan."""
+"""Range of the longest edge of a place."""
 
 _LOW_SHARE = 0.25
 _STEEP = 0.9
@@ -32,13 +33,14 @@ _WIDE = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A scan, upright.
+    """An upright scan.
 
     Attributes:
+        source: the file.
         up: the file's axis that points up.
-        upright: float64 (4, 4), from the file's axes in metres, with ``up`` turned onto z, to level with the floor at
-            z = 0. tilt_deg: how far the floor was out of level.
-        plan: float64 (N, 2), points on what stands in :data:`BAND_M`, no two in one square of :data:`SAMPLE_M`.
+        upright: float64 (4, 4), from the file's axes in meters, with ``up`` turned onto z, to a level floor at z = 0.
+        tilt_deg: angle by which the floor was out of level.
+        plan: float64 (N, 2), points on surfaces in :data:`BAND_M`, no two in one square of :data:`SAMPLE_M`.
     """
 
     source: Path
@@ -52,20 +54,22 @@ def read_scan(source: Path, up: Up | None = None, scale: float = 1.0) -> Scan:
     """Read a mesh or a Gazebo world.
 
     Args:
-        up: the file's upward axis; None to find it: the format's own, unless another one has far more floor.
+        source: the file.
+        up: the file's upward axis; None for the format's own, unless another one has far more floor.
+        scale: meters per unit of the file.
 
     Raises:
-        SceneError: the file cannot be read, its size is no place's, or nothing stands in the band.
+        SceneError: the file cannot be read, its size is implausible, or it has no surfaces in the band of heights.
     """
     world = source.suffix.lower() in WORLD_FORMATS
     triangles = all_triangles(read_pieces(source, skip_missing=True, up="z", scale=scale))
     if not len(triangles):
-        raise SceneError(f"{source}: has nothing to draw", "give a scan with faces")
+        raise SceneError(f"{source}: has no faces", "give a scan with faces")
     size_m = float(np.ptp(triangles.reshape(-1, 3), axis=0).max())
     if not PLAUSIBLE_M[0] <= size_m <= PLAUSIBLE_M[1]:
         raise SceneError(
-            f"{source}: is {size_m:.3g} m long, which no place is",
-            "say how long a unit is with --scale: 0.001 for millimetres, 0.01 for centimetres",
+            f"{source}: is {size_m:.3g} m long, which is no plausible size of a place",
+            "give the length of a unit with --scale: 0.001 for millimeters, 0.01 for centimeters",
         )
     up = "z" if world else up or _found_up(source, triangles)
     triangles = _moved(triangles, UPRIGHT[up])
@@ -77,8 +81,8 @@ def read_scan(source: Path, up: Up | None = None, scale: float = 1.0) -> Scan:
     plan = _plan(triangles)
     if len(plan) < 50:
         raise SceneError(
-            f"{source}: nothing stands between {BAND_M[0]} and {BAND_M[1]} m above its floor (axis {up} up)",
-            "say which axis points up with --up, and how long a unit is with --scale; faces must look into the rooms",
+            f"{source}: has no surfaces between {BAND_M[0]} and {BAND_M[1]} m above its floor (axis {up} up)",
+            "give the upward axis with --up and the length of a unit with --scale; faces must point into the rooms",
         )
     return Scan(source, up, lift @ leveling, tilt_deg, plan)
 
@@ -88,9 +92,9 @@ def _moved(triangles: Array, matrix: Array) -> Array:
 
 
 def _found_up(source: Path, triangles: Array) -> Up:
-    """The format's own axis, unless another direction has more than twice its floor.
+    """The format's own axis, unless another direction has more than twice its floor area.
 
-    Floor is what faces up in the lowest quarter. Upside down a room has its ceiling there, so a tie says nothing.
+    Floor is what faces up in the lowest quarter. A ceiling upside down looks the same, so a tie decides nothing.
     """
     areas = {axis: _floor_area(_moved(triangles, matrix)) for axis, matrix in UPRIGHT.items()}
     own = own_up(source)
@@ -98,31 +102,30 @@ def _found_up(source: Path, triangles: Array) -> Up:
     return best if areas[best] > _BETTER * areas[own] else own
 
 
-def _floor_area(triangles: Array) -> float:
-    normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]) / 2
-    area = np.linalg.norm(normals, axis=1)
-    z = triangles[..., 2].mean(axis=1)
-    low, high = float(triangles[..., 2].min()), float(triangles[..., 2].max())
-    floor = (normals[:, 2] > _STEEP * area) & (z < low + _LOW_SHARE * (high - low))
-    return float(area[floor].sum())
-
-
-def _leveling(triangles: Array) -> tuple[Array, float]:
-    """The smallest rotation, float64 (4, 4), that makes the floor level; and its angle in degrees."""
+def _floor(triangles: Array, least_cosine: float) -> Array:
+    """Normals (K, 3), as long as twice the area, of the triangles in the lowest quarter that face up."""
     normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     length = np.linalg.norm(normals, axis=1)
     z = triangles[..., 2].mean(axis=1)
     low, high = float(triangles[..., 2].min()), float(triangles[..., 2].max())
-    most = np.cos(np.radians(MOST_TILTED_DEG))
-    floor = (normals[:, 2] > most * length) & (length > 1e-12) & (z < low + _LOW_SHARE * (high - low))
-    if not floor.any():
+    facing_up = (normals[:, 2] > least_cosine * length) & (length > 1e-12)
+    return np.asarray(normals[facing_up & (z < low + _LOW_SHARE * (high - low))])
+
+
+def _floor_area(triangles: Array) -> float:
+    return float(np.linalg.norm(_floor(triangles, _STEEP), axis=1).sum())
+
+
+def _leveling(triangles: Array) -> tuple[Array, float]:
+    """The smallest rotation, float64 (4, 4), that makes the floor level; and its angle in degrees."""
+    normals = _floor(triangles, float(np.cos(np.radians(MOST_TILTED_DEG))))
+    if not len(normals):
         return np.eye(4), 0.0
-    unit = normals[floor] / length[floor, None]
-    # The median direction: a scan's floor is bumpy and has rugs on it, but most of it is flat.
-    order = np.argsort(unit[:, :2], axis=0)
-    weight = length[floor]
-    mean = np.array([_weighted_median(unit[:, i], weight, order[:, i]) for i in (0, 1)])
-    normal = np.array([*mean, np.sqrt(max(0.0, 1 - float(mean @ mean)))])
+    weight = np.linalg.norm(normals, axis=1)
+    unit = normals / weight[:, None]
+    # The median direction, because a scan's floor has bumps and rugs, but most of it is flat.
+    median = np.array([_weighted_median(unit[:, i], weight) for i in (0, 1)])
+    normal = np.array([*median, np.sqrt(max(0.0, 1 - float(median @ median)))])
     axis = np.cross(normal, (0.0, 0.0, 1.0))
     sine = float(np.linalg.norm(axis))
     if sine < 1e-4:
@@ -133,19 +136,20 @@ def _leveling(triangles: Array) -> tuple[Array, float]:
     return matrix, float(np.degrees(angle))
 
 
-def _weighted_median(values: Array, weights: Array, order: NDArray[np.intp]) -> float:
+def _weighted_median(values: Array, weights: Array) -> float:
+    order = np.argsort(values)
     cumulated = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(cumulated, cumulated[-1] / 2)])
 
 
 def _plan(triangles: Array) -> Array:
-    """Points (N, 2) on what lies in the band: triangles cut at many heights, which meets walls and table tops alike."""
+    """Points (N, 2) on surfaces in the band of heights, sampled at random."""
     low, high = BAND_M
     z = triangles[..., 2]
     band = triangles[(z.min(axis=1) <= high) & (z.max(axis=1) >= low)]
     if not len(band):
         return np.zeros((0, 2))
-    area = np.linalg.norm(np.cross(band[:, 1] - band[:, 0], band[:, 2] - band[:, 0]), axis=1) / 2
+    area = triangle_areas_m2(band)
     count = int(min(_MOST_SAMPLES, 2 * area.sum() / SAMPLE_M**2 + len(band)))
     random = np.random.default_rng(0)
     chosen = band[random.choice(len(band), count, p=area / area.sum())]

@@ -1,9 +1,8 @@
-"""Where a scan lies in a robot's map: searched over every heading and place, then fitted to a fraction of a cell.
+"""Registration of a scan's plan in a robot's map: a search over all poses, then a fit to a fraction of a cell.
 
-The search correlates the scan's plan, at every heading, with a field that rewards surfaces near the map's border and
-charges for those in the middle of free floor (a correlative matcher, Olson 2009, by FFT over the translations). Its
-best peaks, each of another pose, are fitted to the border with a robust point-to-line ICP. If two of them explain the
-map about as well, as in a room that looks the same from the other end, the answer is said to be ambiguous.
+The search correlates the plan, at every heading, with a field that rewards surfaces near the map's border and
+penalizes those in the middle of free floor (correlative scan matching, Olson 2009, by FFT over the translations). The
+best peaks, each of another pose, are fitted to the border with a robust point-to-line ICP.
 """
 
 from __future__ import annotations
@@ -20,41 +19,43 @@ from scipy.spatial import cKDTree
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.scenes.occupancy_map import Cell
 from sim_bridge.reconstruction.map_outline import Outline
+from sim_bridge.reconstruction.planar_geometry import cells_of, moved, moved_back, rotation_matrix
 
 Array = NDArray[np.float64]
 
 CELL_M = 0.1
 SPREAD_M = 0.15
 YAW_STEP_RAD = math.radians(2.0)
-"""At 4 m from the middle of a scan, one step moves a wall by the spread."""
+"""Step of the heading; it moves a wall at 4 m from the scan's center by :data:`SPREAD_M`."""
 
 CANDIDATES = 16
 APART_M, APART_RAD = 0.3, math.radians(8)
-"""Nearer to each other, two peaks are one."""
+"""Peaks nearer to each other than this are the same."""
 
 INLIER_M = 0.05
-"""From the map's border to the scan: two cells of a usual map."""
+"""Largest distance between the map's border and the scan: two cells of a usual map."""
 
 DEEP_M = 0.2
-"""A scan's surface deeper in free floor contradicts the map."""
+"""A scan's surface this deep in free floor contradicts the map."""
 
-_CHARGE = 0.3
+_PENALTY = 0.3
 _PEAKS = 3
 _PULLS_M = (0.4, 0.2, 0.1, 0.05, 0.05)
 _ROUNDS = 8
 _ROUGH, _THINNED = 2, 4
-_NEAR_INITIAL = (0.6, math.radians(20))
+_INITIAL_REACH = (0.6, math.radians(20))
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One way to lay the scan over the map.
+    """A pose of the scan in the map, and its quality.
 
     Attributes:
-        map_from_scan: of the upright scan.
-        inlier_share: of the map's border that has a surface of the scan within :data:`INLIER_M`.
-        contradicted_share: of the scan's plan on the map, that lies in the middle of free floor.
-        rms_m: distance across the border, of the inliers. shift_m: by which the map draws obstacles thicker.
+        map_from_scan: pose of the upright scan.
+        inlier_share: share of the map's border that has a surface of the scan within :data:`INLIER_M`.
+        contradicted_share: share of the scan's plan on the map that lies in the middle of free floor.
+        rms_m: distance of the inliers across the border.
+        shift_m: by which the map shows obstacles thicker than they are.
     """
 
     map_from_scan: SE2
@@ -65,21 +66,23 @@ class Fit:
 
     @property
     def score(self) -> float:
-        """What the fit explains, less three times what it contradicts: furniture comes and goes, floor stays floor."""
+        """The explained share less three times the contradicted one: furniture changes, free floor stays free."""
         return self.inlier_share - 3 * self.contradicted_share
 
 
 def candidates(plan: Array, outline: Outline, report: Callable[[int, int], None]) -> list[SE2]:
-    """Poses of the scan in the map, the likeliest first.
+    """Poses of the scan in the map, the best first.
 
     Args:
         plan: points (N, 2) of the upright scan.
+        outline: of the map.
+        report: called with the number of headings done and their total.
     """
     field = _field(outline)
     rows, columns = field.shape
     origin = np.array([outline.occupancy.origin_x_m, outline.occupancy.origin_y_m])
-    middle = (plan.min(axis=0) + plan.max(axis=0)) / 2
-    radius = math.ceil(float(np.linalg.norm(plan - middle, axis=1).max()) / CELL_M) + 1
+    center = (plan.min(axis=0) + plan.max(axis=0)) / 2
+    radius = math.ceil(float(np.linalg.norm(plan - center, axis=1).max()) / CELL_M) + 1
     size = 2 * radius + 1
     shape = [fft.next_fast_len(n + size, real=True) for n in field.shape]
     transformed = fft.rfft2(field, shape)
@@ -88,19 +91,19 @@ def candidates(plan: Array, outline: Outline, report: Callable[[int, int], None]
     for step in range(steps):
         report(step, steps)
         yaw = step * 2 * math.pi / steps
-        turned = (plan - middle) @ _turn(yaw).T
+        rotated = (plan - center) @ rotation_matrix(yaw).T
         image = np.zeros((size, size))
-        cell = np.rint(turned / CELL_M).astype(int) + radius
+        cell = np.rint(rotated / CELL_M).astype(int) + radius
         image[cell[:, 1], cell[:, 0]] = 1.0
         scores = fft.irfft2(transformed * np.conj(fft.rfft2(image, shape)), shape)
-        # Row r of the scores: the image's row 0 lies on row r of the field; negative rows stand at the end.
+        # At row r of the scores the image's row 0 lies on row r of the field; negative rows are at the end.
         for _ in range(_PEAKS):
             row, column = np.unravel_index(int(scores.argmax()), scores.shape)
             score = float(scores[row, column])
             down = int(row) - shape[0] if row > rows else int(row)
             right = int(column) - shape[1] if column > columns else int(column)
-            centre = (np.array([right, down]) + radius + 0.5) * CELL_M + origin
-            place = centre - _turn(yaw) @ middle
+            image_center = (np.array([right, down]) + radius + 0.5) * CELL_M + origin
+            place = image_center - rotation_matrix(yaw) @ center
             found.append((score, SE2(float(place[0]), float(place[1]), wrap_angle(yaw))))
             reach = round(3 * SPREAD_M / CELL_M)
             around = np.arange(-reach, reach + 1)
@@ -108,28 +111,30 @@ def candidates(plan: Array, outline: Outline, report: Callable[[int, int], None]
     report(steps, steps)
     chosen: list[SE2] = []
     for _, pose in sorted(found, key=lambda item: -item[0]):
-        if all(apart(pose, other, middle) for other in chosen):
+        if all(apart(pose, other, center) for other in chosen):
             chosen.append(pose)
         if len(chosen) == CANDIDATES:
             break
     return chosen
 
 
-def apart(one: SE2, other: SE2, middle: Array) -> bool:
-    """Whether two poses of a scan are different answers: by heading, or by where they put the scan's middle."""
-    a, b = one.apply(*middle.tolist()), other.apply(*middle.tolist())
+def apart(one: SE2, other: SE2, center: Array) -> bool:
+    """Whether two poses of a scan differ in heading, or in where they put the scan's center."""
+    a, b = one.apply(*center.tolist()), other.apply(*center.tolist())
     return math.dist(a, b) > APART_M or abs(wrap_angle(one.yaw_rad - other.yaw_rad)) > APART_RAD
 
 
 def fit(plan: Array, outline: Outline, start: SE2, rough: bool = False) -> Fit:
-    """The pose near ``start`` that lays the scan's surfaces on the map's border.
+    """Fit the scan's surfaces to the map's border.
 
-    Beside the pose, one number is fitted: how much thicker than they are the map draws obstacles. A map marks every
-    cell that is touched, so its border lies in front of the surface, and where only one side of a room is known this
-    would move the pose.
+    Beside the pose, the thickness that the map adds to obstacles is fitted. A map marks every cell that is touched, so
+    its border lies in front of the surface; where only one side of a room is known, this would move the pose.
 
     Args:
-        rough: to some centimetres, with a part of the border, for choosing among many.
+        plan: points (N, 2) of the upright scan.
+        outline: of the map.
+        start: the initial pose.
+        rough: to some centimeters, with a part of the border, for choosing among many.
     """
     tree = cKDTree(plan)
     if rough:
@@ -137,16 +142,16 @@ def fit(plan: Array, outline: Outline, start: SE2, rough: bool = False) -> Fit:
     x, y, yaw, shift = start.x_m, start.y_m, start.yaw_rad, 0.0
     for pull_m in _PULLS_M[:_ROUGH] if rough else _PULLS_M:
         for _ in range(_ROUNDS):
-            local = (outline.points - (x, y)) @ _turn(yaw)
+            local = (outline.points - (x, y)) @ rotation_matrix(yaw)
             distance, index = tree.query(local, distance_upper_bound=pull_m + 0.02)
             near = np.isfinite(distance)
             if near.sum() < 10:
                 break
-            matched = plan[index[near]] @ _turn(yaw).T
+            matched = plan[index[near]] @ rotation_matrix(yaw).T
             normal = outline.normals[near]
             offset = outline.points[near] - matched - (x, y)
             residual = np.einsum("nd,nd->n", normal, offset) - shift
-            weight = np.clip(1 - (residual / pull_m) ** 2, 0, None) ** 2  # Tukey's
+            weight = np.clip(1 - (residual / pull_m) ** 2, 0, None) ** 2  # Tukey's biweight
             arm = np.stack([-matched[:, 1], matched[:, 0]], axis=1)
             rows = np.column_stack([normal, np.einsum("nd,nd->n", normal, arm), np.ones(len(normal))])
             normal_matrix = rows.T @ (rows * weight[:, None]) + np.diag([1e-6, 1e-6, 1e-6, 1e-2])
@@ -155,28 +160,23 @@ def fit(plan: Array, outline: Outline, start: SE2, rough: bool = False) -> Fit:
             shift = float(np.clip(shift, -2 * outline.spacing_m, 2 * outline.spacing_m))
             if np.abs(move[:2]).max() < 1e-5 and abs(move[2]) < 1e-6:
                 break
-    return _judged(plan, tree, outline, SE2(float(x), float(y), wrap_angle(float(yaw))), shift)
+    return _scored(plan, tree, outline, SE2(float(x), float(y), wrap_angle(float(yaw))), shift)
 
 
 def near_initial(found: SE2, initial: SE2) -> bool:
-    """Whether a fit that began at an initial pose has stayed with it."""
-    reach_m, reach_rad = _NEAR_INITIAL
+    """Whether a fit that started at an initial pose has remained near it."""
+    reach_m, reach_rad = _INITIAL_REACH
     return found.distance_to(initial) <= reach_m and abs(wrap_angle(found.yaw_rad - initial.yaw_rad)) <= reach_rad
 
 
-def _judged(plan: Array, tree: cKDTree, outline: Outline, pose: SE2, shift_m: float) -> Fit:
-    local = (outline.points - (pose.x_m, pose.y_m)) @ _turn(pose.yaw_rad)
+def _scored(plan: Array, tree: cKDTree, outline: Outline, pose: SE2, shift_m: float) -> Fit:
+    local = moved_back(outline.points, pose)
     distance, index = tree.query(local, distance_upper_bound=INLIER_M + abs(shift_m))
     inlier = np.isfinite(distance)
-    matched = plan[index[inlier]] @ _turn(pose.yaw_rad).T + (pose.x_m, pose.y_m)
-    across = np.einsum("nd,nd->n", outline.normals[inlier], outline.points[inlier] - matched) - shift_m
-    placed = plan @ _turn(pose.yaw_rad).T + (pose.x_m, pose.y_m)
-    occupancy = outline.occupancy
-    cell = np.floor((placed - (occupancy.origin_x_m, occupancy.origin_y_m)) / occupancy.resolution_m).astype(int)
-    rows, columns = occupancy.cells.shape
-    on_map = (cell >= 0).all(axis=1) & (cell[:, 0] < columns) & (cell[:, 1] < rows)
-    row, column = cell[on_map, 1], cell[on_map, 0]
-    known = occupancy.cells[row, column] != Cell.UNKNOWN
+    placed = moved(plan, pose)
+    across = np.einsum("nd,nd->n", outline.normals[inlier], outline.points[inlier] - placed[index[inlier]]) - shift_m
+    row, column, _ = cells_of(outline.occupancy, placed[:, 0], placed[:, 1])
+    known = outline.occupancy.cells[row, column] != Cell.UNKNOWN
     deep = outline.free_m[row, column] > DEEP_M
     contradicted = float(deep.sum() / max(1, known.sum()))
     rms_m = float(np.sqrt(np.mean(across**2))) if inlier.any() else math.inf
@@ -184,7 +184,7 @@ def _judged(plan: Array, tree: cKDTree, outline: Outline, pose: SE2, shift_m: fl
 
 
 def _field(outline: Outline) -> Array:
-    """What a surface of the scan is worth at each place of the map, on a coarse grid with the map's origin."""
+    """The value of a surface at each place of the map, on a coarse grid with the map's origin."""
     occupancy = outline.occupancy
     width_m, depth_m = occupancy.size_m
     shape = math.ceil(depth_m / CELL_M), math.ceil(width_m / CELL_M)
@@ -196,10 +196,5 @@ def _field(outline: Outline) -> Array:
     step = CELL_M / occupancy.resolution_m
     row = np.minimum(((np.arange(shape[0]) + 0.5) * step).astype(int), occupancy.cells.shape[0] - 1)
     column = np.minimum(((np.arange(shape[1]) + 0.5) * step).astype(int), occupancy.cells.shape[1] - 1)
-    field[outline.free_m[np.ix_(row, column)] > DEEP_M] -= _CHARGE
+    field[outline.free_m[np.ix_(row, column)] > DEEP_M] -= _PENALTY
     return np.asarray(field)
-
-
-def _turn(yaw_rad: float) -> Array:
-    c, s = math.cos(yaw_rad), math.sin(yaw_rad)
-    return np.array([[c, -s], [s, c]])

@@ -1,4 +1,4 @@
-"""The room, looked round in once."""
+"""Logs of the room, shared by the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes from logs: where the walls are, what is free, what can be driven in, and what a log must hold."""
+"""Scenes from logs: walls, free floor, episodes in them, and requirements on the logs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import trimesh
 from changed_room import F, L, rewritten, survey
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.cli.main import run_command
 from robot_runtime.common.geometry import SE2, optical_axes
@@ -29,8 +30,8 @@ from robot_runtime.scenes.scene import Scene, load_scene
 from sim_bridge.physics.floor import has_floor
 from sim_bridge.physics.scene_model import SOLID, build_model
 from sim_bridge.reconstruction.build import FusedScene, FusionOptions, build_scene
-from sim_bridge.reconstruction.logged_frames import Sight, Sights, reliable
-from sim_bridge.reconstruction.occupancy_mapping import Band, Evidence
+from sim_bridge.reconstruction.logged_frames import FrameSequence, PosedFrame, reliable
+from sim_bridge.reconstruction.occupancy_mapping import MappingOptions, VoxelGrid
 from sim_bridge.scenes.mesh_files import load_mesh
 from sim_bridge.scenes.palette import palette, palette_uv
 from sim_bridge.scenes.shapes import visual_triangles
@@ -42,12 +43,12 @@ Fused = tuple[FusedScene, Scene]
 def fused(room_logs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Fused:
     """The room, made of its logs."""
     folder = tmp_path_factory.mktemp("fused") / "lab"
-    made = build_scene(Sights(room_logs), folder)
+    made = build_scene(FrameSequence(room_logs), folder)
     return made, load_scene(folder)
 
 
 def surface_distance_m(points: np.ndarray) -> np.ndarray:
-    """From points (N, 3) to the nearest surface of the room that its maker describes."""
+    """Distance from points (N, 3) to the nearest surface of the generated room."""
     boxes = [((1.5, 1.2, 0.25), (0.5, 0.4, 0.5)), ((-1.5, -1.2, 0.35), (0.3, 0.3, 0.7))]
     boxes += [((s * 3.05, 0, 1.25), (0.1, 4.2, 2.5)) for s in (1, -1)]
     boxes += [((0, s * 2.05, 1.25), (6.2, 0.1, 2.5)) for s in (1, -1)]
@@ -60,7 +61,7 @@ def surface_distance_m(points: np.ndarray) -> np.ndarray:
 
 
 def at_points_of(occupancy: OccupancyMap, other: OccupancyMap) -> np.ndarray:
-    """What ``occupancy`` says at the middle of every cell of ``other``; unknown beyond its edge."""
+    """The cells of ``occupancy`` at the centers of the cells of ``other``; unknown beyond its edge."""
     found = np.full(other.cells.shape, Cell.UNKNOWN, np.uint8)
     for row, column in np.ndindex(*other.cells.shape):
         point = other.to_point(row, column)
@@ -74,7 +75,7 @@ def test_free_floor_is_the_rooms(fused: Fused, room: Scene) -> None:
     free = (found == Cell.FREE) & (true == Cell.FREE)
     either = (found == Cell.FREE) | (true == Cell.FREE)
     assert free.sum() / either.sum() > 0.93
-    # Beyond the walls nobody has looked.
+    # The space beyond the walls was not seen.
     x_m, y_m = np.meshgrid(
         *(np.arange(n) * 0.05 - o + 0.025 for n, o in zip(true.shape[::-1], (3.5, 2.5), strict=True))
     )
@@ -95,7 +96,7 @@ def test_what_is_occupied_lies_on_surfaces(fused: Fused) -> None:
     assert off_m.max() < 0.06
 
 
-def test_walls_stand_within_a_centimetre(fused: Fused) -> None:
+def test_walls_are_accurate_to_a_centimeter(fused: Fused) -> None:
     _, scene = fused
     corners = np.concatenate([t.reshape(-1, 3) for t in visual_triangles(scene.folder, scene.file)])
     above = corners[corners[:, 2] > 0.1]
@@ -108,7 +109,7 @@ def test_walls_stand_within_a_centimetre(fused: Fused) -> None:
         assert np.median(near) == pytest.approx(wall_m, abs=0.01)
 
 
-def test_it_is_said_how_the_floor_lies_and_which_objects_are_there(fused: Fused) -> None:
+def test_floor_height_and_objects_are_reported(fused: Fused) -> None:
     made, scene = fused
     assert made.floor_z_m == pytest.approx(0.0, abs=0.005)
     assert set(made.objects) == {"crate", "vase"}
@@ -147,16 +148,16 @@ def test_an_episode_runs_in_it_and_ends_at_its_wall(fused: Fused, tmp_path: Path
 def test_the_same_logs_make_the_same_bytes(room_logs: list[Path], tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
-        build_scene(Sights(room_logs[:1]), folder, FusionOptions(voxel_m=0.06, view_points=False))
+        build_scene(FrameSequence(room_logs[:1]), folder, FusionOptions(voxel_m=0.06, view_points=False))
     files = [{p.name: p.read_bytes() for p in sorted((folder / "assets").iterdir())} for folder in folders]
     assert files[0] == files[1]
     assert load_scene(folders[0]).map.to_pgm() == load_scene(folders[1]).map.to_pgm()
 
 
-def test_noise_moves_walls_by_millimetres(room: Scene, tmp_path: Path) -> None:
+def test_noise_moves_walls_by_millimeters(room: Scene, tmp_path: Path) -> None:
     noisy = {"camera": {"depth_noise": {"model": "redwood"}}}
     logs = survey(tmp_path / "logs", room, [SE2(0.4, -0.6, 1.0)], [L] * 11, noisy)
-    build_scene(Sights(logs, max_depth_m=3.0), tmp_path / "lab", FusionOptions(view_points=False))
+    build_scene(FrameSequence(logs, max_depth_m=3.0), tmp_path / "lab", FusionOptions(view_points=False))
     scene = load_scene(tmp_path / "lab")
     corners = np.concatenate([t.reshape(-1, 3) for t in visual_triangles(scene.folder, scene.file)])
     off_m = surface_distance_m(corners[corners[:, 2] > 0.1])
@@ -174,9 +175,8 @@ def test_a_map_needs_no_mesh_library(
         return load(name, package)
 
     monkeypatch.setattr(importlib, "import_module", without)
-    with pytest.raises(ConfigError, match="not installed") as refusal:
-        build_scene(Sights(room_logs[:1]), tmp_path / "lab")
-    assert "robot-runtime[mesh]" in refusal.value.remedy
+    with raises_naming(ConfigError, "Open3D", "robot-runtime[mesh]"):
+        build_scene(FrameSequence(room_logs[:1]), tmp_path / "lab")
     out = tmp_path / "map"
     assert run_command(["scene", "from-log", str(room_logs[0]), "--out", str(out), "--no-mesh"]) == 0
     assert "m² free" in capsys.readouterr().out
@@ -189,8 +189,8 @@ def test_a_map_needs_no_mesh_library(
 def test_logs_of_two_maps_are_refused(room_logs: list[Path], room: Scene, tmp_path: Path) -> None:
     other = replace(room, map=replace(room.map, origin_x_m=room.map.origin_x_m + 1.0), digest="f" * 64)
     log = rewritten(room_logs[1], tmp_path, header={"scene": other})
-    with pytest.raises(SceneError, match="ffffffffffff"):
-        Sights([room_logs[0], log])
+    with raises_naming(SceneError, "ffffffffffff", log):
+        FrameSequence([room_logs[0], log])
 
 
 def _elsewhere(record: StepRecord) -> StepRecord:
@@ -207,42 +207,43 @@ def _blind(record: StepRecord) -> StepRecord:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"),
-    [(_elsewhere, "frame 'odom'"), (_placeless, "no pose at any step"), (_blind, "has depth within 4 m")],
+    ("spoil", "named"),
+    [(_elsewhere, "'odom'"), (_placeless, "--poses smoothed"), (_blind, "4 m")],
 )
 def test_logs_without_poses_or_depth_are_refused(
-    spoil: Callable[[StepRecord], StepRecord], says: str, room_logs: list[Path], tmp_path: Path
+    spoil: Callable[[StepRecord], StepRecord], named: str, room_logs: list[Path], tmp_path: Path
 ) -> None:
     log = rewritten(room_logs[0], tmp_path, spoil)
-    with pytest.raises(RecordingError, match=says):
-        list(Sights([log]))
+    with raises_naming(RecordingError, log, named):
+        list(FrameSequence([log]))
 
 
-def test_a_torn_log_gives_what_is_whole_of_it(room_logs: list[Path], tmp_path: Path) -> None:
+def test_a_torn_log_gives_its_whole_frames(room_logs: list[Path], tmp_path: Path) -> None:
     torn = tmp_path / "torn.mcap"
     whole = room_logs[0].read_bytes()
     torn.write_bytes(whole[: len(whole) * 3 // 5])
-    sights = Sights([torn])
-    assert 3 < len(list(sights)) < 24
-    assert any("torn" in note for note in sights.notes)
+    frames = FrameSequence([torn])
+    assert 3 < len(list(frames)) < 24
+    assert any("torn" in note for note in frames.notes)
 
 
-def test_too_little_seen_is_said_in_square_metres(room_logs: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(SceneError, match=r"show 0\.\d\d m² of free floor at least 90 times"):
-        build_scene(Sights(room_logs[:1]), tmp_path / "lab", FusionOptions(Band(observations=90), None))
+def test_too_little_free_floor_is_refused(room_logs: list[Path], tmp_path: Path) -> None:
+    options = FusionOptions(MappingOptions(observations=90), None)
+    with raises_naming(SceneError, room_logs[0].stem, "m²", "90", "--min-observations"):
+        build_scene(FrameSequence(room_logs[:1]), tmp_path / "lab", options)
     assert not (tmp_path / "lab").exists()
 
 
-@pytest.mark.parametrize("band", [{"resolution_m": 0.001}, {"observations": 0}])
-def test_senseless_bands_are_refused(band: dict[str, float]) -> None:
+@pytest.mark.parametrize("options", [{"resolution_m": 0.001}, {"observations": 0}])
+def test_invalid_mapping_options_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ConfigError):
-        Band(**band)  # type: ignore[arg-type]
+        MappingOptions(**options)  # type: ignore[arg-type]
 
 
-def test_a_folder_that_is_no_scene_is_kept(room_logs: list[Path], tmp_path: Path) -> None:
+def test_a_folder_that_is_no_scene_is_not_overwritten(room_logs: list[Path], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine", encoding="utf-8")
-    with pytest.raises(SceneError, match="is not a scene"):
-        build_scene(Sights(room_logs[:1]), tmp_path, FusionOptions(voxel_m=None))
+    with raises_naming(SceneError, tmp_path):
+        build_scene(FrameSequence(room_logs[:1]), tmp_path, FusionOptions(voxel_m=None))
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -253,21 +254,21 @@ def test_pixels_between_two_surfaces_do_not_count() -> None:
     depth_m[:, 4:] = 3.0
     depth_m[:, 3] = 2.0  # a mixture of both sides
     depth_m[2, 5] = np.nan
-    kept = reliable(depth_m, max_depth_m=2.5)
-    assert (kept[:, :3] == 1.0).all()
-    assert (kept[:, 3:] == 0.0).all()
+    clean = reliable(depth_m, max_depth_m=2.5)
+    assert (clean[:, :3] == 1.0).all()
+    assert (clean[:, 3:] == 0.0).all()
 
 
 @settings(max_examples=25)
 @given(color=st.tuples(*(st.integers(0, 255) for _ in range(3))))
-def test_every_colour_is_in_the_palette(color: tuple[int, int, int]) -> None:
+def test_every_color_is_in_the_palette(color: tuple[int, int, int]) -> None:
     (u, v), *_ = palette_uv(np.array([color], np.uint8))[0]
     image = np.asarray(palette())
     pixel = image[int((1 - v) * image.shape[0]), int(u * image.shape[1])]
     assert np.abs(pixel.astype(int) - color).max() <= 4
 
 
-def test_a_scan_keeps_the_colours_of_its_corners(tmp_path: Path) -> None:
+def test_a_scan_keeps_the_colors_of_its_corners(tmp_path: Path) -> None:
     box = trimesh.creation.box((4.0, 3.0, 2.4))
     box.visual.vertex_colors = [(200, 40, 40, 255) if z > 0 else (40, 40, 200, 255) for _, _, z in box.vertices]
     box.export(tmp_path / "scan.ply")
@@ -281,9 +282,9 @@ def test_a_scan_keeps_the_colours_of_its_corners(tmp_path: Path) -> None:
 
 
 def test_stairs_are_occupied_and_have_no_floor() -> None:
-    """Looked through below the floor, seen from two places."""
-    band = Band(resolution_m=0.05)
-    evidence = Evidence(np.array([[0.0, 0.0, 0.9], [0.2, 0.0, 0.9]]), 3.0, band)
+    """Space below the floor, seen from two places."""
+    options = MappingOptions(resolution_m=0.05)
+    voxels = VoxelGrid(np.array([[0.0, 0.0, 0.9], [0.2, 0.0, 0.9]]), 3.0, options)
     pinhole = Intrinsics.from_hfov(160, 120, 79.0)
     rays = Lens.of(pinhole).pixel_rays()
     for x_m in (0.0, 0.2):
@@ -295,10 +296,10 @@ def test_stairs_are_occupied_and_have_no_floor() -> None:
         ends_m = 1.2 - x_m  # where the floor ends, seen from here
         depth_m = np.where(floor_m * directions[..., 0] < ends_m, floor_m, below_m)
         depth_m = np.where(depth_m < 4.0, depth_m, 0.0).astype(np.float32)
-        sight = Sight(Path("log"), 0, np.zeros((120, 160, 3), np.uint8), depth_m, pinhole, pose, SE2(x_m, 0.0))
-        evidence.add(sight, sight.points()[0])
-    occupancy = evidence.occupancy()
+        frame = PosedFrame(Path("log"), 0, np.zeros((120, 160, 3), np.uint8), depth_m, pinhole, pose, SE2(x_m, 0.0))
+        voxels.add(frame, frame.points()[0])
+    occupancy = voxels.occupancy()
     assert occupancy.cells[occupancy.to_cell(0.9, 0.0)] == Cell.FREE
     beyond = occupancy.to_cell(1.6, 0.0)
     assert occupancy.cells[beyond] == Cell.OCCUPIED
-    assert evidence.drops(occupancy)[beyond]
+    assert voxels.drops(occupancy)[beyond]

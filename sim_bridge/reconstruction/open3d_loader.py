@@ -1,4 +1,4 @@
-"""Open3D, where it is installed: fused meshes need it, maps do not. Extra ``mesh``."""
+"""Import of Open3D, an optional library (extra ``mesh``) that fused meshes need and maps do not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from robot_runtime.errors import ConfigError
 
 
 def open3d() -> Any:
-    """The module, silent.
+    """The module, with its messages switched off.
 
     Raises:
         ConfigError: it is not installed, or the system lacks a library of it.
@@ -23,11 +23,11 @@ def open3d() -> Any:
             "a mesh is fused by Open3D, which is not installed",
             "pip install 'robot-runtime[mesh]', or make the map alone with --no-mesh",
         ) from error
-    except (ImportError, OSError) as error:  # of which the second is how ctypes says that a library is missing
+    except (ImportError, OSError) as error:  # ctypes raises OSError for a missing library
         raise ConfigError(
             f"Open3D cannot be loaded: {error}",
             "apt-get install -y libx11-6 libgl1 libegl1 libusb-1.0-0 libudev1, or make the map alone with --no-mesh",
         ) from error
-    # Its notes go to stdout, where this program's results go.
+    # Its messages go to stdout, as this program's results do.
     library.utility.set_verbosity_level(library.utility.VerbosityLevel.Error)
     return library
