@@ -21,14 +21,14 @@ def rotation_matrix(yaw_rad: float) -> Array:
 
 def moved(points: Array, motion: SE2) -> Array:
     """Points (N, 2 or 3), rotated about z and then translated; a third coordinate is left as it is."""
-    result = points.copy()
+    result: Array = points.copy()
     result[:, :2] = points[:, :2] @ rotation_matrix(motion.yaw_rad).T + (motion.x_m, motion.y_m)
     return result
 
 
 def moved_back(points: Array, motion: SE2) -> Array:
     """The inverse of :func:`moved`."""
-    result = points.copy()
+    result: Array = points.copy()
     result[:, :2] = (points[:, :2] - (motion.x_m, motion.y_m)) @ rotation_matrix(motion.yaw_rad)
     return result
 

@@ -76,7 +76,9 @@ def box_surface(item: SceneObject) -> Array:
     grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, 3)
     on_surface = (np.abs(grid[:, :2]) == half[:2]).any(axis=1) | (grid[:, 2] == half[2])
     x_m, y_m, z_m = item.center
-    return moved(grid[on_surface], SE2(x_m, y_m, math.radians(item.yaw_deg))) + np.array([0.0, 0.0, z_m])
+    points = moved(grid[on_surface], SE2(x_m, y_m, math.radians(item.yaw_deg)))
+    points[:, 2] += z_m
+    return points
 
 
 def fit_relocation(shape: Array, appeared: Array, voxels: VoxelGrid, possible: Array | None = None) -> Relocation:
