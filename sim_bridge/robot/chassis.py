@@ -43,12 +43,12 @@ class ContactOptions:
     """What a wall does to the robot.
 
     Attributes:
-        behavior: ``stop``: the bumper feels it, and whoever reads the bumper stops. ``slide``: as in Habitat with
+        behaviour: ``stop``: the bumper feels it, and whoever reads the bumper stops. ``slide``: as in Habitat with
             ``allow_sliding``: nobody feels it, the body goes on along the wall without friction and without turning,
             and the wheels turn on, so that odometry believes the whole way.
     """
 
-    behavior: Literal["stop", "slide"] = "stop"
+    behaviour: Literal["stop", "slide"] = "stop"
 
     __pydantic_config__ = config.STRICT
 
@@ -77,7 +77,7 @@ class Chassis:
         self.world = world
         self.battery = battery
         self.bumper_bits = self.cliff_bits = self.wheel_drop_bits = 0
-        self._slides = contact.behavior == "slide"
+        self._slides = contact.behaviour == "slide"
         exact = not (slip.happens or self._slides)
         self._odometry, self._actuation = Odometry(odometry, world.pose, exact), actuation
         self._slip = slip
