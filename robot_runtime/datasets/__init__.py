@@ -52,7 +52,7 @@ FORMATS: tuple[Format, ...] = (
 _SUFFIXES = (".json", ".json.gz", *native_yaml.SUFFIXES)
 
 
-def load_episodes(path: Path) -> list[Episode]:
+def load_episodes(path: Path | str) -> list[Episode]:
     """All episodes of a file, whatever its format, or of all files of a folder.
 
     YAML is told by its suffix; JSON, plain or gzipped, by its content (see ``FORMATS``).
@@ -61,7 +61,7 @@ def load_episodes(path: Path) -> list[Episode]:
         EpisodeError: no such file, truncated, not JSON, of an unknown schema, or a field is missing or wrong; names
             the file, the episode, the field and the remedy.
     """
-    return [episode for file in _files(path) for episode in _load_file(file)]
+    return [episode for file in _files(Path(path)) for episode in _load_file(file)]
 
 
 def iter_episodes(path: Path) -> Iterator[Episode]:

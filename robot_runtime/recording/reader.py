@@ -283,6 +283,11 @@ class LogReader:
         )
 
 
+def read_log(path: Path | str) -> LogReader:
+    """Open a log; use it in a ``with`` statement. Raises ``RecordingError``."""
+    return LogReader(Path(path))
+
+
 def _index_chunks(file: LogFile) -> Iterator[_Chunk]:
     """The chunks; a chunk's message indexes follow it, and are all there if anything else follows them."""
     span: Span | None = None

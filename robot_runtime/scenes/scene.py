@@ -279,13 +279,17 @@ def find_scene(name_or_path: str) -> Path:
     )
 
 
-def load_scene(folder: Path) -> Scene:
-    """Read and check a scene folder.
+def load_scene(place: Path | str) -> Scene:
+    """Read and check a scene.
+
+    Args:
+        place: its folder, or as text what :func:`find_scene` takes.
 
     Raises:
         SceneError: no folder, no scene.yaml, no map, dangling references; names the file and the remedy.
         ConfigError: malformed YAML; names file and field.
     """
+    folder = find_scene(place) if isinstance(place, str) else place
     file_path = folder / "scene.yaml"
     if not folder.is_dir():
         raise SceneError(
