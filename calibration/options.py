@@ -39,9 +39,9 @@ TagMm = Annotated[float, typer.Option(help="Edge of the tags' black squares, as 
 
 
 def tag_size_m(tag_mm: float) -> float:
-    """What ``--tag-mm`` says, in metres. Raises ``ConfigError``."""
+    """What ``--tag-mm`` says, in meters. Raises ``ConfigError``."""
     if not 10 <= tag_mm <= 2000:
-        raise ConfigError(f"--tag-mm {tag_mm:g} is no tag's size", "give the edge of the black square in millimetres")
+        raise ConfigError(f"--tag-mm {tag_mm:g} is no tag's size", "give the edge of the black square in millimeters")
     return tag_mm / 1000
 
 

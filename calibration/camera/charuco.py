@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 DICTIONARY = cv2.aruco.DICT_5X5_100
 IDS = 100
 
-FEWEST_CORNERS = 8
+MIN_CORNERS = 8
 """Of a view that counts: fewer say more about noise than about the lens."""
 
 
@@ -42,7 +42,7 @@ class Board:
         if not 0 < self.marker_m < self.square_m < 1:
             raise ConfigError(
                 f"a board cannot have squares of {self.square_m:g} m and markers of {self.marker_m:g} m",
-                "measure both on the print, in millimetres",
+                "measure both on the print, in millimeters",
             )
 
     @classmethod
@@ -87,7 +87,7 @@ class Board:
                 f"{markers}, numbered from 0",
                 "count the squares of the print and give them as --board COLUMNSxROWS",
             )
-        if ids is None or len(ids) < FEWEST_CORNERS:
+        if ids is None or len(ids) < MIN_CORNERS:
             return None
         return Corners(np.ravel(ids).astype(np.intp), np.asarray(pixels, np.float64).reshape(-1, 2))
 

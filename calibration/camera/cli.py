@@ -51,7 +51,7 @@ def intrinsics(
     board: options.BoardSize = "9x6",
     square_mm: options.SquareMm = 40.0,
     marker_mm: options.MarkerMm = 30.0,
-    # Of 10 a quarter is held out, and intrinsics.FEWEST_VIEWS are left.
+    # Of 10 a quarter is held out, and intrinsics.MIN_VIEWS are left.
     views: Annotated[int, typer.Option(min=10, help="How many to take.")] = 32,
     time_limit_s: options.TimeLimit = 300.0,
     seed: options.Seed = 0,

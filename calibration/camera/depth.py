@@ -1,8 +1,8 @@
 """``robot-runtime calibrate depth``: scale and bias of a depth sensor, against AprilTags at several distances.
 
-A tag's size and the colour lens say where its plane is; the depth sensor says what it measures inside the tag's black
+A tag's size and the color lens say where its plane is; the depth sensor says what it measures inside the tag's black
 square. The robot drives towards upright tags, so that they are seen from near and far; a line through all of it is the
-correction. Calibrate the colour lens first: a focal length that is 1 % off makes every tag 1 % too far.
+correction. Calibrate the color lens first: a focal length that is 1 % off makes every tag 1 % too far.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ MOVES = (Displacement(forward_m=0.3),) * 4
 INNER_SHARE = 0.4
 """Half the edge of the square inside a tag that is measured, over the tag's own: away from edges, where pixels fly."""
 
-FEWEST_PIXELS = 12
-FEWEST_SAMPLES = 10
+MIN_PIXELS = 12
+MIN_SAMPLES = 10
 
-LEAST_SPAN_M = 0.7
+MIN_SPAN_M = 0.7
 """Between the nearest and the farthest tag: scale and bias are one and the same at one distance."""
 
 TAG_SHARE = 0.003
-"""Standard deviation of a tag's distance by its picture, over the distance per metre: corners are off by 0.1 pixels."""
+"""Standard deviation of a tag's distance by its picture, over the distance per meter: corners are off by 0.1 pixels."""
 
-MOST_SCALE = 0.06
+MAX_SCALE = 0.06
 """No sensor's scale is off by more; a wrong tag size is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One tag in one image: its distance along the depth sensor's axis, by tag and as measured, metres."""
+    """One tag in one image: its distance along the depth sensor's axis, by tag and as measured, meters."""
 
     by_tag_m: float
     measured_m: float
@@ -59,7 +59,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """True metres are ``scale * measured + bias_m``."""
+    """True meters are ``scale * measured + bias_m``."""
 
     scale: float
     bias_m: float
@@ -90,14 +90,14 @@ class DepthProcedure(Procedure[SiteView, Correction]):
         samples = self._samples(captures)
         distances = [sample.by_tag_m for sample in samples] or [0.0]
         span_m = max(distances) - min(distances)
-        if len(samples) < FEWEST_SAMPLES or span_m < LEAST_SPAN_M:
+        if len(samples) < MIN_SAMPLES or span_m < MIN_SPAN_M:
             raise CalibrationFailed(
                 f"depth was measured on {len(samples)} tags over {span_m:.2f} m of distance; at least "
-                f"{FEWEST_SAMPLES} over {LEAST_SPAN_M:g} m are needed",
+                f"{MIN_SAMPLES} over {MIN_SPAN_M:g} m are needed",
                 "put up matt tags within the depth sensor's range, and give the robot 1.2 m to drive towards them",
             )
         correction = line(samples)
-        if abs(correction.scale - 1) > MOST_SCALE:
+        if abs(correction.scale - 1) > MAX_SCALE:
             raise CalibrationFailed(
                 f"depth would have to be scaled by {correction.scale:.3f}: rather the tags are not "
                 f"{1000 * self._size_m:g} mm wide, or the lens is not the camera's",
@@ -165,7 +165,7 @@ def measured(view: View, pixels: Array, size_m: float) -> Sample | None:
     on_tag = np.abs((rays * expected_m[:, None] - middle) @ depth_from_tag[:3, 1:]).max(axis=1) < radius_m
     depth_m = view.depth_m[grid[:, 1], grid[:, 0]].astype(np.float64)
     usable = on_tag & (depth_m > 0)
-    if usable.sum() < max(FEWEST_PIXELS, on_tag.sum() / 2):
+    if usable.sum() < max(MIN_PIXELS, on_tag.sum() / 2):
         return None
     return Sample(float(np.median(expected_m[usable])), float(np.median(depth_m[usable])))
 

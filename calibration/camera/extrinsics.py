@@ -28,11 +28,11 @@ from robot_runtime.robots.camera_mount import EXTRINSICS, CameraMount
 
 Array = NDArray[np.float64]
 
-FEWEST_VIEWS = 6
-FEWEST_FLOOR_TAGS = 2
-LEAST_TILT_SPAN_RAD = math.radians(20)
+MIN_VIEWS = 6
+MIN_FLOOR_TAGS = 2
+MIN_TILT_SPAN_RAD = math.radians(20)
 
-MOST_SIGMA = {"height_sigma_mm": 2.5, "lateral_sigma_mm": 2.5, "rotation_sigma_deg": 0.15}
+MAX_SIGMA = {"height_sigma_mm": 2.5, "lateral_sigma_mm": 2.5, "rotation_sigma_deg": 0.15}
 """Half of the error that is allowed: what the views leave more uncertain was seen from too few sides."""
 
 TRAVEL_TOLERANCE = 0.08
@@ -76,7 +76,7 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
                 f"{1000 * self._size_m / fit.travel_ratio:.0f} mm wide, not {1000 * self._size_m:.0f}",
                 "measure the black square of a tag and give it as --tag-mm, or calibrate the odometry first",
             )
-        for name, limit in MOST_SIGMA.items():
+        for name, limit in MAX_SIGMA.items():
             if not fit.sigma[name] <= limit:
                 raise CalibrationFailed(
                     f"the views leave {name} at {fit.sigma[name]:.2g}, more than {limit:g}",
@@ -122,15 +122,15 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
         span_rad = max(tilts_rad) - min(tilts_rad)
         stations = {view.station for view in views if view.corners.keys() & self._floor_ids}
         for short, what in (
-            (len(views) < FEWEST_VIEWS, f"{len(views)} views with tags; at least {FEWEST_VIEWS} are needed"),
+            (len(views) < MIN_VIEWS, f"{len(views)} views with tags; at least {MIN_VIEWS} are needed"),
             (
-                len(on_floor) < FEWEST_FLOOR_TAGS,
-                f"{len(on_floor)} tags on the floor were seen; at least {FEWEST_FLOOR_TAGS} are needed",
+                len(on_floor) < MIN_FLOOR_TAGS,
+                f"{len(on_floor)} tags on the floor were seen; at least {MIN_FLOOR_TAGS} are needed",
             ),
             (
-                span_rad < LEAST_TILT_SPAN_RAD,
+                span_rad < MIN_TILT_SPAN_RAD,
                 f"tags were seen over {math.degrees(span_rad):.0f}° of tilt; at least "
-                f"{math.degrees(LEAST_TILT_SPAN_RAD):.0f}° are needed",
+                f"{math.degrees(MIN_TILT_SPAN_RAD):.0f}° are needed",
             ),
             (
                 len(stations) < 2,

@@ -1,4 +1,4 @@
-"""Pictures for whoever calibrates: what was recognised, what is still missing, how well the result fits."""
+"""Pictures for whoever calibrates: what was recognized, what is still missing, how well the result fits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS, ROWS = 8, 6
 ARROW = 50.0
 """Residuals are drawn so many times as long as they are."""
 
-_GREEN, _RED, _YELLOW, _WHITE, _GREY = (60, 220, 60), (235, 60, 60), (250, 210, 40), (255, 255, 255), (70, 70, 70)
+_GREEN, _RED, _YELLOW, _WHITE, _GRAY = (60, 220, 60), (235, 60, 60), (250, 210, 40), (255, 255, 255), (70, 70, 70)
 
 
 def board(rgb: NDArray[np.uint8], corners: Corners | None, note: str) -> NDArray[np.uint8]:
@@ -54,13 +54,13 @@ def covered(lens: Lens, seen: Sequence[Array]) -> NDArray[np.bool_]:
 
 
 def coverage(lens: Lens, seen: Sequence[Array]) -> NDArray[np.uint8]:
-    """Every corner seen so far, and the cells that are still empty in grey."""
+    """Every corner seen so far, and the cells that are still empty in gray."""
     canvas = np.full((lens.height, lens.width, 3), 20, np.uint8)
     cells = covered(lens, seen)
     for row, column in np.argwhere(~cells).tolist():
         low = (round(column * lens.width / COLUMNS), round(row * lens.height / ROWS))
         high = (round((column + 1) * lens.width / COLUMNS) - 2, round((row + 1) * lens.height / ROWS) - 2)
-        cv2.rectangle(canvas, low, high, _GREY, -1)
+        cv2.rectangle(canvas, low, high, _GRAY, -1)
     for pixels in seen:
         for x, y in pixels:
             cv2.circle(canvas, (round(x), round(y)), max(2, lens.width // 320), _GREEN, -1)
@@ -78,7 +78,7 @@ def residuals(lens: Lens, seen: Array, predicted: Array) -> NDArray[np.uint8]:
 
 
 def errors_over_distance(at_m: Array, errors_mm: Mapping[str, Array]) -> NDArray[np.uint8]:
-    """Signed errors by distance, one colour for each name."""
+    """Signed errors by distance, one color for each name."""
     figure = Figure(figsize=(6.4, 3.6), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()

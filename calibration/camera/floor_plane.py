@@ -43,8 +43,8 @@ NOISES, CLOSEST_M, REFINEMENTS = 3.0, 0.002, 8
 SIGMA_M, SIGMA_RAD = 0.002, math.radians(0.1)
 """Of one image's floor: its height, its direction."""
 
-FEWEST_VIEWS = 5
-LEAST_SPAN_RAD = math.radians(20)
+MIN_VIEWS = 5
+MIN_SPAN_RAD = math.radians(20)
 
 _OPTICAL = rotation_rpy(*OPTICAL_RPY_RAD)
 _FREE = (1, 2, 4, 5, 6, 7)
@@ -56,7 +56,7 @@ class DepthView:
     """The points of one depth image.
 
     Attributes:
-        points: float64 (N, 3) in the colour sensor's optical frame, metres.
+        points: float64 (N, 3) in the color sensor's optical frame, meters.
     """
 
     pan_rad: float
@@ -70,7 +70,7 @@ class Floor:
     """A plane in the optical frame.
 
     Attributes:
-        up: float64 (3,), its unit normal towards the camera. height_m: of the optical centre above it.
+        up: float64 (3,), its unit normal towards the camera. height_m: of the optical center above it.
         typical_m: median distance of its points. share: of all points that lie on it.
     """
 
@@ -111,17 +111,17 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
         if views:
             guide.tell(
                 f"floor is seen at tilts {_span(views)}; outside them the mount is extrapolated, and where a noisy "
-                "sensor's centimetre counts, tags say more (--from tags)"
+                "sensor's centimeter counts, tags say more (--from tags)"
             )
         return views
 
     def solve(self, captures: Sequence[DepthView]) -> Fit[CameraMount]:
         assert self._nominal is not None, "record() comes first, or the mount is given"
         tilts_rad = [view.tilt_rad for view in captures]
-        if len(captures) < FEWEST_VIEWS or max(tilts_rad) - min(tilts_rad) < LEAST_SPAN_RAD:
+        if len(captures) < MIN_VIEWS or max(tilts_rad) - min(tilts_rad) < MIN_SPAN_RAD:
             raise CalibrationFailed(
-                f"{len(captures)} depth images are too few or too alike: at least {FEWEST_VIEWS}, over at least "
-                f"{math.degrees(LEAST_SPAN_RAD):.0f}° of tilt, are needed",
+                f"{len(captures)} depth images are too few or too alike: at least {MIN_VIEWS}, over at least "
+                f"{math.degrees(MIN_SPAN_RAD):.0f}° of tilt, are needed",
                 "see that the depth sensor works, and that the head can look down by 60°",
             )
         floors = [find_floor(view, self._nominal) for view in captures]
@@ -147,7 +147,7 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
 
 
 def described_mount(robot: Robot) -> CameraMount:
-    """Where the robot's driver has the camera: a tilt axis through the optical centre."""
+    """Where the robot's driver has the camera: a tilt axis through the optical center."""
     place = robot.camera.info.mount
     return CameraMount((place.x_m, place.y_m, place.z_m))
 
@@ -158,7 +158,7 @@ def _span(views: Sequence[DepthView]) -> str:
 
 
 def points_of(view: View) -> Array:
-    """Points of a depth image in the colour sensor's optical frame, float64 (N, 3), evenly over the image."""
+    """Points of a depth image in the color sensor's optical frame, float64 (N, 3), evenly over the image."""
     matrix = view.rig.color_from_depth
     return np.asarray(image_points(view.depth_m, view.rig.depth) @ matrix[:3, :3].T + matrix[:3, 3])
 
@@ -196,7 +196,7 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
     normal, height = best
     off = candidates @ normal + height
     for _ in range(REFINEMENTS):
-        # Narrower from pass to pass, down to the sensor's noise: a rug, a centimetre high, is no part of the floor.
+        # Narrower from pass to pass, down to the sensor's noise: a rug, a centimeter high, is no part of the floor.
         typical_m = float(np.median(np.abs(off[np.abs(off) < NEAR_M])))
         on_floor = candidates[np.abs(off) < np.clip(NOISES * typical_m, CLOSEST_M, NEAR_M)]
         # n.p = -h with points scaled by 1 / h: one linear equation per point.
@@ -215,7 +215,7 @@ def _expected(view: DepthView, mount: CameraMount) -> tuple[Array, float]:
 
 
 def _off(view: DepthView, floor: Floor, mount: CameraMount) -> tuple[float, float]:
-    """How far a floor is from where a mount has it: metres, and radians."""
+    """How far a floor is from where a mount has it: meters, and radians."""
     up, height_m = _expected(view, mount)
     return floor.height_m - height_m, math.asin(min(1.0, float(np.linalg.norm(np.cross(floor.up, up)))))
 

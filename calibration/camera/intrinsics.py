@@ -1,4 +1,4 @@
-"""``robot-runtime calibrate intrinsics``: a colour camera's lens from views of a ChArUco board, beside the factory's.
+"""``robot-runtime calibrate intrinsics``: a color camera's lens from views of a ChArUco board, beside the factory's.
 
 The lens is OpenCV's plumb bob (Zhang 2000; ``cv2.calibrateCamera``), or its rational model where the factory has that,
 with the factory's denominator (k4, k5, k6): freed, it fits the views as well with a pole in the middle of the image.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from calibration.camera import figures
 from calibration.camera.board_views import BoardView, collect
-from calibration.camera.charuco import FEWEST_CORNERS, Board, Corners
+from calibration.camera.charuco import MIN_CORNERS, Board, Corners
 from calibration.operator_guide import Guide
 from calibration.procedure import Fit, Procedure
 from robot_runtime.errors import CalibrationFailed
@@ -31,15 +31,15 @@ Model = Literal["brown_conrady", "rational"]
 
 KIND = "intrinsics"
 
-FEWEST_VIEWS = 8
+MIN_VIEWS = 8
 
-LEAST_COVERED = 0.5
+MIN_COVERED = 0.5
 """Of the image's cells: where no corner was, distortion is a guess."""
 
-LEAST_SPAN_RAD = math.radians(30)
+MIN_SPAN_RAD = math.radians(30)
 """Between the board's tilts to opposite sides, about either axis of the image."""
 
-MOST_FOCAL_SIGMA_PCT = 0.1
+MAX_FOCAL_SIGMA_PCT = 0.1
 """Standard deviation of the focal length, from the fit: a third of the error that is allowed."""
 
 OUTLIER = 5.0
@@ -81,15 +81,15 @@ class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
             Corners(view.ids[errors <= limit_px], view.pixels[errors <= limit_px])
             for view, errors in zip(seen, fitted.errors_px, strict=True)
         ]
-        good = [view for view in good if len(view.ids) >= FEWEST_CORNERS]
+        good = [view for view in good if len(view.ids) >= MIN_CORNERS]
         _require_spread(rig.color, good)
         fitted = self._fit(rig.color, good, model)
         lens, sigma_pct = fitted.lens, fitted.focal_sigma_pct
         _require_tilts(fitted.normals)
-        if not sigma_pct <= MOST_FOCAL_SIGMA_PCT:
+        if not sigma_pct <= MAX_FOCAL_SIGMA_PCT:
             raise CalibrationFailed(
                 f"the views leave the focal length uncertain by {sigma_pct:.2g} % (one sigma; at most "
-                f"{MOST_FOCAL_SIGMA_PCT:g} %)",
+                f"{MAX_FOCAL_SIGMA_PCT:g} %)",
                 "take more views, nearer and tilted more, of a flat board",
             )
         errors_px = np.concatenate(fitted.errors_px)
@@ -175,15 +175,15 @@ class _Fitted:
 
 
 def _require_spread(lens: Lens, views: Sequence[Corners]) -> None:
-    if len(views) < FEWEST_VIEWS:
+    if len(views) < MIN_VIEWS:
         raise CalibrationFailed(
-            f"{len(views)} views to solve from are too few, at least {FEWEST_VIEWS} are needed",
+            f"{len(views)} views to solve from are too few, at least {MIN_VIEWS} are needed",
             "capture longer, or ask for more with --views",
         )
     share = float(figures.covered(lens, [view.pixels for view in views]).mean())
-    if share < LEAST_COVERED:
+    if share < MIN_COVERED:
         raise CalibrationFailed(
-            f"the board was seen in {100 * share:.0f} % of the image, at least {100 * LEAST_COVERED:.0f} % are needed",
+            f"the board was seen in {100 * share:.0f} % of the image, at least {100 * MIN_COVERED:.0f} % are needed",
             "bring the board into every corner of the image; `--view DIR` shows where it is missing",
         )
 
@@ -193,9 +193,9 @@ def _require_tilts(normals: Array) -> None:
     for axis, side in ((0, "left and right"), (1, "up and down")):
         angles = np.arctan2(normals[:, axis], normals[:, 2])
         span_rad = float(angles.max() - angles.min())
-        if span_rad < LEAST_SPAN_RAD:
+        if span_rad < MIN_SPAN_RAD:
             raise CalibrationFailed(
                 f"the board's tilts {side} differ by {math.degrees(span_rad):.0f}°, at least "
-                f"{math.degrees(LEAST_SPAN_RAD):.0f}° are needed",
+                f"{math.degrees(MIN_SPAN_RAD):.0f}° are needed",
                 f"capture again, and tilt the board {side} by 30° and more",
             )

@@ -41,13 +41,13 @@ PERIOD_S = 1.7
 PEAK_RAD_S = 0.9
 """A swing goes to and fro one and a half times, by 14 degrees to each side: pictures still overlap, and do not blur."""
 
-LEAST_S, MOST_S = -0.1, 0.5
+MIN_LATENCY_S, MAX_LATENCY_S = -0.1, 0.5
 """Between which the latency is looked for."""
 
 GRID_S = 0.002
 FEATURES = 150
-FEWEST_FEATURES = 12
-FEWEST_PICTURES = 15
+MIN_FEATURES = 12
+MIN_PICTURES = 15
 BORDER_PX = 12
 """From the edge of what the sensor fills: the edge itself does not move with the scene."""
 
@@ -73,7 +73,10 @@ class BaseSweep:
         """Sum of squares, scale, and number of turns, if the pictures were exposed so long before their stamps."""
         at_ns = self.stamps_ns - seconds_to_ns(latency_s)
         # Those whose turn odometry knows under any latency, so that all are judged by the same ones.
-        earliest_ns, latest_ns = self.stamps_ns - seconds_to_ns(MOST_S), self.stamps_ns - seconds_to_ns(LEAST_S)
+        earliest_ns, latest_ns = (
+            self.stamps_ns - seconds_to_ns(MAX_LATENCY_S),
+            self.stamps_ns - seconds_to_ns(MIN_LATENCY_S),
+        )
         inside = (earliest_ns >= self.odom_ns[0]) & (latest_ns <= self.odom_ns[-1])
         known = np.isfinite(self.turns_rad) & inside[:-1] & inside[1:]
         turned = np.diff(np.interp(at_ns, self.odom_ns, self.odom_rad))[known]
@@ -144,7 +147,7 @@ def _record_sweep(robot: Robot, odometry: Localizer, sweep_s: float, guide: Guid
     clock, camera, base = robot.clock, robot.camera, robot.base
     intrinsics = camera.info.intrinsics
     mark = odometry.arrivals().mark
-    clock.sleep(MOST_S)
+    clock.sleep(MAX_LATENCY_S)
     start_ns = clock.now_ns()
     frames: list[RgbdFrame] = []
     turns_rad: list[float] = []
@@ -161,7 +164,7 @@ def _record_sweep(robot: Robot, odometry: Localizer, sweep_s: float, guide: Guid
     finally:
         base.stop()
     guide.picture(LIVE, frames[-1].rgb)
-    clock.sleep(MOST_S)  # what is still on its way
+    clock.sleep(MAX_LATENCY_S)  # what is still on its way
     arrived = [e for e in odometry.arrivals(mark).estimates if e.status is PoseStatus.OK]
     arrived.sort(key=lambda estimate: estimate.stamp_ns)
     if len(arrived) < 2:
@@ -186,11 +189,11 @@ def turn_between(before: NDArray[np.uint8], after: NDArray[np.uint8], intrinsics
     first, second = (cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY) for rgb in (before, after))
     filled = cv2.erode((first > 0).astype(np.uint8), np.ones((3, 3), np.uint8), iterations=BORDER_PX, borderValue=0)
     corners = cv2.goodFeaturesToTrack(first, FEATURES, 0.01, 8, mask=filled)
-    if corners is None or len(corners) < FEWEST_FEATURES:
+    if corners is None or len(corners) < MIN_FEATURES:
         return math.nan
     moved, status, _ = cv2.calcOpticalFlowPyrLK(first, second, corners, corners.copy(), winSize=(21, 21), maxLevel=3)
     followed = status.reshape(-1) == 1
-    if followed.sum() < FEWEST_FEATURES:
+    if followed.sum() < MIN_FEATURES:
         return math.nan
     azimuths = [
         np.arctan2(points.reshape(-1, 2)[followed, 0] - intrinsics.cx, intrinsics.fx) for points in (corners, moved)
@@ -201,9 +204,9 @@ def turn_between(before: NDArray[np.uint8], after: NDArray[np.uint8], intrinsics
 
 def _solve(sweeps: Sequence[BaseSweep]) -> tuple[float, float, float]:
     """The latency, its standard deviation, and what the turns are off by (rms, radians)."""
-    grid_s = np.arange(LEAST_S, MOST_S + GRID_S / 2, GRID_S)
+    grid_s = np.arange(MIN_LATENCY_S, MAX_LATENCY_S + GRID_S / 2, GRID_S)
     counts = [sweep.misfit(0.0)[2] for sweep in sweeps]
-    if min(counts) < FEWEST_PICTURES:
+    if min(counts) < MIN_PICTURES:
         raise CalibrationFailed(
             f"latency: only {min(counts)} turns of a swing could be followed from picture to picture",
             "put the robot before something with texture, in even light, and repeat",

@@ -1,7 +1,7 @@
 """A camera's mount from tags seen while the head tilts and the base turns: one least-squares fit of everything.
 
 Unknown are the height and distance of the tilt axis, the sensor's place and direction on the tilt link (its optical
-centre need not lie on the axis), the tags' poses, and where the base stood. Known are the tags' size, which of them lie
+center need not lie on the axis), the tags' poses, and where the base stood. Known are the tags' size, which of them lie
 on the floor, and, within its errors, what odometry and head say. So
 
 - height, pitch and roll come from tags on the floor, which is level by definition;
@@ -39,16 +39,16 @@ ODOMETRY_M, ODOMETRY_RAD, ODOMETRY_SHARE = 0.001, math.radians(0.2), 0.01
 NOMINAL_M, NOMINAL_RAD = 0.05, math.radians(10)
 """How far the mount may be from its description; only what the tags do not say is taken from there."""
 
-LEAST_TRAVEL_M = 0.1
+MIN_TRAVEL_M = 0.1
 """Between stations; shorter ways say nothing of scale."""
 
 SOFT = 3.0
 """Standard deviations of a corner, from which on its error counts less."""
 
-MOST_EVALUATIONS = 60
+MAX_EVALUATIONS = 60
 
 STEP = 1e-6
-"""Of the differences, metres or radians."""
+"""Of the differences, meters or radians."""
 
 _OPTICAL = transform((0.0, 0.0, 0.0), rotation_rpy(*OPTICAL_RPY_RAD))
 _MOUNT = 8
@@ -115,7 +115,7 @@ def fit_mount(
         method="lm",
         x_scale="jac",
         ftol=1e-6,
-        max_nfev=MOST_EVALUATIONS,
+        max_nfev=MAX_EVALUATIONS,
     )
     return problem.unpack(solved.x, np.linalg.pinv(solved.jac.T @ solved.jac)[:_MOUNT, :_MOUNT])
 
@@ -241,7 +241,7 @@ class _Problem:
         path_lengths_m = np.array(
             [[places[a].distance_to(places[b]) for a, b in steps] for places in (stations, self._odom)]
         )
-        found_m, said_m = path_lengths_m[:, path_lengths_m[1] > LEAST_TRAVEL_M].sum(axis=1) if steps else (0.0, 0.0)
+        found_m, said_m = path_lengths_m[:, path_lengths_m[1] > MIN_TRAVEL_M].sum(axis=1) if steps else (0.0, 0.0)
         return float(found_m / said_m) if said_m else None
 
     def _parts(self, values: Array) -> tuple[CameraMount, dict[int, SE2], list[Array]]:

@@ -25,7 +25,7 @@ class View:
     """One exposure, unrectified where the camera gives it so.
 
     Attributes:
-        stamp_ns: of the colour's exposure.
+        stamp_ns: of the color's exposure.
         rgb: uint8 (H, W, 3), through ``rig.color``.
         depth_m: float32 (h, w), through ``rig.depth``; 0 where there is no measurement.
         head: at rest, while it was taken.

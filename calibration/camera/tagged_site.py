@@ -62,7 +62,7 @@ STATE_AGE_S = 0.2
 
 @dataclass(frozen=True, eq=False)
 class SiteView:
-    """One image of the site, and what was recognised in it."""
+    """One image of the site, and what was recognized in it."""
 
     tags: TagView
     view: View
@@ -113,7 +113,7 @@ def _move(motion: MotionController, move: Displacement) -> None:
     if result.outcome is not Outcome.REACHED:
         raise CalibrationFailed(
             f"a move of the calibration ended as {result.outcome.value!r} instead of 'reached': {result.detail}",
-            "give the robot half a metre of free floor ahead and around it, and start again",
+            "give the robot half a meter of free floor ahead and around it, and start again",
         )
 
 

@@ -35,7 +35,7 @@ ANGLES_DEG = (-50.0, -42.0, -35.0, -28.0, -22.0, -16.0)
 RUN_UP_RAD = math.radians(8)
 """From where an angle is approached: more than any play."""
 
-FEWEST_ANGLES = 4
+MIN_ANGLES = 4
 
 _OPTICAL = rotation_rpy(*OPTICAL_RPY_RAD)
 
@@ -97,11 +97,11 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
 
     def solve(self, captures: Sequence[Approach]) -> Fit[TiltServo]:
         if (
-            len({capture.commanded_rad for capture in captures if capture.upward}) < FEWEST_ANGLES
-            or len({capture.commanded_rad for capture in captures if not capture.upward}) < FEWEST_ANGLES
+            len({capture.commanded_rad for capture in captures if capture.upward}) < MIN_ANGLES
+            or len({capture.commanded_rad for capture in captures if not capture.upward}) < MIN_ANGLES
         ):
             raise CalibrationFailed(
-                f"fewer than {FEWEST_ANGLES} angles were reached from both sides", "give the head room to move"
+                f"fewer than {MIN_ANGLES} angles were reached from both sides", "give the head room to move"
             )
         angles = np.array([capture.commanded_rad for capture in captures])
         side = np.array([-1.0 if capture.upward else 1.0 for capture in captures])

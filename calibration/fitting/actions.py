@@ -27,10 +27,10 @@ from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 
 Array = NDArray[np.float64]
 
-FEWEST = 20
+MIN_ACTIONS = 20
 """Actions of a kind: their standard deviation is known to 16 %."""
 
-FEWEST_EPISODES = 2
+MIN_EPISODES = 2
 
 OUTLIER = float(chi2.ppf(0.9999, 3))
 """Squared distance, in standard deviations, beyond which an action is not one of the others' kind."""
@@ -137,15 +137,15 @@ def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Sel
                 left_out[logged.action.name.lower()][reason] += 1
             else:
                 kept.append(Sample(number, logged.step, trial_of(logged)))
-    inliers: list[Sample] = []
+    chosen: list[Sample] = []
     for action in MOVES:
         samples = [sample for sample in kept if sample.trial.action is action]
-        good = inlying(np.array([sample.trial.error for sample in samples]).reshape(-1, 3))
-        inliers += [sample for sample, fits in zip(samples, good, strict=True) if fits]
+        good = inliers(np.array([sample.trial.error for sample in samples]).reshape(-1, 3))
+        chosen += [sample for sample, fits in zip(samples, good, strict=True) if fits]
         if not all(good):
             left_out[action.name.lower()]["far from all others"] += int((~good).sum())
-    inliers.sort(key=lambda sample: (sample.episode, sample.step))
-    return Selection(size, tuple(inliers), {name: dict(reasons) for name, reasons in left_out.items()})
+    chosen.sort(key=lambda sample: (sample.episode, sample.step))
+    return Selection(size, tuple(chosen), {name: dict(reasons) for name, reasons in left_out.items()})
 
 
 def trial_of(logged: LoggedAction) -> Trial:
@@ -170,19 +170,19 @@ def _rejection(logged: LoggedAction, size: Size, walls: Walls) -> str:
     return ""
 
 
-def inlying(errors: Array) -> NDArray[np.bool_]:
+def inliers(errors: Array) -> NDArray[np.bool_]:
     """Which of errors (N, 3) belong together, bool (N,): robust start, then what lies within reach of the rest."""
     if len(errors) < 4:
         return np.ones(len(errors), bool)
-    centre = np.median(errors, axis=0)
-    covariance = np.diag((1.4826 * np.median(np.abs(errors - centre), axis=0)) ** 2) + ARRIVAL
+    center = np.median(errors, axis=0)
+    covariance = np.diag((1.4826 * np.median(np.abs(errors - center), axis=0)) ** 2) + ARRIVAL
     good = np.ones(len(errors), bool)
     for _ in range(PASSES):
-        off = errors - centre
+        off = errors - center
         good = np.einsum("ni,ni->n", off, np.linalg.solve(covariance, off.T).T) <= OUTLIER
         if good.sum() < 4:
             break
-        centre, covariance = errors[good].mean(axis=0), np.cov(errors[good], rowvar=False) + ARRIVAL
+        center, covariance = errors[good].mean(axis=0), np.cov(errors[good], rowvar=False) + ARRIVAL
     return np.asarray(good)
 
 
@@ -196,11 +196,11 @@ def fit_actions(selection: Selection) -> dict[str, ActionFit]:
     for action in MOVES:
         samples, name = selection.of(action), action.name.lower()
         episodes = [sample.episode for sample in samples]
-        if len(samples) < FEWEST or len(set(episodes)) < FEWEST_EPISODES:
+        if len(samples) < MIN_ACTIONS or len(set(episodes)) < MIN_EPISODES:
             reasons = ", ".join(f"{count} {reason}" for reason, count in selection.left_out[name].items())
             raise CalibrationFailed(
-                f"{name}: {len(samples)} usable actions in {len(set(episodes))} episodes, {FEWEST} in "
-                f"{FEWEST_EPISODES} are needed" + (f" (left out: {reasons})" if reasons else ""),
+                f"{name}: {len(samples)} usable actions in {len(set(episodes))} episodes, {MIN_ACTIONS} in "
+                f"{MIN_EPISODES} are needed" + (f" (left out: {reasons})" if reasons else ""),
                 "add logs of an agent that drives through free space and turns both ways",
             )
         errors = np.array([sample.trial.error for sample in samples])
@@ -236,7 +236,7 @@ def consecutive_correlation(samples: Sequence[Sample]) -> tuple[tuple[float, flo
     means = {action: np.mean([t.error for t in trials], axis=0) for action, trials in _trials(samples).items()}
     off = {(s.episode, s.step): s.trial.error - means[s.trial.action] for s in samples}
     pairs = [(off[key], off[key[0], key[1] + 1]) for key in off if (key[0], key[1] + 1) in off]
-    if len(pairs) < FEWEST:
+    if len(pairs) < MIN_ACTIONS:
         return (math.nan, math.nan, math.nan), len(pairs)
     first, second = (np.array(side) for side in zip(*pairs, strict=True))
     scale = np.sqrt((first**2).mean(axis=0) * (second**2).mean(axis=0))

@@ -26,12 +26,12 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from robot_runtime.scoring.statistics.intervals import Interval
 
-MOST_FRAMES = 200
+MAX_FRAMES = 200
 """Of all logs together: the floor in a frame takes some 30 ms to find."""
 
-FEWEST_FRAMES = 5
+MIN_FRAMES = 5
 
-LEAST_SHARE = 0.1
+MIN_SHARE = 0.1
 """Of a frame that must be floor."""
 
 OPEN_M = 1.5
@@ -39,13 +39,13 @@ OPEN_M = 1.5
 
 LOOKING_DOWN_RAD = math.radians(-15)
 
-MOST_OFF_M, MOST_OFF_RAD = 0.15, math.radians(15)
+MAX_OFF_M, MAX_OFF_RAD = 0.15, math.radians(15)
 """How wrong a description may be: what is farther off is a table, or a wall."""
 
-OUTLYING = 4.0
+OUTLIER_MADS = 4.0
 """Median absolute deviations, beyond which a frame saw another plane than the floor."""
 
-LEAST_DEVIATION_DEG = 0.05
+MIN_DEVIATION_DEG = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class CameraFit:
 
 
 def fit_camera(
-    episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls], most_frames: int = MOST_FRAMES
+    episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls], max_frames: int = MAX_FRAMES
 ) -> CameraFit:
     """What frames taken evenly from all logs say.
 
@@ -99,8 +99,8 @@ def fit_camera(
     found: list[FloorFrame] = []
     looked_at, name = 0, None
     # Of more logs than frames, evenly some.
-    numbers = np.unique(np.linspace(0, len(episodes) - 1, min(len(episodes), most_frames)).astype(int)).tolist()
-    each = max(1, most_frames // len(numbers))
+    numbers = np.unique(np.linspace(0, len(episodes) - 1, min(len(episodes), max_frames)).astype(int)).tolist()
+    each = max(1, max_frames // len(numbers))
     for number in numbers:
         episode = episodes[number]
         mount, name = described_mount(episode.header)
@@ -118,8 +118,8 @@ def fit_camera(
 def camera_of(frames: Sequence[FloorFrame], looked_at: int, mount: str | None = None) -> CameraFit:
     """What frames agree on."""
     good = _agreeing(frames)
-    if len(good) < FEWEST_FRAMES:
-        why = f"{len(good)} of {looked_at} frames show enough floor, {FEWEST_FRAMES} are needed"
+    if len(good) < MIN_FRAMES:
+        why = f"{len(good)} of {looked_at} frames show enough floor, {MIN_FRAMES} are needed"
         return CameraFit(None, None, None, tuple(good), looked_at, mount, why)
     tilt, roll, height = (
         _median([getattr(frame, name) for frame in good], [frame.episode for frame in good])
@@ -179,11 +179,11 @@ def _floor(
 ) -> FloorFrame | None:
     height_m, tilt_rad, roll_rad = pointing(mount, record.head)
     seen = find_floor(depth_m, header.intrinsics, height_m, tilt_rad)
-    if seen is None or seen.share < LEAST_SHARE:
+    if seen is None or seen.share < MIN_SHARE:
         return None
     tilt_off, roll_off = seen.tilt_rad - tilt_rad, seen.roll_rad - roll_rad
     height_off = seen.height_m - height_m
-    if abs(height_off) > MOST_OFF_M or max(abs(tilt_off), abs(roll_off)) > MOST_OFF_RAD:
+    if abs(height_off) > MAX_OFF_M or max(abs(tilt_off), abs(roll_off)) > MAX_OFF_RAD:
         return None
     return FloorFrame(episode, record.index, record.head.tilt_rad, tilt_off, roll_off, height_off, seen.share)
 
@@ -201,8 +201,8 @@ def _agreeing(frames: Sequence[FloorFrame]) -> list[FloorFrame]:
         return []
     values = np.array([(frame.tilt_rad, frame.roll_rad, frame.height_m) for frame in frames])
     off = np.abs(values - np.median(values, axis=0))
-    least = np.array([math.radians(LEAST_DEVIATION_DEG)] * 2 + [0.001])
-    reach = OUTLYING * np.maximum(np.median(off, axis=0), least)
+    least = np.array([math.radians(MIN_DEVIATION_DEG)] * 2 + [0.001])
+    reach = OUTLIER_MADS * np.maximum(np.median(off, axis=0), least)
     return [frame for frame, good in zip(frames, (off <= reach).all(axis=1), strict=True) if good]
 
 

@@ -32,16 +32,16 @@ from robot_runtime.scoring.statistics.intervals import Interval
 
 Array = NDArray[np.float64]
 
-FEWEST = 5
+MIN_CONTACTS = 5
 """Contacts that tell stopping from sliding, each at a place of its own."""
 
-FEWEST_MEASURED = 8
+MIN_MEASURED = 8
 """Of the radius, and of travel after touch."""
 
-DECISIVE = math.log(1000.0)
+DECISIVE_NATS = math.log(1000.0)
 """Nats, below which neither hypothesis is taken."""
 
-OUTLYING = 0.05
+OUTLIER_SHARE = 0.05
 """Share of contacts that neither hypothesis explains: something stood there that the map does not have."""
 
 WALL_M, WALL_RAD = 0.03, math.radians(12)
@@ -53,8 +53,8 @@ BLUR_M = 0.008
 TOUCHES_M = 0.02
 """So far into a wall an action must lead by the map to count as one that touches."""
 
-LEAST_SLOPE = 0.15
-"""By how much a wall must come nearer per metre to be driven into: 0 is along it."""
+MIN_SLOPE = 0.15
+"""By how much a wall must come nearer per meter to be driven into: 0 is along it."""
 
 HEAD_ON_RAD = math.radians(70)
 """A robot that meets a wall at a steeper angle hardly slides, and which way, the map does not know."""
@@ -62,13 +62,13 @@ HEAD_ON_RAD = math.radians(70)
 CORNER_M = 0.02
 """What is so much nearer than the wall along which it slides is another wall."""
 
-TELLING = 1.0
+TELLING_NATS = 1.0
 """Nats of a contact that tells stopping from sliding."""
 
 SHORT = 4.0
 """Standard deviations, by which an action that ended at something fell short of its way."""
 
-MOST_RADII = 2.0
+MAX_RADII = 2.0
 """Of the robot as its task has it: what stopped it farther from any wall is not on the map."""
 
 STILL_M_S = 0.005
@@ -107,7 +107,7 @@ class ContactFit:
         log_ratio: of slide to stop, nats, of all contacts.
         felt: how many contacts a bumper told of. shortfall_m: median of what they lack of their way.
         travel_m: from the bumper's first report to rest, by odometry, with its interval; None where none was felt.
-        radius_m: distance from the robot's centre to the map's wall where it touched: median and interval; None where
+        radius_m: distance from the robot's center to the map's wall where it touched: median and interval; None where
             too few contacts ended at a wall.
     """
 
@@ -123,7 +123,7 @@ class ContactFit:
     @property
     def telling(self) -> int:
         """How many contacts tell the two apart."""
-        return sum(abs(contact.log_ratio) > TELLING for contact in self.contacts)
+        return sum(abs(contact.log_ratio) > TELLING_NATS for contact in self.contacts)
 
     @property
     def model(self) -> ContactBehavior | None:
@@ -163,14 +163,16 @@ def fit_contact(
     travel_m = _travel([episode.base for episode in episodes])
     total = math.fsum(contact.log_ratio for contact in contacts)
     shortfall_m = float(np.median([size.forward_m - contact.end[0] for contact in contacts])) if contacts else None
-    telling = sum(abs(contact.log_ratio) > TELLING for contact in contacts)
+    telling = sum(abs(contact.log_ratio) > TELLING_NATS for contact in contacts)
     behaviour: Literal["stop", "slide"] | None = None
     reason = ""
-    if len(contacts) < FEWEST:
-        reason = f"not enough contacts: {len(contacts)}, {FEWEST} are needed"
-    elif telling < FEWEST:
-        reason = f"not enough contacts: of {len(contacts)}, {telling} tell stopping from sliding, {FEWEST} are needed"
-    elif abs(total) < DECISIVE:
+    if len(contacts) < MIN_CONTACTS:
+        reason = f"not enough contacts: {len(contacts)}, {MIN_CONTACTS} are needed"
+    elif telling < MIN_CONTACTS:
+        reason = (
+            f"not enough contacts: of {len(contacts)}, {telling} tell stopping from sliding, {MIN_CONTACTS} are needed"
+        )
+    elif abs(total) < DECISIVE_NATS:
         reason = f"{len(contacts)} contacts do not agree whether it stops or slides ({total:+.1f} nats)"
     else:
         behaviour = "slide" if total > 0 else "stop"
@@ -194,8 +196,8 @@ def log_ratio(end: Array, touch_m: float, wall_rad: float, path_length_m: float,
     stopped = _density(end - stops, covariance) @ place_weights
     slid = _weights(PLACES) @ _density(end - slides, covariance) @ _weights(DIRECTIONS)
     anywhere = 1 / (math.pi * path_length_m**2 / 2)
-    outlying = OUTLYING * anywhere
-    return float(np.log((1 - OUTLYING) * slid + outlying) - np.log((1 - OUTLYING) * stopped + outlying))
+    outlying = OUTLIER_SHARE * anywhere
+    return float(np.log((1 - OUTLIER_SHARE) * slid + outlying) - np.log((1 - OUTLIER_SHARE) * stopped + outlying))
 
 
 def _contact(
@@ -206,7 +208,7 @@ def _contact(
     heading = logged.before.stationary.truth @ SE2(0.0, 0.0, logged.carried_rad)
     error = model.actions["move_forward"]
     path_length_m = size.forward_m + error.mean[0]
-    touch_m = touched_at(walls, heading, path_length_m, radius_m)
+    touch_m = touch_distance_m(walls, heading, path_length_m, radius_m)
     if touch_m is None or path_length_m - touch_m < TOUCHES_M:
         return None
     away_x, away_y = walls.away(*heading.apply(touch_m + radius_m / 2, 0.0))
@@ -232,18 +234,18 @@ def _is_cornered(
     return walls.nearest_on_path_m(touch, slid_m) < radius_m - CORNER_M
 
 
-def touched_at(walls: Walls, start: SE2, path_length_m: float, radius_m: float) -> float | None:
+def touch_distance_m(walls: Walls, start: SE2, path_length_m: float, radius_m: float) -> float | None:
     """Return the distance to the first touch by the map, at most ``path_length_m``; 0 at contact, None without one.
 
     A robot that drives away from what it touches does not touch it.
     """
     path_lengths_m, distances_m = walls.along(start, path_length_m)
-    touching = (distances_m <= radius_m) & (np.gradient(distances_m, path_lengths_m) < -LEAST_SLOPE)
+    touching = (distances_m <= radius_m) & (np.gradient(distances_m, path_lengths_m) < -MIN_SLOPE)
     return float(path_lengths_m[int(np.argmax(touching))]) if touching.any() else None
 
 
 def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, model: ActuationModel) -> Interval | None:
-    """Distance from the centre to the map's nearest wall where actions ended that fell short of their way."""
+    """Distance from the center to the map's nearest wall where actions ended that fell short of their way."""
     error = model.actions["move_forward"]
     short_m = size.forward_m + error.mean[0] - SHORT * math.sqrt(error.matrix[0, 0] + BLUR_M**2)
     found = []
@@ -253,9 +255,9 @@ def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, mod
             assert logged.after.stationary is not None
             end = logged.after.stationary.truth
             distance_m = float(walls.distance_m(np.array([end.x_m]), np.array([end.y_m]))[0])
-            if distance_m < MOST_RADII * walls.radius_m:
+            if distance_m < MAX_RADII * walls.radius_m:
                 found.append(distance_m)
-    return median(found) if len(found) >= FEWEST_MEASURED else None
+    return median(found) if len(found) >= MIN_MEASURED else None
 
 
 def median(values: Sequence[float]) -> Interval:
@@ -281,7 +283,7 @@ def _travel(base: Sequence[Sequence[BaseState]]) -> Interval | None:
             elif pressed_at is not None and after.velocity.linear_m_s <= STILL_M_S:
                 found.append(after.odom.distance_to(pressed_at))
                 pressed_at = None
-    return median(found) if len(found) >= FEWEST_MEASURED else None
+    return median(found) if len(found) >= MIN_MEASURED else None
 
 
 def _weights(count: int) -> Array:

@@ -26,25 +26,25 @@ from robot_runtime.recording.reader import LogReader
 Array = NDArray[np.float64]
 Floats = NDArray[np.float32]
 
-MOST_PAIRS = 60
-FEWEST_PAIRS = 3
-FEWEST_PIXELS = 300
+MAX_PAIRS = 60
+MIN_PAIRS = 3
+MIN_PIXELS = 300
 """Of a bin of distances."""
 
 STILL_M, STILL_RAD = 0.0003, math.radians(0.02)
 """A robot that moved by less than this took the same picture."""
 
 BIN_M = 0.25
-FARTHEST_M = 10.0
+MAX_DEPTH_M = 10.0
 
 EDGE = 0.04
-"""Share of the depth by which neighbours on different surfaces are apart."""
+"""Share of the depth by which neighbors on different surfaces are apart."""
 
-OUTLYING = 6.0
+OUTLIER_RATIO = 6.0
 PIXELS = 40_000
 """Of a pair, that are looked at."""
 
-LEAST_SHARE_OF_TYPICAL = 0.25
+MIN_SHARE_OF_TYPICAL = 0.25
 """A bin without any noise at all counts as one with so little, not as one that is infinitely sure."""
 
 WIDEST_PX = 31
@@ -70,7 +70,7 @@ class DepthFit:
     """Temporal noise of depth.
 
     Attributes:
-        sigma: coefficients c of c[0] + c[1] z + c[2] z², metres and its powers; None where nothing was seen twice, and
+        sigma: coefficients c of c[0] + c[1] z + c[2] z², meters and its powers; None where nothing was seen twice, and
             ``reason`` says so.
         window_px: over which errors are alike. edge_gain: how many times as large they are at edges. edge_holes: as
             ``DepthBin.holes``, at edges.
@@ -106,11 +106,11 @@ class _Seen:
         rows, columns = np.mgrid[0 : first.shape[0], 0 : first.shape[1]]
         stride = max(1, round(math.sqrt(first.size / PIXELS)))
         taken = (rows % stride == 0) & (columns % stride == 0)
-        held = taken & (first > 0)
-        self.held_m.append(first[held].astype(np.float64))
-        self.held_edge.append(edges[held])
-        self.lost.append(second[held] == 0)
-        both = held & (second > 0)
+        measured_first = taken & (first > 0)
+        self.held_m.append(first[measured_first].astype(np.float64))
+        self.held_edge.append(edges[measured_first])
+        self.lost.append(second[measured_first] == 0)
+        both = measured_first & (second > 0)
         self.depth_m.append(((first + second)[both] / 2).astype(np.float64))
         self.change_m.append((second - first)[both].astype(np.float64))
         self.edge.append(edges[both])
@@ -124,7 +124,7 @@ def fit_depth(episodes: Sequence[LoggedEpisode]) -> DepthFit:
     unit_m = 0.0
     every = [(episode, pair) for episode in episodes for pair in static_pairs(episode)]
     by_episode: dict[int, list[tuple[int, int]]] = {}
-    for index in np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_PAIRS)).astype(int)).tolist():
+    for index in np.unique(np.linspace(0, len(every) - 1, min(len(every), MAX_PAIRS)).astype(int)).tolist():
         episode, pair = every[index]
         by_episode.setdefault(id(episode), []).append(pair)
     for episode in episodes:
@@ -136,17 +136,17 @@ def fit_depth(episodes: Sequence[LoggedEpisode]) -> DepthFit:
 
 def depth_of(seen: _Seen, unit_m: float) -> DepthFit:
     """The noise that pairs of frames show. unit_m: lattice of the depth, whose rounding is taken off."""
-    if seen.pairs < FEWEST_PAIRS:
-        why = f"{seen.pairs} pairs of frames of the same view, {FEWEST_PAIRS} are needed: record a robot that stands"
+    if seen.pairs < MIN_PAIRS:
+        why = f"{seen.pairs} pairs of frames of the same view, {MIN_PAIRS} are needed: record a robot that stands"
         return DepthFit(None, pairs=seen.pairs, reason=why)
     depth_m, change_m, held_m = (np.concatenate(parts) for parts in (seen.depth_m, seen.change_m, seen.held_m))
     edge, held_edge, lost = (np.concatenate(parts) for parts in (seen.edge, seen.held_edge, seen.lost))
     bins = []
-    for low in np.arange(0.0, FARTHEST_M, BIN_M):
+    for low in np.arange(0.0, MAX_DEPTH_M, BIN_M):
         inside = (depth_m >= low) & (depth_m < low + BIN_M) & ~edge
-        held = (held_m >= low) & (held_m < low + BIN_M) & ~held_edge
-        if inside.sum() >= FEWEST_PIXELS:
-            holes = float(lost[held].mean()) if held.any() else 0.0
+        measured_first = (held_m >= low) & (held_m < low + BIN_M) & ~held_edge
+        if inside.sum() >= MIN_PIXELS:
+            holes = float(lost[measured_first].mean()) if measured_first.any() else 0.0
             noise_m = flicker_m(change_m[inside], unit_m)
             bins.append(DepthBin(float(depth_m[inside].mean()), noise_m, holes, int(inside.sum())))
     if not bins:
@@ -154,13 +154,13 @@ def depth_of(seen: _Seen, unit_m: float) -> DepthFit:
     sigma = _polynomial(bins)
     expected = np.polynomial.polynomial.polyval(depth_m[edge], sigma)
     gain = 1.0
-    if edge.sum() >= FEWEST_PIXELS and expected.min() > 0:
+    if edge.sum() >= MIN_PIXELS and expected.min() > 0:
         # What flies between two surfaces is no noise of either: the middle of the changes tells.
         gain = max(1.0, 1.4826 * float(np.median(np.abs(change_m[edge] / expected))) / math.sqrt(2))
-    at_edges = float(lost[held_edge].mean()) if held_edge.sum() >= FEWEST_PIXELS else 0.0
+    at_edges = float(lost[held_edge].mean()) if held_edge.sum() >= MIN_PIXELS else 0.0
     together, power = np.sum(seen.beside, axis=0)
     alike = together / power if power > 0 else 0.0
-    # The mean of so many white numbers is to its neighbour's as 1 - 1/n is to 1.
+    # The mean of so many white numbers is to its neighbor's as 1 - 1/n is to 1.
     window = int(np.clip(round(1 / max(1 - alike, 1 / WIDEST_PX)), 1, WIDEST_PX))
     return DepthFit(sigma, tuple(bins), seen.pairs, window - (window % 2 == 0), gain, at_edges)
 
@@ -174,7 +174,7 @@ def flicker_m(changes: Array, unit_m: float) -> float:
     sizes = np.abs(changes - np.median(changes))
     # Where steps are coarse most pixels do not change at all, and the tail alone tells.
     typical = max(1.4826 * float(np.median(sizes)), float(np.quantile(sizes, 0.95)) / 1.96, unit_m)
-    near = changes[sizes <= OUTLYING * typical]
+    near = changes[sizes <= OUTLIER_RATIO * typical]
     return math.sqrt(max(0.0, float(np.var(near)) / 2 - unit_m**2 / 12))
 
 
@@ -239,11 +239,11 @@ def _frames(path: Path, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Floa
 
 
 def _neighbor_correlation(first: Floats, second: Floats, edges: NDArray[np.bool_]) -> tuple[float, float]:
-    """Sums over neighbours in a row: of the products of their changes, and of their squares, in units of z²."""
+    """Sums over neighbors in a row: of the products of their changes, and of their squares, in units of z²."""
     good = (first > 0) & (second > 0) & ~edges
     change = np.where(good, (second - first) / np.maximum(first, 0.1) ** 2, 0).astype(np.float64)
     typical = 1.4826 * float(np.median(np.abs(change[good]))) if good.any() else 0.0
-    good &= np.abs(change) <= OUTLYING * typical
+    good &= np.abs(change) <= OUTLIER_RATIO * typical
     both = good[:, 1:] & good[:, :-1]
     left, right = change[:, :-1][both], change[:, 1:][both]
     return float((left * right).sum()), float(((left**2 + right**2) / 2).sum())
@@ -253,7 +253,7 @@ def _polynomial(bins: Sequence[DepthBin]) -> tuple[float, float, float]:
     """Coefficients of sigma over depth, none below 0: noise does not shrink with distance."""
     depth_m = np.array([one.depth_m for one in bins])
     sigma_m = np.array([one.sigma_m for one in bins])
-    least_m = max(LEAST_SHARE_OF_TYPICAL * float(np.median(sigma_m)), 1e-6)
+    least_m = max(MIN_SHARE_OF_TYPICAL * float(np.median(sigma_m)), 1e-6)
     weight = np.sqrt([one.pixels for one in bins]) / np.maximum(sigma_m, least_m)
     found, _ = nnls(np.vander(depth_m, 3, increasing=True) * weight[:, None], sigma_m * weight)
     c0, c1, c2 = found.tolist()

@@ -16,7 +16,7 @@ from calibration.fitting.actions import (
     model_of,
     select,
 )
-from calibration.fitting.camera import MOST_FRAMES, CameraFit, fit_camera
+from calibration.fitting.camera import MAX_FRAMES, CameraFit, fit_camera
 from calibration.fitting.contact import ContactFit, fit_contact
 from calibration.fitting.depth import DepthFit, fit_depth
 from calibration.fitting.latency import LatencyFit, fit_latency
@@ -125,13 +125,13 @@ def fit_robot(
     episodes: Sequence[LoggedEpisode],
     unused: Sequence[tuple[Path, str]] = (),
     on_stage: Callable[[str], None] | None = None,
-    most_frames: int = MOST_FRAMES,
+    max_frames: int = MAX_FRAMES,
     replayed: ReplayedCamera | None = None,
 ) -> RobotFit:
     """Everything, of one robot's episodes.
 
     Args:
-        on_stage: told what comes next, for progress. most_frames: whose floor is looked for.
+        on_stage: told what comes next, for progress. max_frames: whose floor is looked for.
         replayed: what pose replays of the same logs say.
 
     Raises:
@@ -154,7 +154,7 @@ def fit_robot(
     tell("stamps")
     latency = fit_latency(episodes)
     tell("floor in frames")
-    camera = fit_camera(episodes, walls, most_frames)
+    camera = fit_camera(episodes, walls, max_frames)
     tell("frames of the same view")
     depth = fit_depth(episodes)
     return RobotFit(

@@ -27,7 +27,7 @@ from robot_runtime.scoring.statistics.intervals import Interval
 
 Array = NDArray[np.float64]
 
-FEWEST_STEPS = 10
+MIN_STEPS = 10
 
 SLACK_S = 0.003
 """An observation that was complete so much later than its poses had waited for its picture."""
@@ -35,9 +35,9 @@ SLACK_S = 0.003
 JITTER = 0.05
 """Share of the steps whose bounds may contradict the others': networks are late at times."""
 
-LEAST_SHIFT_S, MOST_SHIFT_S, SHIFT_STEP_S = -0.1, 0.5, 0.005
+MIN_SHIFT_S, MAX_SHIFT_S, SHIFT_STEP_S = -0.1, 0.5, 0.005
 
-FEWEST_TURNED_RAD = math.radians(90)
+MIN_TURNED_RAD = math.radians(90)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def fit_latency(episodes: Sequence[LoggedEpisode]) -> LatencyFit:
         and step.result.outcome is Outcome.REACHED
         and step.result.measured.tilt_rad != 0
     ]
-    return LatencyFit(camera_s, at_most_s, median(looks) if len(looks) >= FEWEST_STEPS else None, sources)
+    return LatencyFit(camera_s, at_most_s, median(looks) if len(looks) >= MIN_STEPS else None, sources)
 
 
 def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | None) -> SourceFit | None:
@@ -112,7 +112,7 @@ def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | Non
         [np.diff([e.stamp_ns for e in episode.raw(name)]) / NS_PER_S for episode in episodes] or [np.zeros(0)]
     )
     gaps_s = gaps_s[gaps_s > 0]
-    if gaps_s.size < FEWEST_STEPS:
+    if gaps_s.size < MIN_STEPS:
         return None
     # Neither gaps nor the lattice on which a simulator's clock ticks.
     typical_s = float(np.median(gaps_s))
@@ -120,7 +120,7 @@ def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | Non
     lost = float(np.maximum(np.rint(gaps_s / period_s) - 1, 0).sum())
     bounds = [bound for episode in episodes for bound in _bounds(episode, name)]
     latency_s = None
-    if len(bounds) >= FEWEST_STEPS:
+    if len(bounds) >= MIN_STEPS:
         lows, highs = (np.array(side) for side in zip(*bounds, strict=True))
         low_s = max(0.0, float(np.quantile(lows, 1 - JITTER)) if lows.max() > highs.min() else float(lows.max()))
         high_s = max(low_s, float(np.quantile(highs, JITTER)) if lows.max() > highs.min() else float(highs.min()))
@@ -186,8 +186,8 @@ def _camera(
                 ready = [_pose_ready_s(step.times.exposed_ns, stamps[role], sources[role]) for role in stamps]
                 if all(late_s - SLACK_S > latest_s for latest_s in ready):
                     waited.append(late_s)
-    at_most_s = float(np.quantile(taken, JITTER)) if len(taken) >= FEWEST_STEPS else None
-    return (median(waited) if len(waited) >= FEWEST_STEPS else None), at_most_s
+    at_most_s = float(np.quantile(taken, JITTER)) if len(taken) >= MIN_STEPS else None
+    return (median(waited) if len(waited) >= MIN_STEPS else None), at_most_s
 
 
 def _pose_ready_s(exposed_ns: int, stamps: NDArray[np.int64], source: SourceFit) -> float:
@@ -204,7 +204,7 @@ def _pose_ready_s(exposed_ns: int, stamps: NDArray[np.int64], source: SourceFit)
 
 def _stamps_late(episodes: Sequence[LoggedEpisode], name: str, odometry: str) -> Interval | None:
     """The shift in time under which a source's turns are odometry's, with a bootstrap interval over episodes."""
-    shifts_s = np.arange(LEAST_SHIFT_S, MOST_SHIFT_S + SHIFT_STEP_S / 2, SHIFT_STEP_S)
+    shifts_s = np.arange(MIN_SHIFT_S, MAX_SHIFT_S + SHIFT_STEP_S / 2, SHIFT_STEP_S)
     misfits, turned_rad = [], 0.0
     for episode in episodes:
         seen = [
@@ -215,11 +215,11 @@ def _stamps_late(episodes: Sequence[LoggedEpisode], name: str, odometry: str) ->
             and math.isfinite(estimate.covariance[2, 2])
         ]
         wheels = episode.raw(odometry)
-        if len(seen) > FEWEST_STEPS and len(wheels) > FEWEST_STEPS:
+        if len(seen) > MIN_STEPS and len(wheels) > MIN_STEPS:
             misfit, turned = _misfit(seen, wheels, shifts_s)
             misfits.append(misfit)
             turned_rad += turned
-    if turned_rad < FEWEST_TURNED_RAD:
+    if turned_rad < MIN_TURNED_RAD:
         return None
     table = np.array(misfits)
     random = np.random.default_rng(0)
@@ -235,7 +235,7 @@ def _misfit(seen: Sequence[PoseEstimate], wheels: Sequence[PoseEstimate], shifts
     steps_rad = np.array([wrap_angle(b.pose.yaw_rad - a.pose.yaw_rad) for a, b in pairwise(seen)])
     at_s = np.array([estimate.stamp_ns for estimate in wheels]) / NS_PER_S
     yaw_rad = np.unwrap([estimate.pose.yaw_rad for estimate in wheels])
-    inside = (stamps_s - MOST_SHIFT_S >= at_s[0]) & (stamps_s - LEAST_SHIFT_S <= at_s[-1])
+    inside = (stamps_s - MAX_SHIFT_S >= at_s[0]) & (stamps_s - MIN_SHIFT_S <= at_s[-1])
     good = inside[:-1] & inside[1:]
     sums = [
         float(((steps_rad - np.diff(np.interp(stamps_s - shift_s, at_s, yaw_rad)))[good] ** 2).sum())
@@ -245,7 +245,7 @@ def _misfit(seen: Sequence[PoseEstimate], wheels: Sequence[PoseEstimate], shifts
 
 
 def _lowest(shifts_s: Array, sums: Array) -> float:
-    """Where a parabola through the lowest of the sums and its neighbours is lowest."""
+    """Where a parabola through the lowest of the sums and its neighbors is lowest."""
     place = int(np.clip(np.argmin(sums), 1, len(sums) - 2))
     before, at, after = sums[place - 1 : place + 2]
     bend = before - 2 * at + after

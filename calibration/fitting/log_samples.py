@@ -35,7 +35,7 @@ MAP_FRAME = "map"
 CONTINUOUS = (Action.VELOCITY_CONTROL, Action.WAYPOINT_CONTROL)
 PROFILE = MotionProfile()
 
-FEWEST_SCATTERED = 30
+MIN_SCATTERED = 30
 """Deviations of a standing robot's poses from their mean, below which what the referee says of itself is believed."""
 
 
@@ -236,7 +236,7 @@ def scatter(stationary_poses: Sequence[Sequence[PoseEstimate]]) -> tuple[Array |
             off = poses - poses.mean(axis=0)
             total += off.T @ off
             count += len(seen) - 1
-    return (total / count, count) if count >= FEWEST_SCATTERED else (None, count)
+    return (total / count, count) if count >= MIN_SCATTERED else (None, count)
 
 
 def _beside(pose: SE2, first: SE2) -> tuple[float, float, float]:

@@ -34,7 +34,7 @@ class Walls:
         # From nothing everything is farther than the map is wide.
         outside = ndimage.distance_transform_edt(~occupied) if occupied.any() else np.full(occupied.shape, 1e6)
         inside = ndimage.distance_transform_edt(occupied)
-        # From centre to centre; what occupies a cell begins half a cell earlier.
+        # From center to center; what occupies a cell begins half a cell earlier.
         signed = (outside - np.where(outside > 0, 0.5, 0) - inside + np.where(inside > 0, 0.5, 0))[1:-1, 1:-1]
         self._signed_m = signed * occupancy.resolution_m
         smooth = ndimage.gaussian_filter(self._signed_m, SMOOTH_CELLS)

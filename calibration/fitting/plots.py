@@ -86,28 +86,28 @@ def clouds(fit: RobotFit) -> Figure:
     size = fit.selection.size
     published = published_models(size.forward_m, size.turn_deg)
     models = {"fitted": fit.model, **{name: published[name] for name in SHOWN}}
-    colours = {"fitted": FITTED, **SHOWN}
+    colors = {"fitted": FITTED, **SHOWN}
     figure = Figure(figsize=(11, 9.5), layout="constrained")
     axes = figure.subplots(3, 3, width_ratios=(1, 1, 1.2))
     for row, action in zip(axes, MOVES, strict=True):
         name = action.name.lower()
         errors = np.array([sample.trial.error for sample in fit.selection.of(action)])
         shown = {title: model.actions[name] for title, model in models.items()}
-        _ends(row[0], errors, shown, colours, near=True)
-        _ends(row[1], errors, shown, colours, near=False)
-        _headings(row[2], errors[:, 2], shown, colours)
+        _ends(row[0], errors, shown, colors, near=True)
+        _ends(row[1], errors, shown, colors, near=False)
+        _headings(row[2], errors[:, 2], shown, colors)
         row[0].set_ylabel(f"{NAMES[name]}\nerror ahead, mm")
     handles, labels = axes[0, 2].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return figure
 
 
-def _ends(axis: Any, errors: Array, models: dict[str, ActionError], colours: dict[str, str], near: bool) -> None:
+def _ends(axis: Any, errors: Array, models: dict[str, ActionError], colors: dict[str, str], near: bool) -> None:
     ahead_mm, right_mm = 1e3 * errors[:, 0], -1e3 * errors[:, 1]
     axis.plot(right_mm, ahead_mm, "o", color=MEASURED, markersize=3 if near else 1.5, alpha=0.35, markeredgewidth=0)
     reach_mm = 1.15 * max(float(np.abs(ahead_mm).max()), float(np.abs(right_mm).max()), 1.0)
     for title, error in models.items():
-        axis.add_patch(_ellipse(error, colours[title]))
+        axis.add_patch(_ellipse(error, colors[title]))
         if title == "fitted" or not near:
             deviation_mm = 1e3 * np.sqrt(np.diag(error.matrix)[:2]) * CONFIDENCE_SIGMAS
             reach_mm = max(reach_mm, float((np.abs(1e3 * np.array(error.mean[:2])) + deviation_mm).max()))
@@ -116,16 +116,16 @@ def _ends(axis: Any, errors: Array, models: dict[str, ActionError], colours: dic
     axis.grid(alpha=0.25)
 
 
-def _ellipse(error: ActionError, colour: str) -> Ellipse:
+def _ellipse(error: ActionError, color: str) -> Ellipse:
     turned = np.array([[0.0, -1.0], [1.0, 0.0]])  # drawn to the right and ahead
     values, vectors = np.linalg.eigh(turned @ error.matrix[:2, :2] @ turned.T)
     width, height = (2e3 * CONFIDENCE_SIGMAS * math.sqrt(max(0.0, float(value))) for value in values)
     angle = math.degrees(math.atan2(vectors[1, 0], vectors[0, 0]))
-    centre = (-1e3 * error.mean[1], 1e3 * error.mean[0])
-    return Ellipse(centre, width, height, angle=angle, fill=False, color=colour, linewidth=1.6)
+    center = (-1e3 * error.mean[1], 1e3 * error.mean[0])
+    return Ellipse(center, width, height, angle=angle, fill=False, color=color, linewidth=1.6)
 
 
-def _headings(axis: Any, errors_rad: Array, models: dict[str, ActionError], colours: dict[str, str]) -> None:
+def _headings(axis: Any, errors_rad: Array, models: dict[str, ActionError], colors: dict[str, str]) -> None:
     errors_deg = np.degrees(errors_rad)
     fitted = models["fitted"]
     middle, wide = math.degrees(fitted.mean[2]), max(0.1, math.degrees(math.sqrt(fitted.covariance[2][2])))
@@ -137,7 +137,7 @@ def _headings(axis: Any, errors_rad: Array, models: dict[str, ActionError], colo
     for title, error in models.items():
         std = max(0.1, math.degrees(math.sqrt(error.covariance[2][2])))
         density = np.exp(-0.5 * ((grid - math.degrees(error.mean[2])) / std) ** 2) / (std * math.sqrt(2 * math.pi))
-        axis.plot(grid, density, color=colours[title], label=title, linewidth=1.6)
+        axis.plot(grid, density, color=colors[title], label=title, linewidth=1.6)
     axis.axvline(0, color="tab:red", linewidth=0.8)
     axis.set(xlabel="error of heading, °, left positive", yticks=[], xlim=(low, high))
     axis.set_ylim(0, 1.25 * float(tops.max()))
@@ -150,9 +150,9 @@ def likelihood(fit: RobotFit) -> Figure:
     axis = figure.subplots()
     for place, rival in enumerate(rivals):
         gain = rival.gain
-        colour = "tab:blue" if gain.low > 0 else "tab:red" if gain.high < 0 else "tab:grey"
-        axis.plot([gain.low, gain.high], [place, place], color=colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
-        axis.plot(gain.mean, place, "o", color=colour)
+        color = "tab:blue" if gain.low > 0 else "tab:red" if gain.high < 0 else "tab:gray"
+        axis.plot([gain.low, gain.high], [place, place], color=color, linewidth=5, alpha=0.4, solid_capstyle="butt")
+        axis.plot(gain.mean, place, "o", color=color)
     axis.axvline(0, color="black", linewidth=0.8)
     axis.set_xscale("symlog", linthresh=1)
     axis.set_xlim(min(-1.0, *(rival.gain.low for rival in rivals)), None)
@@ -177,7 +177,7 @@ def contacts(fit: RobotFit) -> Figure:
         -side * ends_mm[:, 1], ends_mm[:, 0], c=ratios, cmap="coolwarm", vmin=-far, vmax=far, s=16, edgecolor="none"
     )
     figure.colorbar(dots, ax=plane, label="slides over stops, nats")
-    plane.axhline(1e3 * fit.selection.size.forward_m, color="tab:grey", linewidth=0.8, linestyle="--")
+    plane.axhline(1e3 * fit.selection.size.forward_m, color="tab:gray", linewidth=0.8, linestyle="--")
     plane.plot(0, 0, "k^", markersize=8)
     way_mm = 1e3 * fit.selection.size.forward_m
     plane.set(xlim=(-0.5 * way_mm, 0.9 * way_mm), ylim=(-0.15 * way_mm, 1.2 * way_mm), aspect="equal")

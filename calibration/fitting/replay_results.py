@@ -27,7 +27,7 @@ UNKNOWN_BIAS = (0.05, 0.02, 0.01)
 """Standard deviations of the coefficients (m, 1, 1/m) before any replay: the bias stays small beyond what is seen."""
 
 BIAS_ERROR_M = 0.002
-"""Of the bias at one distance: scenes are not the places that they stand for to the millimetre."""
+"""Of the bias at one distance: scenes are not the places that they stand for to the millimeter."""
 
 Triple = tuple[float, float, float]
 
@@ -40,7 +40,7 @@ class ReplayedCamera:
         replays: that say anything of it.
         tilt_deg, pan_deg, roll_deg, height_m, forward_m: from where its description has it, medians over replays with
             95 % intervals; None where no replay tells. Tilt up, pan left, roll right positive.
-        bias: coefficients c of c[0] + c[1] z + c[2] z², measured less true depth in metres, beyond what these explain.
+        bias: coefficients c of c[0] + c[1] z + c[2] z², measured less true depth in meters, beyond what these explain.
         farthest_m: as far as that was seen; 0 where it was not.
     """
 

@@ -10,13 +10,13 @@ from calibration.fitting.fit import RobotFit
 from robot_runtime.common import config
 from robot_runtime.scoring.statistics.intervals import Interval
 
-MOST_TILT_DEG = 0.5
+MAX_TILT_DEG = 0.5
 """Half the interval of the camera's angle, above which it is not set: it says nothing then."""
 
-MOST_AWAY_M = 0.02
+MAX_AWAY_M = 0.02
 """Likewise of its place."""
 
-LEAST_NOISE_M, LEAST_NOISE_DEG, LEAST_LATENCY_S = 1e-4, 0.01, 0.001
+MIN_NOISE_M, MIN_NOISE_DEG, MIN_SET_LATENCY_S = 1e-4, 0.01, 0.001
 """Below these a localizer is exact, as a simulated one is by itself."""
 
 
@@ -108,11 +108,11 @@ def _mount_error(fit: RobotFit, option: str) -> Setting:
     if found is None:
         walls = "" if hasattr(fit.camera, option) else "the floor does not tell: give --replay"
         return Setting(name, "not known", place, None, walls or fit.camera.reason)
-    metres = option.endswith("_m")
-    shown = text(found, "mm", 1, 1e3) if metres else text(found, "°")
+    meters = option.endswith("_m")
+    shown = text(found, "mm", 1, 1e3) if meters else text(found, "°")
     if by_replays is not None and fit.replayed is not None:
         shown += f", {fit.replayed.replays} replays"
-    if (found.high - found.low) / 2 > (MOST_AWAY_M if metres else MOST_TILT_DEG):
+    if (found.high - found.low) / 2 > (MAX_AWAY_M if meters else MAX_TILT_DEG):
         return Setting(name, shown, place, None, "too unsure to be set")
     return Setting(name, shown, place, round(found.mean, 5))
 
@@ -155,7 +155,7 @@ def _latency(fit: RobotFit) -> Iterator[Setting]:
         yield Setting("camera's latency", text(found_s, "ms", 0, 1e3), "camera.latency_s", round(found_s.mean, 4))
     elif latency.camera_at_most_s is not None:
         shown, note = f"at most {1e3 * latency.camera_at_most_s:.0f} ms", "observations waited for poses, not for it"
-        if latency.camera_at_most_s < LEAST_LATENCY_S:
+        if latency.camera_at_most_s < MIN_SET_LATENCY_S:
             shown, note = "none", "as a simulated one by itself"
         yield Setting("camera's latency", shown, "camera.latency_s", None, note)
     if latency.look_s is not None:
@@ -186,7 +186,7 @@ def _localizer(fit: RobotFit) -> dict[str, Any] | None:
         return {"source": "odometry", "rate_hz": round(source.rate_hz, 2)}
     latency_s = 0.0 if source.latency_s is None else source.latency_s.mean
     noise_m, noise_deg = source.noise_m or 0.0, source.noise_deg or 0.0
-    if latency_s < LEAST_LATENCY_S and noise_m < LEAST_NOISE_M and noise_deg < LEAST_NOISE_DEG:
+    if latency_s < MIN_SET_LATENCY_S and noise_m < MIN_NOISE_M and noise_deg < MIN_NOISE_DEG:
         return None
     return {
         "rate_hz": round(source.rate_hz, 2),

@@ -23,10 +23,10 @@ from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 Array = NDArray[np.float64]
 
 FOLDS = 5
-FEWEST_EPISODES = 5
+MIN_EPISODES = 5
 """Fewer folds' models are of too few episodes."""
 
-FEWEST_ACTIONS = 100
+MIN_ACTIONS = 100
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ def validate(selection: Selection) -> Validation:
     """Cross-validate the fit of a selection."""
     samples = selection.samples
     episodes = sorted({sample.episode for sample in samples})
-    if len(episodes) < FEWEST_EPISODES or len(samples) < FEWEST_ACTIONS:
+    if len(episodes) < MIN_EPISODES or len(samples) < MIN_ACTIONS:
         why = (
-            f"too few to hold some out: {len(samples)} actions in {len(episodes)} episodes, {FEWEST_ACTIONS} in "
-            f"{FEWEST_EPISODES} are needed"
+            f"too few to hold some out: {len(samples)} actions in {len(episodes)} episodes, {MIN_ACTIONS} in "
+            f"{MIN_EPISODES} are needed"
         )
         return Validation(None, (), len(samples), len(episodes), why)
     fold = {episode: place % FOLDS for place, episode in enumerate(episodes)}

@@ -25,7 +25,7 @@ from robot_runtime.hal import Robot
 from robot_runtime.robots.action_errors import ARRIVAL, KIND, ActionError, ActuationModel
 
 ROOM_M = 0.9
-FEWEST = 8
+MIN_TRIALS = 8
 
 LIMIT_RATIO = 3.0
 """Of the held-out errors' squared distances, in standard deviations, to what three normal numbers have on average."""
@@ -73,9 +73,9 @@ class ActuationProcedure(Procedure[Trial, ActuationModel]):
         residuals: dict[str, float] = {}
         for action, trials in by_action(captures).items():
             name = action.name.lower()
-            if len(trials) < FEWEST:
+            if len(trials) < MIN_TRIALS:
                 raise CalibrationFailed(
-                    f"actuation: {len(trials)} trials of {name}, {FEWEST} are needed", "raise --cycles"
+                    f"actuation: {len(trials)} trials of {name}, {MIN_TRIALS} are needed", "raise --cycles"
                 )
             errors[name] = error_of(trials)
             residuals |= deviations(name, errors[name])

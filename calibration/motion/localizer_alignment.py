@@ -1,6 +1,6 @@
 """``robot-runtime calibrate localization``: from a localizer's own frame to the scene's map.
 
-The robot stands on a pose of the map that is known and drives an L: a metre ahead, a quarter turn, a metre ahead. Its
+The robot stands on a pose of the map that is known and drives an L: a meter ahead, a quarter turn, a meter ahead. Its
 odometry says where in the map it was at every instant, the localizer says where in its own frame, and
 ``robot_runtime.localization.alignment`` finds what takes the one to the other. An odometry that is 1 % long is off by
 2 cm at the end of this way, and by half of that after the fit: calibrate it first.

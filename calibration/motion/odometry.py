@@ -1,7 +1,7 @@
-"""``robot-runtime calibrate odometry``: how many metres and radians a base reports per metre and radian that it moves.
+"""``robot-runtime calibrate odometry``: how many meters and radians a base reports per meter and radian that it moves.
 
-The robot drives squares of half a metre both ways round and turns on the spot, both ways, while a referee sees where it
-really is: motion capture, tags, a fused localizer; the truth in simulation. Straight legs tell the metres, turns the
+The robot drives squares of half a meter both ways round and turns on the spot, both ways, while a referee sees where it
+really is: motion capture, tags, a fused localizer; the truth in simulation. Straight legs tell the meters, turns the
 radians. Of the last round nothing is solved from: it is what the solution is verified on.
 
 What comes out are the two scales that ``robot_runtime.robots.corrected_odometry`` puts right, and what they mean for
@@ -39,7 +39,7 @@ LIMIT_PCT = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Motions of one kind without a pause between: metres or radians, by odometry and in truth.
+    """Motions of one kind without a pause between: meters or radians, by odometry and in truth.
 
     Attributes:
         round: of the drive, from 0.

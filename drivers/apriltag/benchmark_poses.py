@@ -1,7 +1,7 @@
 """Poses from tags 3 m away, beside the truth.
 
 The simulated robot stands all over the bundled apartment and looks, level, through an emulated Azure Kinect: the
-sensor's lens, its colour noise, and the resampling to the policy's pinhole are all in the image. Tags nearer than
+sensor's lens, its color noise, and the resampling to the policy's pinhole are all in the image. Tags nearer than
 2.5 m and farther than 3.5 m are not in the map that the localizer is given.
 """
 
@@ -28,7 +28,7 @@ from robot_runtime.scenes.tag_map import Tag, find_tag_map, load_tag_map
 from robot_runtime.tasks.task import TrainingCamera
 
 PLACES = 60
-MOST_TRIES = 3000
+MAX_TRIES = 3000
 NEAR_M, FAR_M = 2.5, 3.5
 CAMERA = TrainingCamera(640, 480, 79.0, 0.88, 0.1, 10.0, False)
 WAIT_S = 2.0
@@ -52,7 +52,7 @@ def measure(seed: int) -> tuple[list[Error], int]:
     errors: list[Error] = []
     refused = 0
     with robot:
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             pose = _random_pose(scene, random)
             far = {tag_id: tag for tag_id, tag in tags.items() if _is_candidate(tag, pose)}
             if len(far) < 2 or not _place(robot, pose):

@@ -22,7 +22,7 @@ CORNER_SD_PX = 0.15
 SURVEYED_SD_M, SURVEYED_SD_RAD = 0.002, math.radians(0.2)
 LOGGED_SD_M, LOGGED_SD_RAD = 0.05, math.radians(2.0)
 ODOMETRY_SD = (0.005, 0.02)
-"""Metres, and metres per metre of the way."""
+"""Meters, and meters per meter of the way."""
 TURN_SD = (math.radians(0.5), 0.02)
 OUTLIER_SD = 3.0
 """Beyond so many standard deviations, a residual counts by its size, not by its square."""
@@ -34,7 +34,7 @@ MAX_STEPS = 60
 MAX_DAMPING = 1e8
 CONVERGED = 1e-6
 STEP = 1e-6
-"""Metres and radians, for differences."""
+"""Meters and radians, for differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class TagView:
     focal_px: float
 
 
-def minimised(problem: Problem) -> Vector:
+def minimized(problem: Problem) -> Vector:
     """The unknowns that explain everything best: Levenberg and Marquardt's method, reweighted so that outliers count by
     their size alone. Raises ``CalibrationFailed`` if it comes to no end."""
     x: Vector = np.zeros(problem.unknowns)
@@ -90,7 +90,7 @@ def _cost(residuals: Vector) -> float:
 
 
 class Problem:
-    """The unknowns are small displacements from a first guess: of every tag and of every base, three metres along the
+    """The unknowns are small displacements from a first guess: of every tag and of every base, three meters along the
     axes of ``map`` and three radians about its own."""
 
     def __init__(

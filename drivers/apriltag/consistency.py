@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from drivers.apriltag.pose import GATE, FloorPrior, Geometry, Sighting, Solution, camera_from_tag, refine, starts
+from drivers.apriltag.pose import GATE, FloorPrior, Geometry, Sighting, Solution, camera_from_tag, initial_poses, refine
 
 LOOKS = 3
 """So many images in a row must say so: a passer-by covers half a tag for a moment."""
@@ -40,17 +40,19 @@ class TagConsistencyMonitor:
         self._fits: Counter[int] = Counter()
 
     def update(
-        self, sightings: Sequence[Sighting], solution: Solution, geometry: Geometry, sure: bool
+        self, sightings: Sequence[Sighting], solution: Solution, geometry: Geometry, confirmed: bool
     ) -> list[Inconsistency]:
         """What an image says about its tags, given the pose that most of them agree on; news only.
 
         Args:
-            sure: whether something else than tags says that the pose is right. Else one tag's word is no better than
-                another's.
+            sightings: of all tags in the image.
+            solution: the pose that most of them agree on, with the fits of all ``sightings``.
+            geometry: that the solution was computed with.
+            confirmed: whether odometry confirms the pose; without it a single tag cannot contradict another.
         """
-        news: list[Inconsistency] = []
-        if len(solution.used) < 2 and not sure:
-            return news
+        changes: list[Inconsistency] = []
+        if len(solution.used) < 2 and not confirmed:
+            return changes
         for number, sighting in enumerate(sightings):
             tag_id = sighting.tag.id
             agrees = number in solution.used or solution.fits[number] <= GATE
@@ -58,11 +60,11 @@ class TagConsistencyMonitor:
             self._fits[tag_id] = self._fits[tag_id] + 1 if agrees else 0
             if tag_id not in self.rejected and self._strikes[tag_id] >= LOOKS:
                 self.rejected.add(tag_id)
-                news.append(_explain(sighting, solution, geometry))
+                changes.append(_explain(sighting, solution, geometry))
             elif tag_id in self.rejected and self._fits[tag_id] >= LOOKS:
                 self.rejected.remove(tag_id)
-                news.append(Inconsistency("fix", f"tag {tag_id} is where the map has it again"))
-        return news
+                changes.append(Inconsistency("fix", f"tag {tag_id} is where the map has it again"))
+        return changes
 
 
 def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior) -> Inconsistency | None:
@@ -72,7 +74,7 @@ def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: Floor
         scaled = [_resized(sighting, float(np.exp(log_ratio))) for sighting in sightings]
         every = tuple(range(len(scaled)))
         nearest = max(scaled, key=lambda sighting: _perimeter(sighting.rays))
-        tried = [refine(scaled, every, geometry, stance, start).cost for start in starts(nearest, geometry)]
+        tried = [refine(scaled, every, geometry, stance, start).cost for start in initial_poses(nearest, geometry)]
         return min(tried, default=float("inf"))
 
     low, high = np.log(SIZES)

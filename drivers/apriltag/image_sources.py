@@ -122,7 +122,7 @@ class WebcamImageSource(ImageSource):
     def _reset(self) -> None:
         self._seen_ns: int | None = None
         """Stamp of the last image that was handed on."""
-        self._wanted_ns: int | None = None
+        self._requested_ns: int | None = None
         self._fault: DeviceFault | None = None
 
     @property
@@ -139,7 +139,7 @@ class WebcamImageSource(ImageSource):
         self._feed.stop()
 
     def capture(self, after_ns: int, timeout_s: float) -> None:
-        self._wanted_ns = after_ns
+        self._requested_ns = after_ns
         if wait_for(self._clock, lambda: self._seen_since(after_ns), timeout_s, POLL_S) is None:
             raise StaleData(f"{self._name}: no image came within {timeout_s:g} s", "look at its cable")
 
@@ -151,7 +151,7 @@ class WebcamImageSource(ImageSource):
     # --- the feed's thread ---
 
     def _take(self, arrived_ns: int, decode: Callable[[], Image | None]) -> None:
-        stamp_ns, wanted_ns = arrived_ns - self._latency_ns, self._wanted_ns
+        stamp_ns, wanted_ns = arrived_ns - self._latency_ns, self._requested_ns
         due = self._seen_ns is None or stamp_ns - self._seen_ns >= self._period_ns
         if not due and (wanted_ns is None or stamp_ns < wanted_ns):
             return
@@ -168,7 +168,7 @@ class WebcamImageSource(ImageSource):
         self._receiver(stamp_ns, np.ascontiguousarray(image[:, :, ::-1]))
         self._seen_ns = stamp_ns
         if wanted_ns is not None and stamp_ns >= wanted_ns:
-            self._wanted_ns = None
+            self._requested_ns = None
 
     def _end(self) -> None:
         self._fault = DeviceFault(f"{self._name}: is gone", "plug it in again and start anew")

@@ -98,7 +98,7 @@ class TagLocalizer(Localizer):
         self._info, self._clock, self._source, self._detector = info, clock, source, detector
         self._tags, self._robot_state, self._accuracy, self._simulation = dict(tags), robot_state, accuracy, simulation
         self._remedy = remedy
-        # Linear between two looks: a robot that brakes in between is millimetres off the line.
+        # Linear between two looks: a robot that brakes in between is millimeters off the line.
         self._history = PoseHistory(info.name, info.frame, max_gap_s=max(STREAMS["pose"].max_age_s, 1.5 / info.rate_hz))
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
@@ -209,27 +209,27 @@ class TagLocalizer(Localizer):
 
     def _take(self, stamp_ns: int, known: list[Sighting], geometry: Geometry, robot_state: RobotState) -> None:
         stance = self._accuracy.stance
-        believed = [item for item in known if item.tag.id not in self._monitor.rejected]
-        if not believed:
+        trusted = [item for item in known if item.tag.id not in self._monitor.rejected]
+        if not trusted:
             self._report_no_fix(stamp_ns, f"the only tags in view, {_ids(known)}, are not where the map has them")
             return
-        solutions = solve(believed, geometry, stance)
-        chosen, sure = self._choose(solutions, robot_state.odom)
+        solutions = solve(trusted, geometry, stance)
+        chosen, confirmed = self._choose(solutions, robot_state.odom)
         if chosen is None:
-            self._report_no_fix(stamp_ns, _no_pose_reason(believed, solutions))
-            if len(believed) > 1 and not self._scale_reported:
-                size = common_size(believed, geometry, stance)
+            self._report_no_fix(stamp_ns, _no_pose_reason(trusted, solutions))
+            if len(trusted) > 1 and not self._scale_reported:
+                size = common_size(trusted, geometry, stance)
                 if size is not None:
                     self._scale_reported = True
                     self._report(stamp_ns, size.kind, size.detail)
             return
         # Those that are not believed may have come back.
-        doubted = [item for item in known if item.tag.id in self._monitor.rejected]
-        everything = believed + doubted
-        for news in self._monitor.update(everything, chosen.over(everything, geometry), geometry, sure):
-            self._report(stamp_ns, news.kind, news.detail)
+        rejected = [item for item in known if item.tag.id in self._monitor.rejected]
+        everything = trusted + rejected
+        for changes in self._monitor.update(everything, chosen.over(everything, geometry), geometry, confirmed):
+            self._report(stamp_ns, changes.kind, changes.detail)
         if self._has_fix is False:
-            self._report(stamp_ns, "fix", f"by the tags {_ids([believed[number] for number in chosen.used])}")
+            self._report(stamp_ns, "fix", f"by the tags {_ids([trusted[number] for number in chosen.used])}")
         self._has_fix, self._trouble = True, ""
         if robot_state.odom is not None:
             self._last = chosen.pose, robot_state.odom

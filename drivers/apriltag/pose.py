@@ -82,7 +82,7 @@ class Geometry(Protocol):
 
     def in_camera(self, base: Matrix, points: Vector) -> tuple[Vector, Vector]:
         """Points (N, 3) of the tag's parent frame in the optical frame, and (N, 3, 6) how they move with a small
-        displacement of base_link: three metres and three radians along and about its own axes."""
+        displacement of base_link: three meters and three radians along and about its own axes."""
         ...
 
     def base(self, tag: Matrix, camera_from_tag: Matrix) -> Matrix:
@@ -171,7 +171,7 @@ def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior)
     found: list[Solution] = []
     order = sorted(range(len(sightings)), key=lambda number: -_extent(sightings[number]))
     for first in order:
-        for start in starts(sightings[first], geometry):
+        for start in initial_poses(sightings[first], geometry):
             solution = _agreed(sightings, first, order, geometry, stance, start)
             if solution is not None and not any(s.used == solution.used and s.near(solution.pose) for s in found):
                 found.append(solution)
@@ -254,7 +254,7 @@ def _agreed(
     return solution if solution.holds else None
 
 
-def starts(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
+def initial_poses(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
     """Where the robot could stand by one tag alone, set upright on the floor."""
     level = []
     for seen in camera_from_tag(sighting):

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from drivers.apriltag.bundle_adjustment import CORNER_SD_PX, MIN_VIEWS, Problem, TagView, minimised
+from drivers.apriltag.bundle_adjustment import CORNER_SD_PX, MIN_VIEWS, Problem, TagView, minimized
 from drivers.apriltag.pose import CameraOnRobot, FloorPrior, Sighting, Vector, solve
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.scenes.tag_map import Tag
 
 HELD_OUT_EVERY = 5
-WORST_PX = 1.0
+MAX_RMS_PX = 1.0
 """Root mean square of a tag's corners beyond which something is wrong with it."""
 ROUNDS = 3
 """How often tags may be taken for their mirror images and found out."""
@@ -48,7 +48,7 @@ class Survey:
     @property
     def doubtful(self) -> tuple[Tag, ...]:
         """Tags that fit badly, the worst first: moved meanwhile, bent, or not as large as was said."""
-        bad = [tag for tag in self.tags if tag.rms_px is not None and tag.rms_px > WORST_PX]
+        bad = [tag for tag in self.tags if tag.rms_px is not None and tag.rms_px > MAX_RMS_PX]
         return tuple(sorted(bad, key=lambda tag: tag.rms_px or 0.0, reverse=True))
 
 
@@ -73,10 +73,10 @@ def survey(
             "drive through the rooms again, slowly, 1 to 3 m from the walls, and give all logs",
         )
     problem = Problem(used, sizes_m, surveyed, stance)
-    x = minimised(problem)
+    x = minimized(problem)
     for _ in range(ROUNDS):
         turned = problem.restart(x)
-        x = minimised(problem)
+        x = minimized(problem)
         if not turned:
             break
     tags, bases = problem.result(x)

@@ -26,7 +26,7 @@ SDK_TIMES, OUR_TIMES = 5, 60
 FRAMES = 150
 """Of the recording: 250 MB for a moment."""
 
-_VS_SDK = "depth to the colour camera: times as fast as the SDK's transform (720p, narrow depth)"
+_VS_SDK = "depth to the color camera: times as fast as the SDK's transform (720p, narrow depth)"
 _MKV = f"recording to observation, {SIZE[0]}x{SIZE[1]} at {HFOV_DEG:g}°, JPEG decoded beside"
 
 
@@ -52,10 +52,10 @@ def rows(frames: int, seed: int) -> list[Row]:
     color, depth = color_image(room, rig.color), depth_counts(room, rig, *DEPTH_RANGE_M)
     reprojector = Reprojector(rig, Intrinsics.from_hfov(*SIZE, HFOV_DEG), depth_range_m=DEPTH_RANGE_M)
     reprojector.warm_up()
-    return [beside_sdk(reprojector, color, depth), _recorded(sdk, factory, reprojector, color, depth, seed)]
+    return [compare_with_sdk(reprojector, color, depth), _recorded(sdk, factory, reprojector, color, depth, seed)]
 
 
-def beside_sdk(
+def compare_with_sdk(
     reproject: Callable[[NDArray[np.uint8], NDArray[np.uint16]], object],
     color: NDArray[np.uint8],
     depth: NDArray[np.uint16],
@@ -63,7 +63,7 @@ def beside_sdk(
     """How many times as fast ours is; not run where the SDK's cannot."""
     from drivers.azure_kinect import sdk_transform
 
-    answer = sdk_transform.ask(SDK_TIMES)
+    answer = sdk_transform.measure_in_subprocess(SDK_TIMES)
     if "milliseconds" not in answer:
         note = f"the SDK's transform cannot run here: {answer['reason']}; it needs a screen with OpenGL 4.4, or Xvfb"
         return Row("kinect_vs_sdk", _VS_SDK, None, "x", 100, note=note)
@@ -80,7 +80,7 @@ def beside_sdk(
         answer["milliseconds"] / ours_ms,
         "x",
         100,
-        note=f"ours, colour included, straight to the observation: {ours_ms:.1f} ms; "
+        note=f"ours, color included, straight to the observation: {ours_ms:.1f} ms; "
         f"the SDK's, on the OpenGL of this computer's screen or of Xvfb: {answer['milliseconds']:.0f} ms",
     )
 

@@ -53,7 +53,7 @@ class FactoryCalibration:
         )
 
     def color_mode(self, name: str) -> SensorMode:
-        """A colour mode with this device's lens."""
+        """A color mode with this device's lens."""
         return SensorMode("color", name, self.of(name, "nfov").color, float(modes.COLOR[name].rate_hz))
 
     def depth_mode(self, name: str) -> SensorMode:
@@ -68,13 +68,13 @@ class FactoryCalibration:
         return (*map(self.color_mode, modes.COLOR), *map(self.depth_mode, modes.DEPTH))
 
     def accelerometer_from_color(self) -> NDArray[np.float64]:
-        """float64 (3, 3): directions of the colour camera's optical frame in the inertial sensors' frame."""
+        """float64 (3, 3): directions of the color camera's optical frame in the inertial sensors' frame."""
         found = self._sdk.calibration(self.raw, DepthMode.NFOV_UNBINNED, ColorResolution.P720, self._where)
         return matrix(found.extrinsics[Sensor.COLOR][Sensor.ACCEL])[:3, :3]
 
 
 def lens(camera: CameraCalibration) -> Lens:
-    """One camera of the SDK's calibration, whose pixel (0, 0) is the first one's centre, too."""
+    """One camera of the SDK's calibration, whose pixel (0, 0) is the first one's center, too."""
     cx, cy, fx, fy, k1, k2, k3, k4, k5, k6, _codx, _cody, p2, p1, _ = camera.intrinsics.parameters
     radius = float(camera.metric_radius)
     return Lens(
@@ -91,7 +91,7 @@ def lens(camera: CameraCalibration) -> Lens:
 
 
 def matrix(extrinsics: Extrinsics) -> NDArray[np.float64]:
-    """float64 (4, 4), in metres."""
+    """float64 (4, 4), in meters."""
     transform = np.eye(4)
     transform[:3, :3] = np.array(extrinsics.rotation).reshape(3, 3)
     transform[:3, 3] = np.array(extrinsics.translation) / MM_PER_M

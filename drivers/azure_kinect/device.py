@@ -21,7 +21,7 @@ from drivers.azure_kinect.sdk_types import (
 from drivers.azure_kinect.sdk_types import ImuSample as RawImuSample
 from robot_runtime.errors import DeviceFault
 
-ASK_DOCTOR = "run `robot-runtime doctor`, which says what the depth engine lacks"
+RUN_DOCTOR = "run `robot-runtime doctor`, which says what the depth engine lacks"
 UNPLUGGED = "look at the USB and power cables, then start again"
 
 
@@ -36,7 +36,7 @@ class Configuration:
 
     @property
     def raw(self) -> DeviceConfiguration:
-        """As the SDK wants it: JPEG colour, captures with both pictures only."""
+        """As the SDK wants it: JPEG color, captures with both pictures only."""
         raw = DeviceConfiguration()
         raw.color_format = ImageFormat.COLOR_MJPG
         raw.color_resolution = modes.COLOR[self.color].number
@@ -62,7 +62,7 @@ class KinectDevice(ABC):
 
     @abstractmethod
     def set_control(self, control: ColorControl, value: int | None) -> None:
-        """Set a colour control by hand, or leave it to the device (None). Raises ``DeviceFault``."""
+        """Set a color control by hand, or leave it to the device (None). Raises ``DeviceFault``."""
 
     @abstractmethod
     def next_capture(self, timeout_s: float) -> Capture | None:
@@ -91,7 +91,7 @@ class SdkDevice(KinectDevice):
         self._sdk = sdk
         self._handle: Handle | None = None
         count = sdk.k4a.k4a_device_get_installed_count()
-        sdk.reason()  # it complains where there is none
+        sdk.last_error()  # it complains where there is none
         if count == 0:
             raise DeviceFault(
                 "Azure Kinect: no device is connected",
@@ -111,7 +111,7 @@ class SdkDevice(KinectDevice):
             found.append(self.serial)
             sdk.k4a.k4a_device_close(handle)
         if self._handle is None:
-            said = sdk.reason()
+            said = sdk.last_error()
             if busy:
                 raise DeviceFault(
                     f"Azure Kinect: the device cannot be opened: {said}",
@@ -128,7 +128,7 @@ class SdkDevice(KinectDevice):
     def start(self, configuration: Configuration) -> None:
         k4a, name = self._sdk.k4a, f"Azure Kinect {self.serial}"
         started = k4a.k4a_device_start_cameras(self._handle, ctypes.byref(configuration.raw))
-        self._sdk.check(started, f"{name}: the cameras do not start", ASK_DOCTOR)
+        self._sdk.check(started, f"{name}: the cameras do not start", RUN_DOCTOR)
         if configuration.imu:
             self._sdk.check(k4a.k4a_device_start_imu(self._handle), f"{name}: the IMU does not start", UNPLUGGED)
 

@@ -40,7 +40,7 @@ def check() -> Sequence[Finding]:
 
 
 def _opengl() -> Finding:
-    answer, screen = sdk_transform.ask(1), os.environ.get("DISPLAY")
+    answer, screen = sdk_transform.measure_in_subprocess(1), os.environ.get("DISPLAY")
     if "milliseconds" in answer:
         works = f"works on {screen}" if screen else "works on a screen of Xvfb; start the robot with xvfb-run"
         return Finding("OpenGL for live depth", Verdict.OK, works)
@@ -55,7 +55,7 @@ def _opengl() -> Finding:
 
 def _devices(sdk: Sdk) -> list[Finding]:
     count = sdk.k4a.k4a_device_get_installed_count()
-    sdk.reason()
+    sdk.last_error()
     files = usb_devices(VENDOR, CAMERAS)
     if not files and not count:
         return [Finding("device", Verdict.ABSENT, "none is connected", "plug it into USB 3 and its own power supply")]

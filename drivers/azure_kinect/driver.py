@@ -31,7 +31,7 @@ class KinectOptions:
         serial: number of the device, where there is more than one.
         color: 720p, 1080p, 1440p, 1536p, 2160p or 3072p. depth: nfov, nfov_2x2, wfov or wfov_2x2.
         rate_hz: 5, 15 or 30.
-        exposure_us: of colour; None for automatic. white_balance_k: likewise, kelvins.
+        exposure_us: of color; None for automatic. white_balance_k: likewise, kelvins.
         imu: whether to read the inertial sensors, too.
         warm_up: captures left out after the start.
         latency_s: from the middle of an exposure to its arrival, at least; ``calibrate latency`` measures it.

@@ -44,7 +44,7 @@ class EmulatedOptions:
     Attributes:
         calibration: a factory calibration's JSON file, of the unit that is emulated; None for one of our own making.
         depth_noise, color_noise: noise models of the simulation, empty for none.
-        jpeg_quality: of colour.
+        jpeg_quality: of color.
         latency_s: from the middle of an exposure to its arrival, at best; jitter_s: the mean of what comes on top.
         drift_ppm: how much faster than the robot's its clock goes.
         unplugged_after_s: of simulated time, for trying out what happens then.
@@ -76,7 +76,7 @@ class EmulatedKinect(KinectDevice):
     def __init__(self, sdk: Sdk, simulation: Simulation, options: EmulatedOptions) -> None:
         self._sdk, self._simulation, self._options = sdk, simulation, options
         self._clock = simulation.clock
-        self.raw_calibration = _document(options.calibration)
+        self.raw_calibration = _calibration_document(options.calibration)
         self._factory = FactoryCalibration(sdk, self.raw_calibration, options.calibration or "emulated device")
         self.serial = self._factory.serial
         self._depth_noise = simulation.depth_noise(options.depth_noise, "emulated: depth_noise")
@@ -111,7 +111,7 @@ class EmulatedKinect(KinectDevice):
             clock.sleep_until(deadline_ns)
             return None
         clock.sleep_until(exposure_ns)
-        capture = self._through_sdk(self._expose(), self._feel() if self._configuration.imu else None)
+        capture = self._through_sdk(self._expose(), self._imu_sample() if self._configuration.imu else None)
         clock.sleep_until(exposure_ns + delay_ns)
         self._check_plugged()
         return capture
@@ -164,7 +164,7 @@ class EmulatedKinect(KinectDevice):
         _, data = cv2.imencode(".jpg", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR), quality)
         return np.asarray(data, np.uint8).reshape(-1)
 
-    def _feel(self) -> ImuSample:
+    def _imu_sample(self) -> ImuSample:
         """What the inertial sensors feel of standing on the ground and turning."""
         turn = self._factory.accelerometer_from_color()
         up = self._simulation.camera_pose()[:3, :3].T @ (0.0, 0.0, GRAVITY_M_S2)
@@ -198,13 +198,13 @@ class EmulatedKinect(KinectDevice):
 
 
 def as_counts(depth_m: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Metres as the device's millimetres; 0 beyond what 16 bits hold."""
+    """Meters as the device's millimeters; 0 beyond what 16 bits hold."""
     counts = np.rint(depth_m * np.float32(1 / DEPTH_UNIT_M))
     counts[counts > COUNTS] = 0
     return np.asarray(counts, np.uint16)
 
 
-def _document(path: str | None) -> bytes:
+def _calibration_document(path: str | None) -> bytes:
     if path is None:
         return factory_document()
     try:

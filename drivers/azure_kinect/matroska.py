@@ -12,13 +12,13 @@ from typing import BinaryIO
 from robot_runtime.errors import DeviceFault
 
 HEADER, SEGMENT, CLUSTER = 0x1A45DFA3, 0x18538067, 0x1F43B675
-NEEDED = {0x1549A966: "Info", 0x1654AE6B: "Tracks", 0x1C53BB6B: "Cues", CLUSTER: "Cluster"}
+REQUIRED = {0x1549A966: "Info", 0x1654AE6B: "Tracks", 0x1C53BB6B: "Cues", CLUSTER: "Cluster"}
 """Without these the SDK cannot play a recording; the index is what is written last."""
 
 RECORD_AGAIN = "record it again, with a program that ends its recordings properly"
 
 
-def check_whole(path: Path) -> None:
+def check_complete(path: Path) -> None:
     """Raise ``DeviceFault`` for a file that cannot be read, is no Matroska file, is cut off, or was never ended."""
     try:
         size = path.stat().st_size
@@ -41,7 +41,7 @@ def _check(file: BinaryIO, size: int, path: Path) -> None:
     end = segment[1]
     if end > size:
         raise DeviceFault(f"{path}: is cut off: {size} of {end} bytes are there", RECORD_AGAIN)
-    missing = dict(NEEDED)
+    missing = dict(REQUIRED)
     while file.tell() < end:
         element = _element(file)
         if element is None or element[1] > end:

@@ -9,7 +9,7 @@ from pathlib import Path
 from drivers.azure_kinect import modes
 from drivers.azure_kinect import sdk_types as types
 from drivers.azure_kinect.device import Configuration, imu_sample
-from drivers.azure_kinect.matroska import RECORD_AGAIN, check_whole
+from drivers.azure_kinect.matroska import RECORD_AGAIN, check_complete
 from drivers.azure_kinect.sdk import Capture, ImuSample, Sdk
 from drivers.azure_kinect.sdk_types import END_OF_FILE, SUCCEEDED, Handle, ImageFormat
 from robot_runtime.errors import DeviceFault
@@ -88,14 +88,14 @@ class MkvReader:
 
     Raises:
         DeviceFault: there is no such file, it is no recording of an Azure Kinect, is cut off, holds no calibration, or
-            holds not what is needed: JPEG colour and depth in modes that this driver knows.
+            holds not what is needed: JPEG color and depth in modes that this driver knows.
     """
 
     def __init__(self, sdk: Sdk, path: Path) -> None:
         self._sdk, self._path = sdk, path
         self._handle: Handle | None = None
         self._read = 0
-        check_whole(path)
+        check_complete(path)
         handle = Handle()
         if sdk.record.k4a_playback_open(str(path).encode(), ctypes.byref(handle)) != SUCCEEDED:
             raise DeviceFault(
@@ -143,9 +143,9 @@ class MkvReader:
         self._sdk.check(result, f"{path}: does not say what it was recorded with", RECORD_AGAIN)
         color, depth = modes.color_name(raw.color_resolution), modes.depth_name(raw.depth_mode)
         if not (raw.color_track_enabled and raw.depth_track_enabled) or color is None or depth is None:
-            raise DeviceFault(f"{path}: holds not both colour and depth", "record both")
+            raise DeviceFault(f"{path}: holds not both color and depth", "record both")
         if raw.color_format != ImageFormat.COLOR_MJPG:
-            raise DeviceFault(f"{path}: its colour is no JPEG", "record in the SDK's default format, MJPG")
+            raise DeviceFault(f"{path}: its color is no JPEG", "record in the SDK's default format, MJPG")
         rates = {number: rate_hz for rate_hz, number in modes.FPS.items()}
         configuration = Configuration(color, depth, rates[raw.camera_fps], bool(raw.imu_track_enabled))
         calibration = self._sdk.read_bytes(

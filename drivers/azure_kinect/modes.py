@@ -1,7 +1,7 @@
 """What an Azure Kinect can be asked for, by name, and which combinations of it there are.
 
 Sizes, rates and rated ranges: Microsoft's "Azure Kinect DK hardware specifications", sections on the depth camera's and
-the colour camera's operating modes.
+the color camera's operating modes.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from drivers.azure_kinect.sdk_types import ColorResolution, DepthMode, Fps
 from robot_runtime.errors import ConfigError
 
-FASTEST_HZ = 30
+MAX_RATE_HZ = 30
 
 
 @dataclass(frozen=True, slots=True)
 class ColorKind:
-    """A colour mode: its number in the SDK, its size, and the fastest rate."""
+    """A color mode: its number in the SDK, its size, and the fastest rate."""
 
     number: ColorResolution
     width: int
     height: int
-    rate_hz: int = FASTEST_HZ
+    rate_hz: int = MAX_RATE_HZ
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class DepthKind:
     height: int
     min_m: float
     max_m: float
-    rate_hz: int = FASTEST_HZ
+    rate_hz: int = MAX_RATE_HZ
     hexagon: bool = False
 
 
@@ -72,10 +72,10 @@ def check(color: str, depth: str, rate_hz: int, where: str) -> None:
             raise ConfigError(f"{where}: {field}: there is no mode {name!r}", f"use one of {', '.join(known)}")
     if rate_hz not in FPS:
         raise ConfigError(f"{where}: rate_hz: {rate_hz} is not a rate of an Azure Kinect", "use 5, 15 or 30")
-    for field, name, fastest_hz in (("color", color, COLOR[color].rate_hz), ("depth", depth, DEPTH[depth].rate_hz)):
-        if rate_hz > fastest_hz:
+    for field, name, max_rate_hz in (("color", color, COLOR[color].rate_hz), ("depth", depth, DEPTH[depth].rate_hz)):
+        if rate_hz > max_rate_hz:
             raise ConfigError(
-                f"{where}: {field} mode {name} does not run at {rate_hz} Hz", f"set rate_hz to {fastest_hz}, or less"
+                f"{where}: {field} mode {name} does not run at {rate_hz} Hz", f"set rate_hz to {max_rate_hz}, or less"
             )
 
 
@@ -85,7 +85,7 @@ def outline(kind: DepthKind) -> tuple[tuple[float, float], ...]:
 
 
 def color_name(number: int) -> str | None:
-    """The name of a colour mode by the SDK's number."""
+    """The name of a color mode by the SDK's number."""
     return next((name for name, kind in COLOR.items() if kind.number == number), None)
 
 

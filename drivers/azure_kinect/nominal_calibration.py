@@ -1,7 +1,7 @@
 """A factory calibration of our own making, in the JSON that devices hold: of the unit that a simulated robot carries,
 and what stands in for a device's own until it is connected.
 
-Its numbers are an Azure Kinect's as its data sheet has it ("hardware specifications": fields of view, the colour camera
+Its numbers are an Azure Kinect's as its data sheet has it ("hardware specifications": fields of view, the color camera
 3.2 cm beside the depth camera, which looks 6 degrees further down), not those of any real unit.
 """
 

@@ -33,7 +33,7 @@ DEPTH_ENGINE = "depthengine"
 LOG_WARNING = 2
 """``K4A_LOG_LEVEL_WARNING``: the SDK says there why something failed."""
 
-_KEPT_REASONS, _TOLD_REASONS = 8, 2
+_MAX_MESSAGES, _SHOWN_MESSAGES = 8, 2
 """What follows the first is the way that the failure took through the SDK."""
 
 
@@ -59,7 +59,7 @@ class Capture:
     """What was exposed together; None for what is missing.
 
     Attributes:
-        size: width and height of the colour picture; (0, 0) without one.
+        size: width and height of the color picture; (0, 0) without one.
         temperature_c: of the device; NaN if unknown.
     """
 
@@ -95,33 +95,33 @@ class Sdk:
 
     def __init__(self, folder: Path, k4a: ctypes.CDLL, record: ctypes.CDLL) -> None:
         self.folder, self.k4a, self.record = folder, k4a, record
-        self._reasons: deque[str] = deque(maxlen=_KEPT_REASONS)
-        self._kept: dict[int, NDArray[np.uint8]] = {}
+        self._messages: deque[str] = deque(maxlen=_MAX_MESSAGES)
+        self._buffers: dict[int, NDArray[np.uint8]] = {}
         self._numbers = itertools.count(1)
         for library, functions in ((k4a, types.FUNCTIONS), (record, types.RECORD_FUNCTIONS)):
             for name, (result, arguments) in functions.items():
                 function = getattr(library, name)
                 function.restype, function.argtypes = result, arguments
         # Kept, because the SDK goes on calling them.
-        self._log = types.LogHandler(self._take_reason)
-        self._release = types.ReleaseHandler(self._let_go)
+        self._log = types.LogHandler(self._record_message)
+        self._release = types.ReleaseHandler(self._release_buffer)
         k4a.k4a_set_debug_message_handler(self._log, None, LOG_WARNING)
 
-    def _take_reason(self, _context: int, _level: int, _file: bytes, _line: int, message: bytes) -> None:
-        self._reasons.append(message.decode(errors="replace"))
+    def _record_message(self, _context: int, _level: int, _file: bytes, _line: int, message: bytes) -> None:
+        self._messages.append(message.decode(errors="replace"))
 
-    def _let_go(self, _buffer: int, number: int) -> None:
-        self._kept.pop(number, None)
+    def _release_buffer(self, _buffer: int, number: int) -> None:
+        self._buffers.pop(number, None)
 
-    def reason(self) -> str:
+    def last_error(self) -> str:
         """Why libk4a failed: what it has said since the last call; empty if nothing."""
-        said = "; ".join(list(dict.fromkeys(self._reasons))[:_TOLD_REASONS])
-        self._reasons.clear()
+        said = "; ".join(list(dict.fromkeys(self._messages))[:_SHOWN_MESSAGES])
+        self._messages.clear()
         return said
 
     def check(self, result: int, what: str, remedy: str) -> None:
         """Raise ``DeviceFault`` with the SDK's reason unless a call succeeded."""
-        said = self.reason()
+        said = self.last_error()
         if result != SUCCEEDED:
             raise DeviceFault(f"{what}: {said}" if said else what, remedy)
 
@@ -200,7 +200,7 @@ class Sdk:
         # The recorder keeps images until it has written them, longer than the call.
         data = np.ascontiguousarray(image.data).reshape(-1).view(np.uint8).copy()
         number = next(self._numbers)
-        self._kept[number] = data
+        self._buffers[number] = data
         handle = types.Handle()
         stride = 0 if kind is ImageFormat.COLOR_MJPG else 2 * width
         result = self.k4a.k4a_image_create_from_buffer(

@@ -1,4 +1,4 @@
-"""The SDK's own transform of depth to the colour camera, in a process of its own: it needs an X screen with OpenGL 4.4,
+"""The SDK's own transform of depth to the color camera, in a process of its own: it needs an X screen with OpenGL 4.4,
 as live depth does. Nothing but the doctor and the benchmark uses it.
 
 ``python -m drivers.azure_kinect.sdk_transform N`` prints a JSON object with ``milliseconds``, the median of N, or
@@ -35,10 +35,10 @@ def measure(times: int) -> dict[str, Any]:
     sdk = load_sdk()
     FactoryCalibration(sdk, factory_document(), "nominal calibration")
     calibration = sdk.calibration(factory_document(), DepthMode.NFOV_UNBINNED, ColorResolution.P720, "nominal")
-    sdk.reason()
+    sdk.last_error()
     transformation = sdk.k4a.k4a_transformation_create(ctypes.byref(calibration))
     if not transformation:
-        return {"reason": sdk.reason() or "the SDK says nothing"}
+        return {"reason": sdk.last_error() or "the SDK says nothing"}
     depth, out = Handle(), Handle()
     sdk.k4a.k4a_image_create(ImageFormat.DEPTH16, 640, 576, 640 * 2, ctypes.byref(depth))
     sdk.k4a.k4a_image_create(ImageFormat.DEPTH16, 1280, 720, 1280 * 2, ctypes.byref(out))
@@ -48,13 +48,13 @@ def measure(times: int) -> dict[str, Any]:
     for _ in range(times):
         watch = Stopwatch()
         if sdk.k4a.k4a_transformation_depth_image_to_color_camera(transformation, depth, out) != SUCCEEDED:
-            return {"reason": sdk.reason() or "the transform failed"}
+            return {"reason": sdk.last_error() or "the transform failed"}
         taken_s.append(watch.elapsed_s())
     sdk.k4a.k4a_transformation_destroy(transformation)
     return {"milliseconds": 1000 * statistics.median(taken_s)}
 
 
-def ask(times: int) -> dict[str, Any]:
+def measure_in_subprocess(times: int) -> dict[str, Any]:
     """:meth:`measure` in a child process, on this computer's screen or on one of our own that nobody sees, if there is
     Xvfb to make it."""
     with _screen() as environment:

@@ -117,7 +117,7 @@ class RecordConfiguration(Structure):
 
 
 class Extrinsics(Structure):
-    """``k4a_calibration_extrinsics_t``: rotation by rows, translation in millimetres."""
+    """``k4a_calibration_extrinsics_t``: rotation by rows, translation in millimeters."""
 
     _fields_ = (("rotation", c_float * 9), ("translation", c_float * 3))
 
@@ -153,7 +153,7 @@ class Calibration(Structure):
 
 
 class ImuSample(Structure):
-    """``k4a_imu_sample_t``: metres per second squared, radians per second, microseconds."""
+    """``k4a_imu_sample_t``: meters per second squared, radians per second, microseconds."""
 
     _fields_ = (
         ("temperature", c_float),

@@ -16,12 +16,12 @@ from robot_runtime.errors import NotConnected, StaleData
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
 
-KEPT_IMU = 8192
+MAX_IMU_SAMPLES = 8192
 """Samples, five seconds of them."""
 
 
 class KinectSource(RgbdSource):
-    """Pairs of one capture each; the SDK itself brings colour and depth together.
+    """Pairs of one capture each; the SDK itself brings color and depth together.
 
     Args:
         record_to: a recording that every capture taken is written to, in the SDK's own format.
@@ -32,7 +32,7 @@ class KinectSource(RgbdSource):
         self._factory = FactoryCalibration(sdk, factory_document(), "nominal calibration", "nominal")
         self._connected = False
         self._writer: MkvWriter | None = None
-        self._imu: deque[ImuSample] = deque(maxlen=KEPT_IMU)
+        self._imu: deque[ImuSample] = deque(maxlen=MAX_IMU_SAMPLES)
         self._calibration = self._for_modes()
 
     @property
@@ -93,8 +93,8 @@ class KinectSource(RgbdSource):
             left_s = max(0.0, ns_to_seconds(deadline_ns - self._clock.now_ns()))
             stamped = self._stream.next(exposed_after_ns, left_s)
             if stamped is None:
-                raise self._nothing_new(exposed_after_ns, timeout_s, unpaired, stale)
-            self._keep(stamped)
+                raise self._no_pair_error(exposed_after_ns, timeout_s, unpaired, stale)
+            self._record(stamped)
             if not stamped.paired:
                 unpaired += 1
             elif min(stamped.color_ns, stamped.depth_ns) < exposed_after_ns:
@@ -121,7 +121,7 @@ class KinectSource(RgbdSource):
         self._imu.clear()
         return samples
 
-    def _keep(self, stamped: Stamped) -> None:
+    def _record(self, stamped: Stamped) -> None:
         """What came with a capture, and all of it in the recording, if there is one."""
         if self._writer is not None:
             self._writer.write(stamped.capture)
@@ -134,12 +134,12 @@ class KinectSource(RgbdSource):
     def _for_modes(self) -> RgbdCalibration:
         return self._factory.of(self._stream.configuration.color, self._stream.configuration.depth)
 
-    def _nothing_new(self, after_ns: int, timeout_s: float, unpaired: int, stale: int) -> StaleData:
+    def _no_pair_error(self, after_ns: int, timeout_s: float, unpaired: int, stale: int) -> StaleData:
         asked = f"exposed at or after {ns_to_seconds(after_ns):.3f} s within {timeout_s:.2f} s"
         if unpaired:
             return StaleData(
-                f"{self.name}: no pair {asked}: {unpaired} captures had colour or depth alone",
+                f"{self.name}: no pair {asked}: {unpaired} captures had color or depth alone",
                 "use another USB controller for other devices, or a slower rate_hz",
             )
         came = f"; {stale} older ones came" if stale else ""
-        return StaleData(f"{self.name}: no pair {asked}{came}", self._stream.awaited)
+        return StaleData(f"{self.name}: no pair {asked}{came}", self._stream.late_remedy)

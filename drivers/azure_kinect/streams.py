@@ -50,10 +50,10 @@ class CaptureStream(ABC):
 
     Attributes:
         imu: inertial samples that came with the last captures; whoever calls :meth:`next` takes them out.
-        awaited: remedy where the next capture comes too late.
+        late_remedy: remedy where the next capture comes too late.
     """
 
-    awaited: str
+    late_remedy: str
 
     def __init__(self) -> None:
         self.imu: deque[ImuSample] = deque()
@@ -89,7 +89,7 @@ class CaptureStream(ABC):
 
     @abstractmethod
     def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
-        """The colour picture of the last capture, uint8 (H, W, 3), red first. Raises ``DeviceFault``."""
+        """The color picture of the last capture, uint8 (H, W, 3), red first. Raises ``DeviceFault``."""
 
     @abstractmethod
     def close(self) -> None:
@@ -98,7 +98,7 @@ class CaptureStream(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """Colour controls that the device is given; None leaves one to the device itself.
+    """Color controls that the device is given; None leaves one to the device itself.
 
     Attributes:
         warm_up: captures that are left out at the start, while exposure and white balance find their level.
@@ -118,7 +118,7 @@ class LiveStream(CaptureStream):
         open_device: opens it; raises ``DeviceFault``.
     """
 
-    awaited = "wait longer, or look at the USB cable"
+    late_remedy = "wait longer, or look at the USB cable"
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class LiveStream(CaptureStream):
             for _ in range(self._controls.warm_up):
                 if self.next(0, STARTING_S) is None:
                     raise DeviceFault(
-                        f"{self.name}: delivers no pairs of colour and depth, for {STARTING_S:g} s", "look at " + CABLES
+                        f"{self.name}: delivers no pairs of color and depth, for {STARTING_S:g} s", "look at " + CABLES
                     )
         except BaseException:
             self.close()
@@ -208,17 +208,17 @@ class RecordedStream(CaptureStream):
             time that one is asked for the next comes, as if it had just been exposed.
     """
 
-    awaited = "wait longer; or play it with 'real_time: false', if it was recorded with pauses"
+    late_remedy = "wait longer; or play it with 'real_time: false', if it was recorded with pauses"
 
     def __init__(self, sdk: Sdk, clock: Clock, path: Path, real_time: bool) -> None:
         super().__init__()
         self._sdk, self._clock, self._path, self._real_time = sdk, clock, path, real_time
         self._reader: MkvReader | None = None
         self._decoder: ThreadPoolExecutor | None = None
-        self._ahead: Future[tuple[Capture, NDArray[np.uint8] | None] | None] | None = None
+        self._prefetched: Future[tuple[Capture, NDArray[np.uint8] | None] | None] | None = None
         self._color: NDArray[np.uint8] | None = None
         self._configuration = Configuration("720p", "nfov", 30, imu=False)
-        self._begun: tuple[int, int] | None = None
+        self._start_instants: tuple[int, int] | None = None
         self._sample: ImuSample | None = None
 
     @property
@@ -239,12 +239,12 @@ class RecordedStream(CaptureStream):
             raise
         self._sample = reader.next_imu()
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="kinect decoder")
-        self._ahead = self._decoder.submit(self._read, reader)
-        self._begun = None
+        self._prefetched = self._decoder.submit(self._read, reader)
+        self._start_instants = None
         return calibration
 
     def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
-        reader, decoder, ahead = self._reader, self._decoder, self._ahead
+        reader, decoder, ahead = self._reader, self._decoder, self._prefetched
         assert reader is not None, "next() of a stream that is not open"
         assert decoder is not None
         assert ahead is not None
@@ -260,23 +260,23 @@ class RecordedStream(CaptureStream):
             if exposed_ns > deadline_ns:
                 return None
         self._color = color
-        self._ahead = decoder.submit(self._read, reader)
+        self._prefetched = decoder.submit(self._read, reader)
         return stamped
 
     def to_clock_ns(self, device_us: int) -> int:
-        if self._begun is None:
+        if self._start_instants is None:
             raise ValueError("no capture has been played yet")
-        begun_ns, begun_us = self._begun
+        begun_ns, begun_us = self._start_instants
         return begun_ns + (device_us - begun_us) * NS_PER_US
 
     def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
-        assert self._color is not None, "the capture has no colour"
+        assert self._color is not None, "the capture has no color"
         return self._color
 
     def close(self) -> None:
         if self._decoder is not None:
             self._decoder.shutdown(wait=True)
-            self._decoder = self._ahead = None
+            self._decoder = self._prefetched = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -284,8 +284,8 @@ class RecordedStream(CaptureStream):
     def _stamp(self, capture: Capture, after_ns: int) -> Stamped:
         pictures = (capture.color, capture.depth)
         first_us = min(picture.device_us for picture in pictures if picture is not None)
-        if self._begun is None or not self._real_time:
-            self._begun = max(after_ns, self._clock.now_ns()), first_us
+        if self._start_instants is None or not self._real_time:
+            self._start_instants = max(after_ns, self._clock.now_ns()), first_us
         return Stamped(capture, *(0 if image is None else self.to_clock_ns(image.device_us) for image in pictures))
 
     def _read(self, reader: MkvReader) -> tuple[Capture, NDArray[np.uint8] | None] | None:
@@ -303,12 +303,12 @@ class RecordedStream(CaptureStream):
 
 
 def decode(capture: Capture, where: str) -> NDArray[np.uint8]:
-    """The colour picture of a capture, uint8 (H, W, 3), red first. Raises ``DeviceFault`` for a damaged one."""
+    """The color picture of a capture, uint8 (H, W, 3), red first. Raises ``DeviceFault`` for a damaged one."""
     assert capture.color is not None
     picture = cv2.imdecode(capture.color.data, cv2.IMREAD_COLOR_RGB)
     if picture is None or picture.shape[1::-1] != capture.size:
         at_s = ns_to_seconds(capture.color.device_us * NS_PER_US)
         raise DeviceFault(
-            f"{where}: the colour picture at {at_s:.3f} s is damaged", "look at the USB cable, or the file"
+            f"{where}: the color picture at {at_s:.3f} s is damaged", "look at the USB cable, or the file"
         )
     return np.asarray(picture, np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import Cliff, SilentBase, StuckBumper, WheelDrop, zones
-from drivers.fake.ground_truth import Truth
+from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds
 from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
 from robot_runtime.hal.fault_schedule import Script
@@ -17,7 +17,7 @@ BATTERY_V = 16.5
 class FakeBase(FakeDevice, Base):
     """Moves once per clock step by what the Guard let through in the step before, then senses, then decides."""
 
-    def __init__(self, clock: SimulatedClock, truth: Truth, script: Script, info: BaseInfo) -> None:
+    def __init__(self, clock: SimulatedClock, truth: GroundTruth, script: Script, info: BaseInfo) -> None:
         super().__init__("base", clock, script)
         self._truth = truth
         self._info = info
@@ -57,10 +57,10 @@ class FakeBase(FakeDevice, Base):
         self._guard.release_emergency_stop()
         self._decide()
 
-    def _opened(self) -> None:
+    def _on_connected(self) -> None:
         self._sense(moved=STILL)
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._guard.stop()
         self._decide()
         self._state = None
@@ -79,7 +79,7 @@ class FakeBase(FakeDevice, Base):
             return
         feedback = Feedback(
             now_ns,
-            bumper=self._truth.touched() | zones(f.zone for f in self._script.active(StuckBumper, now_ns)),
+            bumper=self._truth.pressed_zone() | zones(f.zone for f in self._script.active(StuckBumper, now_ns)),
             cliff=zones(f.zone for f in self._script.active(Cliff, now_ns)),
             wheel_drop=zones(f.zone for f in self._script.active(WheelDrop, now_ns)),
         )

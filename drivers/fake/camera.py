@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import LostFrames
-from drivers.fake.ground_truth import Truth
+from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns, wait_for
 from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal import Camera, CameraInfo, RgbdFrame
 from robot_runtime.hal.fault_schedule import Script
 
-KEPT_S = 1.0
+BUFFER_S = 1.0
 """How long an exposure can still be asked for."""
 
 CHECKER_M = 0.25
@@ -35,14 +35,16 @@ class _Exposure:
 class FakeCamera(FakeDevice, Camera):
     """Exposes at its rate, delivers ``latency_s`` later, and renders only what is asked for."""
 
-    def __init__(self, clock: SimulatedClock, truth: Truth, script: Script, info: CameraInfo, latency_s: float) -> None:
+    def __init__(
+        self, clock: SimulatedClock, truth: GroundTruth, script: Script, info: CameraInfo, latency_s: float
+    ) -> None:
         super().__init__("camera", clock, script)
         self._truth = truth
         self._info = info
         self._latency_ns = seconds_to_ns(latency_s)
         self._period_ns = seconds_to_ns(1 / info.rate_hz)
         self._due_ns = clock.now_ns()
-        self._kept: deque[_Exposure] = deque(maxlen=max(2, math.ceil(KEPT_S * info.rate_hz)))
+        self._exposures: deque[_Exposure] = deque(maxlen=max(2, math.ceil(BUFFER_S * info.rate_hz)))
 
     @property
     def info(self) -> CameraInfo:
@@ -61,15 +63,15 @@ class FakeCamera(FakeDevice, Camera):
         rgb, depth_m = render(self._info, exposure.pose, exposure.pan_rad, exposure.tilt_rad, self._truth.wall_x_m)
         return RgbdFrame(exposure.stamp_ns, rgb, depth_m)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop the exposures of the place where the robot was."""
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
-        self._kept.clear()
+    def _clear(self) -> None:
+        self._exposures.clear()
 
     def _delivered(self, exposed_after_ns: int) -> _Exposure | None:
-        for exposure in self._kept:
+        for exposure in self._exposures:
             if exposure.stamp_ns >= exposed_after_ns:
                 return exposure if exposure.stamp_ns + self._latency_ns <= self._clock.now_ns() else None
         return None
@@ -80,18 +82,18 @@ class FakeCamera(FakeDevice, Camera):
         self._due_ns += self._period_ns
         if self._connected and not self._script.active(LostFrames, now_ns):
             truth = self._truth
-            self._kept.append(_Exposure(now_ns, truth.pose, truth.pan_rad, truth.tilt_rad))
+            self._exposures.append(_Exposure(now_ns, truth.pose, truth.pan_rad, truth.tilt_rad))
 
 
 def render(
     info: CameraInfo, pose: SE2, pan_rad: float, tilt_rad: float, wall_x_m: float | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Colour (H, W, 3) and depth (H, W), metres along the optical axis, 0 beyond the sensor's range."""
+    """Color (H, W, 3) and depth (H, W), meters along the optical axis, 0 beyond the sensor's range."""
     k, mount = info.intrinsics, info.mount
     across_image, down_image = np.arange(k.width, dtype=np.float32), np.arange(k.height, dtype=np.float32)
     right, down = np.meshgrid((across_image - k.cx) / k.fx, (down_image - k.cy) / k.fy)
     axes = optical_axes(pose.yaw_rad + pan_rad, tilt_rad).astype(np.float32)
-    ray_x, ray_y, up = (a * right + b * down + c for a, b, c in axes)  # per metre of depth, in map
+    ray_x, ray_y, up = (a * right + b * down + c for a, b, c in axes)  # per meter of depth, in map
     eye_x, eye_y = pose.apply(mount.x_m, mount.y_m)
     with np.errstate(divide="ignore"):
         floor = np.where(up < 0, -mount.z_m / up, np.inf)

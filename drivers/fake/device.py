@@ -29,16 +29,16 @@ class FakeDevice(Device):
                     "remove the fault 'refused_connection' from the robot's YAML",
                 )
         self._connected = True
-        self._opened()
+        self._on_connected()
 
     def close(self) -> None:
         self._connected = False
-        self._forget()
+        self._clear()
 
-    def _opened(self) -> None:
+    def _on_connected(self) -> None:
         """Take the first reading."""
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         """Drop everything that belongs to this connection or this place."""
 
     def _on_step(self, now_ns: int) -> None:

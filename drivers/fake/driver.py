@@ -10,10 +10,10 @@ from typing import Any
 from drivers.fake.base import FakeBase
 from drivers.fake.camera import FakeCamera
 from drivers.fake.faults import Fault
-from drivers.fake.ground_truth import Truth
+from drivers.fake.ground_truth import GroundTruth
 from drivers.fake.head import FakeHead
 from drivers.fake.localizer import FakeLocalizer
-from drivers.fake.manipulator import FakeManipulator, FakeTracker, Things
+from drivers.fake.manipulator import FakeManipulator, FakeObjects, FakeTracker
 from drivers.fake.placer import FakePlacer
 from robot_runtime.common import config
 from robot_runtime.common.clock import SimulatedClock, SystemClock, seconds_to_ns
@@ -72,7 +72,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     chosen = config.parse(dict(options), FakeOptions, where)
     clock = SimulatedClock(seconds_to_ns(1 / chosen.rate_hz), pacer=SystemClock() if context.real_time else None)
     script = Script(chosen.faults)
-    truth = Truth(chosen.radius_m, chosen.wall_x_m)
+    truth = GroundTruth(chosen.radius_m, chosen.wall_x_m)
     # The clock moves them in this order: first the base, so that everything else measures where it is now.
     base = FakeBase(clock, truth, script, _base_info(name, chosen))
     head = FakeHead(clock, truth, script, _head_limits(chosen))
@@ -80,13 +80,13 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     localizer = FakeLocalizer("localizer", clock, truth, script, chosen.pose_rate_hz, chosen.pose_latency_s)
     referee = FakeLocalizer("referee", clock, truth, Script(), chosen.rate_hz, latency_s=0.0)
     odometry = FakeLocalizer("odometry", clock, truth, Script(), chosen.rate_hz, latency_s=0.0, frame="odom")
-    things = Things(chosen.objects) if chosen.objects else None
-    placer = FakePlacer(clock, truth, base, head, camera, (localizer, referee, odometry), things)
+    fake_objects = FakeObjects(chosen.objects) if chosen.objects else None
+    placer = FakePlacer(clock, truth, base, head, camera, (localizer, referee, odometry), fake_objects)
     robot = Robot(name, clock, base, head, camera, localizer, referee, placer, odometry=odometry)
-    if things is None:
+    if fake_objects is None:
         return robot
-    hand = FakeManipulator(clock, truth, script, things, camera.info)
-    return replace(robot, manipulator=hand, tracker=FakeTracker(clock, script, things, chosen.rate_hz))
+    hand = FakeManipulator(clock, truth, script, fake_objects, camera.info)
+    return replace(robot, manipulator=hand, tracker=FakeTracker(clock, script, fake_objects, chosen.rate_hz))
 
 
 def _base_info(name: str, options: FakeOptions) -> BaseInfo:

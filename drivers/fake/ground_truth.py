@@ -12,7 +12,7 @@ _ORIGIN = SE2()
 
 
 @dataclass
-class Truth:
+class GroundTruth:
     """The state of the world.
 
     Attributes:
@@ -50,7 +50,7 @@ class Truth:
         self.odom = self.odom @ step
         return velocity
 
-    def touched(self) -> Zone:
+    def pressed_zone(self) -> Zone:
         """The bumper zone that is against the wall, if it is one: the robot's back has no bumper."""
         if self.pose.x_m < self.max_x_m - _TOUCH_M:
             return Zone.NONE

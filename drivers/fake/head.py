@@ -6,7 +6,7 @@ import math
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import StuckHead
-from drivers.fake.ground_truth import Truth
+from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, ns_to_seconds, seconds_to_ns
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.hal.fault_schedule import Script
@@ -16,7 +16,7 @@ from robot_runtime.hal.streams import fresh
 class FakeHead(FakeDevice, Head):
     """Turns both joints at full speed; ``moving`` until they have been at the goal for ``settle_s``."""
 
-    def __init__(self, clock: SimulatedClock, truth: Truth, script: Script, limits: HeadLimits) -> None:
+    def __init__(self, clock: SimulatedClock, truth: GroundTruth, script: Script, limits: HeadLimits) -> None:
         super().__init__("head", clock, script)
         self._truth = truth
         self._limits = limits
@@ -42,10 +42,10 @@ class FakeHead(FakeDevice, Head):
             self._sense()
         return goal
 
-    def _opened(self) -> None:
+    def _on_connected(self) -> None:
         self._sense()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._goal = (self._truth.pan_rad, self._truth.tilt_rad)
         self._state = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drivers.fake.device import FakeDevice
 from drivers.fake.faults import DroppedPoses, LatePoses, LostTracking
-from drivers.fake.ground_truth import Truth
+from drivers.fake.ground_truth import GroundTruth
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
 from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, PoseStatus
 from robot_runtime.hal.fault_schedule import Script
@@ -18,7 +18,7 @@ class FakeLocalizer(FakeDevice, Localizer):
         self,
         name: str,
         clock: SimulatedClock,
-        truth: Truth,
+        truth: GroundTruth,
         script: Script,
         rate_hz: float,
         latency_s: float,
@@ -31,7 +31,7 @@ class FakeLocalizer(FakeDevice, Localizer):
         self._period_ns = seconds_to_ns(1 / rate_hz)
         self._due_ns = clock.now_ns()
         self._history = PoseHistory(self._info.name, self._info.frame)
-        self._on_the_way: list[tuple[int, PoseEstimate]] = []
+        self._in_transit: list[tuple[int, PoseEstimate]] = []
 
     @property
     def info(self) -> LocalizerInfo:
@@ -49,27 +49,27 @@ class FakeLocalizer(FakeDevice, Localizer):
         self._require_connected()
         return self._history.arrivals(after)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop the poses of the place where the robot was."""
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._history.clear()
-        self._on_the_way.clear()
+        self._in_transit.clear()
 
     def _on_step(self, now_ns: int) -> None:
         if now_ns >= self._due_ns:
             self._due_ns += self._period_ns
             if self._connected and not self._script.active(DroppedPoses, now_ns):
                 self._measure(now_ns)
-        for arrival_ns, estimate in self._on_the_way:
+        for arrival_ns, estimate in self._in_transit:
             if arrival_ns <= now_ns:
                 self._history.add(estimate)
-        self._on_the_way = [late for late in self._on_the_way if late[0] > now_ns]
+        self._in_transit = [late for late in self._in_transit if late[0] > now_ns]
 
     def _measure(self, now_ns: int) -> None:
         late_s = sum(fault.latency_s for fault in self._script.active(LatePoses, now_ns))
         lost = self._script.active(LostTracking, now_ns)
         pose = self._truth.odom if self._info.frame == "odom" else self._truth.pose
         estimate = PoseEstimate(now_ns, pose, self._info.frame, status=PoseStatus.LOST if lost else PoseStatus.OK)
-        self._on_the_way.append((now_ns + seconds_to_ns(self._latency_s + late_s), estimate))
+        self._in_transit.append((now_ns + seconds_to_ns(self._latency_s + late_s), estimate))

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from drivers.fake.base import FakeBase
 from drivers.fake.camera import FakeCamera
-from drivers.fake.ground_truth import Truth
+from drivers.fake.ground_truth import GroundTruth
 from drivers.fake.head import FakeHead
 from drivers.fake.localizer import FakeLocalizer
-from drivers.fake.manipulator import Things
+from drivers.fake.manipulator import FakeObjects
 from robot_runtime.common.clock import SimulatedClock, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, InvalidStart
@@ -27,12 +27,12 @@ class FakePlacer(Placer):
     def __init__(
         self,
         clock: SimulatedClock,
-        truth: Truth,
+        truth: GroundTruth,
         base: FakeBase,
         head: FakeHead,
         camera: FakeCamera,
         localizers: Sequence[FakeLocalizer],
-        things: Things | None = None,
+        fake_objects: FakeObjects | None = None,
     ) -> None:
         self._clock = clock
         self._truth = truth
@@ -40,13 +40,13 @@ class FakePlacer(Placer):
         self._head = head
         self._camera = camera
         self._localizers = tuple(localizers)
-        self._things = things
+        self._objects = fake_objects
 
     def place_objects(self, poses: Mapping[str, ObjectPose]) -> None:
-        if self._things is None:
+        if self._objects is None:
             super().place_objects(poses)
         else:
-            self._things.put(poses)
+            self._objects.put(poses)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
         if not pose.x_m <= self._truth.max_x_m:
@@ -63,9 +63,9 @@ class FakePlacer(Placer):
         self._base.stop()
         self._head.command(0.0, tilt_rad)
         self._truth.pose = pose
-        self._camera.forget()
+        self._camera.clear()
         for localizer in self._localizers:
-            localizer.forget()
+            localizer.clear()
         settled = wait_for(self._clock, self._settled, HEAD_TIMEOUT_S, poll_s=1 / 1000)
         if settled is None:
             raise DeviceFault(

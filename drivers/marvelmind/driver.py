@@ -166,7 +166,7 @@ class MarvelmindLocalizer(Localizer):
                     self._take(message, now_ns)
 
     def _is_own(self, position: Position) -> bool:
-        if position.of_another:
+        if position.from_other_hedgehog:
             return False
         if self._address is None:
             self._address = position.address

@@ -179,7 +179,7 @@ class Hedgehog:
     def _measured(self, now_ns: int) -> tuple[float, float, float | None]:
         """Coordinates in the beacons' frame and the pair's angle, with everything that is wrong with them."""
         options, random = self._options, self._random
-        x_m, y_m, angle_rad = self._mounting.reports(self._simulation.pose())
+        x_m, y_m, angle_rad = self._mounting.coordinates_of(self._simulation.pose())
         # Of a pair, each hedgehog has the noise: their mean has less, the direction between them has it twice.
         pair = self._mounting.pair
         noise_m = options.noise_m / math.sqrt(1 if pair is None else 2)

@@ -64,7 +64,7 @@ class Mirrored(Window):
 
 @dataclass(frozen=True)
 class Scaled(Window):
-    """Another unit than the packet's: 1000 for millimetres taken for metres, 0.001 for the reverse."""
+    """Another unit than the packet's: 1000 for millimeters taken for meters, 0.001 for the reverse."""
 
     kind: Literal["scaled"] = "scaled"
     factor: float = 1000.0

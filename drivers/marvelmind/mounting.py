@@ -31,7 +31,7 @@ class Pair:
             raise ValueError(f"base_m must be positive, got {self.base_m}")
 
     @property
-    def sense(self) -> int:
+    def sign(self) -> int:
         return -1 if self.clockwise else 1
 
 
@@ -49,17 +49,17 @@ class Mounting:
     lever_m: tuple[float, float] = (0.0, 0.0)
     pair: Pair | None = None
 
-    def reports(self, base: SE2) -> tuple[float, float, float | None]:
+    def coordinates_of(self, base: SE2) -> tuple[float, float, float | None]:
         """The coordinates and the angle, 0 to 2 pi, that are reported of a robot at ``base`` in ``map``."""
         seen = self.map_from_beacons.inverse() @ base
         x_m, y_m = seen.apply(*self.lever_m)
         if self.pair is None:
             return x_m, y_m, None
-        return x_m, y_m, self.pair.sense * (seen.yaw_rad - math.radians(self.pair.yaw_offset_deg)) % (2 * math.pi)
+        return x_m, y_m, self.pair.sign * (seen.yaw_rad - math.radians(self.pair.yaw_offset_deg)) % (2 * math.pi)
 
     def base(self, x_m: float, y_m: float, angle_rad: float | None) -> SE2:
         """base_link in ``map``; with no angle, the mark itself in ``map``, with a yaw that means nothing."""
         if angle_rad is None or self.pair is None:
             return SE2(*self.map_from_beacons.apply(x_m, y_m))
-        yaw_rad = self.map_from_beacons.yaw_rad + math.radians(self.pair.yaw_offset_deg) + self.pair.sense * angle_rad
+        yaw_rad = self.map_from_beacons.yaw_rad + math.radians(self.pair.yaw_offset_deg) + self.pair.sign * angle_rad
         return Alignment(self.map_from_beacons, self.lever_m).robot_at(x_m, y_m, wrap_angle(yaw_rad))

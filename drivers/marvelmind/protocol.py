@@ -6,8 +6,8 @@ Source: Marvelmind Robotics, "Interfaces" (2022-08-16). A packet is
 
     FF | 47 | code (u16) | N (u8) | N bytes | CRC-16/MODBUS of everything before it (u16)      all little-endian
 
-Positions come as 0x0081 (millimetres, Unix time; the default from firmware 7.200), 0x0011 (millimetres) or 0x0001
-(centimetres). A hedgehog also sends packets for positions that it could not find, with a flag that says so: what is
+Positions come as 0x0081 (millimeters, Unix time; the default from firmware 7.200), 0x0011 (millimeters) or 0x0001
+(centimeters). A hedgehog also sends packets for positions that it could not find, with a flag that says so: what is
 in their coordinates is not a position.
 """
 
@@ -106,7 +106,7 @@ class Position:
         return Flags.UNAVAILABLE in self.flags
 
     @property
-    def of_another(self) -> bool:
+    def from_other_hedgehog(self) -> bool:
         """Whether the position is that of another hedgehog, passed on."""
         return Flags.OTHER_HEDGEHOG in self.flags
 

@@ -47,7 +47,7 @@ class TrackerOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Latest:
     """The newest word about one object: where it was, or what was wrong with the message."""
 
     stamp_ns: int
@@ -90,8 +90,8 @@ class UdpObjectTracker(ObjectTracker):
         self._frames = {"map": SE2(), **frames}
         self._info = TrackerInfo(f"udp {options.host}:{options.port}", ObjectSource.TRACKER, options.rate_hz)
         self._lock = threading.Lock()
-        self._seen: dict[str, _Seen] = {}
-        self._noise: _Seen | None = None
+        self._latest: dict[str, _Latest] = {}
+        self._invalid_message: _Latest | None = None
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -103,7 +103,7 @@ class UdpObjectTracker(ObjectTracker):
     @property
     def port(self) -> int:
         """The port that it listens on: the system's choice where the options say 0. Raises ``NotConnected``."""
-        return int(self._open().getsockname()[1])
+        return int(self._require_socket().getsockname()[1])
 
     def connect(self) -> None:
         if self._socket is not None:
@@ -133,24 +133,24 @@ class UdpObjectTracker(ObjectTracker):
             self._socket.close()
             self._socket = None
         with self._lock:
-            self._seen.clear()
-            self._noise = None
+            self._latest.clear()
+            self._invalid_message = None
 
     def objects(self, max_age_s: float) -> TrackedObjects:
-        self._open()
+        self._require_socket()
         hand = self._robot.manipulator
         held = hand.held if hand is not None else ()
         with self._lock:
-            seen, noise = dict(self._seen), self._noise
+            seen, noise = dict(self._latest), self._invalid_message
         now_ns = self._clock.now_ns()
         if noise is not None and now_ns - noise.stamp_ns <= seconds_to_ns(max_age_s):
             raise DeviceFault(f"{self._info.name}: {noise.fault}", "correct what sends the poses")
         wanted = [name for name in self._options.objects or seen if name not in held]
-        poses = {name: self._fresh(name, seen.get(name), now_ns, max_age_s) for name in wanted}
+        poses = {name: self._pose_of(name, seen.get(name), now_ns, max_age_s) for name in wanted}
         stamps = [seen[name].stamp_ns for name in wanted]
         return TrackedObjects(min(stamps, default=now_ns), poses, held)
 
-    def _fresh(self, name: str, seen: _Seen | None, now_ns: int, max_age_s: float) -> ObjectPose:
+    def _pose_of(self, name: str, seen: _Latest | None, now_ns: int, max_age_s: float) -> ObjectPose:
         age_s = float("inf") if seen is None else ns_to_seconds(now_ns - seen.stamp_ns)
         if seen is None or not age_s <= max_age_s:
             when = (
@@ -164,7 +164,7 @@ class UdpObjectTracker(ObjectTracker):
             raise DeviceFault(f"{self._info.name}: object {name!r}: {seen.fault}", "correct what sends the poses")
         return seen.pose
 
-    def _open(self) -> socket.socket:
+    def _require_socket(self) -> socket.socket:
         if self._socket is None:
             raise NotConnected("object tracker: is not connected", "call connect() before using it")
         return self._socket
@@ -178,12 +178,12 @@ class UdpObjectTracker(ObjectTracker):
             except TimeoutError:
                 continue
             except OSError as error:
-                self._complain(f"the network failed: {error.strerror}")
+                self._report_invalid(f"the network failed: {error.strerror}")
                 return
             try:
                 sightings = decode(datagram)
             except ConfigError as error:
-                self._complain(error.message)
+                self._report_invalid(error.message)
                 continue
             for sighting in sightings:
                 self._take(sighting)
@@ -191,25 +191,25 @@ class UdpObjectTracker(ObjectTracker):
     def _take(self, sighting: Sighting) -> None:
         name, now_ns = sighting.object, self._clock.now_ns()
         if self._known and name not in self._known:
-            self._complain(_unknown(name, self._known))
+            self._report_invalid(_unknown(name, self._known))
             return
         fault = sighting.fault
         if fault is None and sighting.frame not in self._frames:
             fault = f"the scene has no frame {sighting.frame!r}, but {', '.join(self._frames)}"
         if fault is not None:
-            seen = _Seen(now_ns, None, fault)
+            seen = _Latest(now_ns, None, fault)
         else:
             pose = sighting.pose.moved(self._frames[sighting.frame])
-            seen = _Seen(now_ns - seconds_to_ns(sighting.age_s), pose, "")
+            seen = _Latest(now_ns - seconds_to_ns(sighting.age_s), pose, "")
         with self._lock:
-            before = self._seen.get(name)
+            before = self._latest.get(name)
             # Datagrams may overtake each other.
             if before is None or before.pose is None or seen.stamp_ns >= before.stamp_ns:
-                self._seen[name] = seen
+                self._latest[name] = seen
 
-    def _complain(self, fault: str) -> None:
+    def _report_invalid(self, fault: str) -> None:
         with self._lock:
-            self._noise = _Seen(self._clock.now_ns(), None, fault)
+            self._invalid_message = _Latest(self._clock.now_ns(), None, fault)
 
 
 def _unknown(name: str, known: frozenset[str]) -> str:

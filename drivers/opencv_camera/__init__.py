@@ -1,1 +1,1 @@
-"""Webcams (USB Video Class) through OpenCV: colour alone."""
+"""Webcams (USB Video Class) through OpenCV: color alone."""

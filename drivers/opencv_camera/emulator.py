@@ -21,7 +21,7 @@ class EmulatedFeed:
         self._lens = Lens.of(Intrinsics.from_hfov(options.width, options.height, options.hfov_deg))
         self._ticks: Subscription | None = None
 
-    def start(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+    def start(self, on_image: OnImage, on_disconnected: Callable[[], None]) -> None:
         """Begin."""
 
         def decode() -> np.ndarray:

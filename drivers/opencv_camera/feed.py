@@ -37,7 +37,7 @@ OnImage = Callable[[int, Callable[[], NDArray[np.uint8] | None]], None]
 class Feed(Protocol):
     """Where images come from."""
 
-    def start(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+    def start(self, on_image: OnImage, on_disconnected: Callable[[], None]) -> None:
         """Begin. Raises ``DeviceFault`` naming the device; then nothing is left open."""
 
     def stop(self) -> None:
@@ -57,45 +57,45 @@ class WebcamFeed:
         self._options, self._clock, self._open_capture = options, clock, open_capture
         self._capture: Any = None
         self._thread: threading.Thread | None = None
-        self._ending = threading.Event()
+        self._stop = threading.Event()
 
-    def start(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+    def start(self, on_image: OnImage, on_disconnected: Callable[[], None]) -> None:
         capture = self._open_capture(self._options.device, cv2.CAP_V4L2)
         try:
             if not capture.isOpened():
                 raise _cannot_open(self._options.device)
-            _set_up(capture, self._options)
+            _configure(capture, self._options)
         except BaseException:
             capture.release()
             raise
         self._capture = capture
-        self._ending.clear()
-        self._thread = threading.Thread(target=self._run, args=(on_image, on_gone), name="webcam", daemon=True)
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._run, args=(on_image, on_disconnected), name="webcam", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         thread, self._thread = self._thread, None
         if thread is None:
             return
-        self._ending.set()
+        self._stop.set()
         thread.join(JOIN_S)
         if thread.is_alive():
             log.warning("webcam %s: does not let go; it ends with the program", self._options.device)
         else:
             self._capture.release()
 
-    def _run(self, on_image: OnImage, on_gone: Callable[[], None]) -> None:
+    def _run(self, on_image: OnImage, on_disconnected: Callable[[], None]) -> None:
         capture, failures = self._capture, 0
-        while not self._ending.is_set():
+        while not self._stop.is_set():
             if capture.grab():
                 failures = 0
                 on_image(self._stamp_ns(capture), lambda: _decoded(capture))
                 continue
             failures += 1
             if failures >= FAILURES:
-                on_gone()
+                on_disconnected()
                 return
-            self._ending.wait(0.5 / self._options.rate_hz)
+            self._stop.wait(0.5 / self._options.rate_hz)
 
     def _stamp_ns(self, capture: Any) -> int:
         """When the kernel began to receive the image (V4L2's stamp, monotonic in all of Linux's UVC drivers)."""
@@ -108,7 +108,7 @@ def _decoded(capture: Any) -> NDArray[np.uint8] | None:
     return image if done else None
 
 
-def _set_up(capture: Any, options: OpenCvOptions) -> None:
+def _configure(capture: Any, options: OpenCvOptions) -> None:
     """Ask for the mode and look whether it was given. Raises ``DeviceFault``."""
     if options.format:
         capture.set(cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*options.format))
@@ -138,7 +138,7 @@ def _set_up(capture: Any, options: OpenCvOptions) -> None:
 
 def _cannot_open(device: int | str) -> DeviceFault:
     path = Path(f"/dev/video{device}" if isinstance(device, int) else device)
-    found = sorted(f"{node} ({_title(node)})" for node in Path("/dev").glob("video*"))
+    found = sorted(f"{node} ({_device_name(node)})" for node in Path("/dev").glob("video*"))
     if path.exists():
         return DeviceFault(
             f"webcam {path}: cannot be opened: in use by another program, or not yours to open",
@@ -150,6 +150,6 @@ def _cannot_open(device: int | str) -> DeviceFault:
     )
 
 
-def _title(node: Path) -> str:
+def _device_name(node: Path) -> str:
     name = Path("/sys/class/video4linux") / node.name / "name"
     return name.read_text(encoding="utf-8").strip() if name.is_file() else "?"

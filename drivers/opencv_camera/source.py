@@ -22,15 +22,15 @@ POLL_S = 0.002
 
 
 class WebcamSource(RgbdSource):
-    """Colour from a :class:`Feed`; decodes only what somebody waits for."""
+    """Color from a :class:`Feed`; decodes only what somebody waits for."""
 
     def __init__(self, clock: Clock, options: OpenCvOptions, feed: Feed) -> None:
         self._clock, self._options, self._feed = clock, options, feed
         lens = Lens.of(Intrinsics.from_hfov(options.width, options.height, options.hfov_deg))
         self._rig = RgbdCalibration(lens, lens, np.eye(4), 0.001, str(options.device), "nominal")
         self._lock = threading.Lock()
-        self._connected = self._gone = False
-        self._wanted_ns: int | None = None
+        self._connected = self._disconnected = False
+        self._requested_ns: int | None = None
         self._found: RawRgbd | None = None
         self._arrived = 0
 
@@ -65,8 +65,8 @@ class WebcamSource(RgbdSource):
     def connect(self) -> None:
         if self._connected:
             return
-        self._gone, self._arrived = False, 0
-        self._feed.start(self._on_image, self._on_gone)
+        self._disconnected, self._arrived = False, 0
+        self._feed.start(self._on_image, self._on_disconnected)
         self._connected = True
         try:
             self.read(0, self._options.start_timeout_s)
@@ -82,11 +82,11 @@ class WebcamSource(RgbdSource):
         if not self._connected:
             raise NotConnected(f"{self.name}: is not connected", "call connect() before using it")
         with self._lock:
-            self._wanted_ns, self._found = exposed_after_ns, None
+            self._requested_ns, self._found = exposed_after_ns, None
             before = self._arrived
         raw = wait_for(self._clock, self._probe, timeout_s, POLL_S)
         with self._lock:
-            self._wanted_ns = None
+            self._requested_ns = None
         if raw is not None:
             return raw
         if self._arrived > before:
@@ -98,7 +98,7 @@ class WebcamSource(RgbdSource):
 
     def _probe(self) -> RawRgbd | None:
         with self._lock:
-            if self._gone:
+            if self._disconnected:
                 raise DeviceFault(f"{self.name}: is gone", "plug it in again, and start again")
             return self._found
 
@@ -107,7 +107,7 @@ class WebcamSource(RgbdSource):
         exposed_ns = stamp_ns - seconds_to_ns(self._options.latency_s)
         with self._lock:
             self._arrived += 1
-            wanted = self._wanted_ns is not None and self._found is None and exposed_ns >= self._wanted_ns
+            wanted = self._requested_ns is not None and self._found is None and exposed_ns >= self._requested_ns
         if not wanted:
             return
         image = decode()
@@ -117,9 +117,9 @@ class WebcamSource(RgbdSource):
         raw = RawRgbd(exposed_ns, exposed_ns, rgb, np.zeros((0, 0), np.uint16))
         with self._lock:
             # Who had waited for it may have given up, and somebody else waits for a later one.
-            if self._wanted_ns is not None and exposed_ns >= self._wanted_ns:
+            if self._requested_ns is not None and exposed_ns >= self._requested_ns:
                 self._found = raw
 
-    def _on_gone(self) -> None:
+    def _on_disconnected(self) -> None:
         with self._lock:
-            self._gone = True
+            self._disconnected = True

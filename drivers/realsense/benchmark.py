@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MODE = "1280x720"
 SIZE, HFOV_DEG = (640, 480), 69.0
-"""What a D435's colour sensor can fill in width; of 79 degrees nobody could fill the rest."""
+"""What a D435's color sensor can fill in width; of 79 degrees nobody could fill the rest."""
 
 RANGE_M = (0.3, 9.0)
 ROUNDS = 31
@@ -71,7 +71,7 @@ def rows(frames: int, seed: int) -> list[Row]:
             1.2,
             low=ratios[len(ratios) // 10],
             high=ratios[-1 - len(ratios) // 10],
-            note=f"ours, colour included: {1000 * statistics.median(ours_s):.1f} ms; rs.align, depth alone: "
+            note=f"ours, color included: {1000 * statistics.median(ours_s):.1f} ms; rs.align, depth alone: "
             f"{1000 * statistics.median(theirs_s):.1f} ms; CPU time of all threads",
         ),
         Row(

@@ -17,15 +17,15 @@ class Bus(Protocol):
         """The ``rs.context`` that sees them."""
         ...
 
-    def listen(self) -> None:
+    def begin_wait(self) -> None:
         """Somebody waits for frames. Called before every look; a real device does not care."""
         ...
 
-    def rest(self) -> None:
+    def end_wait(self) -> None:
         """Nobody waits for frames any more."""
         ...
 
-    def has(self, serial: str) -> bool:
+    def is_connected(self, serial: str) -> bool:
         """Whether that device is still there."""
         ...
 
@@ -38,13 +38,13 @@ class UsbBus(Bus):
         """Made when it is first needed: from then on it watches the ports."""
         return rs.context()
 
-    def listen(self) -> None:
+    def begin_wait(self) -> None:
         pass
 
-    def rest(self) -> None:
+    def end_wait(self) -> None:
         pass
 
-    def has(self, serial: str) -> bool:
+    def is_connected(self, serial: str) -> bool:
         return serial in serials(self.context)
 
 

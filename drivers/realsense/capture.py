@@ -27,7 +27,7 @@ NS_PER_US = 1_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePair:
-    """Colour and depth of one capture.
+    """Color and depth of one capture.
 
     Attributes:
         color_ns, depth_ns: middle of each exposure, in nanoseconds of ``domain``'s clock.

@@ -37,11 +37,11 @@ def device_findings(device: object) -> list[Finding]:
     """One device: who it is, what it hangs on, what it can be run in."""
     from drivers.realsense.modes import device_modes
     from drivers.realsense.sdk import rs
-    from drivers.realsense.source import info
+    from drivers.realsense.source import device_info
 
-    name = f"{info(device, rs.camera_info.name)} {info(device, rs.camera_info.serial_number)}"
-    usb = info(device, rs.camera_info.usb_type_descriptor)
-    firmware = info(device, rs.camera_info.firmware_version)
+    name = f"{device_info(device, rs.camera_info.name)} {device_info(device, rs.camera_info.serial_number)}"
+    usb = device_info(device, rs.camera_info.usb_type_descriptor)
+    firmware = device_info(device, rs.camera_info.firmware_version)
     modes = device_modes(device.query_sensors())  # type: ignore[attr-defined]
     slow = usb.startswith("2")
     listed = "; ".join(

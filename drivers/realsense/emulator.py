@@ -45,7 +45,7 @@ class Silent(Window):
 
 @dataclass(frozen=True)
 class LostColor(Window):
-    """The port loses every image of the colour sensor."""
+    """The port loses every image of the color sensor."""
 
     kind: Literal["lost_color"] = "lost_color"
 
@@ -112,8 +112,8 @@ class EmulatedD435(Bus):
         self._color_noise = simulation.color_noise(options.color_noise, f"{where}: emulated.color_noise")
         self._restart()
         simulation.on_placed(self._restart)
-        self._listening = False
-        self._under_way: deque[_Exposure] = deque()
+        self._waiting = False
+        self._in_transit: deque[_Exposure] = deque()
         self._number = 0
         self._last: _Exposure | None = None
         simulation.every(rate_hz, self._expose)
@@ -122,36 +122,36 @@ class EmulatedD435(Bus):
     def context(self) -> Any:
         return self._device.context
 
-    def listen(self) -> None:
-        self._listening = True
+    def begin_wait(self) -> None:
+        self._waiting = True
         now_ns = self._simulation.clock.now_ns()
-        while self._under_way and self._under_way[0].arrival_ns <= now_ns:
-            self._deliver(self._under_way.popleft(), now_ns)
+        while self._in_transit and self._in_transit[0].arrival_ns <= now_ns:
+            self._deliver(self._in_transit.popleft(), now_ns)
 
-    def rest(self) -> None:
-        self._listening = False
+    def end_wait(self) -> None:
+        self._waiting = False
 
-    def has(self, serial: str) -> bool:
-        return serial == SERIAL and not self._happens(Unplugged, self._simulation.clock.now_ns())
+    def is_connected(self, serial: str) -> bool:
+        return serial == SERIAL and not self._is_active(Unplugged, self._simulation.clock.now_ns())
 
-    def _happens(self, kind: type[Window], now_ns: int) -> bool:
+    def _is_active(self, kind: type[Window], now_ns: int) -> bool:
         return bool(self._script.active(kind, now_ns))
 
     def _expose(self, now_ns: int) -> None:
-        if not self._listening:
+        if not self._waiting:
             return
         self._number += 1
         arrival_ns = now_ns + seconds_to_ns(self._options.latency_s)
-        if self._last is not None and self._happens(Frozen, now_ns):
+        if self._last is not None and self._is_active(Frozen, now_ns):
             color, depth = self._last.color, self._last.depth
         else:
-            color, depth = self._see()
-        if self._happens(Blind, now_ns):
+            color, depth = self._render()
+        if self._is_active(Blind, now_ns):
             depth = np.zeros_like(depth)
         self._last = _Exposure(self._number, now_ns, arrival_ns, color, depth)
-        self._under_way.append(self._last)
+        self._in_transit.append(self._last)
 
-    def _see(self) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
+    def _render(self) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
         simulation, lenses = self._simulation, self._lenses
         map_from_color = simulation.camera_pose()
         motion = simulation.camera_motion()
@@ -171,10 +171,10 @@ class EmulatedD435(Bus):
         self._depth_random = self._simulation.random("realsense depth")
 
     def _deliver(self, exposure: _Exposure, now_ns: int) -> None:
-        if self._happens(Unplugged, now_ns) or self._happens(Silent, now_ns):
+        if self._is_active(Unplugged, now_ns) or self._is_active(Silent, now_ns):
             return
         stamp_ms = exposure.stamp_ns * (1 + self._options.drift_ppm * 1e-6) / 1e6 + _BOOTED_MS
-        color = None if self._happens(LostColor, now_ns) else exposure.color
+        color = None if self._is_active(LostColor, now_ns) else exposure.color
         self._device.send(color, exposure.depth, stamp_ms, exposure.number)
 
 

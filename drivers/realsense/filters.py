@@ -72,7 +72,7 @@ class FilterOptions:
     Attributes:
         decimation: pixels of depth in each direction that become one; their median up to 3, their mean from 4 on.
         disparity: whether ``spatial`` and ``temporal`` see disparities, in which noise is the same at any distance.
-        hole_filling: 0 takes the left neighbour, 1 the farthest around, 2 the nearest around.
+        hole_filling: 0 takes the left neighbor, 1 the farthest around, 2 the nearest around.
     """
 
     decimation: Annotated[int, Field(ge=2, le=8)] | None = None

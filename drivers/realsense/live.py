@@ -11,7 +11,7 @@ from drivers.realsense.filters import FilterChain
 from drivers.realsense.modes import device_modes, size_of
 from drivers.realsense.options import StreamOptions, apply_settings
 from drivers.realsense.sdk import rs
-from drivers.realsense.source import PipelineSource, info
+from drivers.realsense.source import PipelineSource, device_info
 from drivers.realsense.timestamps import HostStamps
 from robot_runtime.common.clock import Clock, ns_to_seconds, wait_for
 from robot_runtime.errors import DeviceFault, RecordingError, StaleData, UnpairedImages
@@ -38,7 +38,7 @@ class LiveSource(PipelineSource):
         self._stamps = HostStamps(clock, options.latency_s)
 
     def read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
-        capture = self._open()
+        capture = self._require_capture()
         chain, seen = FilterChain(self._options.filters), 0
         sets, unpaired = capture.sets, capture.unpaired
         looked_ns = -1
@@ -46,7 +46,7 @@ class LiveSource(PipelineSource):
         def look() -> RawRgbd | None:
             nonlocal seen, looked_ns
             waited, looked_ns = looked_ns >= 0, self._clock.now_ns()
-            pair = self._look(capture, is_fresh=waited)
+            pair = self._poll(capture, is_fresh=waited)
             if pair is None:
                 return None
             color_ns = self._stamps.host_ns(pair.color_ns, pair.domain)
@@ -60,9 +60,9 @@ class LiveSource(PipelineSource):
         try:
             raw = wait_for(self._clock, look, timeout_s, POLL_S)
         finally:
-            self._bus.rest()
+            self._bus.end_wait()
         if raw is None:
-            raise self._silence(capture.sets - sets, capture.unpaired - unpaired, exposed_after_ns, timeout_s)
+            raise self._no_pair_error(capture.sets - sets, capture.unpaired - unpaired, exposed_after_ns, timeout_s)
         return raw
 
     def _start(self) -> tuple[Any, Any]:
@@ -70,12 +70,12 @@ class LiveSource(PipelineSource):
         if options.record_to and Path(options.record_to).exists():
             raise RecordingError(f"{options.record_to}: exists already", "delete it, or name another 'record_to'")
         device = find_device(context, options.serial)
-        self._serial = info(device, rs.camera_info.serial_number)
-        self._name = f"{info(device, rs.camera_info.name)} {self._serial}"
+        self._serial = device_info(device, rs.camera_info.serial_number)
+        self._name = f"{device_info(device, rs.camera_info.name)} {self._serial}"
         sensors = device.query_sensors()
         self._modes = device_modes(sensors)
-        self._require_modes(sensors, info(device, rs.camera_info.usb_type_descriptor))
-        self._set_up(sensors)
+        self._require_modes(sensors, device_info(device, rs.camera_info.usb_type_descriptor))
+        self._apply_settings(sensors)
         pipeline, streams = rs.pipeline(context), rs.config()
         streams.enable_device(self._serial)
         self._streams(streams)
@@ -85,32 +85,32 @@ class LiveSource(PipelineSource):
         try:
             return pipeline, pipeline.start(streams)
         except RuntimeError as error:
-            raise self._refusal(error) from error
+            raise self._start_error(error) from error
 
-    def _opened(self) -> None:
+    def _on_started(self) -> None:
         pass
 
     def _first_pair(self) -> FramePair:
-        capture = self._open()
+        capture = self._require_capture()
         limit_s = self._options.start_timeout_s
         try:
-            pair = wait_for(self._clock, lambda: self._look(capture, is_fresh=True), limit_s, POLL_S)
+            pair = wait_for(self._clock, lambda: self._poll(capture, is_fresh=True), limit_s, POLL_S)
         finally:
-            self._bus.rest()
+            self._bus.end_wait()
         if pair is None:
-            raise self._silence(capture.sets, capture.unpaired, self._clock.now_ns(), limit_s)
+            raise self._no_pair_error(capture.sets, capture.unpaired, self._clock.now_ns(), limit_s)
         return pair
 
-    def _look(self, capture: Capture, is_fresh: bool) -> FramePair | None:
-        self._bus.listen()
+    def _poll(self, capture: Capture, is_fresh: bool) -> FramePair | None:
+        self._bus.begin_wait()
         pair = capture.take()
         if pair is not None and is_fresh:
-            self._stamps.arrived(max(pair.color_ns, pair.depth_ns), pair.domain)
+            self._stamps.add_arrival(max(pair.color_ns, pair.depth_ns), pair.domain)
         return pair
 
-    def _silence(self, sets: int, unpaired: int, exposed_after_ns: int, timeout_s: float) -> DeviceFault:
+    def _no_pair_error(self, sets: int, unpaired: int, exposed_after_ns: int, timeout_s: float) -> DeviceFault:
         """Why nothing came."""
-        if not self._bus.has(self._serial):
+        if not self._bus.is_connected(self._serial):
             return DeviceFault(f"{self._name}: was unplugged", "plug it in again, and start again")
         if sets == 0:
             return StaleData(
@@ -119,7 +119,7 @@ class LiveSource(PipelineSource):
             )
         if unpaired == sets:
             return UnpairedImages(
-                f"{self._name}: {sets} sets of images came within {timeout_s:.2f} s, and in none do colour and depth "
+                f"{self._name}: {sets} sets of images came within {timeout_s:.2f} s, and in none do color and depth "
                 "belong together",
                 "lower 'rate_hz' or the modes: the USB port loses images of one sensor",
             )
@@ -145,7 +145,7 @@ class LiveSource(PipelineSource):
                     f"set 'rate_hz' in the camera's YAML to one of {', '.join(map(str, rates))}",
                 )
 
-    def _set_up(self, sensors: Any) -> None:
+    def _apply_settings(self, sensors: Any) -> None:
         try:
             for sensor in sensors:
                 kinds = {profile.stream_type() for profile in sensor.get_stream_profiles()}
@@ -154,16 +154,16 @@ class LiveSource(PipelineSource):
                 if rs.stream.depth in kinds:
                     apply_settings(sensor, self._options.depth_sensor.settings(), self._where)
         except RuntimeError as error:
-            raise self._refusal(error) from error
+            raise self._start_error(error) from error
 
-    def _refusal(self, error: RuntimeError) -> DeviceFault:
+    def _start_error(self, error: RuntimeError) -> DeviceFault:
         if any(word in str(error).lower() for word in _BUSY):
             return DeviceFault(
                 f"{self._name}: is in use by another program: {error}",
                 "end it (realsense-viewer, a ROS camera node, another run), then start again",
             )
         options = self._options
-        modes = f"colour {options.color} with depth {options.depth} at {options.rate_hz} Hz"
+        modes = f"color {options.color} with depth {options.depth} at {options.rate_hz} Hz"
         return DeviceFault(
             f"{self._name}: cannot run {modes}: {error}",
             "choose smaller modes or a lower rate_hz, or plug the camera in again",

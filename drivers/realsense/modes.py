@@ -18,7 +18,7 @@ MAX_M = 10.0
 """Beyond this the D400 series' disparity is less than it can tell from noise (datasheet 337029, table 4-4)."""
 
 _COLOR_FULL_F = 960 / math.tan(math.radians(69.4) / 2)
-"""Focal length of a D435's colour sensor, 1920x1080 pixels; smaller modes scale it by their height."""
+"""Focal length of a D435's color sensor, 1920x1080 pixels; smaller modes scale it by their height."""
 
 _DEPTH_FULL_F = 640 / math.tan(math.radians(87.0) / 2)
 """Of its imagers, 1280x800 pixels. Modes of 16:9 leave lines out, 720 of 800; the others scale all 800."""
@@ -39,7 +39,7 @@ _NEAREST_M = {name: near_m for name, _, near_m in _DEPTH}
 _LENS_MODELS = {
     rs.distortion.none: "pinhole",
     rs.distortion.brown_conrady: "brown_conrady",
-    # Depth images are rectified: of the "inverse" and the "modified" model only the colour sensor has coefficients.
+    # Depth images are rectified: of the "inverse" and the "modified" model only the color sensor has coefficients.
     rs.distortion.inverse_brown_conrady: "inverse_brown_conrady",
     rs.distortion.modified_brown_conrady: "inverse_brown_conrady",
 }
@@ -74,7 +74,7 @@ def nominal_modes() -> tuple[SensorMode, ...]:
 
 
 def device_modes(sensors: Iterable[Any]) -> tuple[SensorMode, ...]:
-    """What a device's sensors say that they can be run in: colour as RGB8, depth as Z16; the fastest rate of each."""
+    """What a device's sensors say that they can be run in: color as RGB8, depth as Z16; the fastest rate of each."""
     fastest: dict[tuple[Sensor, str], tuple[float, Any]] = {}
     for sensor in sensors:
         for profile in sensor.get_stream_profiles():

@@ -16,12 +16,12 @@ from robot_runtime.errors import ConfigError
 Preset = Literal["custom", "default", "hand", "high_accuracy", "high_density", "medium_density"]
 
 COLOR_EXPOSURE_US = 100.0
-"""The colour sensor counts its exposure in these, the stereo module in single microseconds."""
+"""The color sensor counts its exposure in these, the stereo module in single microseconds."""
 
 
 @dataclass(frozen=True)
 class ColorOptions:
-    """Of the colour sensor; None leaves to the device what it does by itself, which is automatic.
+    """Of the color sensor; None leaves to the device what it does by itself, which is automatic.
 
     Attributes:
         exposure_us: in steps of 100. gain: the device's own counts.

@@ -21,7 +21,7 @@ PULL_MS = 100
 """Of the host's time: decoding one pair takes some of it, whatever clock the robot has."""
 
 DRAIN_MS = 10
-REST_S = 10.0
+PAUSE_S = 10.0
 """For the player to pause, which takes it milliseconds; the SDK itself gives up after so long."""
 
 
@@ -40,7 +40,7 @@ class RecordedSource(PipelineSource):
         self._pairs = 0
 
     def read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
-        self._open()
+        self._require_capture()
         chain, seen = FilterChain(self._options.filters), 0
         deadline_ns = self._clock.now_ns() + seconds_to_ns(timeout_s)
         while True:
@@ -69,7 +69,7 @@ class RecordedSource(PipelineSource):
     def close(self) -> None:
         playback, self._playback, self._next = self._playback, None, None
         if playback is not None and self._pipeline is not None:
-            _bring_to_rest(playback, self._pipeline)
+            _pause_playback(playback, self._pipeline)
         super().close()
 
     def _start(self) -> tuple[Any, Any]:
@@ -86,27 +86,27 @@ class RecordedSource(PipelineSource):
         except RuntimeError as error:
             raise DeviceFault(
                 f"{self._name}: cannot be played: {error}",
-                "name a whole .db3 or .bag file with colour and depth in 'file'; a torn one cannot be mended",
+                "name a whole .db3 or .bag file with color and depth in 'file'; a torn one cannot be mended",
             ) from error
         self._playback = playback
-        self._describe(profile)
+        self._read_modes(profile)
         return pipeline, profile
 
-    def _describe(self, profile: Any) -> None:
+    def _read_modes(self, profile: Any) -> None:
         """Take modes and rate from the file, whatever the options say."""
         self._modes = device_modes(profile.get_device().query_sensors())
         names = {mode.sensor: mode.name for mode in self._modes}
         if set(names) != {"color", "depth"}:
             raise DeviceFault(
-                f"{self._name}: holds {' and '.join(names) or 'neither colour'}, and a pair is colour and depth",
-                "record both streams, colour as rgb8 and depth as z16",
+                f"{self._name}: holds {' and '.join(names) or 'neither color'}, and a pair is color and depth",
+                "record both streams, color as rgb8 and depth as z16",
             )
         rate_hz = min(round(mode.rate_hz) for mode in self._modes)
         self._options = dataclasses.replace(
             self._options, color=names["color"], depth=names["depth"], rate_hz=max(1, rate_hz)
         )
 
-    def _opened(self) -> None:
+    def _on_started(self) -> None:
         self._pairs = 0
         self._before_ns = -1
 
@@ -117,7 +117,7 @@ class RecordedSource(PipelineSource):
 
     def _pull(self) -> FramePair:
         """The recording's next pair; goes round at its end if it is to be repeated."""
-        capture = self._open()
+        capture = self._require_capture()
         for _ in range(round(self._options.start_timeout_s * 1e3 / PULL_MS)):
             # Asked before what is there is taken: its last pairs come before it stops. One that repeats stands still
             # for a moment, too, before it begins anew.
@@ -132,7 +132,7 @@ class RecordedSource(PipelineSource):
                 break
         if self._pairs == 0:
             raise DeviceFault(
-                f"{self._name}: holds no pair of colour and depth; {capture.unpaired} sets of other images",
+                f"{self._name}: holds no pair of color and depth; {capture.unpaired} sets of other images",
                 "record both streams at the same rate",
             )
         raise DeviceFault(
@@ -148,7 +148,7 @@ class RecordedSource(PipelineSource):
         self._before_ns = last_ns
 
 
-def _bring_to_rest(playback: Any, pipeline: Any) -> None:
+def _pause_playback(playback: Any, pipeline: Any) -> None:
     """Pause the SDK's player: stopped while it ends its file in a thread of its own, it may abort the process."""
 
     def pause() -> None:
@@ -159,5 +159,5 @@ def _bring_to_rest(playback: Any, pipeline: Any) -> None:
     pausing.start()
     watch = Stopwatch()
     with suppress(RuntimeError):  # nothing runs that could be waited for
-        while pausing.is_alive() and watch.elapsed_s() < REST_S:
+        while pausing.is_alive() and watch.elapsed_s() < PAUSE_S:
             pipeline.try_wait_for_frames(DRAIN_MS)  # until there is room for what it has read, it cannot pause

@@ -21,7 +21,7 @@ from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
 
 NOMINAL_DEPTH_UNIT_M = 0.001
 NOMINAL_BASELINE_M = 0.015
-"""How far right of a D435's colour sensor its left imager is, from which depth is measured."""
+"""How far right of a D435's color sensor its left imager is, from which depth is measured."""
 
 
 class PipelineSource(RgbdSource):
@@ -71,9 +71,11 @@ class PipelineSource(RgbdSource):
         self._pipeline = pipeline
         try:
             device = profile.get_device()
-            self._name = f"{info(device, rs.camera_info.name)} {info(device, rs.camera_info.serial_number)}"
+            self._name = (
+                f"{device_info(device, rs.camera_info.name)} {device_info(device, rs.camera_info.serial_number)}"
+            )
             self._capture = Capture(pipeline, self._name, 1e3 / self.rate_hz)
-            self._opened()
+            self._on_started()
             pair = self._first_pair()
             _, lens = filtered(FilterChain(self._options.filters), pair, self._options.filters.decimation)
             self._calibration = _calibration(profile, lens, pair.depth.get_units())
@@ -99,14 +101,14 @@ class PipelineSource(RgbdSource):
         """A started pipeline and its profile; sets the modes. Raises ``DeviceFault`` or ``ConfigError``."""
 
     @abstractmethod
-    def _opened(self) -> None:
+    def _on_started(self) -> None:
         """The capture is there; nothing has been read."""
 
     @abstractmethod
     def _first_pair(self) -> FramePair:
         """The first one that there is. Raises ``DeviceFault``."""
 
-    def _open(self) -> Capture:
+    def _require_capture(self) -> Capture:
         if self._capture is None:
             raise NotConnected(f"{self._name}: is not connected", "call connect() before using it")
         return self._capture
@@ -128,7 +130,7 @@ class PipelineSource(RgbdSource):
         return RawRgbd(color_ns, depth_ns, pair.color, depth)
 
 
-def info(device: Any, field: Any) -> str:
+def device_info(device: Any, field: Any) -> str:
     """What a device says of itself; empty where it says nothing."""
     return str(device.get_info(field)) if device.supports(field) else ""
 
@@ -153,6 +155,6 @@ def _calibration(profile: Any, depth: Lens, depth_unit_m: float) -> RgbdCalibrat
         depth,
         color_from_depth,
         round(depth_unit_m, 9),  # a float32 of 0.001
-        info(device, rs.camera_info.serial_number),
+        device_info(device, rs.camera_info.serial_number),
         "factory",
     )

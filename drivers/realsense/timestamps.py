@@ -31,13 +31,13 @@ class HostStamps:
         self._latency_ns = seconds_to_ns(latency_s)
         self._sync = ClockSync(latency_s)
 
-    def arrived(self, stamp_ns: int, domain: Any) -> None:
+    def add_arrival(self, stamp_ns: int, domain: Any) -> None:
         """A frame of that stamp has just come: not one that had been lying there."""
         if domain == rs.timestamp_domain.hardware_clock:
             self._sync.add(stamp_ns, self._clock.now_ns())
 
     def host_ns(self, stamp_ns: int, domain: Any) -> int:
-        """A stamp on the robot's clock. In ``hardware_clock``, something must have :meth:`arrived` before."""
+        """A stamp on the robot's clock. In ``hardware_clock``, something must have :meth:`add_arrival` before."""
         if domain == rs.timestamp_domain.hardware_clock:
             return self._sync.to_clock_ns(stamp_ns)
         return stamp_ns + ahead_ns(self._clock.now_ns, unix_now_ns) - self._latency_ns

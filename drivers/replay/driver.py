@@ -17,7 +17,7 @@ from robot_runtime.hal import Camera, CameraInfo, Mount, RgbdFrame, Robot
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.robots.loader import RobotContext
 
-NEAREST_M, FARTHEST_M = 0.01, 100.0
+MIN_DEPTH_M, MAX_DEPTH_M = 0.01, 100.0
 """A log keeps what was measured, not what the sensor could have measured."""
 
 
@@ -68,8 +68,8 @@ class ReplayCamera(Camera):
             header.intrinsics,
             Mount(*header.mount),
             rate_hz,
-            NEAREST_M,
-            FARTHEST_M,
+            MIN_DEPTH_M,
+            MAX_DEPTH_M,
             header.depth_unit_m,
             has_semantic=first.frame.semantic is not None,
         )

@@ -93,7 +93,7 @@ def site_views(
 
 
 def test_tags_give_the_mount_over_the_tilt_range(tmp_path: Path) -> None:
-    """Drawn, driven to and detected; the optical centre does not lie on the tilt axis."""
+    """Drawn, driven to and detected; the optical center does not lie on the tilt axis."""
     out = tmp_path / "mount.yaml"
     with robot(tmp_path) as made:
         procedure = ExtrinsicsProcedure(SIZE_M, nominal=NOMINAL, tilts_deg=TILTS_DEG)

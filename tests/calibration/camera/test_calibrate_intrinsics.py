@@ -57,7 +57,7 @@ def test_the_lens_is_found_and_the_factory_judged(good: list[BoardView], robot: 
     found = load_calibration(out, robot.name, "SN1").color
     assert found.fx == pytest.approx(TRUE.fx, rel=0.003)
     assert found.fy == pytest.approx(TRUE.fy, rel=0.003)
-    # Over the middle of the image, rays agree; a shift of the centre is a turn of the camera.
+    # Over the middle of the image, rays agree; a shift of the center is a turn of the camera.
     pixels = np.stack(np.meshgrid(np.linspace(60, 420, 9), np.linspace(45, 315, 7)), axis=-1)
     off = found.rays(pixels)[..., :2] - TRUE.rays(pixels)[..., :2]
     assert np.linalg.norm(off - off.mean(axis=(0, 1)), axis=-1).max() * TRUE.fx < 0.5

@@ -97,8 +97,8 @@ def test_a_turn_is_seen_in_two_pictures(turn_deg: float) -> None:
         azimuth = yaw_rad - np.arctan2(x - intrinsics.cx, intrinsics.fx)
         height = (y - intrinsics.cy) / np.hypot(x - intrinsics.cx, intrinsics.fx)
         columns, rows = (azimuth * 100 + 200).astype(np.float32), (height * 100 + 45).astype(np.float32)
-        grey = cv2.remap(texture, columns, rows, cv2.INTER_CUBIC)
-        return np.repeat(np.maximum(grey, 1)[..., None], 3, axis=2)
+        gray = cv2.remap(texture, columns, rows, cv2.INTER_CUBIC)
+        return np.repeat(np.maximum(gray, 1)[..., None], 3, axis=2)
 
     seen = turn_between(view(0.3), view(0.3 + math.radians(turn_deg)), intrinsics)
     assert math.degrees(seen) == pytest.approx(turn_deg, abs=0.06)

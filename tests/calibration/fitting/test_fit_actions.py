@@ -16,7 +16,7 @@ from calibration.fitting.actions import (
     Selection,
     consecutive_correlation,
     fit_actions,
-    inlying,
+    inliers,
     select,
     size_of,
 )
@@ -147,10 +147,10 @@ def test_a_pushed_robot_is_no_part_of_the_others(seed: int, far_m: float) -> Non
     random = np.random.default_rng(seed)
     errors = random.multivariate_normal(MEAN, COVARIANCE, 60)
     pushed = np.vstack([errors, [[far_m, 0.0, 0.0], [0.0, -far_m, 0.3]]])
-    good = inlying(pushed)
+    good = inliers(pushed)
     assert not good[-2:].any()
     assert good[:-2].sum() >= 54
-    assert inlying(errors).sum() >= 54
+    assert inliers(errors).sum() >= 54
 
 
 def test_too_few_actions_one_way_of_turning_or_none_at_all_are_refused() -> None:

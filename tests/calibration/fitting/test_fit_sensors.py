@@ -15,7 +15,7 @@ from open_room import make_scene
 
 from calibration.fitting.actions import Size
 from calibration.fitting.camera import FloorFrame, camera_of, described_mount, pointing
-from calibration.fitting.contact import fit_contact, log_ratio, touched_at
+from calibration.fitting.contact import fit_contact, log_ratio, touch_distance_m
 from calibration.fitting.depth import at_edge, flicker_m, static_pairs
 from calibration.fitting.latency import fit_source
 from calibration.fitting.map_distance import Walls
@@ -66,9 +66,9 @@ def test_walls_are_as_far_as_the_map_says_between_cells_too() -> None:
     assert walls.distance_m(x_m, np.zeros(5)) == pytest.approx(2.95 - x_m, abs=0.013)
     assert walls.away(2.7, 0.3) == pytest.approx((-1.0, 0.0), abs=1e-6)
     assert walls.away(0.3, -2.7) == pytest.approx((0.0, 1.0), abs=1e-6)
-    assert touched_at(walls, SE2(2.6), 0.25, 0.18) == pytest.approx(0.17, abs=0.03)
-    assert touched_at(walls, SE2(2.6, 0.0, math.pi), 0.25, 0.18) is None
-    assert touched_at(walls, SE2(2.77, 0.0, math.pi / 2), 0.25, 0.18) is None, "along a wall is not into it"
+    assert touch_distance_m(walls, SE2(2.6), 0.25, 0.18) == pytest.approx(0.17, abs=0.03)
+    assert touch_distance_m(walls, SE2(2.6, 0.0, math.pi), 0.25, 0.18) is None
+    assert touch_distance_m(walls, SE2(2.77, 0.0, math.pi / 2), 0.25, 0.18) is None, "along a wall is not into it"
 
 
 def pushing(slides: bool, count: int, head_on: bool = False) -> list:

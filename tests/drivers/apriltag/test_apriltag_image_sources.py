@@ -53,11 +53,11 @@ class Feed:
     """A webcam's images, handed over by the test."""
 
     on_image: Callable[[int, Callable[[], Any]], None]
-    on_gone: Callable[[], None]
+    on_disconnected: Callable[[], None]
     stopped = 0
 
-    def start(self, on_image: Any, on_gone: Any) -> None:
-        self.on_image, self.on_gone = on_image, on_gone
+    def start(self, on_image: Any, on_disconnected: Any) -> None:
+        self.on_image, self.on_disconnected = on_image, on_disconnected
 
     def stop(self) -> None:
         self.stopped += 1
@@ -111,7 +111,7 @@ def test_a_webcam_without_images_is_stale_and_one_that_is_gone_is_a_fault() -> N
     source.open(Watched())
     with pytest.raises(StaleData, match=r"webcam /dev/video7: no image came within 0\.1 s"):
         source.capture(0, 0.1)
-    feed.on_gone()
+    feed.on_disconnected()
     with pytest.raises(DeviceFault, match="webcam /dev/video7: is gone"):
         source.capture(0, 0.1)
 

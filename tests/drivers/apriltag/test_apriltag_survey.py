@@ -68,7 +68,7 @@ def tour(logged_m: float = 0.0, tags: dict[int, Tag] = TAGS, lean_deg: float = 0
 
 
 def off(found: Survey, truth: dict[int, Tag] = TAGS) -> tuple[float, float]:
-    """The largest error of a place, metres, and of a direction, degrees."""
+    """The largest error of a place, meters, and of a direction, degrees."""
     places = [math.dist(tag.xyz_m, truth[tag.id].xyz_m) for tag in found.tags]
     turns = [
         Rotation.from_matrix(tag.matrix[:3, :3].T @ truth[tag.id].matrix[:3, :3]).magnitude() for tag in found.tags
@@ -76,7 +76,7 @@ def off(found: Survey, truth: dict[int, Tag] = TAGS) -> tuple[float, float]:
     return max(places), math.degrees(max(turns))
 
 
-def test_a_map_tied_to_one_tag_is_good_to_millimetres() -> None:
+def test_a_map_tied_to_one_tag_is_good_to_millimeters() -> None:
     found = survey(tour(logged_m=0.05), SIZES, {0: TAGS[0]}, FLOOR)
     assert [tag.id for tag in found.tags] == sorted(TAGS)
     assert off(found)[0] < 0.02

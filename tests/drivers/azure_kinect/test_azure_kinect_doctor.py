@@ -28,7 +28,7 @@ FAILS = {"reason": "Transform engine create failed with error code: 204"}
 @pytest.fixture
 def without_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.setattr(sdk_transform, "ask", lambda times: FAILS)
+    monkeypatch.setattr(sdk_transform, "measure_in_subprocess", lambda times: FAILS)
 
 
 def found(what: str) -> Finding:
@@ -51,7 +51,7 @@ def test_missing_opengl_is_reported_with_its_reason_and_remedy(without_opengl: N
 
 def test_opengl_that_works_is_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":7")
-    monkeypatch.setattr(sdk_transform, "ask", lambda times: WORKS)
+    monkeypatch.setattr(sdk_transform, "measure_in_subprocess", lambda times: WORKS)
     assert found("OpenGL for live depth") == Finding("OpenGL for live depth", Verdict.OK, "works on :7")
 
 
@@ -118,7 +118,7 @@ def test_the_command_tells_all_and_judges_what_is_named(
 def test_the_bench_measures_itself_beside_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "FRAMES", 3)
     monkeypatch.setattr(benchmark, "OUR_TIMES", 3)
-    monkeypatch.setattr(sdk_transform, "ask", lambda times: WORKS)
+    monkeypatch.setattr(sdk_transform, "measure_in_subprocess", lambda times: WORKS)
     rows = benchmark.rows(100, 0)
     assert [row.id for row in rows] == ["kinect_vs_sdk", "mkv_fps"]
     for row in rows:
@@ -127,7 +127,7 @@ def test_the_bench_measures_itself_beside_the_sdk(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_bench_says_why_the_sdk_cannot_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sdk_transform, "ask", lambda times: FAILS)
-    row = benchmark.beside_sdk(lambda color, depth: None, np.zeros(0, np.uint8), np.zeros(0, np.uint16))
+    monkeypatch.setattr(sdk_transform, "measure_in_subprocess", lambda times: FAILS)
+    row = benchmark.compare_with_sdk(lambda color, depth: None, np.zeros(0, np.uint8), np.zeros(0, np.uint16))
     assert row.value is None
     assert "error code: 204" in row.note

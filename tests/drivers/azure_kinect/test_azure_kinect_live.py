@@ -56,7 +56,7 @@ class Exact(ColorNoise):
 
 
 class KinectWorld(ClockworkSimulation):
-    """Colour without noise; depth is a millimetre more than true."""
+    """Color without noise; depth is a millimeter more than true."""
 
     def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
         return Exact()
@@ -249,7 +249,7 @@ def test_exposure_and_white_balance_reach_the_device_before_it_starts(
 
 def test_a_device_that_delivers_nothing_is_not_waited_for_long() -> None:
     device = ScriptedDevice([])
-    with pytest.raises(DeviceFault, match=r"Azure Kinect 000000000009: delivers no pairs of colour and depth, for 3 s"):
+    with pytest.raises(DeviceFault, match=r"Azure Kinect 000000000009: delivers no pairs of color and depth, for 3 s"):
         scripted(device, warm_up=2).connect()
     assert device.closed
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from drivers.azure_kinect.calibration import FactoryCalibration
 from drivers.azure_kinect.device import Configuration
-from drivers.azure_kinect.matroska import check_whole
+from drivers.azure_kinect.matroska import check_complete
 from drivers.azure_kinect.mkv import MkvReader, MkvWriter
 from drivers.azure_kinect.nominal_calibration import factory_document
 from drivers.azure_kinect.sdk import Capture, Image, ImuSample, load_sdk
@@ -39,13 +39,13 @@ SIZE = (1280, 720)
 CONFIGURATION = Configuration("720p", "nfov_2x2", 15, imu=False)
 
 
-def jpeg(grey: int) -> np.ndarray:
-    _, data = cv2.imencode(".jpg", np.full((*SIZE[::-1], 3), grey, np.uint8))
+def jpeg(gray: int) -> np.ndarray:
+    _, data = cv2.imencode(".jpg", np.full((*SIZE[::-1], 3), gray, np.uint8))
     return np.asarray(data, np.uint8).reshape(-1)
 
 
 def capture(number: int, color: bool = True, depth: bool = True) -> Capture:
-    """Its number is its grey level, times ten, and its depth, in decimetres."""
+    """Its number is its gray level, times ten, and its depth, in decimetres."""
     at_us = BEGIN_US + number * PERIOD_US
     counts = np.full((288, 320), 1000 + 100 * number, np.uint16)
     return Capture(
@@ -145,7 +145,7 @@ def test_captures_with_one_picture_alone_are_passed_over_and_counted(tmp_path: P
     clock = SimulatedClock(1_000_000)
     with (
         source_of(path, real_time=True, clock=clock) as source,
-        pytest.raises(StaleData, match="captures had colour or depth alone"),
+        pytest.raises(StaleData, match="captures had color or depth alone"),
     ):
         source.read(0, 0.1)
 
@@ -174,7 +174,7 @@ def test_a_damaged_picture_is_an_error(tmp_path: Path) -> None:
     broken = Capture(Image(taken.color.data[:200], taken.color.device_us), taken.depth, size=SIZE)
     with (
         source_of(write(tmp_path / "broken.mkv", [broken])) as source,
-        pytest.raises(DeviceFault, match=r"colour picture at 7\.000 s is damaged"),
+        pytest.raises(DeviceFault, match=r"color picture at 7\.000 s is damaged"),
     ):
         source.read(0, 1.0)
 
@@ -216,10 +216,10 @@ def test_no_damage_of_a_file_head_is_more_than_a_fault(
     content[at] = value
     path.write_bytes(content)
     with contextlib.suppress(DeviceFault):
-        check_whole(path)
+        check_complete(path)
     path.write_bytes(content[:cut])
     with pytest.raises(DeviceFault, match=r"damaged\.mkv"):
-        check_whole(path)
+        check_complete(path)
 
 
 def test_a_recording_without_calibration_is_refused(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_recording_without_depth_is_refused(tmp_path: Path) -> None:
     assert sdk.record.k4a_record_write_capture(handle, made) == SUCCEEDED
     sdk.k4a.k4a_capture_release(made)
     sdk.record.k4a_record_close(handle)
-    with pytest.raises(DeviceFault, match="holds not both colour and depth"):
+    with pytest.raises(DeviceFault, match="holds not both color and depth"):
         source_of(path).connect()
 
 
@@ -256,7 +256,7 @@ def test_a_folder_that_is_not_there_cannot_be_recorded_to(tmp_path: Path) -> Non
 
 def test_the_sdk_holds_no_picture_longer_than_it_needs(tmp_path: Path) -> None:
     write(tmp_path / "more.mkv", [capture(number) for number in range(3)])
-    assert load_sdk()._kept == {}
+    assert load_sdk()._buffers == {}
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_a_real_recording_becomes_an_observation(real: Path) -> None:
         assert (measured.min(), measured.max()) == (165, 3690)
         assert np.mean(raw.depth == 0) == pytest.approx(0.235, abs=0.0005)
         seen = Reprojector(rig, Intrinsics.from_hfov(640, 480, 79.0), depth_range_m=(0.1, 6.0))(raw.color, raw.depth)
-    # A wall with a window behind a mug: what the colour camera sees is filled but for a few rows, depth but for what
+    # A wall with a window behind a mug: what the color camera sees is filled but for a few rows, depth but for what
     # lies outside the illuminator's hexagon, and no depth is made up.
     assert np.mean(seen.rgb.any(axis=2)) == pytest.approx(0.92, abs=0.02)
     valid = seen.depth_m[seen.depth_m > 0]

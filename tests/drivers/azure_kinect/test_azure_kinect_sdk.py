@@ -202,11 +202,11 @@ def fill(data: bytes, buffer: Any, size: Any) -> int:
     return SUCCEEDED
 
 
-def fake_sdk(library: FakeLibrary, reason: str = "") -> Sdk:
+def fake_sdk(library: FakeLibrary, last_error: str = "") -> Sdk:
     """An SDK over a fake library; its reasons are this one."""
     sdk = object.__new__(Sdk)
     sdk.k4a = library  # type: ignore[assignment]
-    sdk.reason = lambda: reason  # type: ignore[method-assign]
+    sdk.last_error = lambda: last_error  # type: ignore[method-assign]
     return sdk
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.fake.driver import make_robot
-from drivers.fake.ground_truth import Truth, arc
+from drivers.fake.ground_truth import GroundTruth, arc
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, DeviceFault, InvalidStart, NotConnected, StaleData
@@ -78,12 +78,12 @@ def test_the_wall_presses_the_bumper_that_meets_it_and_the_robot_holds(yaw_deg: 
     drive(r, FORWARD, 5.0)
     state = r.base.state(0.1)
     assert (state.bumper, state.halt) == (zone, Halt.CONTACT)
-    touched = truth(r)
-    assert touched.x_m == pytest.approx(0.5 - 0.18, abs=1e-4)
+    pressed_zone = truth(r)
+    assert pressed_zone.x_m == pytest.approx(0.5 - 0.18, abs=1e-4)
     drive(r, FORWARD, 0.5)
-    assert truth(r) == touched, "it neither pushes nor slides"
+    assert truth(r) == pressed_zone, "it neither pushes nor slides"
     drive(r, Velocity(0.0, 0.5), 0.5)
-    assert truth(r).yaw_rad != touched.yaw_rad, "turning is allowed"
+    assert truth(r).yaw_rad != pressed_zone.yaw_rad, "turning is allowed"
     drive(r, Velocity(-0.2, 0.0), 1.0)
     assert r.base.state(0.1).bumper is Zone.NONE, "and so is backing off"
 
@@ -98,7 +98,7 @@ def test_the_back_meets_the_wall_without_a_bumper() -> None:
 
 @given(st.floats(-1, 0.32), st.floats(-4, 4), st.lists(st.tuples(st.floats(-0.7, 0.7), st.floats(-3, 3)), max_size=60))
 def test_no_drive_goes_through_the_wall(x_m: float, yaw_rad: float, drives: list[tuple[float, float]]) -> None:
-    world = Truth(0.18, 0.5, SE2(x_m, 0.0, yaw_rad))
+    world = GroundTruth(0.18, 0.5, SE2(x_m, 0.0, yaw_rad))
     for linear_m_s, angular_rad_s in drives:
         world.drive(Velocity(linear_m_s, angular_rad_s), 0.02)
         assert world.pose.x_m <= 0.32 + 1e-4
@@ -155,7 +155,7 @@ def test_depth_is_the_floor_and_the_wall() -> None:
     assert looking_down[24, 32] == pytest.approx(math.sqrt(2), abs=0.001)
 
 
-def test_depth_is_logged_as_16_bit_millimetres_without_loss() -> None:
+def test_depth_is_logged_as_16_bit_millimeters_without_loss() -> None:
     camera = robot(wall_x_m=2.345, width=65, height=49, camera_height_m=1.0).camera
     frame = camera.capture(0, 1.0)
     message = encode_depth(frame, camera.info.depth_unit_m)

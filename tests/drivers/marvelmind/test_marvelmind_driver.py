@@ -169,7 +169,7 @@ def test_what_a_pair_reports_leads_back_to_the_robot(
     frame_yaw: float, lever: tuple[float, float], offset_deg: float, clockwise: bool, base: SE2
 ) -> None:
     mounting = Mounting(SE2(1.0, -2.0, frame_yaw), lever, Pair(0.25, offset_deg, clockwise))
-    found = mounting.base(*mounting.reports(base))
+    found = mounting.base(*mounting.coordinates_of(base))
     assert found.distance_to(base) < 1e-9
     assert abs(math.remainder(found.yaw_rad - base.yaw_rad, 2 * math.pi)) < 1e-9
 

@@ -197,7 +197,7 @@ def test_a_port_that_is_taken_is_named(clock: SimulatedClock, tracker: UdpObject
 
 
 @pytest.mark.parametrize(
-    "options", [{"port": 70000}, {"rate_hz": 0}, {"objects": ["mugg"]}, {"objects": ["table"]}, {"colour": "red"}]
+    "options", [{"port": 70000}, {"rate_hz": 0}, {"objects": ["mugg"]}, {"objects": ["table"]}, {"color": "red"}]
 )
 def test_bad_options_are_refused_by_name(clock: SimulatedClock, options: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"lab\.yaml: tracker\.options"):

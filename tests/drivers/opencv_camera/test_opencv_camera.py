@@ -148,7 +148,7 @@ class Ticking:
         self.silent, self.on_image = False, None
         clock.add_listener(self.deliver)
 
-    def start(self, on_image: Any, on_gone: Any) -> None:
+    def start(self, on_image: Any, on_disconnected: Any) -> None:
         self.on_image = on_image
         on_image(0, lambda: BLACK)
 
@@ -240,7 +240,7 @@ def test_a_device_that_is_not_there_or_busy_is_named(tmp_path: Any) -> None:
         WebcamSource(CLOCK, busy, WebcamFeed(busy, CLOCK, webcam)).connect()
 
 
-def test_the_factory_makes_a_camera_of_colour_alone() -> None:
+def test_the_factory_makes_a_camera_of_color_alone() -> None:
     robot = make_fake(make_task())
     context = RobotContext(make_scene(), CAMERA, 0)
     camera = make_camera(robot, context, {"hfov_deg": 100.0, "width": 64, "height": 48}, "test")

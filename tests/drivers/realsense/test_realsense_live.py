@@ -174,7 +174,7 @@ def test_a_device_that_somebody_else_has_is_busy_until_they_leave() -> None:
     [
         (Unplugged(1.0), DeviceFault, "was unplugged"),
         (Silent(1.0), StaleData, "delivered nothing"),
-        (LostColor(1.0), UnpairedImages, "in none do colour and depth belong together"),
+        (LostColor(1.0), UnpairedImages, "in none do color and depth belong together"),
     ],
 )
 def test_a_fault_in_mid_capture_says_which(fault, error, message) -> None:  # type: ignore[no-untyped-def]

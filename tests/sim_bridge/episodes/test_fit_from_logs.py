@@ -166,7 +166,7 @@ def test_everything_is_written_and_stamped(fitted: Path) -> None:
 def fit_of(logs: Path) -> RobotFit:
     """Without pictures, and of one frame: most of a fit's time."""
     episodes, unused = read_all(find_logs([logs]))
-    return fit_robot(*of_one_robot(episodes, None), unused, most_frames=1)
+    return fit_robot(*of_one_robot(episodes, None), unused, max_frames=1)
 
 
 def test_a_robot_simulated_by_the_fit_errs_as_the_logs_do(fitted: Path, room: Scene, tmp_path: Path) -> None:
