@@ -79,9 +79,7 @@ def test_the_view_is_the_ideal_cameras(sim: Callable[..., Robot]) -> None:
         seen.placer.place(SE2(-0.5, 0.3, 0.4), -0.2)
         frame = seen.camera.capture(seen.clock.now_ns(), 1.0)
         assert seen.simulation is not None
-        rgb, depth_m = seen.simulation.render(
-            Lens.of(seen.camera.info.intrinsics), seen.simulation.camera_pose()
-        )
+        rgb, depth_m = seen.simulation.render(Lens.of(seen.camera.info.intrinsics), seen.simulation.camera_pose())
         both = (frame.depth_m > 0) & (depth_m > 0)
         assert both.mean() > 0.95
         error_m = np.abs(frame.depth_m - depth_m)[both]
