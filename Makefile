@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 DEMO := logs/demo
 
-.PHONY: help demo test check docs format clean
+.PHONY: help demo test test-fast check docs format clean
 
 help: ## List the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.sim: pyproject.toml .ci/setup
 	bash .ci/setup sim
@@ -26,6 +26,9 @@ demo: $(VENV)/.sim ## Install; run, score and report three PointNav episodes in 
 test: $(VENV)/.dev $(FRAMEWORKS)/.installed ## Install with development tools and run the tests
 	$(BIN)/pytest
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+
+test-fast: $(VENV)/.dev ## Run the tests that take less than a second or two: most of them, in a few minutes
+	$(BIN)/pytest -m "not slow"
 
 check: $(VENV)/.dev $(FRAMEWORKS)/.installed ## What CI runs: format, lint, types, import table, tests
 	$(BIN)/ruff format --check .

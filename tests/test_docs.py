@@ -33,7 +33,11 @@ def steps(page: Path, run: str = "console") -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+PAGES_WITH_COMMANDS = [page for page in PAGES if any(name == "run" for name, _ in steps(page))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=lambda page: str(page.relative_to(ROOT / "docs")))
 def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     run_page(page, steps(page), tmp_path, [Path(sys.executable).parent])
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_every_line_and_branch_of_the_guard_is_tested(tmp_path: Path) -> None:
     """In a process of its own: it measures ``test_safety.py`` alone, from the import of the module on."""
     command = [

@@ -13,6 +13,7 @@ pytest.importorskip("fastdtw", reason="the bench's rivals are not installed")
 pytest.importorskip("dtaidistance", reason="the bench's rivals are not installed")
 
 
+@pytest.mark.slow
 def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "DTW_NODES", 50)
     monkeypatch.setattr(log_scoring, "COUNTS", (4, 8))

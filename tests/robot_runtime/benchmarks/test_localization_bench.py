@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from robot_runtime.benchmarks.localization import fused_rows
 from robot_runtime.benchmarks.localization_baselines import filterpy_track, undelayed_track
 from robot_runtime.benchmarks.synthetic_drives import Beacons, make_drive, measure
 
 
+@pytest.mark.slow
 def test_fusion_reaches_its_targets_and_is_ahead_of_others() -> None:
     rows = {row.id: row for row in fused_rows(1, 3)}
     assert list(rows) == ["fused_rmse_cm", "fused_heading_deg", "fused_jump_cm", "measurements_per_s"]

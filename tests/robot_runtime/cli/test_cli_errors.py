@@ -94,6 +94,7 @@ def test_malformed_yaml_names_file_line_and_column(capsys: pytest.CaptureFixture
     fails(capsys, ["run", "--task", str(path)], 2, "task.yaml", "line 2")
 
 
+@pytest.mark.slow
 def test_malformed_yaml_of_a_robot_and_of_a_scene_too(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, empty_room: Path
 ) -> None:

@@ -153,6 +153,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(value=PLAIN, protocol=st.integers(0, 4))
 def test_any_plain_data_passes(value: Any, protocol: int) -> None:
     found = unpickle(pickle.dumps(value, protocol))

@@ -418,6 +418,7 @@ EPISODES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(episodes=st.lists(EPISODES, max_size=3))
 def test_any_episode_survives_yaml(tmp_path_factory: pytest.TempPathFactory, episodes: list[Episode]) -> None:
     folder = tmp_path_factory.mktemp("yaml")

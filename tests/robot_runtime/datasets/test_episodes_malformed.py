@@ -238,6 +238,7 @@ def loads_or_complains(path: Path, data: bytes) -> None:
     assert isinstance(streamed, EpisodeError) or repr(streamed) == repr(whole)
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(document=spoilt(*DOCUMENTS.values()))
 def test_a_spoilt_document_loads_or_complains(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:

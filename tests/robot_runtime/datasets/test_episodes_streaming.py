@@ -156,6 +156,7 @@ def robothor_chunks(count: int) -> Iterator[str]:
     yield "]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [habitat_chunks, robothor_chunks])
 def test_fifty_thousand_episodes_take_two_megabytes(tmp_path: Path, chunks: Any) -> None:
     path = tmp_path / "large.json.gz"

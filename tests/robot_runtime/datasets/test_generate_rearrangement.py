@@ -104,6 +104,7 @@ def test_a_goal_state_makes_its_program_true_and_the_start_does_not() -> None:
             assert all(holds(target, world) is met for target in episode.program.expressions())
 
 
+@pytest.mark.slow
 def test_the_oracle_solves_them(generated: tuple[Task, list[Episode]]) -> None:
     """With exact moves; in physics, ``tests/sim_bridge/episodes/test_rearrangement_runs.py``."""
     task, episodes = generated

@@ -61,6 +61,7 @@ def test_an_item_whose_process_is_killed_once_is_done_by_another(tmp_path: Path)
     assert list(results) == [n * n for n in range(25)]
 
 
+@pytest.mark.slow
 def test_an_item_that_hangs_is_reported_and_the_others_are_done() -> None:
     # The limit is far above what any other item takes on a computer that is busy.
     results = list(map_in_order(square_or_hang, range(25), TWO, minus, batch_size=4, limit_s=3.0, retries=0))

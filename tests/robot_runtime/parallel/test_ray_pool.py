@@ -33,6 +33,7 @@ from robot_runtime.scoring.summary import score_logs
 pytestmark = pytest.mark.usefixtures("many_processes")
 
 
+@pytest.mark.slow
 def test_work_on_ray(tmp_path: Path, record, capfd: pytest.CaptureFixture[str]) -> None:
     logs = [record(synthetic.header(seed=seed), [FORWARD] * seed + [STOP]) for seed in range(3)]
     before = dict(os.environ), signal.getsignal(signal.SIGTERM)

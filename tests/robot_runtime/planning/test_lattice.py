@@ -40,6 +40,7 @@ def test_in_the_open_a_plan_arrives_with_next_to_no_detour(gx: float, gy: float,
     assert forwards(plan) * 0.25 <= math.hypot(gx, gy) / math.cos(math.radians(15)) + 0.5
 
 
+@pytest.mark.slow
 @given(st.floats(-2, 2), st.floats(-2, 2), st.floats(-3, 3))
 def test_a_plans_poses_are_what_its_actions_lead_to(gx: float, gy: float, yaw: float) -> None:
     plan = search(SE2(0.3, -0.2, yaw), MOVES, distance_to(gx, gy), 0.15, width=100, max_forwards=50)

@@ -45,6 +45,7 @@ def only_log(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_kill_9_costs_less_than_the_last_second(tmp_path: Path) -> None:
     """The recorder says when it is idle for the second time, hence everything before is older than half a second."""
     body = """
@@ -85,6 +86,7 @@ sys.stdin.read()
         assert len(list(make_reader(file, validate_crcs=True).iter_messages(topics=["/step"]))) == 21
 
 
+@pytest.mark.slow
 def test_kill_9_while_writing_leaves_whole_steps(tmp_path: Path) -> None:
     body = """
 recorder.on_episode_start(header)
@@ -104,6 +106,7 @@ for i in range(10**9):
         assert len(indices) >= 61 - 8 - 1  # what was queued, and what was being written
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_without_ending_the_episode_leaves_a_whole_file(tmp_path: Path) -> None:
     process = python("recorder.on_episode_start(header)\nrecorder.on_step(steps[0])\nraise SystemExit(3)", tmp_path)
     _, stderr = process.communicate(timeout=TIMEOUT_S)
@@ -114,6 +117,7 @@ def test_a_program_that_ends_without_ending_the_episode_leaves_a_whole_file(tmp_
         assert log.end is None
 
 
+@pytest.mark.slow
 def test_file_size_limit_of_the_system(tmp_path: Path) -> None:
     pytest.importorskip("resource", reason="needs a POSIX system")
     body = """

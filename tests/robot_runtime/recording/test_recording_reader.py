@@ -209,6 +209,7 @@ class TestTornAndForeign:
             with pytest.raises(RecordingError, match=r"noise\.mcap"):
                 LogReader(path)
 
+    @pytest.mark.slow
     @given(st.lists(st.tuples(st.integers(0, 16), st.binary(max_size=60)), max_size=6))
     def test_no_records_crash_reader_or_recover(
         self, tmp_path_factory: pytest.TempPathFactory, records: list[tuple[int, bytes]]

@@ -53,6 +53,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(content=st.dictionaries(st.text("xyz_", min_size=1), plain, max_size=4))
 def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, content: dict[str, object]) -> None:
     path = tmp_path_factory.mktemp("calibration") / "new folder" / "file.yaml"

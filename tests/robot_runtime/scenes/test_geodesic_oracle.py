@@ -63,6 +63,7 @@ def compare(seed: int, cell_rule: str) -> tuple[NDArray[np.float64], NDArray[np.
 
 # A map on which a cell is occupied if an obstacle has any of it has obstacles that are half a cell larger than life.
 # That makes ways round corners longer, whoever measures them, and is no error of the measurement.
+@pytest.mark.slow
 @pytest.mark.parametrize(("cell_rule", "bent_limit"), [("center", 0.01), ("any", 0.02)])
 def test_distances_are_within_one_percent_of_exact_ones_on_average(cell_rule: str, bent_limit: float) -> None:
     exact, marched, straight = (

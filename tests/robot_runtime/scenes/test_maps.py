@@ -27,6 +27,7 @@ def small() -> OccupancyMap:
 CELLS = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=2, max_dims=2, max_side=12), elements=st.integers(0, 2))
 
 
+@pytest.mark.slow
 @given(CELLS, st.floats(0.001, 10), st.floats(-100, 100), st.floats(-100, 100))
 def test_a_map_comes_back(
     tmp_path_factory: pytest.TempPathFactory, cells: np.ndarray, resolution_m: float, x_m: float, y_m: float

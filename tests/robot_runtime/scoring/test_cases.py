@@ -160,6 +160,7 @@ class TestMalformed:
         "b",
     )
 
+    @pytest.mark.slow
     @given(st.sampled_from(sorted(METRICS)), st.dictionaries(st.sampled_from(names), values))
     @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_no_input_stops_the_run(self, tmp_path: Path, metric: str, inputs: dict[str, Any]) -> None:

@@ -74,6 +74,7 @@ class TestScoreLogs:
         monkeypatch.chdir(path.parent)
         assert find_logs([path, Path(path.name), Path(".")]) == [path]
 
+    @pytest.mark.slow
     def test_any_number_of_processes_gives_the_same_scores(self, record) -> None:
         recorded = [record(synthetic.header(seed=seed), [FORWARD] * seed + [STOP]) for seed in range(3)]
         paths = [recorded[0].with_name(f"copy{i:03d}.mcap") for i in range(200)]

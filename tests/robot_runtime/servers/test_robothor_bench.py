@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from robot_runtime.benchmarks import robothor_server
 from sim_bridge.benchmarks import habitat
 
 
+@pytest.mark.slow
 def test_the_protocols_row() -> None:
     (row,) = robothor_server.rows(5, 0)
     assert row.id == "robothor_step_overhead_ms"

@@ -49,6 +49,7 @@ def end_of(folder: Path) -> EndReason:
         return reader.end.reason
 
 
+@pytest.mark.slow
 def test_serves_logs_scores_and_ends(tmp_path: Path) -> None:
     with command(tmp_path / "logs") as (process, wire):
         assert len(wire.token) >= 16
@@ -62,6 +63,7 @@ def test_serves_logs_scores_and_ends(tmp_path: Path) -> None:
     assert end_of(tmp_path / "logs") is EndReason.STOP
 
 
+@pytest.mark.slow
 def test_beyond_the_loopback_only_the_token_lets_in(tmp_path: Path) -> None:
     with command(tmp_path / "logs", "--host", "0.0.0.0") as (_, wire):
         assert wire.host == socket.gethostname()
@@ -84,6 +86,7 @@ def own_address() -> str:
         return str(probe.getsockname()[0])
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_an_episode_ends_it_and_closes_the_log(tmp_path: Path) -> None:
     with command(tmp_path / "logs") as (process, wire):
         assert wire.step("Initialize")[0] == 200

@@ -23,6 +23,7 @@ def test_hidden_robots_differ_and_are_worth_finding(number: int) -> None:
     assert hidden.options()["contact"]["behaviour"] == ("slide" if hidden.slides else "stop")
 
 
+@pytest.mark.slow
 def test_what_the_logs_of_a_hidden_robot_tell_foretells_it(tmp_path: Path) -> None:
     trial = run_trial(0, 1, tmp_path, episodes=2, further=1)
     assert trial.forward_pct < 30
@@ -34,6 +35,7 @@ def test_what_the_logs_of_a_hidden_robot_tell_foretells_it(tmp_path: Path) -> No
     assert "found_sliding" in (tmp_path / "rows.json").read_text()
 
 
+@pytest.mark.slow
 def test_campaigns_of_one_seed_are_alike_and_in_another_world_err_otherwise() -> None:
     robot = Hidden.draw(np.random.default_rng(3)).options()
     first, again, elsewhere = (campaign(robot, 1, 5, simulated=world) for world in (False, False, True))
@@ -42,6 +44,7 @@ def test_campaigns_of_one_seed_are_alike_and_in_another_world_err_otherwise() ->
     assert (first != elsewhere).any()
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(CalibrationFailed, match=r"empty"):
         fit(tmp_path / "empty", tmp_path / "out")

@@ -57,6 +57,7 @@ def episode(room_folder: Path, out: Path, camera: str, robot: str = "sim") -> tu
     return code, log
 
 
+@pytest.mark.slow
 def test_an_episode_succeeds_and_everything_it_saw_is_recorded(room_folder: Path, tmp_path: Path) -> None:
     recording = tmp_path / "run.mkv"
     code, log = episode(room_folder, tmp_path / "logs", preset(tmp_path / "camera.yaml", record_to=str(recording)))

@@ -181,6 +181,7 @@ def test_a_robot_simulated_by_the_fit_errs_as_the_logs_do(fitted: Path, room: Sc
     assert second.contact.felt == 0
 
 
+@pytest.mark.slow
 def test_a_robot_that_stops_is_told_from_one_that_slides(room: Scene, tmp_path: Path) -> None:
     logs = campaign(
         tmp_path / "logs",

@@ -11,6 +11,7 @@ from robot_runtime.cli.main import run_command
 from robot_runtime.errors import PolicyMismatch
 
 
+@pytest.mark.slow
 def test_the_floor_has_the_last_word(capfd: pytest.CaptureFixture[str]) -> None:
     assert run_command(["preflight", "--policy", "pointnav-depth"]) == 0
     said = capfd.readouterr().out

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import yaml
 
 from drivers.realsense.driver import make_camera
@@ -44,6 +45,7 @@ def episode(room_folder: Path, out: Path, camera: str, robot: str = "sim") -> tu
     return code, log
 
 
+@pytest.mark.slow
 def test_an_episode_succeeds_and_its_recording_plays(room_folder: Path, tmp_path: Path) -> None:
     recording = tmp_path / "run.db3"
     camera = preset(tmp_path / "camera.yaml", record_to=str(recording), emulated={"depth_noise": {}})

@@ -25,6 +25,7 @@ def metrics_of(folder: Path, task: str, agent: str, *more: str, count: int = 1, 
     return [episode["metrics"] for episode in json.loads(scores.read_text(encoding="utf-8"))["episodes"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "criterion"),
     [
@@ -53,12 +54,14 @@ SEEDS = {"house_cleanup_locobot": 4, "room_rearrangement_2021": 5}
 """Of episodes with few objects, which take little time."""
 
 
+@pytest.mark.slow
 def test_acting_at_random_changes_nothing_and_is_scored(tmp_path: Path) -> None:
     (metrics,) = metrics_of(tmp_path, "house_cleanup_tutorial", "random-actions")
     assert (metrics["success"], metrics["completion"], metrics["steps"]) == (False, 0.0, 50)
     assert metrics["failed_grabs"] > 0
 
 
+@pytest.mark.slow
 def test_a_walkthrough_is_in_the_log_and_shows_the_goal_state(tmp_path: Path) -> None:
     (tmp_path / "walker.py").write_text(
         "class Walker:\n    def reset(self): self.left = 3\n"

@@ -51,6 +51,7 @@ def test_it_refuses_a_camera_that_it_does_not_know(learned: PackagePolicy) -> No
         learned.check(load_task("pointnav_habitat2020"))
 
 
+@pytest.mark.slow
 def test_the_same_run_twice_and_every_action_again_from_its_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ ENV_ID = "robot_runtime.gym:robot_runtime/Navigation-v0"
 FORWARD, LEFT = np.int64(1), np.int64(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["pointnav_gps_compass", "objectnav_robothor2021"])
 def test_gymnasiums_checker_finds_nothing_to_say(task: str):
     env = gymnasium.make(ENV_ID, robot="sim", scene="apartment", task=task, count=2, render_mode="rgb_array")

@@ -36,6 +36,7 @@ def scores(out: Path, tmp_path: Path) -> list[dict[str, object]]:
     return json.loads(path.read_text(encoding="utf-8"))["episodes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_the_oracle_succeeds_in_the_bundled_apartment(task: str, tmp_path: Path) -> None:
     run(tmp_path / "logs", "--task", task, "--agent", "oracle", "--count", "2", "--seed", "25")
@@ -51,11 +52,13 @@ def test_the_oracle_succeeds_in_an_imported_house(task: str, imported_house: Sce
     assert episode["metrics"]["success"] is True
 
 
+@pytest.mark.slow
 def test_the_classical_agent_finds_its_way(tmp_path: Path) -> None:
     run(tmp_path / "logs", "--count", "2", "--seed", "3")
     assert [episode["metrics"]["success"] for episode in scores(tmp_path / "logs", tmp_path)] == [True, True]
 
 
+@pytest.mark.slow
 def test_the_classical_agent_finds_objects_that_a_sensor_shows_it(tmp_path: Path) -> None:
     """The observation made again from the log must be the one that the agent saw, categories included."""
     arguments = ["--task", "objectnav_habitat2020", "--agent", "classical", "--sensor", "semantic", "--count", "2"]
@@ -68,6 +71,7 @@ def test_the_classical_agent_finds_objects_that_a_sensor_shows_it(tmp_path: Path
             assert (last["semantic"] == last["objectgoal"]).any()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
     """Every message but those about the host, byte for byte, noise included."""
     task = tmp_path / "short.yaml"
@@ -89,6 +93,7 @@ def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
     assert first == second
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_wheels_and_closes_the_log(tmp_path: Path) -> None:
     out = tmp_path / "logs"
     command = [sys.executable, "-m", "robot_runtime", "run", "--agent", "random", "--real-time", "--out", str(out)]
@@ -126,6 +131,7 @@ def wait_for_log(process: subprocess.Popen[str], folder: Path) -> None:
     pytest.fail(f"no log after a minute, exit code {process.returncode}")
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_with_one_message(tmp_path: Path) -> None:
     """A limit on the file's size stands for the disk: the kernel refuses the write in the same way."""
     script = tmp_path / "limited.py"
@@ -151,6 +157,7 @@ def test_a_full_disk_ends_the_run_with_one_message(tmp_path: Path) -> None:
         assert list(reader.steps(images=False))
 
 
+@pytest.mark.slow
 def test_without_opengl_the_packages_are_named(tmp_path: Path) -> None:
     """Neither library can be loaded where the loader is told to find broken ones first."""
     libraries = tmp_path / "libraries"

@@ -100,6 +100,7 @@ def turn(env: Env, times: int) -> None:
         env.step(Action.TURN_LEFT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EPISODES)
 def test_scores_by_a_camera_under_the_ceiling_are_the_truths(
     room: Scene, site: Callable[[Task], tuple[Robot, Localizer]], kind: str
@@ -122,6 +123,7 @@ def test_scores_by_a_camera_under_the_ceiling_are_the_truths(
     assert said["spl"] == pytest.approx(true["spl"], abs=0.05)
 
 
+@pytest.mark.slow
 def test_an_episode_ends_where_no_tag_is_left(room: Scene, site: Callable[[Task], tuple[Robot, Localizer]]) -> None:
     task, witness = make_task(camera=CAMERA, max_steps=40), Witness()
     robot, truth = site(task)

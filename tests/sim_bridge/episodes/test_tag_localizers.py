@@ -62,6 +62,7 @@ def looks(robot: Robot, count: int) -> None:
     robot.clock.sleep(count / 4)
 
 
+@pytest.mark.slow
 class TestConformance(LocalizerConformance):
     """Both localizers at once: the one through the robot's camera, and the one under the ceiling."""
 

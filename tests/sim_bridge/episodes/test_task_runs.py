@@ -69,6 +69,7 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "eqa.json.gz"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["vln_rxr_ce", "vln_r2r_ce"])
 def test_instructions(task: str, tmp_path: Path) -> None:
     synthetic_instructions(load_scene(find_scene("apartment")), tmp_path / "val.json.gz")
@@ -79,6 +80,7 @@ def test_instructions(task: str, tmp_path: Path) -> None:
         assert metrics["max_deviation_m"] < 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["eqa_embodied", "eqa_habitat"])
 def test_questions(task: str, questions: Path, tmp_path: Path) -> None:
     for metrics in run(tmp_path, task, questions):
@@ -87,12 +89,14 @@ def test_questions(task: str, questions: Path, tmp_path: Path) -> None:
         assert metrics["d_T_m"] < 0.2
 
 
+@pytest.mark.slow
 def test_a_question_that_is_not_answered_is_answered_wrongly(questions: Path, tmp_path: Path) -> None:
     (tmp_path / "mute.py").write_text("class Mute:\n    def reset(self): ...\n    def act(self, seen): return 'stop'\n")
     for metrics in run(tmp_path, "eqa_embodied", questions, f"{tmp_path / 'mute.py'}:Mute"):
         assert (metrics["success"], metrics["answer_rank"], metrics["stopped"]) == (False, None, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["areagoal_room", "areagoal_stop"])
 def test_rooms(task: str, tmp_path: Path) -> None:
     episodes = tmp_path / "rooms.json.gz"
@@ -102,6 +106,7 @@ def test_rooms(task: str, tmp_path: Path) -> None:
         assert metrics["distance_to_goal"] <= areagoal.TARGET_SPACING_M
 
 
+@pytest.mark.slow
 def test_rooms_of_minos_end_at_the_door_or_with_the_time(tmp_path: Path) -> None:
     """A robot that rests between actions does some 90 of them in MINOS's 50 s: some rooms are out of reach."""
     episodes = tmp_path / "rooms.json.gz"
@@ -115,6 +120,7 @@ def test_rooms_of_minos_end_at_the_door_or_with_the_time(tmp_path: Path) -> None
         assert metrics["steps"] < 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["objectnav_hm3d2022", "objectnav_habitat2020_paper", "objectnav_robothor2020"])
 def test_objects(task: str, tmp_path: Path) -> None:
     episodes = tmp_path / "objects.json.gz"
@@ -125,6 +131,7 @@ def test_objects(task: str, tmp_path: Path) -> None:
             assert metrics[f"criterion_{name}"] is True
 
 
+@pytest.mark.slow
 def test_episodes_of_another_kind_are_named(
     questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,6 +142,7 @@ def test_episodes_of_another_kind_are_named(
     assert "R2R-CE" in errors
 
 
+@pytest.mark.slow
 def test_an_episode_that_cannot_be_read_is_told_and_the_others_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +160,7 @@ def test_an_episode_that_cannot_be_read_is_told_and_the_others_run(
         assert expected in printed
 
 
+@pytest.mark.slow
 def test_where_no_episode_runs_the_reason_is_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "odd.yaml").write_text(
         "schema: 1\nscene: apartment\nepisodes:\n- id: unknown\n  start: [6.5, 1.0, 90]\n  objects:\n"

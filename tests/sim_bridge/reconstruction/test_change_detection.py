@@ -56,6 +56,7 @@ def test_nothing_else_has_changed(report: ChangeReport) -> None:
     assert report.seen_share > 0.9
 
 
+@pytest.mark.slow
 def test_a_new_thing_is_reported_with_its_place(room: Scene, changed_logs: list[Path], tmp_path: Path) -> None:
     """A scene without a vase, and logs of a room with one."""
     scene = rearranged(room, tmp_path / "scene", {"crate": MOVE}, ["vase"])
@@ -67,12 +68,14 @@ def test_a_new_thing_is_reported_with_its_place(room: Scene, changed_logs: list[
     assert new.near.endswith("in room")
 
 
+@pytest.mark.slow
 def test_an_unchanged_room_has_no_changes(room: Scene, room_logs: list[Path]) -> None:
     found = find_changes(room, FrameSequence(room_logs))
     assert found.changes == ()
     assert found.notes == ()
 
 
+@pytest.mark.slow
 def test_a_wrong_camera_mount_is_noted(room: Scene, tmp_path: Path) -> None:
     """It causes changes where there are none."""
     logs = survey(tmp_path, room, PLACES[:1], [L] * 11, {"camera": {"mount_error": {"height_m": 0.035}}})
@@ -85,12 +88,14 @@ def test_a_wrong_camera_mount_is_noted(room: Scene, tmp_path: Path) -> None:
     assert "z = -3.5 cm" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_scene_of_another_place_is_refused(room_logs: list[Path]) -> None:
     apartment = load_scene(find_scene("apartment"))
     with raises_naming(SceneError, apartment.folder, room_logs[0].name, "% of the pixels", "scene align"):
         find_changes(apartment, FrameSequence(room_logs[:1]))
 
 
+@pytest.mark.slow
 def test_the_command_writes_table_json_and_page(
     room: Scene, report: ChangeReport, changed_logs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def check(result: Registration, cm: float = 1.0, deg: float = 0.2) -> None:
     assert math.degrees(abs(wrap_angle(found.yaw_rad - SCAN_IN_MAP.yaw_rad))) < deg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("up", ["y", "-x"])
 def test_a_scan_is_found_whichever_way_it_lies(up: Up, flat: Scene, tmp_path: Path) -> None:
     result = align_scan(scan_of(flat, tmp_path / "scan.glb", up), flat.map, "flat")
@@ -77,6 +78,7 @@ def test_a_scan_is_found_whichever_way_it_lies(up: Up, flat: Scene, tmp_path: Pa
     assert result.ambiguity < 0.7
 
 
+@pytest.mark.slow
 def test_noise_missing_furniture_and_a_floor_out_of_level(flat: Scene, tmp_path: Path) -> None:
     categories = {"chair", "table", "sofa", "bed", "GarbageCan", "HousePlant"}
     without = {item.id for item in flat.objects if item.category in categories}
@@ -87,6 +89,7 @@ def test_noise_missing_furniture_and_a_floor_out_of_level(flat: Scene, tmp_path:
     assert result.best.inlier_share < 0.8
 
 
+@pytest.mark.slow
 def test_the_mirror_image_of_the_flat_is_refused(flat: Scene, tmp_path: Path) -> None:
     """Its outer walls fit, and much of the furniture along them."""
     scan = scan_of(flat, tmp_path / "scan.ply", "z", mirrored=True)

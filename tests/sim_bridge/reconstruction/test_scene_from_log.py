@@ -145,6 +145,7 @@ def test_an_episode_runs_in_it_and_ends_at_its_wall(fused: Fused, tmp_path: Path
     assert 60 < steps[0].frame.rgb[50:70, 70:90].mean() < 250
 
 
+@pytest.mark.slow
 def test_the_same_logs_make_the_same_bytes(room_logs: list[Path], tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
@@ -154,6 +155,7 @@ def test_the_same_logs_make_the_same_bytes(room_logs: list[Path], tmp_path: Path
     assert load_scene(folders[0]).map.to_pgm() == load_scene(folders[1]).map.to_pgm()
 
 
+@pytest.mark.slow
 def test_noise_moves_walls_by_millimeters(room: Scene, tmp_path: Path) -> None:
     noisy = {"camera": {"depth_noise": {"model": "redwood"}}}
     logs = survey(tmp_path / "logs", room, [SE2(0.4, -0.6, 1.0)], [L] * 11, noisy)

@@ -65,6 +65,7 @@ def test_an_exact_cameras_images_repeat_to_the_last_bit(log: Path) -> None:
     assert offset.tilt_deg.value == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "height_m"), [("interbotix", 0.562), ("pyrobot-kobuki", 0.591)])
 def test_a_camera_that_turns_off_its_own_centre(room: Scene, tmp_path: Path, name: str, height_m: float) -> None:
     (log,) = record(tmp_path, room, [LOOKS], task=at_height(height_m), options={"camera": {"mount": name}})
@@ -73,6 +74,7 @@ def test_a_camera_that_turns_off_its_own_centre(room: Scene, tmp_path: Path, nam
     assert_identical(pose_of(replay), len(LOOKS) + 2)
 
 
+@pytest.mark.slow
 def test_a_mount_that_is_gone_or_was_changed_is_named(room: Scene, tmp_path: Path) -> None:
     mount = tmp_path / "mount.yaml"
     mount.write_text(yaml.safe_dump({"pan_joint_m": [0.0, 0.0, 0.5], "camera": {"xyz_m": [0.05, 0.0, 0.0]}}))
@@ -92,6 +94,7 @@ def test_a_mount_that_is_gone_or_was_changed_is_named(room: Scene, tmp_path: Pat
         assert up.depth.mean_abs_mm > 0
 
 
+@pytest.mark.slow
 def test_a_camera_that_hangs_is_found_and_the_images_top_tells(room: Scene, tmp_path: Path) -> None:
     wrong = {"tilt_deg": -2.5, "roll_deg": 1.0, "pan_deg": 0.5, "height_m": 0.02}
     options = {"camera": {"mount_error": wrong}}
@@ -108,6 +111,7 @@ def test_a_camera_that_hangs_is_found_and_the_images_top_tells(room: Scene, tmp_
     assert first.median_mm > 1
 
 
+@pytest.mark.slow
 def test_outside_the_log_cameras_range_the_twin_is_blind_too(room: Scene, tmp_path: Path) -> None:
     options = {"camera": {"depth_min_m": 0.5, "depth_max_m": 2.0}}
     (log,) = record(tmp_path, room, [[L, F, F]], options=options)
@@ -196,6 +200,7 @@ def test_a_chosen_cameras_images_look_where_the_head_points(log: Path) -> None:
     assert pose[2, 3] > mount[2] + 0.02  # beyond the tilt axis, it goes up as it looks up
 
 
+@pytest.mark.slow
 def test_objects_stand_where_they_stood_and_what_is_carried_is_nowhere(tmp_path: Path) -> None:
     rules = Rearrangement("geometric", crosshair_on(MUG.center), reach_m=1.2, max_translation_m=0.5, harm_min_iou=0.5)
     task = replace(

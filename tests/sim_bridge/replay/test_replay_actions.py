@@ -68,12 +68,14 @@ def run(room: Scene, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return record(tmp_path_factory.mktemp("run"), room, scripts, starts=starts)
 
 
+@pytest.mark.slow
 def test_an_exact_robots_log_repeats_to_the_last_pixel(run: list[Path]) -> None:
     assert sum(step.result is not None and step.result.collided for step in steps_of(run[0])) >= 2
     for replay in replayed(run, images=True):
         assert_repeats(replay, images=True)
 
 
+@pytest.mark.slow
 def test_replays_do_not_depend_on_each_other_or_on_images(run: list[Path]) -> None:
     seen = {replay.log: action_of(replay) for replay in replayed(run, images=True)}
     backwards = replayed([*reversed(run), run[1]])
@@ -82,6 +84,7 @@ def test_replays_do_not_depend_on_each_other_or_on_images(run: list[Path]) -> No
     ]
 
 
+@pytest.mark.slow
 def test_errors_of_a_noisy_twin_are_the_logs_own_whatever_was_replayed_before(run: list[Path]) -> None:
     noisy = {"actuation": {"linear_noise_m": 0.01, "angular_noise_rad": 0.02}}
     alone = replayed(run[1:2], twin_options=noisy)
@@ -91,6 +94,7 @@ def test_errors_of_a_noisy_twin_are_the_logs_own_whatever_was_replayed_before(ru
     assert action_of(after[0]).steps[1].difference != action_of(after[2]).steps[1].difference
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("images", [False, True])
 def test_continuous_commands_are_replayed(images: bool, room: Scene, tmp_path: Path) -> None:
     control = load_task("objectnav_hm3d2023").control
@@ -106,6 +110,7 @@ def test_continuous_commands_are_replayed(images: bool, room: Scene, tmp_path: P
     assert [step.command for step in action_of(replay).steps[1:5]] == script
 
 
+@pytest.mark.slow
 def test_a_biased_twin_is_blamed_action_by_action(room: Scene, tmp_path: Path) -> None:
     """Each action's own error is the same wherever the others have led; distances add up."""
     logs = record(tmp_path, room, [[F, F, L, F, L, F, F, F, F]], starts=[SE2(-2.0, -1.0, 0.3)])
@@ -129,6 +134,7 @@ def test_a_biased_twin_is_blamed_action_by_action(room: Scene, tmp_path: Path) -
     assert 0 < action.ndtw < 1
 
 
+@pytest.mark.slow
 def test_a_wall_that_was_not_reached_yet_is_told_from_one_that_is_not_there(room: Scene, tmp_path: Path) -> None:
     """Shorter steps touch the wall later; from the recorded poses every contact is found."""
     logs = record(tmp_path, room, [[F] * 13], starts=[SE2(0.0, 0.0, 0.0)])

@@ -137,6 +137,7 @@ def test_without_its_scene_a_log_still_has_its_policy_replayed(make_room, tmp_pa
     assert f"scene 'own_room' is not at {scene.folder}" in said
 
 
+@pytest.mark.slow
 def test_another_version_of_the_scene_is_refused_unless_it_will_do(make_room, tmp_path: Path, run) -> None:
     scene = make_room()
     (log,) = record(tmp_path / "logs", scene, [[F]])
@@ -174,6 +175,7 @@ def test_logs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert [job.name for job in named(paths)] == ["a-run-0", "b-run-0", "1"]
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(room: Scene, tmp_path: Path) -> None:
     logs = record(tmp_path / "logs", room, [[F, L], [R], [L], [F], [R, F]])
 

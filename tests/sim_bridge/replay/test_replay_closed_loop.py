@@ -52,6 +52,7 @@ def homing(tmp_path: Path) -> PolicySource:
     return PolicySource(f"{tmp_path / 'homing.py'}:Homing")
 
 
+@pytest.mark.slow
 def test_the_policy_drives_the_twin_from_the_recorded_start(room: Scene, homing: PolicySource, tmp_path: Path) -> None:
     """It turns right thrice, as the script did, and reaches the goal, which the script did not."""
     (log,) = record(tmp_path / "real", room, [[R, F, L, F]])
@@ -82,6 +83,7 @@ def test_the_policy_drives_the_twin_from_the_recorded_start(room: Scene, homing:
     assert again.closed_loop == closed
 
 
+@pytest.mark.slow
 def test_a_start_beside_an_obstacle_is_moved_and_a_twins_end_is_told(
     room: Scene, homing: PolicySource, tmp_path: Path
 ) -> None:
@@ -131,6 +133,7 @@ class Reader(Policy):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["eqa", "vln"])
 def test_routes_and_questions_are_asked_again(kind: str, room: Scene, tmp_path: Path) -> None:
     """Of both kinds of task all four parts are done; who was silent in the log, and answers now, is found out."""
@@ -175,6 +178,7 @@ TIDY = Task(
 )
 
 
+@pytest.mark.slow
 def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
     """A mug is taken from the table, and a box is pushed: both end where they ended, from each phase's own start."""
     box = replace(CRATE, id="box", center=(-1.0, 0.0, 0.1), size=(0.2, 0.2, 0.2))
@@ -227,6 +231,7 @@ class Turning(Policy):
 """
 
 
+@pytest.mark.slow
 def test_a_policy_begins_its_second_phase_where_the_recorded_one_did(tmp_path: Path) -> None:
     """Somebody put the robot back, 4 cm beside where the episode begins."""
     (tmp_path / "turning.py").write_text(TURNING, encoding="utf-8")

@@ -200,6 +200,7 @@ def test_the_recorded_robot_is_made_again(room: Scene, tmp_path: Path) -> None:
     assert "does not say how its robot 'scripted' was made" in said(replayed([nameless], into="recorded")[0])
 
 
+@pytest.mark.slow
 def test_a_camera_that_recorded_its_bytes_does_not_record_again(room: Scene, tmp_path: Path) -> None:
     """An Azure Kinect wrote a file, which is there still."""
     (log,) = record(tmp_path / "short", room, [[F]])

@@ -15,6 +15,7 @@ from sim_bridge.replay.results import write_replay
 LARGER = replace(TASK, camera=replace(TASK.camera, width=160, height=120))
 
 
+@pytest.mark.slow
 def test_the_cameras_place_and_the_depths_bias_go_from_replays_to_a_fit(room: Scene, tmp_path: Path) -> None:
     wrong = {"tilt_deg": -2.5, "pan_deg": 1.5, "height_m": 0.02}
     noise = {"model": "fitted", "bias": [0.0, 0.0, 0.004]}

@@ -11,6 +11,7 @@ from robot_runtime.scenes.scene import Scene
 from sim_bridge.training.evaluate import evaluate
 
 
+@pytest.mark.slow
 def test_two_processes_find_what_one_does_and_do_nothing_twice(
     room: Scene, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

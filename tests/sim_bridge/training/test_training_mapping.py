@@ -93,6 +93,7 @@ def test_left_is_left(walker: Walker) -> None:
     assert rows.max() < coarse.shape[-1] / 2
 
 
+@pytest.mark.slow
 def test_what_was_seen_stays_when_the_robot_moves_and_turns(walker: Walker) -> None:
     walker.look(wall(2.0), 0.0, 0.0, 0.0)
     fine, _, motion = walker.look(wall(1.0, left_of_m=math.inf), 1.0, 0.0, math.pi / 2, FORWARD)
@@ -100,6 +101,7 @@ def test_what_was_seen_stays_when_the_robot_moves_and_turns(walker: Walker) -> N
     assert motion == pytest.approx([4.0, 0.0, 3.0], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_evidence_is_bounded_and_fades(walker: Walker) -> None:
     for _ in range(6):
         walker.look(wall(1.52), 0.0, 0.0, 0.0)
@@ -128,6 +130,7 @@ def test_an_episode_begins_with_nothing_remembered(walker: Walker) -> None:
     np.testing.assert_array_equal(motion, 0)
 
 
+@pytest.mark.slow
 def test_far_things_scroll_out_of_the_window(walker: Walker) -> None:
     walker.look(wall(1.52), 0.0, 0.0, 0.0)
     walker.look(wall(1.52), 20.0, 0.0, 0.0)

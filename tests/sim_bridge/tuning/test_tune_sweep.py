@@ -69,6 +69,7 @@ def test_the_same_policies_ran_the_same_episodes_under_each(tuned: Tuning) -> No
         assert not one.gap.unpaired
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_from_what_is_done(
     real_logs: list[Path], tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,7 @@ def test_the_command_goes_on_from_what_is_done(
     assert document["ranked"][0] in {one["name"] for one in document["settings"]}
 
 
+@pytest.mark.slow
 def test_two_workers_find_what_one_finds(real_logs: list[Path], tmp_path: Path, command: Run) -> None:
     arguments = ["tune", *real_logs[:5], "--vary", "contact.behaviour=stop", "--likelihood-only"]
     command(*arguments, "--out", tmp_path / "one")

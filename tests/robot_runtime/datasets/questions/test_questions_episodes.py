@@ -100,6 +100,7 @@ def test_every_question_and_start_gives_an_episode_or_a_reason(made: QuestionEpi
     assert len(made.episodes) + short == 3 * (len(questions.questions) - len(without))
 
 
+@pytest.mark.slow
 def test_starts_depend_on_the_seed_alone(questions: QuestionSet, made: QuestionEpisodes):
     few = replace(questions, questions=questions.questions[:2])
     first, again, other = (question_episodes(few, [flat()], seed) for seed in (0, 0, 1))

@@ -166,6 +166,7 @@ class TestTour:
         assert (tour.length, tour.stops) == (5.0, ((1, 0, 0), (0, 0, 0)))
         assert shortest_tour((0, 0), []).length == 0
 
+    @pytest.mark.slow
     def test_as_many_as_are_allowed(self) -> None:
         places = [[(float(i), 0.0)] for i in range(MAX_OBJECTS + 1)]
         deliveries = [Delivery(place, place) for place in places]

@@ -417,6 +417,7 @@ class Hurry(Subscriber):
             limit(self.policy, self.limit_s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "said"),
     [
@@ -468,6 +469,7 @@ def test_standard_input_is_empty(file: str) -> None:
         assert acted(policy) == [Action.STOP]
 
 
+@pytest.mark.slow
 def test_children_end_with_the_agent(file: str) -> None:
     with agent(f"habitat:{file}:Misbehaving", how="spawn", at="1") as policy:
         policy.reset(TASK, 0)

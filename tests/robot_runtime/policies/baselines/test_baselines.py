@@ -113,6 +113,7 @@ def test_goal_follower_widens_its_tolerance_where_turns_are_coarser_than_twice_o
     assert started(GoalFollower(), turn_deg=10.0).act(seen(SE2(), goal)) is Action.TURN_LEFT
 
 
+@pytest.mark.slow
 @given(st.floats(-math.pi, math.pi), st.floats(1.0, 4.5), st.floats(-math.pi, math.pi))
 def test_goal_follower_reaches_every_goal_in_the_open(yaw: float, distance: float, direction: float) -> None:
     world = BoxWorld((10.0, 10.0), [])

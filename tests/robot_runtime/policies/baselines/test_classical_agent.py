@@ -29,6 +29,7 @@ def pointnav(seed: int) -> tuple[bool, float, Run]:
     return success, success * shortest_m / max(shortest_m, result.path_m), result
 
 
+@pytest.mark.slow
 def test_it_reaches_point_goals_in_flats_it_has_never_seen() -> None:
     outcomes = [pointnav(seed) for seed in (0, 1, 2, 4, 8, 15)]
     assert all(success for success, _, _ in outcomes)
@@ -58,6 +59,7 @@ def test_it_leaves_a_passage_that_hardly_admits_it() -> None:
     assert math.hypot(result.pose.x_m - 3.5, result.pose.y_m - 1.5) < 0.36
 
 
+@pytest.mark.slow
 def test_a_goal_that_cannot_be_reached_ends_in_a_stop() -> None:
     walls = [(2.0, 0.0, 0.0, 2.1, 3.0, 2.5)]
     world = BoxWorld((4.0, 3.0), walls)
@@ -102,6 +104,7 @@ def test_it_finds_an_object_goes_near_and_stops_with_it_in_view() -> None:
     assert (index == world.thing).any()
 
 
+@pytest.mark.slow
 def test_without_a_semantic_sensor_it_explores_every_room() -> None:
     world, result = objectnav(semantic=False)
     agent_rooms = set()

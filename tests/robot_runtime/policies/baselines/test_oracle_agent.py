@@ -98,6 +98,7 @@ def test_it_is_privileged_and_needs_no_sensor() -> None:
     assert Oracle.needs == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("short_m", "every", "arrives"), [(0.0, 1000, True), (0.02, 1, True), (0.02, 1000, False)])
 def test_between_looks_it_counts_on_its_actions(short_m: float, every: int, arrives: bool) -> None:
     world = BoxWorld((9.0, 3.0), [])

@@ -59,6 +59,7 @@ def test_tensors_of_every_type_and_layout_are_torchs(save: Callable[[Any], Path]
     assert len(checkpoint.sha256) == 64
 
 
+@pytest.mark.slow
 def test_a_torchscript_archive_gives_its_weights(tmp_path: Path) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Sequential(torch.nn.BatchNorm1d(2)))
     path = tmp_path / "module.pt"

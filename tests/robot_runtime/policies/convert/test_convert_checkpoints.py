@@ -176,6 +176,7 @@ def test_the_family_is_told_from_the_file(tmp_path: Path, capsys: pytest.Capture
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_converted_policy_drives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out, logs = tmp_path / "ckpt.pth", tmp_path / "out.zip", tmp_path / "logs"
     torch.manual_seed(1)
@@ -190,6 +191,7 @@ def test_a_converted_policy_drives(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run_command(["policy", "diff", str(out), str(logs)]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("images", [("depth",), ("rgb", "depth")])
 def test_allenacts_own_names_are_read(images: tuple[Any, ...], tmp_path: Path) -> None:
     network = AllenactConfig(images=images, previous=7, previous_size=6, hidden=32)

@@ -258,6 +258,7 @@ def test_a_false_mask_forgets_state_and_previous_action(rnn: Any, layers: int):
     assert logits(0.7, 2, True) != logits(0.7, 1, True)
 
 
+@pytest.mark.slow
 def test_an_onnx_export_repeats_eager_torch(tmp_path: Path):
     from robot_runtime.benchmarks.policy import bench_manifest
     from robot_runtime.policies.package.speed import random_observation

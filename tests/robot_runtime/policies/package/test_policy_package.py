@@ -359,6 +359,7 @@ _SCALARS = st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.flo
 _DOCUMENT = config.unparse(GOOD)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150)
 def test_a_manifest_with_one_value_exchanged_is_a_manifest_or_refused(data: st.DataObject):

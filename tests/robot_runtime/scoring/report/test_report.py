@@ -188,6 +188,7 @@ class TestFolder:
         assert not [tag for tag, _ in page.tags if tag == "img"]
         assert page.count("svg", "plot") == 3
 
+    @pytest.mark.slow
     def test_any_number_of_processes_writes_the_same(self, record, tmp_path: Path) -> None:
         first = record(synthetic.header(), [FORWARD, STOP])
         paths = [first.with_name(f"{number:02d}.mcap") for number in range(20)]
@@ -254,6 +255,7 @@ class TestPicture:
         with pytest.raises(RecordingError, match="there is nothing to draw"):
             write_picture(tmp_path / "x.mcap", tmp_path / "x.png")
 
+    @pytest.mark.slow
     def test_no_place_for_it(self, record, tmp_path: Path) -> None:
         with pytest.raises(RecordingError, match="cannot be written"):
             write_picture(record(synthetic.header(), [STOP]), tmp_path / "no" / "x.png")

@@ -156,6 +156,7 @@ class TestPictures:
         assert {"good", "fair", "poor", "slider", "the same in both", "least squares", "change places"} <= set(labels)
         assert title(gap, "spl").startswith("SPL: SRCC ")
 
+    @pytest.mark.slow
     def test_the_picture_is_a_png_of_some_size(self, gap: Gap, tmp_path: Path) -> None:
         write_plot(tmp_path / "gap.png", gap)
         assert (tmp_path / "gap.png").read_bytes().startswith(b"\x89PNG")

@@ -256,6 +256,7 @@ def test_without_habitat_sim_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     assert "conda install habitat-sim" in error.value.remedy
 
 
+@pytest.mark.slow
 def test_a_log_is_replayed_into_it_from_the_command_line(make: Make, tmp_path: Path):
     header = synthetic.header(policy=PolicySource("forward-only"))
     recorder = Recorder(tmp_path / "logs")
