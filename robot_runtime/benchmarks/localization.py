@@ -21,8 +21,9 @@ from robot_runtime.benchmarks.report import Row, cpu_s, print_rows, write_rows
 if TYPE_CHECKING:
     from robot_runtime.benchmarks.synthetic_drives import Drive
     from robot_runtime.hal import PoseEstimate
+    from robot_runtime.localization.gaussian_pose import Measurement
 
-    PreintegratedOdometry = list[PoseEstimate]
+    Poses = list[PoseEstimate]
     Arriving = list[tuple[int, PoseEstimate]]
 
 ROW_ENTRY_POINTS = "robot_runtime.localization_bench"
@@ -122,10 +123,36 @@ def fused_rows(drives: int, seed: int) -> list[Row]:
             max(_jump_cm(drive, track) for drive, track in zip(made, undelayed, strict=True)),
         ),
         speed_row(seed),
+        *fixed_lag_rows(both, ours, seed),
     ]
 
 
-def fused_track(drive: Drive, arrivals: Arriving) -> PreintegratedOdometry:
+def fixed_lag_rows(both: list[tuple[Drive, Arriving]], ours: list[Poses], seed: int) -> list[Row]:
+    """The same figures of gtsam's fixed-lag smoother, beside ours; no rows where gtsam is not installed."""
+    from robot_runtime.benchmarks.localization_baselines import fixed_lag_track
+
+    found = [fixed_lag_track(drive, arrivals) for drive, arrivals in both]
+    tracks = [track for track in found if track is not None]
+    if not tracks:
+        return []
+    drives = [drive for drive, _ in both]
+    theirs = [_errors(drive, track) for drive, track in zip(drives, tracks, strict=True)]
+    rmse_cm, heading_deg = _pooled(theirs)
+    fused = _pooled([_errors(drive, track) for drive, track in zip(drives, ours, strict=True)])
+    jumps_cm = [max(_jump_cm(drive, track) for drive, track in zip(drives, of, strict=True)) for of in (tracks, ours)]
+    drive, arrivals, fixes = _overtaking(seed)
+    rate = len(arrivals) / _seconds(lambda: fixed_lag_track(drive, arrivals, smooth_output=False))
+    own_rate = len(arrivals) / _seconds(lambda: _filtered(drive, fixes))
+    what, rival = "gtsam's IncrementalFixedLagSmoother (5 s, Cauchy) with the same output smoothing", "fused"
+    return [
+        Row("fixed_lag_rmse_cm", f"{what}: position", rmse_cm, "cm", rival=rival, rival_value=fused[0]),
+        Row("fixed_lag_heading_deg", f"{what}: heading", heading_deg, "deg", rival=rival, rival_value=fused[1]),
+        Row("fixed_lag_jump_cm", f"{what}: largest step", jumps_cm[0], "cm", rival=rival, rival_value=jumps_cm[1]),
+        Row("fixed_lag_measurements_per_s", f"{what}: speed", rate, "1/s", rival="our filter", rival_value=own_rate),
+    ]
+
+
+def fused_track(drive: Drive, arrivals: Arriving) -> Poses:
     """What ``FusedLocalizer`` publishes of a drive when it is asked 30 times a second."""
     from robot_runtime.benchmarks.synthetic_drives import ODOMETRY_HZ, ReplayedLocalizer, odometry_of
     from robot_runtime.common.clock import SimulatedClock
@@ -135,7 +162,7 @@ def fused_track(drive: Drive, arrivals: Arriving) -> PreintegratedOdometry:
     clock = SimulatedClock(drive.stamps_ns[1] - drive.stamps_ns[0])
     odometry = ReplayedLocalizer(clock, LocalizerInfo("odometry", "odom", ODOMETRY_HZ), odometry_of(drive))
     beacons = ReplayedLocalizer(clock, LocalizerInfo("beacons", "map", 8.0), arrivals)
-    published: PreintegratedOdometry = []
+    published: Poses = []
     with FusedLocalizer(clock, odometry, beacons) as fused:
         clock.sleep_until(drive.stamps_ns[0])
         fused.expect(drive.truth[0], 0.05, math.radians(5))
@@ -151,27 +178,9 @@ def fused_track(drive: Drive, arrivals: Arriving) -> PreintegratedOdometry:
 def speed_row(seed: int) -> Row:
     """Measurements per second into the filter, odometry at 50 Hz included, late and overtaking each other."""
     from robot_runtime.benchmarks.localization_baselines import filterpy_track
-    from robot_runtime.benchmarks.synthetic_drives import Beacons, make_drive, measure
-    from robot_runtime.localization.ekf import PoseFilter
-    from robot_runtime.localization.gaussian_pose import Measurement, whitening
 
-    beacons = Beacons(rate_hz=50, jitter_s=0.1)
-    drive = make_drive(100, seed)
-    arrivals = measure(drive, beacons, seed)
-    weights = whitening(beacons.covariance, 0.005, 0.005)
-    fixes = [(at, Measurement(e.stamp_ns, e.pose.x_m, e.pose.y_m, 0.0, weights)) for at, e in arrivals]
-
-    def run() -> None:
-        filter_, coming = PoseFilter(), 0
-        for index, stamp_ns in enumerate(drive.stamps_ns):
-            filter_.odometry(stamp_ns, drive.odometry[index])
-            if not index:
-                filter_.begin(stamp_ns, drive.truth[0], 0.05, 0.1)
-            while coming < len(fixes) and fixes[coming][0] <= stamp_ns:
-                filter_.measure(fixes[coming][1])
-                coming += 1
-
-    rates = sorted(len(fixes) / _seconds(run) for _ in range(ROUNDS))
+    drive, arrivals, fixes = _overtaking(seed)
+    rates = sorted(len(fixes) / _seconds(lambda: _filtered(drive, fixes)) for _ in range(ROUNDS))
     rival = None
     if filterpy_track(drive, arrivals[:1]) is not None:
         rival = len(arrivals) / _seconds(lambda: filterpy_track(drive, arrivals))
@@ -189,6 +198,33 @@ def speed_row(seed: int) -> Row:
     )
 
 
+def _overtaking(seed: int) -> tuple[Drive, Arriving, list[tuple[int, Measurement]]]:
+    """A drive with 50 positions a second that overtake each other, as estimates and as the filter takes them."""
+    from robot_runtime.benchmarks.synthetic_drives import Beacons, make_drive, measure
+    from robot_runtime.localization.gaussian_pose import Measurement, whitening
+
+    beacons = Beacons(rate_hz=50, jitter_s=0.1)
+    drive = make_drive(100, seed)
+    arrivals = measure(drive, beacons, seed)
+    weights = whitening(beacons.covariance, 0.005, 0.005)
+    fixes = [(at, Measurement(e.stamp_ns, e.pose.x_m, e.pose.y_m, 0.0, weights)) for at, e in arrivals]
+    return drive, arrivals, fixes
+
+
+def _filtered(drive: Drive, fixes: list[tuple[int, Measurement]]) -> None:
+    """Run the filter over a drive."""
+    from robot_runtime.localization.ekf import PoseFilter
+
+    filter_, coming = PoseFilter(), 0
+    for index, stamp_ns in enumerate(drive.stamps_ns):
+        filter_.odometry(stamp_ns, drive.odometry[index])
+        if not index:
+            filter_.begin(stamp_ns, drive.truth[0], 0.05, 0.1)
+        while coming < len(fixes) and fixes[coming][0] <= stamp_ns:
+            filter_.measure(fixes[coming][1])
+            coming += 1
+
+
 def _seconds(run: Callable[[], object]) -> float:
     """What it computes on one core, whoever else uses the computer."""
     before_s = cpu_s(resource.RUSAGE_SELF)
@@ -196,7 +232,7 @@ def _seconds(run: Callable[[], object]) -> float:
     return cpu_s(resource.RUSAGE_SELF) - before_s
 
 
-def _errors(drive: Drive, track: PreintegratedOdometry) -> tuple[float, float]:
+def _errors(drive: Drive, track: Poses) -> tuple[float, float]:
     """RMS of the position in cm, and of the heading in degrees while moving."""
     from robot_runtime.common.geometry import wrap_angle
 
@@ -219,7 +255,7 @@ def _rms(values: list[float]) -> float:
     return math.sqrt(sum(value * value for value in values) / len(values))
 
 
-def _jump_cm(drive: Drive, track: PreintegratedOdometry) -> float:
+def _jump_cm(drive: Drive, track: Poses) -> float:
     """The longest step that the track makes beyond odometry's."""
     odometry = dict(zip(drive.stamps_ns, drive.odometry, strict=True))
     longest_m = 0.0

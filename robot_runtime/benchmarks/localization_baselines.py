@@ -1,23 +1,32 @@
-"""Fusion as others do it, on the same data: what ``bench localization`` compares with.
+"""Baselines of ``bench localization``: other ways of fusion on the same data and with the same odometry noise.
 
-Both predict with every sample of odometry, with the noise that ``localization.track`` assumes, and take a measurement
-as one of the instant at which it arrives. ``robot_localization`` does so unless ``smooth_lagged_data`` is set; filterpy
-has no notion of time at all.
+The two Kalman filters predict with every sample of odometry and take a measurement as one of the instant at which it
+arrives, as ``robot_localization`` does unless ``smooth_lagged_data`` is set; filterpy has no notion of time at all. The
+fixed-lag smoother of gtsam takes each measurement at its own stamp.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.localization.ekf import GATES
-from robot_runtime.localization.odometry_preintegration import OdometryNoise
+from robot_runtime.localization.odometry_preintegration import (
+    OdometryNoise,
+    OdometrySample,
+    PreintegratedOdometry,
+    motion,
+)
+from robot_runtime.localization.output_smoothing import OutputSmoother, SmoothingLimits
 
 if TYPE_CHECKING:
     from robot_runtime.benchmarks.synthetic_drives import Drive
@@ -69,6 +78,107 @@ def filterpy_track(drive: Drive, arrivals: Arriving) -> list[PoseEstimate] | Non
         ekf.update(z, lambda _: H, lambda x: x[:2], r)
 
     return _run(drive, arrivals, predict, update, lambda: (ekf.x, ekf.P))
+
+
+def fixed_lag_track(drive: Drive, arrivals: Arriving, smooth_output: bool = True) -> list[PoseEstimate] | None:
+    """``gtsam.IncrementalFixedLagSmoother`` over 5 s, with the filter's odometry noise; None without gtsam.
+
+    Each measurement adds a pose at its own stamp, however late it arrives, with a Cauchy kernel against outliers. The
+    published pose is the newest one moved on by odometry; ``smooth_output`` spreads corrections as ``FusedLocalizer``
+    does.
+    """
+    try:
+        smoother = _FixedLag(drive.truth[0])
+    except ImportError:
+        return None
+    output, track, coming, before_ns = OutputSmoother(SmoothingLimits()), [], 0, drive.stamps_ns[0]
+    for stamp_ns, odometry in zip(drive.stamps_ns, drive.odometry, strict=True):
+        smoother.odometry.add(stamp_ns, odometry)
+        while coming < len(arrivals) and arrivals[coming][0] <= stamp_ns:
+            smoother.add(arrivals[coming][1])
+            coming += 1
+        sample = smoother.odometry.at(stamp_ns)
+        assert sample is not None
+        pose = smoother.pose(stamp_ns, sample)
+        if smooth_output:
+            belief = (pose.x_m, pose.y_m, pose.yaw_rad, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+            pose, _ = output.step(belief, sample, ns_to_seconds(stamp_ns - before_ns))
+        before_ns = stamp_ns
+        track.append(PoseEstimate(stamp_ns, pose, "map"))
+    return track
+
+
+class _FixedLag:
+    """A pose graph of the last seconds; poses stand at the stamps of the measurements."""
+
+    LAG_S = 5.0
+    CAUCHY = 2.3849
+
+    def __init__(self, start: SE2) -> None:
+        import gtsam
+
+        self._gtsam, self._start = gtsam, start
+        parameters = gtsam.ISAM2Params()
+        parameters.setRelinearizeThreshold(0.01)
+        parameters.relinearizeSkip = 1
+        self._smoother = gtsam.IncrementalFixedLagSmoother(self.LAG_S, parameters)
+        self.odometry = PreintegratedOdometry(OdometryNoise(), 20.0)
+        self._nodes: list[tuple[int, int, OdometrySample]] = []
+        """Stamp, key and odometry of the poses in the graph, by stamp."""
+        self._keys = 0
+        self._newest: Any = None
+
+    def add(self, measured: PoseEstimate) -> None:
+        """Take in a measured position, in any order."""
+        gtsam, stamp_ns, sample = self._gtsam, measured.stamp_ns, self.odometry.at(measured.stamp_ns)
+        index = bisect_right(self._nodes, stamp_ns, key=lambda node: node[0]) - 1
+        if index < 0 or sample is None:
+            return
+        _, before, before_sample = self._nodes[index]
+        step, covariance = self._step(before_sample, sample)
+        guess = self._smoother.calculateEstimatePose2(before).compose(step)
+        kernel = gtsam.noiseModel.mEstimator.Cauchy.Create(self.CAUCHY)
+        position = gtsam.noiseModel.Gaussian.Covariance(measured.covariance[:2, :2] + 0.005**2 * np.eye(2))
+        graph = gtsam.NonlinearFactorGraph()
+        graph.add(gtsam.BetweenFactorPose2(before, self._keys, step, gtsam.noiseModel.Gaussian.Covariance(covariance)))
+        graph.add(
+            gtsam.PoseTranslationPrior2D(
+                self._keys,
+                np.array([measured.pose.x_m, measured.pose.y_m]),
+                gtsam.noiseModel.Robust.Create(kernel, position),
+            )
+        )
+        self._update(graph, guess, stamp_ns, sample, last=index == len(self._nodes) - 1)
+
+    def pose(self, stamp_ns: int, sample: OdometrySample) -> SE2:
+        """The pose at an instant: the newest of the graph, moved on by odometry. The first call starts the graph."""
+        if not self._nodes:
+            graph, start = self._gtsam.NonlinearFactorGraph(), self._gtsam.Pose2(*astuple(self._start))
+            sigmas = self._gtsam.noiseModel.Diagonal.Sigmas(np.array([0.05, 0.05, math.radians(5)]))
+            graph.add(self._gtsam.PriorFactorPose2(0, start, sigmas))
+            self._update(graph, start, stamp_ns, sample, last=True)
+        pose = self._newest.compose(self._step(self._nodes[-1][2], sample)[0])
+        return SE2(pose.x(), pose.y(), pose.theta())
+
+    def _update(self, graph: Any, guess: Any, stamp_ns: int, sample: OdometrySample, last: bool) -> None:
+        values, stamps = self._gtsam.Values(), self._gtsam.FixedLagSmootherKeyTimestampMap()
+        values.insert(self._keys, guess)
+        stamps.insert((self._keys, ns_to_seconds(stamp_ns)))
+        self._smoother.update(graph, values, stamps)
+        if last:
+            oldest_ns = stamp_ns - seconds_to_ns(self.LAG_S - 0.5)
+            self._nodes = [node for node in self._nodes if node[0] >= oldest_ns] + [(stamp_ns, self._keys, sample)]
+        self._keys += 1
+        self._newest = self._smoother.calculateEstimatePose2(self._nodes[-1][1])
+
+    def _step(self, a: OdometrySample, b: OdometrySample) -> tuple[Any, Array]:
+        """The motion between two samples as Pose2, and its covariance along the axes of the end, as gtsam wants it."""
+        dx, dy, turn, xx, xy, xt, yy, yt, tt = motion(a, b)
+        moved = SE2(0.0, 0.0, -a[2]).apply(dx, dy)
+        c, s = math.cos(b[2]), math.sin(b[2])
+        axes = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+        covariance = axes.T @ np.array([[xx, xy, xt], [xy, yy, yt], [xt, yt, tt]]) @ axes + 1e-8 * np.eye(3)
+        return self._gtsam.Pose2(*moved, turn), covariance
 
 
 def _first(drive: Drive) -> tuple[Array, Array]:
