@@ -217,11 +217,11 @@ def _filtered(drive: Drive, fixes: list[tuple[int, Measurement]]) -> None:
 
     filter_, coming = PoseFilter(), 0
     for index, stamp_ns in enumerate(drive.stamps_ns):
-        filter_.odometry(stamp_ns, drive.odometry[index])
+        filter_.add_odometry(stamp_ns, drive.odometry[index])
         if not index:
-            filter_.begin(stamp_ns, drive.truth[0], 0.05, 0.1)
+            filter_.initialize(stamp_ns, drive.truth[0], 0.05, 0.1)
         while coming < len(fixes) and fixes[coming][0] <= stamp_ns:
-            filter_.measure(fixes[coming][1])
+            filter_.add_measurement(fixes[coming][1])
             coming += 1
 
 

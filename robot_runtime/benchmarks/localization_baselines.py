@@ -163,7 +163,7 @@ class _FixedLag:
     def _update(self, graph: Any, guess: Any, stamp_ns: int, sample: OdometrySample, last: bool) -> None:
         values, stamps = self._gtsam.Values(), self._gtsam.FixedLagSmootherKeyTimestampMap()
         values.insert(self._keys, guess)
-        stamps.insert((self._keys, ns_to_seconds(stamp_ns)))
+        stamps.insert((self._keys, ns_to_seconds(stamp_ns)))  # type: ignore[no-untyped-call]
         self._smoother.update(graph, values, stamps)
         if last:
             oldest_ns = stamp_ns - seconds_to_ns(self.LAG_S - 0.5)

@@ -1,1 +1,1 @@
-"""What every source of poses shares."""
+"""Pose estimation: fusion of odometry with absolute sources, relocalization, alignment of frames, offline smoothing."""

@@ -1,17 +1,17 @@
-"""Which transform takes a beacon system's frame to the scene's map, from positions known in both.
+"""Alignment of a beacon system's frame with the scene's map, from positions known in both.
 
-The positions come from a short guided drive (the robot starts on a known pose of the map, and its odometry says where
-it was whenever the source measured) or from surveyed points on which the robot stood. Either way::
+The positions come from a short guided drive (the robot starts on a known pose of the map, and odometry gives its pose
+at each measurement) or from surveyed points on which the robot stood. Either way::
 
     map_from_source · z_i  =  p_i + R(yaw_i) · lever
 
-with the position z of the source's mark (hedgehog, tag), the robot's pose (p, yaw) in the map, and where in base_link
-the mark sits. Written with the rotation's cosine and sine as two free numbers, these equations are linear, and the
-length of (cosine, sine) is the frame's scale. Outliers are left out by consensus (Fischler and Bolles 1981); what
-remains is refined as a proper motion of the plane.
+with the position z of the source's mark (hedgehog, tag), the robot's pose (p, yaw) in the map, and the mark's position
+in base_link. With the rotation's cosine and sine as two free numbers, these equations are linear, and the length of
+(cosine, sine) is the scale of the frame. Outliers are excluded by consensus (Fischler and Bolles 1981); the rest is
+refined as a rigid motion of the plane.
 
-A frame that is mirrored or in millimeters cannot be mended by such a motion. It is recognized, because it fits as soon
-as it is mirrored or its scale is free, and named.
+A frame that is mirrored or in millimeters cannot be corrected by such a motion. It is detected, because it fits as soon
+as it is mirrored or its scale is free, and reported.
 """
 
 from __future__ import annotations
@@ -32,33 +32,35 @@ from robot_runtime.errors import CalibrationFailed
 from robot_runtime.robots.calibration_file import Stamp, check_if_stamped
 
 KIND = "localization"
-"""Of the calibration that writes alignments."""
+"""Kind of the calibration that writes alignments."""
 
 MIN_SAMPLES = 8
 MIN_SPREAD_M = 0.25
-"""Standard deviation of the positions along their longest axis: over less, 2 cm of noise turn the frame by degrees."""
+"""Standard deviation of the positions along their longest axis: below, 2 cm of noise rotate the frame by degrees."""
 MIN_TURN_RAD = math.radians(60)
-"""How far apart headings must be for the mark's place on the robot to be solved for."""
+"""Range of headings that is needed to solve for the mark's position on the robot."""
 SCALE_TOLERANCE = 0.05
 INLIER_M = 0.10
 """Five times the noise of ultrasonic beacons."""
 MAX_RMS_M = 0.05
-"""Worse than that, the two sets of positions do not tell of one motion."""
+"""With larger residuals, the two sets of positions do not belong to one motion."""
 
 _TRIALS = 100
-_MOST = 0.6
-"""Fraction of the positions that must agree; a moved anchor or a jump takes fewer with it."""
+_MIN_AGREEING = 0.6
+"""Fraction of the positions that must agree; a moved beacon or a jump leaves fewer."""
 
 Rows = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class AlignmentSample:
-    """One instant: where the source saw its mark, and where the robot was.
+    """One instant: the mark measured by the source, and the robot's pose.
 
     Attributes:
-        x_m, y_m: in the source's frame. robot: base_link in map at that instant.
-        yaw_rad: the heading that the source gave; None if it gave none.
+        x_m: of the mark, in the source's frame.
+        y_m: of the mark, in the source's frame.
+        robot: base_link in map at that instant.
+        yaw_rad: the heading that the source measured; None if it measures none.
     """
 
     x_m: float
@@ -69,16 +71,18 @@ class AlignmentSample:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What :func:`solve_alignment` found, and what a file of :func:`load_alignment` holds.
+    """The result of :func:`solve_alignment`, and the content of a file of :func:`load_alignment`.
 
     Attributes:
-        map_from_source: takes the source's frame to ``map``.
+        map_from_source: transform from the source's frame to ``map``.
         lever_m: the mark in base_link, forward and left.
-        yaw_offset_rad: what must be added to the source's heading, beside the frame's own turn, to get the robot's;
-            None if the source gave none.
-        rms_m, max_m: between aligned and known positions, over the ``samples`` that were used; ``outliers`` were not.
-            None and 0 in a file that was written by hand.
-        calibration: who measured it and when; None in a file that was written by hand.
+        yaw_offset_rad: to add to the source's heading, besides the rotation of the frame, to get the robot's; None if
+            the source measures none.
+        rms_m: distance between aligned and known positions, over the ``samples`` that were used; None in a manual file.
+        max_m: likewise.
+        samples: number of samples used; 0 in a manual file.
+        outliers: number of samples left out.
+        calibration: stamp of the calibration; None in a manual file.
     """
 
     map_from_source: SE2
@@ -93,27 +97,28 @@ class Alignment:
     __pydantic_config__ = config.STRICT
 
     def robot_at(self, x_m: float, y_m: float, yaw_rad: float) -> SE2:
-        """base_link in map, of a mark at (x, y) in the source's frame on a robot that heads ``yaw_rad`` in map."""
+        """base_link in map, for a mark at (x, y) in the source's frame on a robot with heading ``yaw_rad`` in map."""
         mark_x_m, mark_y_m = self.map_from_source.apply(x_m, y_m)
         arm_x_m, arm_y_m = SE2(0.0, 0.0, yaw_rad).apply(*self.lever_m)
         return SE2(mark_x_m - arm_x_m, mark_y_m - arm_y_m, yaw_rad)
 
     def heading(self, yaw_rad: float) -> float | None:
-        """The robot's heading in map, of what the source says; None if that was not solved for."""
+        """The robot's heading in map for a heading of the source; None if the offset is unknown."""
         if self.yaw_offset_rad is None:
             return None
         return wrap_angle(self.map_from_source.yaw_rad + yaw_rad + self.yaw_offset_rad)
 
 
 def load_alignment(path: Path, robot: str | None = None) -> Alignment:
-    """The alignment in a YAML file: of ``robot-runtime calibrate localization``, or written by hand.
+    """The alignment in a YAML file, which ``robot-runtime calibrate localization`` or a person wrote.
 
     Args:
-        robot: whose a calibrated one must be; None if it is not known.
+        path: of the file.
+        robot: name that a calibrated file must carry; None to accept any.
 
     Raises:
         ConfigError: naming file and field.
-        CalibrationError: a calibrated one that was changed, is another robot's, or is too old.
+        CalibrationError: a calibrated file that was changed, belongs to another robot, or is too old.
     """
     document = config.read_yaml(path)
     check_if_stamped(path, document, KIND, robot)
@@ -121,26 +126,26 @@ def load_alignment(path: Path, robot: str | None = None) -> Alignment:
 
 
 def solve_alignment(samples: Sequence[AlignmentSample], lever_m: tuple[float, float] | None = (0.0, 0.0)) -> Alignment:
-    """The motion of the plane that explains most of ``samples`` best.
+    """Fit the rigid motion of the plane that explains most of ``samples``.
 
     Args:
         samples: in any order; see :data:`MIN_SAMPLES` and :data:`MIN_SPREAD_M`.
-        lever_m: where the mark sits in base_link; None to solve for it, too, for which the robot must have turned by
+        lever_m: the mark in base_link; None to solve for it too, for which the robot must have turned by
             :data:`MIN_TURN_RAD`.
 
     Raises:
-        CalibrationFailed: too few samples or too little motion to solve it from; a frame that is mirrored or in another
-            unit; positions that no motion explains. The message has the numbers.
+        CalibrationFailed: too few samples or too little motion, a frame that is mirrored or in another unit, or
+            positions that no motion explains. The message has the numbers.
     """
     equations = _Equations.of(samples, lever_m)
     equations.check_motion()
     fits = equations.consensus()
-    if np.count_nonzero(fits) < _MOST * len(samples):
-        raise _no_motion(equations)
+    if np.count_nonzero(fits) < _MIN_AGREEING * len(samples):
+        raise _no_motion_error(equations)
     agreed = equations.select(fits)
     scale = agreed.scale()
     if abs(scale - 1) > SCALE_TOLERANCE:
-        raise _wrong_scale(scale)
+        raise _wrong_scale_error(scale)
 
     solution = agreed.motion()
     errors_m = agreed.errors_m(solution)
@@ -148,8 +153,8 @@ def solve_alignment(samples: Sequence[AlignmentSample], lever_m: tuple[float, fl
     if rms_m > MAX_RMS_M:
         raise CalibrationFailed(
             f"alignment: known and measured positions differ by {rms_m:.3f} m rms, {MAX_RMS_M:g} m is allowed",
-            "check that the robot began on the pose that was named and did not slip, keep the beacons in sight, and "
-            "repeat the drive",
+            "check that the robot started on the stated pose and did not slip, keep the beacons in sight, and repeat "
+            "the drive",
         )
     yaw_rad = math.atan2(solution[1], solution[0])
     solved = [float(value) for value in solution]
@@ -206,7 +211,7 @@ class _Equations:
         return _Equations(self.source[chosen], self.robot[chosen], design.reshape(-1, design.shape[-1]), known.ravel())
 
     def mirrored(self) -> _Equations:
-        """The same with the source's y axis the other way."""
+        """The equations with the source's y axis reversed."""
         design = self.design.copy()
         # The columns of cosine and sine are (x, y) and (-y, x); with -y for y they are (x, -y) and (y, x).
         design[:, :2] *= np.array([[1, -1], [-1, 1]] * len(self))
@@ -237,7 +242,7 @@ class _Equations:
         return np.asarray(np.hypot(off[0::2], off[1::2]))
 
     def consensus(self) -> NDArray[np.bool_]:
-        """The most samples that one solution, of any scale, brings within :data:`INLIER_M`."""
+        """Mask of the largest set of samples that one solution, of any scale, brings within :data:`INLIER_M`."""
         random = np.random.default_rng(0)
         least = 3 if self.solves_lever else 2
         best = np.zeros(len(self), np.bool_)
@@ -246,7 +251,7 @@ class _Equations:
             fits = self.errors_m(self.select(chosen).free()) < INLIER_M
             if np.count_nonzero(fits) > np.count_nonzero(best):
                 best = fits
-        # Two noisy positions point a little wrong; those that they found point better.
+        # All inliers give a better direction than the two noisy positions that selected them.
         return self.errors_m(self.select(best).free()) < INLIER_M
 
     def check_motion(self) -> None:
@@ -256,12 +261,12 @@ class _Equations:
                 "drive longer, or visit more surveyed points",
             )
         if not (np.isfinite(self.source).all() and np.isfinite(self.robot).all()):
-            raise CalibrationFailed("alignment: a position is not finite", "leave out samples without a fix")
+            raise CalibrationFailed("alignment: a position is not finite", "leave out samples without a position")
         spread_m = float(np.sqrt(np.linalg.eigvalsh(np.cov(self.robot[:, :2].T)).max()))
         if spread_m < MIN_SPREAD_M:
             raise CalibrationFailed(
                 f"alignment: the robot's positions spread by {spread_m:.2f} m only, {MIN_SPREAD_M:g} m are needed to "
-                "tell how the frames are turned",
+                "determine the rotation",
                 "drive an L of a meter or more each way",
             )
         headings = np.exp(1j * self.robot[:, 2])
@@ -271,29 +276,29 @@ class _Equations:
         if self.solves_lever and turned_rad < MIN_TURN_RAD:
             raise CalibrationFailed(
                 f"alignment: the robot turned by {math.degrees(turned_rad):.0f}° only, "
-                f"{math.degrees(MIN_TURN_RAD):.0f}° are needed to tell where on it the mark sits",
-                "turn on the way, or state where the mark sits",
+                f"{math.degrees(MIN_TURN_RAD):.0f}° are needed to determine the position of the mark on it",
+                "turn during the drive, or state the position of the mark",
             )
 
 
-def _no_motion(equations: _Equations) -> CalibrationFailed:
-    """Why no motion explains the positions."""
-    if np.count_nonzero(equations.mirrored().consensus()) >= _MOST * len(equations):
+def _no_motion_error(equations: _Equations) -> CalibrationFailed:
+    """The error that explains why no motion fits."""
+    if np.count_nonzero(equations.mirrored().consensus()) >= _MIN_AGREEING * len(equations):
         return CalibrationFailed(
-            "alignment: the source's frame is mirrored: its positions fit only with one axis the other way",
+            "alignment: the source's frame is mirrored: its positions fit only with one axis reversed",
             "swap two of the system's axes, or enter its beacons as seen from above, with y to the left of x",
         )
     fits = np.count_nonzero(equations.consensus())
     return CalibrationFailed(
         f"alignment: only {fits} of {len(equations)} positions agree with one motion of the plane to {INLIER_M:g} m",
-        "an anchor moved, the robot slipped or was started elsewhere than named, or the source jumps: repeat the drive "
+        "a beacon was moved, the robot slipped or started elsewhere than stated, or the source jumps: repeat the drive "
         "in sight of the beacons",
     )
 
 
-def _wrong_scale(scale: float) -> CalibrationFailed:
+def _wrong_scale_error(scale: float) -> CalibrationFailed:
     unit = {-3: "millimeters", -2: "centimeters"}.get(round(math.log10(scale)) if scale > 0 else 0)
-    guess = f"it seems to be in {unit}" if unit else "its beacons' positions were entered wrong, or the wheels' size is"
+    guess = f"it seems to be in {unit}" if unit else "the beacons' positions or the size of the wheels are wrong"
     return CalibrationFailed(
         f"alignment: one unit of the source's frame is {scale:.4g} m: {guess}",
         "correct the source's unit or its map of beacons, then repeat",
@@ -301,7 +306,7 @@ def _wrong_scale(scale: float) -> CalibrationFailed:
 
 
 def _yaw_offset(samples: Sequence[AlignmentSample], frame_yaw_rad: float) -> float | None:
-    """Circular mean of what lies between the source's headings and the robot's."""
+    """Circular mean of the difference between the robot's headings and the source's."""
     off = [s.robot.yaw_rad - frame_yaw_rad - s.yaw_rad for s in samples if s.yaw_rad is not None]
     if not off:
         return None
@@ -309,6 +314,6 @@ def _yaw_offset(samples: Sequence[AlignmentSample], frame_yaw_rad: float) -> flo
     if abs(mean) < 0.9:
         raise CalibrationFailed(
             "alignment: the source's heading does not turn with the robot's",
-            "check which way its angles run and how its pair of beacons is mounted",
+            "check the sense of its angles and the mounting of its pair of beacons",
         )
     return float(np.angle(mean))

@@ -1,4 +1,4 @@
-"""Where the robot is, from its odometry and a source that knows the map: late, noisy, patchy, at times plainly wrong.
+"""Localizer that fuses odometry with an absolute source, which may be late, noisy, intermittent or wrong.
 
 ::
 
@@ -7,13 +7,12 @@
     options:
       absolute: {driver: drivers.marvelmind.driver.make_localizer, options: {port: /dev/marvelmind}}
 
-Nothing runs by itself: each call takes in what has arrived from both sources since the one before, folds it in
-(``localization.ekf``) and publishes a pose for every new sample of odometry. What was published stays: later knowledge
-only moves what comes after, smoothly (``localization.blend``).
+There is no thread: each call processes the arrivals of both sources since the last one (``localization.ekf``) and
+publishes a pose for every new sample of odometry. Published poses never change; later measurements only move the poses
+that follow, smoothly (``localization.output_smoothing``).
 
-A published pose says that the robot is lost when the source has been silent or refused for too long, when all of its
-measurements contradict odometry, or when the uncertainty has grown too large. Both that and what
-``localization.health`` finds are told as events.
+A pose has the status ``lost`` if no measurement was accepted for too long, if all measurements contradict odometry, or
+if its standard deviation is too large. This and the findings of ``localization.health`` are reported as events.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds
@@ -49,14 +49,18 @@ class FusedOptions:
     """The ``options`` of a fused localizer.
 
     Attributes:
-        absolute: the source that knows the map; None for the robot's own localizer.
-        noise: of odometry. floor_m, floor_deg: added to what the source says of its own noise, which may be nothing.
-        history_s: how late a measurement may come.
-        max_std_m, max_std_deg: standard deviations beyond which the robot is lost.
-        lost_after_s: without a measurement that fits, the robot is lost after so long; dead reckoning bridges less.
-        doubt_s: for how long all measurements may contradict odometry until the robot is lost.
-        anchor: when measurements that contradict odometry replace what was believed.
-        health: when the source is doubted. blend: how corrections are taken over.
+        absolute: the source that measures in ``map``; None for the robot's own localizer.
+        noise: of odometry.
+        floor_m: standard deviation added to the source's own, which may be zero.
+        floor_deg: likewise for headings.
+        history_s: largest delay of a measurement.
+        max_std_m: standard deviation beyond which the robot is lost.
+        max_std_deg: likewise for the heading.
+        lost_after_s: time without an accepted measurement after which the robot is lost.
+        doubt_s: time of contradicting measurements after which the robot is lost.
+        anchor: when contradicting measurements replace the belief.
+        health: limits of the source's checks.
+        blend: how corrections are applied to the output.
     """
 
     absolute: DeviceConfig | None = None
@@ -86,12 +90,12 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     """A fused localizer over ``robot.odometry``, disconnected.
 
     Raises:
-        ConfigError: a bad option, a robot without odometry, or a source that does not know the map.
+        ConfigError: a bad option, a robot without odometry, or a source that does not report in ``map``.
     """
     chosen = config.parse(dict(options), FusedOptions, where)
     if robot.odometry is None:
         raise ConfigError(
-            f"{where}: robot {robot.name!r} has no odometry to fuse with", "name a robot whose driver reports it"
+            f"{where}: robot {robot.name!r} has no odometry to fuse with", "use a robot whose driver reports odometry"
         )
     absolute = robot.localizer
     if chosen.absolute is not None:
@@ -116,8 +120,11 @@ class FusedLocalizer(Localizer):
     """Poses in ``map`` at odometry's rate and stamps. Connects and closes its sources with itself.
 
     Args:
-        odometry: in ``odom``. absolute: in ``map``.
-        bounds: of the map, for ``localization.health``; None if it is not known.
+        clock: the robot's.
+        odometry: in ``odom``.
+        absolute: in ``map``.
+        options: of the fusion.
+        bounds: of the map, for ``localization.health``; None if unknown.
     """
 
     def __init__(
@@ -135,21 +142,24 @@ class FusedLocalizer(Localizer):
         self._health = SourceHealth(absolute.info.name, options.health, bounds)
         self._odometry_health = SourceHealth(odometry.info.name, options.health)
         self._filter = PoseFilter(options.noise, options.anchor, options.history_s, self._health.admit)
-        self._blend = OutputSmoother(options.blend)
+        self._smoother = OutputSmoother(options.blend)
         self._history = PoseHistory(name, self._info.frame)
         self._lock = threading.RLock()
         self._connected = False
-        self._marks = (0, 0)
-        self._begin()
+        self._cursors = (0, 0)
+        self._reset()
 
     @property
+    @override
     def info(self) -> LocalizerInfo:
         return self._info
 
     @property
+    @override
     def sources(self) -> tuple[Localizer, ...]:
         return (self._odometry, self._absolute)
 
+    @override
     def connect(self) -> None:
         if self._connected:
             return
@@ -160,98 +170,101 @@ class FusedLocalizer(Localizer):
             self._odometry.close()
             raise
         with self._lock:
-            self._marks = (self._odometry.arrivals().mark, self._absolute.arrivals().mark)
-            self._begin()
+            self._cursors = (self._odometry.arrivals().mark, self._absolute.arrivals().mark)
+            self._reset()
             self._connected = True
 
+    @override
     def close(self) -> None:
         self._connected = False
         self._absolute.close()
         self._odometry.close()
 
+    @override
     def latest(self, max_age_s: float) -> PoseEstimate:
         with self._lock:
-            self._pull()
+            self._take_arrivals()
             try:
                 return self._history.latest(self._clock.now_ns, max_age_s)
             except StaleData as error:
-                raise self._explained(error) from error
+                raise self._with_reason(error) from error
 
+    @override
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         with self._lock:
             try:
-                return pose_at(self._history, self._clock, stamp_ns, timeout_s, POLL_S, self._pull)
+                return pose_at(self._history, self._clock, stamp_ns, timeout_s, POLL_S, self._take_arrivals)
             except StaleData as error:
-                raise self._explained(error) from error
+                raise self._with_reason(error) from error
 
+    @override
     def arrivals(self, after: int = 0) -> Arrivals:
         with self._lock:
-            self._pull()
+            self._take_arrivals()
             return self._history.arrivals(after)
 
+    @override
     def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
         self._absolute.expect(pose, std_m, std_rad)
         with self._lock:
-            self._pull()
-            self._begin_at((pose, std_m, std_rad))
+            self._take_arrivals()
+            self._initialize((pose, std_m, std_rad))
 
-    # --- what has arrived -------------------------------------------------------------------------------------------
+    # --- input ------------------------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """Nothing is known any more."""
+    def _reset(self) -> None:
+
         self._filter.clear()
         self._odometry_health.clear()
         self._expected: tuple[SE2, float, float] | None = None
-        self._begin_publishing()
+        self._reset_output()
         self._whitened: tuple[object, tuple[float, ...]] = (None, ())
 
-    def _begin_publishing(self) -> None:
-        """What was published belongs to another place."""
+    def _reset_output(self) -> None:
+
         self._health.clear()
-        self._blend.reset()
+        self._smoother.reset()
         self._history.clear()
         self._published_ns: int | None = None
-        self._trouble = ""
-        """Why the robot is lost; empty while it is not."""
-        self._known = False
-        """Whether it was ever not lost here."""
+        self._lost_reason = ""
+        self._was_tracked = False
+        """Whether the robot was tracked since the last reset."""
 
-    def _begin_at(self, expected: tuple[SE2, float, float]) -> None:
-        stamp_ns = self._filter.track.newest_ns
+    def _initialize(self, expected: tuple[SE2, float, float]) -> None:
+        stamp_ns = self._filter.preintegration.newest_ns
         if stamp_ns is None:
             self._expected = expected  # for the first sample of odometry
             return
         self._expected = None
-        self._filter.begin(stamp_ns, *expected)
-        self._begin_publishing()
+        self._filter.initialize(stamp_ns, *expected)
+        self._reset_output()
         self._publish(stamp_ns)
 
-    def _pull(self) -> None:
-        """Take in what has arrived since the last time."""
+    def _take_arrivals(self) -> None:
+        """Process the arrivals of both sources since the last call."""
         if not self._connected:
             raise NotConnected(f"localizer {self._info.name!r}: is not connected", "call connect() before using it")
-        odometry = self._odometry.arrivals(self._marks[0])
-        absolute = self._absolute.arrivals(self._marks[1])
-        self._marks = (odometry.mark, absolute.mark)
+        odometry = self._odometry.arrivals(self._cursors[0])
+        absolute = self._absolute.arrivals(self._cursors[1])
+        self._cursors = (odometry.mark, absolute.mark)
+        samples = odometry.estimates
         if odometry.restarted or absolute.restarted:
-            track = self._odometry.arrivals().estimates if not odometry.restarted else odometry.estimates
-            self._begin()
-        else:
-            track = odometry.estimates
-        for sample in track:
+            samples = samples if odometry.restarted else self._odometry.arrivals().estimates
+            self._reset()
+        for sample in samples:
             if self._odometry_health.arrives(sample, None):
-                self._filter.odometry(sample.stamp_ns, sample.pose)
-        if self._expected is not None and track:
-            self._begin_at(self._expected)
+                self._filter.add_odometry(sample.stamp_ns, sample.pose)
+        if self._expected is not None and samples:
+            self._initialize(self._expected)
         for estimate in absolute.estimates:
             self._measure(estimate)
-        self._tell()
-        for sample in track:
+        self._report_events()
+        for sample in samples:
             if self._published_ns is None or sample.stamp_ns > self._published_ns:
                 self._publish(sample.stamp_ns)
 
     def _measure(self, estimate: PoseEstimate) -> None:
-        if not self._health.arrives(estimate, self._filter.track.newest_ns):
+        if not self._health.arrives(estimate, self._filter.preintegration.newest_ns):
             return
         if estimate.covariance is not self._whitened[0]:
             options = self._options
@@ -263,81 +276,84 @@ class FusedLocalizer(Localizer):
             self._whitened = estimate.covariance, weights
         weights, pose = self._whitened[1], estimate.pose
         mark_m = self._absolute.info.mark_m if len(weights) == 3 else (0.0, 0.0)
-        self._filter.measure(Measurement(estimate.stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, weights, mark_m))
+        self._filter.add_measurement(Measurement(estimate.stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, weights, mark_m))
 
-    def _tell(self) -> None:
-        """Events of what was folded in."""
+    def _report_events(self) -> None:
+        """Report the events of new nodes and of the checks."""
         for event in self._odometry_health.events():
             self._history.report(event)
         for event in self._health.events():
             self._history.report(event)
             if event.kind == "frozen" and self._health.frozen_since_ns is not None:
                 self._filter.retract(self._health.frozen_since_ns + 1, event.stamp_ns)
-        for node in self._filter.news():
+        for node in self._filter.new_nodes():
             if node.verdict is Verdict.RELOCALIZED and node.shift_m:
                 detail = (
-                    f"measurements agree with each other {node.shift_m:.2f} m from where odometry has the robot: an "
-                    "anchor was moved, or the robot was carried; from here on they are believed"
+                    f"measurements agree with each other {node.shift_m:.2f} m from the pose by odometry: a beacon was "
+                    "moved, or the robot was carried; from now on they are used"
                 )
                 self._event(node.stamp_ns, "anchor_moved", detail)
-                self._health.moved()
-                self._blend.reset()
+                self._health.relocalized()
+                self._smoother.reset()
             elif (
-                node.verdict is Verdict.REJECTED and node.run == 1 and node.belief is not None and node.fix is not None
+                node.verdict is Verdict.REJECTED
+                and node.run == 1
+                and node.belief is not None
+                and node.measurement is not None
             ):
-                off_m = math.hypot(node.fix.x_m - node.belief[0], node.fix.y_m - node.belief[1])
+                off_m = math.hypot(node.measurement.x_m - node.belief[0], node.measurement.y_m - node.belief[1])
                 self._event(node.stamp_ns, "jump_rejected", f"a measurement lies {off_m:.2f} m off")
 
     def _event(self, stamp_ns: int, kind: str, detail: str) -> None:
         self._history.report(Event(stamp_ns, self._info.name, kind, detail))
 
-    # --- what is published ------------------------------------------------------------------------------------------
+    # --- output -----------------------------------------------------------------------------------------------------
 
     def _publish(self, stamp_ns: int) -> None:
-        belief, waypoint = self._filter.estimate(stamp_ns), self._filter.track.at(stamp_ns)
-        if belief is None or waypoint is None:
+        belief, sample = self._filter.estimate(stamp_ns), self._filter.preintegration.at(stamp_ns)
+        if belief is None or sample is None:
             return
-        trouble = self._judge(stamp_ns, belief)
+        reason = self._reason_lost(stamp_ns, belief)
         elapsed_s = 0.0 if self._published_ns is None else ns_to_seconds(stamp_ns - self._published_ns)
-        pose, rest = self._blend.step(belief, waypoint, elapsed_s)
+        pose, rest = self._smoother.step(belief, sample, elapsed_s)
         left = np.array((rest.x_m, rest.y_m, rest.yaw_rad))
-        status = PoseStatus.LOST if trouble else PoseStatus.OK
+        status = PoseStatus.LOST if reason else PoseStatus.OK
         covariance = covariance_of(belief) + np.outer(left, left)
-        if trouble and self._known and not self._trouble:
-            self._event(stamp_ns, "lost", trouble)
-        elif self._trouble and self._known and not trouble:
+        if reason and self._was_tracked and not self._lost_reason:
+            self._event(stamp_ns, "lost", reason)
+        elif self._lost_reason and self._was_tracked and not reason:
             self._event(stamp_ns, "regained", "measurements and odometry agree")
-            self._blend.reset()
-        self._trouble, self._published_ns, self._known = trouble, stamp_ns, self._known or not trouble
+            self._smoother.reset()
+        self._lost_reason, self._published_ns, self._was_tracked = reason, stamp_ns, self._was_tracked or not reason
         self._history.add(PoseEstimate(stamp_ns, pose, self._info.frame, covariance, status))
 
-    def _judge(self, stamp_ns: int, belief: Belief) -> str:
-        """Why the robot is lost at an instant; empty if it is not."""
+    def _reason_lost(self, stamp_ns: int, belief: Belief) -> str:
+        """The reason why the robot is lost at an instant; empty if it is not."""
         options, source = self._options, self._absolute.info.name
         if self._health.broken:
             return f"{source}: {self._health.broken}"
         node = self._filter.node_at(stamp_ns)
         if node is None or node.agreed_ns is None or not node.measured:
-            return f"{source} has measured nothing that tells where the robot is"
+            return f"{source} has not measured the robot's pose yet"
         contradicted_s = self._filter.contradicted_s(node)
         if contradicted_s > options.doubt_s:
             return f"{source} and odometry have contradicted each other for {contradicted_s:.1f} s"
         silent_s = ns_to_seconds(stamp_ns - node.agreed_ns)
         if silent_s > options.lost_after_s:
-            return f"{source} has measured nothing that fits for {silent_s:.1f} s"
+            return f"no measurement of {source} was accepted for {silent_s:.1f} s"
         std_m, std_deg = math.sqrt(max(belief[3], belief[6])), math.degrees(math.sqrt(belief[8]))
         if std_m > options.max_std_m or std_deg > options.max_std_deg:
-            return f"it is unsure by {std_m:.2f} m and {std_deg:.0f} degrees (one standard deviation)"
+            return f"the standard deviations have grown to {std_m:.2f} m and {std_deg:.0f} degrees"
         return ""
 
-    def _explained(self, error: StaleData) -> StaleData:
-        trouble = self._health.broken or self._trouble
-        if not trouble and not self._filter.initialized:
+    def _with_reason(self, error: StaleData) -> StaleData:
+        reason = self._health.broken or self._lost_reason
+        if not reason and not self._filter.initialized:
             count = len(self._filter.nodes)
-            what = "not told yet where the robot is and where it faces" if count else "measured nothing yet"
-            trouble = f"{self._absolute.info.name} has {what} ({count} measurements)"
-        if not trouble:
+            problem = "the heading is not known yet" if count else "it has measured nothing yet"
+            reason = f"{self._absolute.info.name}: {problem} ({count} measurements)"
+        if not reason:
             return error
         return StaleData(
-            f"{error.message}: {trouble}", "bring the robot where its source sees it, and drive it half a meter"
+            f"{error.message}: {reason}", "move the robot into the range of its source and drive it half a meter"
         )

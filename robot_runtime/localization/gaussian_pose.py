@@ -1,9 +1,8 @@
-"""A pose in the map with its uncertainty: how odometry carries it on, and how a measurement improves it.
+"""Pose in the map with its covariance: prediction by odometry and update by a measurement, in plain floats.
 
-Pure arithmetic of Python floats, without matrices. Sources: Thrun, Burgard, Fox 2005, "Probabilistic Robotics", 3.3
-(the filter); Bierman 1977, "Factorization Methods for Discrete Sequential Estimation", on taking a measurement in one
-component at a time after its covariance was made the identity: then no matrix is inverted, and the covariance stays
-symmetric.
+Sources: Thrun, Burgard, Fox 2005, "Probabilistic Robotics", 3.3 (the filter); Bierman 1977, "Factorization Methods for
+Discrete Sequential Estimation" (sequential scalar updates of a whitened measurement: no matrix is inverted, and the
+covariance stays symmetric).
 """
 
 from __future__ import annotations
@@ -18,16 +17,19 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.localization.odometry_preintegration import OdometrySample, motion
 
 Belief = tuple[float, float, float, float, float, float, float, float, float]
-"""x, y, yaw (not wrapped), and the variances xx, xy, x yaw, yy, y yaw, yaw yaw; meters and radians."""
+"""x, y, yaw (not wrapped), and the covariances xx, xy, x yaw, yy, y yaw, yaw yaw; meters and radians."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A measurement in the map.
+    """A measured position or pose in the map.
 
     Attributes:
-        x_m, y_m: of the measured point. yaw_rad: of the robot; means nothing with two dimensions.
-        whitening: lower triangle W, row by row, with W R Wᵀ = 1 for the covariance R: 3 numbers or 6.
+        stamp_ns: time of the measurement.
+        x_m: of the measured point.
+        y_m: of the measured point.
+        yaw_rad: of the robot; unused with two dimensions.
+        whitening: lower triangle W, row by row, with W R Wᵀ = 1 for the covariance R: 3 or 6 numbers.
         lever_m: the measured point in base_link.
     """
 
@@ -40,29 +42,32 @@ class Measurement:
 
     @property
     def dimensions(self) -> int:
-        """3, or 2 of a source that knows positions only."""
+        """3, or 2 for a position without heading."""
         return 2 if len(self.whitening) == 3 else 3
 
     @property
     def std_m(self) -> float:
-        """Standard deviation of a coordinate, the mean of both."""
+        """Standard deviation of a coordinate, root mean square over both."""
         w00, w10, w11 = self.whitening[:3]
         a, b = 1 / w00, -w10 / (w00 * w11)
         return math.sqrt((a * a + b * b + 1 / (w11 * w11)) / 2)
 
     @property
     def std_rad(self) -> float:
-        """Standard deviation of the heading; infinite if it is not measured. Correlations are left out."""
+        """Standard deviation of the heading without its correlations; infinite if it is not measured."""
         return 1 / self.whitening[5] if len(self.whitening) == 6 else math.inf
 
 
 def whitening(covariance: NDArray[np.float64], floor_m: float, floor_rad: float) -> tuple[float, ...]:
-    """``Measurement.whitening`` of a covariance (3, 3), with the variances of two independent errors added to it.
+    """``Measurement.whitening`` of a covariance, with the variances of independent position and heading errors added.
 
-    An infinite variance of the yaw makes it one of the position only.
+    Args:
+        covariance: float64 (3, 3); an infinite variance of the yaw makes it a measurement of the position only.
+        floor_m: standard deviation to add to each coordinate.
+        floor_rad: standard deviation to add to the yaw.
 
     Raises:
-        ValueError: if it is no covariance: not finite, or not positive even with what was added.
+        ValueError: not finite, or not positive definite even with the added variances.
     """
     (r00, _, _), (r10, r11, _), (r20, r21, r22) = covariance.tolist()
     r00, r11, r22 = r00 + floor_m**2, r11 + floor_m**2, r22 + floor_rad**2
@@ -87,10 +92,10 @@ def whitening(covariance: NDArray[np.float64], floor_m: float, floor_rad: float)
 
 
 def predict(belief: Belief, a: OdometrySample, b: OdometrySample) -> Belief:
-    """The belief at waypoint ``b``, of the one at ``a``."""
+    """The belief at odometry sample ``b``, from the belief at ``a``."""
     x, y, yaw, xx, xy, xt, yy, yt, tt = belief
     dx, dy, turn, qxx, qxy, qxt, qyy, qyt, qtt = motion(a, b)
-    # odom's axes in the map, as the belief has them.
+    # Rotation from odom to map according to the belief.
     c, s = math.cos(yaw - a[2]), math.sin(yaw - a[2])
     u, v = c * dx - s * dy, s * dx + c * dy
     # An error of the heading at the start moves the end by J (u, v).
@@ -103,19 +108,19 @@ def predict(belief: Belief, a: OdometrySample, b: OdometrySample) -> Belief:
     return (x + u, y + v, yaw + turn, xx, xy, xt, yy, yt, tt + qtt)
 
 
-def update(belief: Belief, fix: Measurement) -> tuple[float, Belief]:
-    """The squared Mahalanobis distance of a measurement's innovation, and the belief with it taken in."""
+def update(belief: Belief, measurement: Measurement) -> tuple[float, Belief]:
+    """The squared Mahalanobis distance of a measurement's innovation, and the belief after the measurement."""
     x, y, yaw, xx, xy, xt, yy, yt, tt = belief
-    lx, ly = fix.lever_m
+    lx, ly = measurement.lever_m
     c, s = math.cos(yaw), math.sin(yaw)
     ax, ay = c * lx - s * ly, s * lx + c * ly
-    ex, ey = fix.x_m - x - ax, fix.y_m - y - ay
-    w = fix.whitening
+    ex, ey = measurement.x_m - x - ax, measurement.y_m - y - ay
+    w = measurement.whitening
     w00, w10, w11 = w[0], w[1], w[2]
     # Rows of W H and of W e, with the measurement's Jacobian H = (1, 0, -ay; 0, 1, ax; 0, 0, 1).
     rows = [(w00, 0.0, -w00 * ay, w00 * ex), (w10, w11, w11 * ax - w10 * ay, w10 * ex + w11 * ey)]
     if len(w) == 6:
-        et = math.remainder(fix.yaw_rad - yaw, 2 * math.pi)
+        et = math.remainder(measurement.yaw_rad - yaw, 2 * math.pi)
         w20, w21, w22 = w[3], w[4], w[5]
         rows.append((w20, w21, w21 * ax - w20 * ay + w22, w20 * ex + w21 * ey + w22 * et))
     distance = dx = dy = dt = 0.0
@@ -132,7 +137,7 @@ def update(belief: Belief, fix: Measurement) -> tuple[float, Belief]:
 
 
 def covariance_of(belief: Belief) -> NDArray[np.float64]:
-    """A belief's covariance, float64 (3, 3)."""
+    """The covariance of a belief, float64 (3, 3)."""
     _, _, _, xx, xy, xt, yy, yt, tt = belief
     return np.array(((xx, xy, xt), (xy, yy, yt), (xt, yt, tt)))
 

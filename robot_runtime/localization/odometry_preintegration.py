@@ -1,11 +1,10 @@
-"""What odometry says of the way between any two instants, and how far to trust it.
+"""Preintegrated odometry: the motion between any two instants and its covariance, in constant time.
 
-Every small motion adds errors of its own: to the position, with a variance that grows with the way, and to the heading,
-with one that grows with way and turning. An error of the heading at a point of the way moves everything after it. For
-the covariance of the motion between two instants that is a sum over the way between them; written out, the sums
-separate into moments of the way itself, so that differences of running totals give the covariance of any stretch at the
-cost of two look-ups. That is what makes it cheap to fold late measurements in again. (Preintegration does the same for
-inertial sensors: Forster et al. 2017, "On-Manifold Preintegration for Real-Time Visual-Inertial Odometry".)
+Every small motion adds a position error whose variance grows with the path length, and a heading error whose variance
+grows with path length and turning. A heading error moves everything after it. The covariance of the motion between two
+instants is a sum over the path in between, which separates into moments of the path: differences of running totals give
+the covariance of any interval at the cost of two look-ups. (Preintegration does the same for inertial sensors: Forster
+et al. 2017, "On-Manifold Preintegration for Real-Time Visual-Inertial Odometry".)
 """
 
 from __future__ import annotations
@@ -19,22 +18,24 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2
 
 OdometrySample = tuple[float, float, float, float, float, float, float, float, float, float]
-"""Odometry at an instant: x, y, yaw (not wrapped), then running totals along the way, with the heading's variance q as
-weight: q, q x, q y, q xx, q xy, q yy; and the position's variance."""
+"""Odometry at an instant: x, y, yaw (not wrapped), then running totals over the path, weighted with the variance q of
+the heading: q, q x, q y, q xx, q xy, q yy; and the variance of the position.
+"""
 
 Motion = tuple[float, float, float, float, float, float, float, float, float]
-"""Between two waypoints, in odom's axes: dx, dy, dyaw, and the variances xx, xy, x yaw, yy, y yaw, yaw yaw."""
+"""Between two samples, in the axes of odom: dx, dy, dyaw, and the covariances xx, xy, x yaw, yy, y yaw, yaw yaw."""
 
 
 @dataclass(frozen=True)
 class OdometryNoise:
-    """Standard deviations of what odometry measures; variances add up along the way.
+    """Standard deviations of odometry; variances grow linearly with path length and turning.
 
     The defaults are a Kobuki's with its gyro on hard floor, with room for a scale that is off by a percent or two.
 
     Attributes:
-        position_m: after 1 m of way, in each direction.
-        heading_deg: after 1 m of way. turn_deg: of a heading after one full turn.
+        position_m: after a path of 1 m, in each direction.
+        heading_deg: after a path of 1 m.
+        turn_deg: of the heading after one full turn.
     """
 
     position_m: float = 0.02
@@ -50,10 +51,11 @@ class OdometryNoise:
 
 
 class PreintegratedOdometry:
-    """Odometry's recent past.
+    """Recent odometry.
 
     Args:
-        span_s: how far back from the newest sample it reaches.
+        noise: of odometry.
+        span_s: age of the oldest sample that is kept.
     """
 
     def __init__(self, noise: OdometryNoise, span_s: float) -> None:
@@ -62,16 +64,16 @@ class PreintegratedOdometry:
         self._turn_var = math.radians(noise.turn_deg) ** 2 / (2 * math.pi)
         self._span_ns = seconds_to_ns(span_s)
         self._stamps_ns: list[int] = []
-        self._waypoints: list[OdometrySample] = []
+        self._samples: list[OdometrySample] = []
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all samples."""
         self._stamps_ns.clear()
-        self._waypoints.clear()
+        self._samples.clear()
 
     @property
     def oldest_ns(self) -> int | None:
-        """Stamp of the first sample kept; None if there is none."""
+        """Stamp of the first sample; None if there is none."""
         return self._stamps_ns[0] if self._stamps_ns else None
 
     @property
@@ -80,73 +82,49 @@ class PreintegratedOdometry:
         return self._stamps_ns[-1] if self._stamps_ns else None
 
     def add(self, stamp_ns: int, pose: SE2) -> bool:
-        """Take in a sample; False, and nothing happens, if it is not newer than all before."""
+        """Add a pose. Returns False, without any effect, if it is not newer than all before."""
         if not self._stamps_ns:
             self._stamps_ns.append(stamp_ns)
-            self._waypoints.append((pose.x_m, pose.y_m, pose.yaw_rad, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+            self._samples.append((pose.x_m, pose.y_m, pose.yaw_rad, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
             return True
         if stamp_ns <= self._stamps_ns[-1]:
             return False
-        x0, y0, yaw0, q, qx, qy, qxx, qxy, qyy, var = self._waypoints[-1]
+        x0, y0, yaw0, q, qx, qy, qxx, qxy, qyy, var = self._samples[-1]
         x, y = pose.x_m, pose.y_m
         turn = math.remainder(pose.yaw_rad - yaw0, 2 * math.pi)
-        way = math.hypot(x - x0, y - y0)
-        dq = self._heading_var * way + self._turn_var * abs(turn)
+        length_m = math.hypot(x - x0, y - y0)
+        dq = self._heading_var * length_m + self._turn_var * abs(turn)
         mx, my = 0.5 * (x0 + x), 0.5 * (y0 + y)
+        first = (q + dq, qx + dq * mx, qy + dq * my)
+        second = (qxx + dq * mx * mx, qxy + dq * mx * my, qyy + dq * my * my)
         self._stamps_ns.append(stamp_ns)
-        self._waypoints.append(
-            (
-                x,
-                y,
-                yaw0 + turn,
-                q + dq,
-                qx + dq * mx,
-                qy + dq * my,
-                qxx + dq * mx * mx,
-                qxy + dq * mx * my,
-                qyy + dq * my * my,
-                var + self._position_var * way,
-            )
-        )
-        half = len(self._stamps_ns) // 2  # half of it at once, so that a sample costs the same however much is kept
+        self._samples.append((x, y, yaw0 + turn, *first, *second, var + self._position_var * length_m))
+        half = len(self._stamps_ns) // 2  # Removing half at once keeps the cost per sample constant.
         if self._stamps_ns[half] < stamp_ns - self._span_ns:
-            del self._stamps_ns[:half], self._waypoints[:half]
+            del self._stamps_ns[:half], self._samples[:half]
         return True
 
     def at(self, stamp_ns: int) -> OdometrySample | None:
-        """The waypoint at an instant, interpolated; None outside what is kept."""
+        """The sample at an instant, interpolated; None outside the interval that is kept."""
         stamps_ns = self._stamps_ns
         if not stamps_ns or stamp_ns > stamps_ns[-1] or stamp_ns < stamps_ns[0]:
             return None
         index = bisect_left(stamps_ns, stamp_ns)
-        after = self._waypoints[index]
+        after = self._samples[index]
         if stamps_ns[index] == stamp_ns:
             return after
-        before = self._waypoints[index - 1]
+        before = self._samples[index - 1]
         f = (stamp_ns - stamps_ns[index - 1]) / (stamps_ns[index] - stamps_ns[index - 1])
-        a0, a1, a2, a3, a4, a5, a6, a7, a8, a9 = before
-        b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 = after
-        return (
-            a0 + f * (b0 - a0),
-            a1 + f * (b1 - a1),
-            a2 + f * (b2 - a2),
-            a3 + f * (b3 - a3),
-            a4 + f * (b4 - a4),
-            a5 + f * (b5 - a5),
-            a6 + f * (b6 - a6),
-            a7 + f * (b7 - a7),
-            a8 + f * (b8 - a8),
-            a9 + f * (b9 - a9),
-        )
+        return tuple([a + f * (b - a) for a, b in zip(before, after, strict=True)])  # type: ignore[return-value]
 
 
 def motion(a: OdometrySample, b: OdometrySample) -> Motion:
-    """From waypoint ``a`` to ``b``; ``a`` need not be the earlier one in place, but in time."""
+    """The motion from sample ``a`` to the later sample ``b``."""
     x, y = b[0], b[1]
     q, qx, qy = b[3] - a[3], b[4] - a[4], b[5] - a[5]
     qxx, qxy, qyy = b[6] - a[6], b[7] - a[7], b[8] - a[8]
     var = b[9] - a[9]
-    # An error e of the heading at the point p of the way moves the end by e J (end - p), J the quarter turn.
+    # A heading error e at a point p of the path moves the end by e J (end - p), J the quarter turn.
     return (
         x - a[0],
         y - a[1],

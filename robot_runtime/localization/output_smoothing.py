@@ -1,8 +1,7 @@
-"""Corrections without jumps: what is published moves as odometry does, and drifts to where the filter is.
+"""Output smoothing: the published pose follows odometry and approaches the filter's pose without jumps.
 
-A policy that sees its position jump has seen something that no simulator shows. So each correction is spread over time
-by a first-order lag (the offset decays by exp(-dt / tau)), and no step of it is longer than a limit, whatever the
-filter says. What is left of the offset is part of the published uncertainty.
+Simulators show no jumps, so policies must not see any. Each correction is spread over time by a first-order lag (the
+offset decays by exp(-dt / tau)) with a limited step. The offset that remains is part of the published covariance.
 """
 
 from __future__ import annotations
@@ -18,11 +17,12 @@ from robot_runtime.localization.odometry_preintegration import OdometrySample
 
 @dataclass(frozen=True)
 class SmoothingLimits:
-    """How fast corrections are taken over.
+    """How fast corrections are applied.
 
     Attributes:
-        tau_s: after so long, 63 % of a correction is done.
-        max_step_m, max_step_deg: of a correction, between two published poses.
+        tau_s: time constant, after which 63 % of a correction is applied.
+        max_step_m: largest correction between two published poses.
+        max_step_deg: likewise for the heading.
     """
 
     tau_s: float = 0.1
@@ -38,39 +38,44 @@ class SmoothingLimits:
 
 
 class OutputSmoother:
-    """The published pose."""
+    """First-order lag on the difference between the published pose and the filter's."""
 
     def __init__(self, limits: SmoothingLimits) -> None:
         self._limits = limits
         self._last: tuple[SE2, OdometrySample] | None = None
 
     def reset(self) -> None:
-        """The next pose is the filter's: it is known that the robot is somewhere else than was published."""
+        """Publish the filter's own pose next, without a transition."""
         self._last = None
 
-    def step(self, belief: Belief, waypoint: OdometrySample, elapsed_s: float) -> tuple[SE2, SE2]:
-        """The pose to publish, and what is left of the correction (in map's axes).
+    def step(self, belief: Belief, sample: OdometrySample, elapsed_s: float) -> tuple[SE2, SE2]:
+        """Compute the pose to publish.
 
         Args:
-            belief: the filter's, at ``waypoint``. elapsed_s: since the step before.
+            belief: of the filter, at ``sample``.
+            sample: odometry at the stamp to publish.
+            elapsed_s: since the step before.
+
+        Returns:
+            The pose and the remaining correction along the axes of ``map``.
         """
         if self._last is None:
             pose, rest = SE2(belief[0], belief[1], wrap_angle(belief[2])), SE2()
         else:
-            carried = _carried(*self._last, waypoint)
-            dx, dy = belief[0] - carried.x_m, belief[1] - carried.y_m
-            turn = wrap_angle(belief[2] - carried.yaw_rad)
+            moved = _moved(*self._last, sample)
+            dx, dy = belief[0] - moved.x_m, belief[1] - moved.y_m
+            turn = wrap_angle(belief[2] - moved.yaw_rad)
             part = 1 - math.exp(-elapsed_s / self._limits.tau_s)
-            way = math.hypot(dx, dy)
-            f = min(part, self._limits.max_step_m / way) if way else 0.0
+            distance_m = math.hypot(dx, dy)
+            f = min(part, self._limits.max_step_m / distance_m) if distance_m else 0.0
             g = min(part, math.radians(self._limits.max_step_deg) / abs(turn)) if turn else 0.0
-            pose = SE2(carried.x_m + f * dx, carried.y_m + f * dy, wrap_angle(carried.yaw_rad + g * turn))
+            pose = SE2(moved.x_m + f * dx, moved.y_m + f * dy, wrap_angle(moved.yaw_rad + g * turn))
             rest = SE2((1 - f) * dx, (1 - f) * dy, (1 - g) * turn)
-        self._last = pose, waypoint
+        self._last = pose, sample
         return pose, rest
 
 
-def _carried(pose: SE2, a: OdometrySample, b: OdometrySample) -> SE2:
+def _moved(pose: SE2, a: OdometrySample, b: OdometrySample) -> SE2:
     """A pose moved as odometry moved from ``a`` to ``b``."""
     c, s = math.cos(pose.yaw_rad - a[2]), math.sin(pose.yaw_rad - a[2])
     dx, dy = b[0] - a[0], b[1] - a[1]

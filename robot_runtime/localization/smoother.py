@@ -1,10 +1,8 @@
-"""The referee's best trajectory, after the run: every measurement bears on every pose, the later ones included.
+"""Smoothed referee trajectory after a run; it uses later measurements too, unlike a filter.
 
-A factor graph of planar poses (Dellaert and Kaess 2006, Square Root SAM), solved by GTSAM: a node wherever an absolute
-source measured or a pose is asked for, odometry between neighboring nodes, and a robust factor (Cauchy) per
-measurement, so that outliers lose their weight instead of being cut off by a threshold.
-
-A filter may not look ahead; a referee may. Needs the extra ``smoother``.
+Needs the extra ``smoother``. A factor graph of planar poses (Dellaert and Kaess 2006, Square Root SAM), solved by
+GTSAM: a node at each absolute measurement and each requested pose, odometry between neighboring nodes, and a robust
+factor (Cauchy) per measurement, so that outliers lose weight gradually instead of at a threshold.
 """
 
 from __future__ import annotations
@@ -23,46 +21,26 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.hal import PoseEstimate, PoseStatus
 from robot_runtime.hal.pose_history import PoseHistory
+from robot_runtime.localization.odometry_preintegration import OdometryNoise
 
 CAUCHY = 2.3849
-"""In standard deviations: 95 % as efficient as least squares where noise is normal (Holland and Welsch 1977)."""
+"""In standard deviations: 95 % as efficient as least squares under normal noise (Holland and Welsch 1977)."""
 
 MAX_OUTSIDE_S = 0.5
-"""How long after its last pose odometry still tells where a robot is that stands still."""
+"""Time beyond the first and last odometry for which poses may be requested, while the robot stands still."""
 
 
-@dataclass(frozen=True)
-class OdometryNoise:
-    """How wheel odometry errs between two nodes; the defaults are a calibrated Kobuki with gyro, doubled.
-
-    Attributes:
-        linear_m: along and across, after 1 m. angular_rad: of the heading, after turning 1 rad. heading_rad: of the
-            heading, after 1 m. All grow with the square root of the way.
-        still_m, still_rad: between two nodes even if nothing moved.
-    """
-
-    linear_m: float = 0.02
-    angular_rad: float = 0.02
-    heading_rad: float = 0.01
-    still_m: float = 1e-4
-    still_rad: float = 1e-4
-
-    def sigmas(self, step: SE2) -> NDArray[np.float64]:
-        """Standard deviations of a step along, across and about, (3,)."""
-        way_m, turn_rad = math.hypot(step.x_m, step.y_m), abs(step.yaw_rad)
-        linear_m = math.hypot(self.still_m, self.linear_m * math.sqrt(way_m))
-        about_rad = math.hypot(
-            self.still_rad, self.angular_rad * math.sqrt(turn_rad), self.heading_rad * math.sqrt(way_m)
-        )
-        return np.array([linear_m, linear_m, about_rad])
+STILL_SIGMA = 1e-4
+"""Standard deviation, m and rad, between two nodes without motion: a constraint without noise has no weight."""
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What :func:`smooth` found, in ``map``.
+    """The result of :func:`smooth`, in ``map``.
 
     Attributes:
-        stamps_ns: (N,), as asked for, in order. poses: as many.
+        stamps_ns: (N,), as requested.
+        poses: (N,).
         covariances: float64 (N, 3, 3) of (x, y, yaw) along the axes of map, m², m·rad, rad².
     """
 
@@ -78,24 +56,26 @@ def smooth(
     start: SE2,
     noise: OdometryNoise | None = None,
 ) -> Trajectory:
-    """The most probable poses at ``stamps_ns``, given everything.
+    """The most probable poses at ``stamps_ns``, given all measurements.
 
     Args:
         odometry: in its own frame, in any order.
-        measurements: of absolute sources, all in ``map``; those that say ``lost`` are left out. An infinite variance of
-            the yaw means that only the position was measured.
-        start: about where the robot was at the first of ``stamps_ns``: where the solver begins, no measurement.
+        measurements: of absolute sources, all in ``map``; those with the status ``lost`` are left out. An infinite
+            variance of the yaw marks a position without heading.
+        stamps_ns: times of the requested poses, ascending.
+        start: approximate pose at the first of ``stamps_ns``, where the solver begins; it is no measurement.
+        noise: of odometry.
 
     Raises:
         ConfigError: GTSAM is not installed.
-        RecordingError: odometry does not cover ``stamps_ns``, or no measurement falls between them.
+        RecordingError: odometry does not cover ``stamps_ns``, or no measurement lies within it.
     """
     gtsam = _gtsam()
-    wheels = _Odometry(odometry, stamps_ns)
+    odometry_path = _Odometry(odometry, stamps_ns)
     used = [
         measured
         for measured in measurements
-        if measured.status is PoseStatus.OK and wheels.first_ns <= measured.stamp_ns <= wheels.last_ns
+        if measured.status is PoseStatus.OK and odometry_path.first_ns <= measured.stamp_ns <= odometry_path.last_ns
     ]
     if not used:
         raise RecordingError(
@@ -104,16 +84,16 @@ def smooth(
         )
     nodes_ns = sorted({*stamps_ns, *(measured.stamp_ns for measured in used)})
     number = {stamp_ns: index for index, stamp_ns in enumerate(nodes_ns)}
-    driven = [wheels.at(stamp_ns) for stamp_ns in nodes_ns]
+    by_odometry = [odometry_path.at(stamp_ns) for stamp_ns in nodes_ns]
     noise = noise or OdometryNoise()
 
     graph, values = gtsam.NonlinearFactorGraph(), gtsam.Values()
-    map_from_odom = start @ driven[number[stamps_ns[0]]].inverse()
-    for index, pose in enumerate(driven):
+    map_from_odom = start @ by_odometry[number[stamps_ns[0]]].inverse()
+    for index, pose in enumerate(by_odometry):
         values.insert(index, _pose2(gtsam, map_from_odom @ pose))
         if index:
-            step = pose.relative_to(driven[index - 1])
-            sigmas = gtsam.noiseModel.Diagonal.Sigmas(noise.sigmas(step))
+            step = pose.relative_to(by_odometry[index - 1])
+            sigmas = gtsam.noiseModel.Diagonal.Sigmas(_sigmas(step, noise))
             graph.add(gtsam.BetweenFactorPose2(index - 1, index, _pose2(gtsam, step), sigmas))
     for measured in used:
         graph.add(_measurement(gtsam, number[measured.stamp_ns], measured))
@@ -130,7 +110,7 @@ def smooth(
 
 
 class _Odometry:
-    """Where the wheels say that the robot was, at any instant that they tell of."""
+    """The pose by odometry at any instant."""
 
     def __init__(self, estimates: Sequence[PoseEstimate], stamps_ns: Sequence[int]) -> None:
         if not (estimates and stamps_ns):
@@ -142,8 +122,8 @@ class _Odometry:
         outside_ns = max(self.first_ns - min(stamps_ns), max(stamps_ns) - self.last_ns)
         if outside_ns > MAX_OUTSIDE_S * NS_PER_S:
             raise RecordingError(
-                f"smoothing: a pose is asked for {outside_ns / NS_PER_S:.2f} s outside the time that odometry covers",
-                "the log is torn, or its odometry went silent: score it by the logged referee",
+                f"smoothing: a requested pose lies {outside_ns / NS_PER_S:.2f} s outside the time that odometry covers",
+                "the log is torn, or its odometry stopped: score it by the logged referee",
             )
         span_s = (self.last_ns - self.first_ns) / NS_PER_S + 1.0
         self._history = PoseHistory("odometry", ordered[0].frame, span_s, max_gap_s=span_s)
@@ -151,14 +131,14 @@ class _Odometry:
             self._history.add(estimate)
 
     def at(self, stamp_ns: int) -> SE2:
-        # At either end the robot stands still: there its first and last pose hold a little longer.
+        # The robot stands still at either end, so the first and last pose remain valid a little longer.
         found = self._history.at(min(max(stamp_ns, self.first_ns), self.last_ns))
         assert found is not None
         return found.pose
 
 
 def smoother_name() -> str:
-    """What :func:`smooth` computes with, for the scores that depend on it. Raises ``ConfigError``."""
+    """Name and version of the solver, for scores that depend on it. Raises ``ConfigError``."""
     _gtsam()
     return f"gtsam {metadata.version('gtsam')}"
 
@@ -173,14 +153,23 @@ def _gtsam() -> Any:
     return gtsam
 
 
+def _sigmas(step: SE2, noise: OdometryNoise) -> NDArray[np.float64]:
+    """Standard deviations of a step along x, y and yaw, float64 (3,)."""
+    length_m, turn_rad = math.hypot(step.x_m, step.y_m), abs(step.yaw_rad)
+    linear_m = math.hypot(STILL_SIGMA, noise.position_m * math.sqrt(length_m))
+    heading_rad = math.radians(noise.heading_deg) * math.sqrt(length_m)
+    turned_rad = math.radians(noise.turn_deg) * math.sqrt(turn_rad / (2 * math.pi))
+    return np.array([linear_m, linear_m, math.hypot(STILL_SIGMA, heading_rad, turned_rad)])
+
+
 def _pose2(gtsam: Any, pose: SE2) -> Any:
     return gtsam.Pose2(pose.x_m, pose.y_m, pose.yaw_rad)
 
 
 def _measurement(gtsam: Any, node: int, measured: PoseEstimate) -> Any:
-    """A factor that an outlier can pull only a little."""
+    """A factor with a robust kernel."""
     models, kernel = gtsam.noiseModel, gtsam.noiseModel.mEstimator.Cauchy.Create(CAUCHY)
-    covariance = _at_least(measured.covariance)
+    covariance = _regularized(measured.covariance)
     if math.isfinite(covariance[2, 2]):
         # GTSAM's Pose2 errors lie along the robot's axes, ours along the map's.
         turned = _along_robot(covariance, measured.pose.yaw_rad)
@@ -190,8 +179,8 @@ def _measurement(gtsam: Any, node: int, measured: PoseEstimate) -> Any:
     return gtsam.PoseTranslationPrior2D(node, np.array([measured.pose.x_m, measured.pose.y_m]), robust)
 
 
-def _at_least(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A source that claims to be exact would leave the solver nothing to weigh."""
+def _regularized(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The covariance with a small diagonal added: an exact source would leave the solver nothing to weigh."""
     return covariance + np.diag([1e-8, 1e-8, 1e-8])
 
 

@@ -1,4 +1,4 @@
-"""Where the robot stands, from all poses of a while: one noisy estimate as the origin would shift a whole episode."""
+"""Mean pose of a standing robot: a single noisy estimate as the origin would shift a whole episode."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from robot_runtime.hal import Localizer, PoseEstimate, PoseStatus
 from robot_runtime.hal.streams import STREAMS
 
 MIN_POSES = 4
-"""Of fewer, no outlier can be told."""
+"""Fewer poses do not allow the rejection of outliers."""
 
 OUTLIER = 4.0
-"""Times the median distance from the median position."""
+"""Largest accepted distance from the median position, in units of the median distance."""
 
 OUTLIER_M = 0.01
+"""Distance from the median position that is always accepted."""
 
 GRACE_S = 1.0
-"""A source that was told where the robot is measures it for the first time within so long."""
+"""Time within which a source that was given the robot's pose delivers its first measurement."""
 
 NO_VARIANCE = 1e-6
-"""m², of a source that states none."""
+"""Added to the variance of each position, m², for sources that state none."""
 
 
 def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstimate:
-    """The mean of what is measured from now on for ``window_s``, while the robot stands still; localizer's frame.
+    """Average the poses measured from now on for ``window_s`` while the robot stands still, in the localizer's frame.
 
-    All that arrived, not the newest at every look: on a busy computer they come in pairs. At least ``MIN_POSES`` of
-    them, however slow the source is, and none from before it found the robot, which it may do only now.
+    All arrivals count, not the newest of each poll: on a busy computer they come in pairs. There are at least
+    ``MIN_POSES``, however slow the source is, and none from before the source found the robot, which may happen only
+    now.
 
     Raises:
-        StaleData: if they do not come within the window, their own periods and the stream's allowed age.
-        LocalizationLost: if the localizer has lost the robot, and does not find it within a second.
-        DeviceFault: if it knows no heading.
+        StaleData: too few poses came within the window, their own periods and the stream's allowed age.
+        LocalizationLost: the localizer has lost the robot, and does not find it within a second.
+        DeviceFault: it measures no heading.
     """
     max_age_s = STREAMS["pose"].max_age_s
     period_s = 1 / localizer.info.rate_hz
@@ -49,13 +51,11 @@ def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstima
     while len(by_stamp) < MIN_POSES or max(by_stamp) + seconds_to_ns(period_s) <= since_ns + seconds_to_ns(window_s):
         now_ns = clock.now_ns()
         if now_ns > deadline_ns:
-            require_tracked(
-                localizer, localizer.latest(max_age_s)
-            )  # what says nothing at all says here what to look at
+            require_tracked(localizer, localizer.latest(max_age_s))  # The error of a silent source is more specific.
             raise StaleData(
                 f"localizer {localizer.info.name!r}: only {len(by_stamp)} poses came in "
                 f"{ns_to_seconds(now_ns - begin_ns):.1f} s",
-                "check that it runs at the rate that it announces",
+                "check that it runs at the rate that it states",
             )
         clock.sleep_until(now_ns + seconds_to_ns(period_s))
         arrived = localizer.arrivals(mark)
@@ -70,10 +70,10 @@ def mean_pose(clock: Clock, localizer: Localizer, window_s: float) -> PoseEstima
 
 
 def require_tracked(localizer: Localizer, estimate: PoseEstimate) -> PoseEstimate:
-    """The estimate itself. Raises ``LocalizationLost`` if it says that the robot is lost."""
+    """Return the estimate. Raises ``LocalizationLost`` if its status is not ``ok``."""
     if estimate.status is not PoseStatus.OK:
         raise LocalizationLost(
-            f"localizer {localizer.info.name!r}: has lost the robot", "bring the robot where it can localize itself"
+            f"localizer {localizer.info.name!r}: has lost the robot", "move the robot to where it can localize itself"
         )
     return estimate
 
@@ -81,20 +81,21 @@ def require_tracked(localizer: Localizer, estimate: PoseEstimate) -> PoseEstimat
 def _mean(localizer: Localizer, estimates: Sequence[PoseEstimate]) -> PoseEstimate:
     """The mean pose without outliers, and its covariance.
 
-    Weighted by what the source says of its errors, which a filter has more of at first. Errors that scatter from pose
-    to pose average out; what is stated beyond that scatter is common to all poses, as a filter's are, and stays.
+    Poses are weighted by the stated variances, which are larger at the start of a filter. Errors that scatter from pose
+    to pose average out; the stated covariance beyond that scatter is common to all poses, as a filter's errors are, and
+    stays.
     """
     stated = np.array([estimate.covariance for estimate in estimates])
     if not np.isfinite(stated[:, 2, 2]).all():
         raise DeviceFault(
-            f"localizer {localizer.info.name!r}: knows positions only, and the policy is told headings",
-            "fuse it with odometry: a preset in launch/localizers/ whose name begins with 'fused'",
+            f"localizer {localizer.info.name!r}: measures positions only, and policies need headings",
+            "fuse it with odometry: use a preset in launch/localizers/ whose name begins with 'fused'",
         )
     poses = np.array([(estimate.pose.x_m, estimate.pose.y_m, estimate.pose.yaw_rad) for estimate in estimates])
     reference = poses[0, 2]
     poses[:, 2] = np.remainder(poses[:, 2] - reference + math.pi, 2 * math.pi) - math.pi
-    off = np.hypot(*(poses[:, :2] - np.median(poses[:, :2], axis=0)).T)
-    good = off <= max(OUTLIER * float(np.median(off)), OUTLIER_M)
+    distances_m = np.hypot(*(poses[:, :2] - np.median(poses[:, :2], axis=0)).T)
+    good = distances_m <= max(OUTLIER * float(np.median(distances_m)), OUTLIER_M)
     poses, stated = poses[good], stated[good]
     weights = 1 / (np.maximum(stated[:, 0, 0], stated[:, 1, 1]) + NO_VARIANCE)
     weights /= weights.sum()
@@ -106,7 +107,7 @@ def _mean(localizer: Localizer, estimates: Sequence[PoseEstimate]) -> PoseEstima
 
 
 def _positive(symmetric: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest covariance."""
+    """The nearest positive semidefinite matrix."""
     values, vectors = np.linalg.eigh(symmetric)
     result: NDArray[np.float64] = (vectors * np.maximum(values, 0)) @ vectors.T
     return result

@@ -15,5 +15,5 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
     if options:
         raise ConfigError(f"{where}: odometry takes no options, got {', '.join(options)}", "leave them out")
     if robot.odometry is None:
-        raise ConfigError(f"{where}: robot {robot.name!r} has no odometry", "name a robot whose driver reports it")
+        raise ConfigError(f"{where}: robot {robot.name!r} has no odometry", "use a robot whose driver reports it")
     return robot.odometry

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import CalibrationFailed
@@ -83,13 +84,13 @@ def test_surveyed_points_suffice() -> None:
 @pytest.mark.parametrize(
     ("bad", "lever_m", "says"),
     [
-        (samples()[:5], LEVER_M, "5 positions are known in both frames, 8 are needed"),
-        (samples([SE2(1 + 0.001 * i, 2, 0.1) for i in range(40)]), LEVER_M, r"spread by 0\.0\d m only"),
-        (samples([SE2(0.1 * i, 0, 0.1) for i in range(40)]), None, "turned by 0° only"),
+        (samples()[:5], LEVER_M, "5 positions .* 8 are needed"),
+        (samples([SE2(1 + 0.001 * i, 2, 0.1) for i in range(40)]), LEVER_M, r"0\.0\d m only, 0\.25 m"),
+        (samples([SE2(0.1 * i, 0, 0.1) for i in range(40)]), None, "0°.* 60°"),
         (samples(mirrored=True), LEVER_M, "mirrored"),
-        (samples(unit_m=0.001), LEVER_M, r"0\.001 m: it seems to be in millimeters"),
-        (samples(unit_m=0.8), LEVER_M, r"one unit of the source's frame is 0\.8 m"),
-        (samples()[:30] + samples(truth=TRUTH @ SE2(1.0, 0.5, 0.4))[30:], LEVER_M, "an anchor moved|agree with one"),
+        (samples(unit_m=0.001), LEVER_M, r"0\.001 m.*millimeters"),
+        (samples(unit_m=0.8), LEVER_M, r"0\.8 m"),
+        (samples()[:30] + samples(truth=TRUTH @ SE2(1.0, 0.5, 0.4))[30:], LEVER_M, "of 60 positions"),
         ([*samples(), AlignmentSample(math.nan, 0, SE2())], LEVER_M, "not finite"),
     ],
 )
@@ -104,5 +105,5 @@ def test_what_cannot_be_aligned_is_named(
 def test_headings_that_do_not_turn_with_the_robot_are_named() -> None:
     turned = [SE2(pose.x_m, pose.y_m, 0.1 * i) for i, pose in enumerate(drive())]
     fixed = [AlignmentSample(s.x_m, s.y_m, s.robot, 0.0) for s in samples(turned)]
-    with pytest.raises(CalibrationFailed, match="heading does not turn"):
+    with raises_naming(CalibrationFailed, "alignment", "heading"):
         solve_alignment(fixed, LEVER_M)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from raising import raises_naming
 
 from robot_runtime.benchmarks.synthetic_drives import ReplayedLocalizer
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
@@ -90,7 +91,7 @@ def test_a_lost_robot_has_no_origin() -> None:
     def make(stamp_ns: int, index: int) -> PoseEstimate:
         return PoseEstimate(stamp_ns, TRUTH, "map", status=PoseStatus.LOST if index >= 25 else PoseStatus.OK)
 
-    with pytest.raises(LocalizationLost, match="'tags': has lost the robot"):
+    with raises_naming(LocalizationLost, "'tags'"):
         mean_of(make)
 
 
@@ -105,15 +106,14 @@ def test_a_source_that_finds_the_robot_only_now_is_waited_for() -> None:
 
 def test_positions_alone_have_no_heading() -> None:
     covariance = np.diag((1e-4, 1e-4, math.inf))
-    with pytest.raises(DeviceFault, match="knows positions only") as caught:
+    with raises_naming(DeviceFault, "positions", "fused"):
         mean_of(lambda stamp_ns, _: PoseEstimate(stamp_ns, TRUTH, "map", covariance))
-    assert "fused" in caught.value.remedy
 
 
 def test_a_source_slower_than_it_says_is_named() -> None:
     clock = SimulatedClock(10_000_000)
     arriving = [(i * NS_PER_S, PoseEstimate(i * NS_PER_S, TRUTH, "map")) for i in range(20)]
     source = ReplayedLocalizer(clock, LocalizerInfo("tags", "map", 30.0), arriving)
-    with source, pytest.raises(StaleData, match="tags"):
+    with source, raises_naming(StaleData, "tags"):
         mean_pose(clock, source, 1.0)
     assert clock.now_ns() < 3 * NS_PER_S

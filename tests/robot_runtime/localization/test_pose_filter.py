@@ -38,7 +38,9 @@ def covariances(draw: st.DrawFn) -> np.ndarray:
     return root @ root.T + np.diag([1e-4, 1e-4, 1e-4])
 
 
-def fix_of(stamp_ns: int, pose: SE2, covariance: np.ndarray, lever_m: tuple[float, float] = (0.0, 0.0)) -> Measurement:
+def measurement_of(
+    stamp_ns: int, pose: SE2, covariance: np.ndarray, lever_m: tuple[float, float] = (0.0, 0.0)
+) -> Measurement:
     return Measurement(stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, whitening(covariance, 0.0, 0.0), lever_m)
 
 
@@ -110,7 +112,7 @@ def test_taking_in_a_measurement_is_the_textbooks_update(start, covariance, nois
     if not heading_known:
         stated[2, 2] = math.inf
     measured = SE2(mark[0] + off[0], mark[1] + off[1], start.yaw_rad + off[2])
-    distance, updated = update(belief, fix_of(0, measured, stated, (lever, 0.2)))
+    distance, updated = update(belief, measurement_of(0, measured, stated, (lever, 0.2)))
     ax, ay = mark[0] - start.x_m, mark[1] - start.y_m
     h = np.array([[1, 0, -ay], [0, 1, ax], [0, 0, 1.0]])[:size]
     r, z = noise[:size, :size], np.array(off)[:size]
@@ -134,29 +136,29 @@ def test_what_is_no_covariance_is_refused(covariance: np.ndarray) -> None:
 # --- the order of arrival -------------------------------------------------------------------------------------------
 
 
-def replay(drive: Drive, fixes: list[Measurement], begin: bool = True) -> PoseFilter:
+def replay(drive: Drive, measurements: list[Measurement], begin: bool = True) -> PoseFilter:
     """Odometry first, then measurements in the order given."""
     pose_filter = PoseFilter(history_s=60.0)
     for index, stamp_ns in enumerate(drive.stamps_ns):
-        assert pose_filter.odometry(stamp_ns, drive.odometry[index])
+        assert pose_filter.add_odometry(stamp_ns, drive.odometry[index])
         if begin and not index:
-            assert pose_filter.begin(stamp_ns, drive.truth[0], 0.05, 0.1)
-    for fix in fixes:
-        pose_filter.measure(fix)
+            assert pose_filter.initialize(stamp_ns, drive.truth[0], 0.05, 0.1)
+    for measurement in measurements:
+        pose_filter.add_measurement(measurement)
     return pose_filter
 
 
-def fixes_of(drive: Drive, beacons: Beacons, seed: int) -> list[Measurement]:
-    return [fix_of(e.stamp_ns, e.pose, e.covariance) for _, e in measure(drive, beacons, seed)]
+def measurements_of(drive: Drive, beacons: Beacons, seed: int) -> list[Measurement]:
+    return [measurement_of(e.stamp_ns, e.pose, e.covariance) for _, e in measure(drive, beacons, seed)]
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from([None, 1.0]), st.booleans(), st.randoms(use_true_random=False))
 def test_any_order_of_arrival_gives_the_same_state(seed, noise_deg, begin, shuffler) -> None:
     drive = make_drive(8, seed)
-    fixes = fixes_of(drive, Beacons(noise_deg=noise_deg, dropouts_per_min=10), seed)
-    ordered = replay(drive, fixes, begin)
-    shuffled = replay(drive, shuffler.sample(fixes, len(fixes)), begin)
+    measurements = measurements_of(drive, Beacons(noise_deg=noise_deg, dropouts_per_min=10), seed)
+    ordered = replay(drive, measurements, begin)
+    shuffled = replay(drive, shuffler.sample(measurements, len(measurements)), begin)
     assert [node.verdict for node in ordered.nodes] == [node.verdict for node in shuffled.nodes]
     assert [node.belief for node in ordered.nodes] == [node.belief for node in shuffled.nodes]
 
@@ -165,15 +167,15 @@ def test_any_order_of_arrival_gives_the_same_state(seed, noise_deg, begin, shuff
 @given(st.integers(0, 1000), st.randoms(use_true_random=False))
 def test_measurements_that_overtake_odometry_wait_for_it(seed, shuffler) -> None:
     drive = make_drive(5, seed)
-    fixes = fixes_of(drive, Beacons(), seed)
-    after = replay(drive, fixes)
+    measurements = measurements_of(drive, Beacons(), seed)
+    after = replay(drive, measurements)
     early = PoseFilter(history_s=60.0)
-    early.odometry(drive.stamps_ns[0], drive.odometry[0])
-    early.begin(drive.stamps_ns[0], drive.truth[0], 0.05, 0.1)
-    for fix in shuffler.sample(fixes, len(fixes)):
-        assert early.measure(fix) in (Verdict.WAITING, Verdict.TOO_OLD)
+    early.add_odometry(drive.stamps_ns[0], drive.odometry[0])
+    early.initialize(drive.stamps_ns[0], drive.truth[0], 0.05, 0.1)
+    for measurement in shuffler.sample(measurements, len(measurements)):
+        assert early.add_measurement(measurement) in (Verdict.WAITING, Verdict.TOO_OLD)
     for stamp_ns, pose in zip(drive.stamps_ns[1:], drive.odometry[1:], strict=True):
-        early.odometry(stamp_ns, pose)
+        early.add_odometry(stamp_ns, pose)
     assert [node.belief for node in early.nodes] == [node.belief for node in after.nodes]
 
 
@@ -181,8 +183,8 @@ def test_measurements_that_overtake_odometry_wait_for_it(seed, shuffler) -> None
 @given(st.integers(0, 1000), st.sampled_from([None, 2.0]))
 def test_covariances_stay_covariances_and_headings_wrap(seed, noise_deg) -> None:
     drive = make_drive(12, seed, SE2(0.0, 0.0, math.pi - 0.01))
-    fixes = fixes_of(drive, Beacons(noise_m=0.001, noise_deg=noise_deg, outliers=0.2), seed)
-    pose_filter = replay(drive, fixes)
+    measurements = measurements_of(drive, Beacons(noise_m=0.001, noise_deg=noise_deg, outliers=0.2), seed)
+    pose_filter = replay(drive, measurements)
     for stamp_ns, truth in zip(drive.stamps_ns, drive.truth, strict=True):
         belief = pose_filter.estimate(stamp_ns)
         if belief is None:
@@ -195,9 +197,14 @@ def test_covariances_stay_covariances_and_headings_wrap(seed, noise_deg) -> None
 
 def test_a_second_measurement_of_an_instant_replaces_the_first() -> None:
     drive = make_drive(2, 0)
-    fixes = fixes_of(drive, Beacons(outliers=0), 0)
-    wrong = [Measurement(fix.stamp_ns, fix.x_m + 0.02, fix.y_m, 0.0, fix.whitening) for fix in fixes]
-    assert [n.belief for n in replay(drive, wrong + fixes).nodes] == [n.belief for n in replay(drive, fixes).nodes]
+    measurements = measurements_of(drive, Beacons(outliers=0), 0)
+    wrong = [
+        Measurement(measurement.stamp_ns, measurement.x_m + 0.02, measurement.y_m, 0.0, measurement.whitening)
+        for measurement in measurements
+    ]
+    assert [n.belief for n in replay(drive, wrong + measurements).nodes] == [
+        n.belief for n in replay(drive, measurements).nodes
+    ]
 
 
 # --- how late, how far ----------------------------------------------------------------------------------------------
@@ -207,31 +214,31 @@ def test_history_reaches_back_two_seconds_at_least_and_no_further_than_it_says()
     with pytest.raises(ValueError, match="at least 2"):
         PoseFilter(history_s=1.9)
     drive = make_drive(30, 0)
-    fixes = fixes_of(drive, Beacons(rate_hz=50, outliers=0, dropouts_per_min=0), 0)
+    measurements = measurements_of(drive, Beacons(rate_hz=50, outliers=0, dropouts_per_min=0), 0)
     pose_filter = PoseFilter(history_s=2.0)
     for stamp_ns, pose in zip(drive.stamps_ns, drive.odometry, strict=True):
-        pose_filter.odometry(stamp_ns, pose)
-    for fix in fixes:
-        pose_filter.measure(fix)
-    last_ns = fixes[-1].stamp_ns
+        pose_filter.add_odometry(stamp_ns, pose)
+    for measurement in measurements:
+        pose_filter.add_measurement(measurement)
+    last_ns = measurements[-1].stamp_ns
     late = [
         Measurement(last_ns - NS_PER_S * back // 10 + 1, f.x_m, f.y_m, 0.0, f.whitening)
-        for back, f in ((19, fixes[-96]),)
+        for back, f in ((19, measurements[-96]),)
     ]
-    assert pose_filter.measure(late[0]) is not Verdict.TOO_OLD
-    assert pose_filter.measure(fixes[0]) is Verdict.TOO_OLD
+    assert pose_filter.add_measurement(late[0]) is not Verdict.TOO_OLD
+    assert pose_filter.add_measurement(measurements[0]) is Verdict.TOO_OLD
     assert len(pose_filter.nodes) < 600, "what is too old is forgotten"
 
 
 def test_without_odometry_nothing_can_be_begun_and_everything_waits() -> None:
     pose_filter = PoseFilter()
-    assert not pose_filter.begin(0, SE2(), 0.1, 0.1)
-    assert pose_filter.measure(fix_of(0, SE2(), np.eye(3))) is Verdict.WAITING
+    assert not pose_filter.initialize(0, SE2(), 0.1, 0.1)
+    assert pose_filter.add_measurement(measurement_of(0, SE2(), np.eye(3))) is Verdict.WAITING
     assert pose_filter.estimate(0) is None
     assert not pose_filter.initialized
-    assert pose_filter.odometry(5, SE2())
-    assert not pose_filter.odometry(5, SE2(1.0, 0.0, 0.0)), "odometry that is not newer is ignored"
-    assert pose_filter.measure(fix_of(4, SE2(), np.eye(3))) is Verdict.TOO_OLD
+    assert pose_filter.add_odometry(5, SE2())
+    assert not pose_filter.add_odometry(5, SE2(1.0, 0.0, 0.0)), "odometry that is not newer is ignored"
+    assert pose_filter.add_measurement(measurement_of(4, SE2(), np.eye(3))) is Verdict.TOO_OLD
 
 
 def test_track_interpolates_and_forgets() -> None:
@@ -256,8 +263,8 @@ def test_track_interpolates_and_forgets() -> None:
 @pytest.mark.parametrize("begin", [True, False], ids=["placed", "from nothing"])
 def test_positions_alone_give_centimeters_and_a_degree(begin: bool) -> None:
     drive = make_drive(40, 3)
-    fixes = fixes_of(drive, Beacons(), 3)
-    pose_filter = replay(drive, fixes, begin)
+    measurements = measurements_of(drive, Beacons(), 3)
+    pose_filter = replay(drive, measurements, begin)
     found = [
         (stamp_ns, truth, pose_filter.estimate(stamp_ns))
         for stamp_ns, truth in zip(drive.stamps_ns, drive.truth, strict=True)
@@ -274,12 +281,12 @@ def test_a_mark_off_the_center_is_no_error() -> None:
     drive = make_drive(20, 5)
     lever_m = (-0.1, 0.15)
     weights = whitening(Beacons().covariance, 0.002, 0.002)
-    fixes = []
+    measurements = []
     for stamp_ns in range(drive.stamps_ns[0], drive.stamps_ns[-1], seconds_to_ns(0.125)):
         x_m, y_m = drive.at(stamp_ns).apply(*lever_m)
-        fixes.append(Measurement(stamp_ns, x_m, y_m, 0.0, weights, lever_m))
+        measurements.append(Measurement(stamp_ns, x_m, y_m, 0.0, weights, lever_m))
     for begin in (True, False):
-        pose_filter = replay(drive, fixes, begin)
+        pose_filter = replay(drive, measurements, begin)
         belief = pose_filter.estimate(drive.stamps_ns[-1])
         assert belief is not None
         assert pose_of(belief).distance_to(drive.truth[-1]) < 0.02
@@ -290,7 +297,7 @@ def test_uncertainty_is_honest() -> None:
     beyond = total = 0
     for seed in range(4):
         drive = make_drive(20, seed)
-        pose_filter = replay(drive, fixes_of(drive, Beacons(), seed))
+        pose_filter = replay(drive, measurements_of(drive, Beacons(), seed))
         for index in drive.rests[2:]:
             belief = pose_filter.estimate(drive.stamps_ns[index])
             assert belief is not None

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from raising import raises_naming
 
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import RecordingError
@@ -105,11 +106,11 @@ def test_what_says_lost_does_not_count() -> None:
     ("keeps", "measures", "says"),
     [
         (slice(0, 0), True, "no odometry"),
-        (slice(0, 300), True, r"29\.60 s outside|s outside the time that odometry covers"),
-        (slice(None), False, "no absolute pose was measured"),
+        (slice(0, 300), True, "s outside"),
+        (slice(None), False, "absolute pose"),
     ],
 )
 def test_logs_that_cannot_be_smoothed_say_why(keeps: slice, measures: bool, says: str) -> None:
     poses = truth()
-    with pytest.raises(RecordingError, match=says):
+    with raises_naming(RecordingError, says):
         smooth(odometry(poses)[keeps], beacons(poses) if measures else [], STAMPS, START)
