@@ -58,7 +58,7 @@ def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], l
     return groups
 
 
-def summarise(scores: Iterable[EpisodeScore], cluster: Cluster = "none") -> list[GroupSummary]:
+def summarize_groups(scores: Iterable[EpisodeScore], cluster: Cluster = "none") -> list[GroupSummary]:
     """Means with intervals per group of :func:`grouped`."""
     groups = grouped(scores).items()
     return [_summary(task, split, agent, members, cluster) for (task, split, agent, _), members in groups]
@@ -72,9 +72,9 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore],
     clusters = {score.cluster(by) for score in scored}
     intervals, counts = {}, {}
     for name in ALL_METRICS:
-        having = [score for score in scored if present([score.metrics.get(name)])]
+        having = [score for score in scored if known_values([score.metrics.get(name)])]
         if having:
-            values = present(score.metrics[name] for score in having)
+            values = known_values(score.metrics[name] for score in having)
             drawn = None if by == "none" else [score.cluster(by) for score in having]
             intervals[name], counts[name] = metric_interval(name, values, resamples, drawn), len(having)
     unscored = len(members) - len(scored)
@@ -84,7 +84,7 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore],
     )
 
 
-def present(values: Iterable[float | bool | int | None]) -> list[float]:
+def known_values(values: Iterable[float | bool | int | None]) -> list[float]:
     """The values that are there, as numbers; what a rule calls NaN is not there."""
     return [float(value) for value in values if value is not None and not math.isnan(value)]
 

@@ -84,5 +84,5 @@ def _workers_row(logs: Sequence[Path], rounds: int, out: Path) -> Row:
         1.7,
         low=min(ratios),
         high=max(ratios),
-        note=f"median and range of {rounds} rounds in turns; starting workers and twins counts",
+        note=f"median and range of {rounds} rounds in turns; starting workers and simulators counts",
     )

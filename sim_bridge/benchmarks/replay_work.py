@@ -26,7 +26,7 @@ from robot_runtime.tasks.task import Task, load_task
 from sim_bridge.replay.batch import Job, replay_logs
 from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.resource_cache import Kept
+from sim_bridge.replay.resource_cache import ReplayCache
 
 TASK = "pointnav_gps_compass"
 STEPS = 100
@@ -77,18 +77,18 @@ def record(folder: Path, count: int, seed: int, images: bool) -> list[Path]:
 
 
 def time_replays(logs: Sequence[Path], images: bool) -> tuple[list[float], float]:
-    """Seconds per log, by a twin that is there; and seconds until it is."""
+    """Seconds per log, by a simulator that is there; and seconds until it is."""
     options = ReplayOptions(parts=("action",), images=images)
     took_s = []
-    with Kept(options) as kept:
+    with ReplayCache(options) as cache:
         timer = Stopwatch()
         with LogReader(logs[0]) as log:
-            twin = kept.twin(log.header, kept.scene(log.header), images)
-            twin.begin(log.header, log.header.episode.start, 0.0)
+            simulator = cache.simulator(log.header, cache.scene(log.header), images)
+            simulator.begin(log.header, log.header.episode.start, 0.0)
         build_s = timer.elapsed_s()
         for log_path in logs:
             timer.restart()
-            replay_log(log_path, options, kept, log_path.stem)
+            replay_log(log_path, options, cache, log_path.stem)
             took_s.append(timer.elapsed_s())
     return took_s, build_s
 

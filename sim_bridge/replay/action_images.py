@@ -1,4 +1,4 @@
-"""What was seen where recorded actions led, beside what the twin sees where they lead there."""
+"""Comparison of recorded images with those that the simulator renders where replayed actions lead."""
 
 from __future__ import annotations
 
@@ -11,42 +11,43 @@ from robot_runtime.records import StepRecord
 from sim_bridge.replay.results import ImageDifference, Note
 
 
-class ImagePairs:
-    """Compares frames of a log with the twin's.
+class ImageComparison:
+    """Comparison of the frames of one log with the simulator's.
 
     Args:
-        notes: where it is said, once, that some are not compared, and why.
+        log: the recording.
+        notes: gets one note, with the reason, if frames cannot be compared.
     """
 
     def __init__(self, log: LogReader, notes: list[Note]) -> None:
         self._log, self._notes = log, notes
-        self._said = False
+        self._noted = False
 
-    def compare(self, record: StepRecord, made: RgbdFrame | None) -> ImageDifference | None:
-        """None if the log or the twin has no image of that step, or theirs are of another size; noted once."""
+    def compare(self, record: StepRecord, simulated: RgbdFrame | None) -> ImageDifference | None:
+        """The difference at a step; None if an image is missing or the sizes differ."""
         try:
             recorded = self._log.frame(record)
         except RecordingError as error:
-            self._cannot(error.message)
+            self._note(error.message)
             return None
-        if made is None or recorded.depth_m.shape != made.depth_m.shape:
-            theirs = "none" if made is None else _size(made)
-            self._cannot(f"step {record.index}: {_size(recorded)} in the log, {theirs} in the twin")
+        if simulated is None or recorded.depth_m.shape != simulated.depth_m.shape:
+            size = "none" if simulated is None else _size(simulated)
+            self._note(f"step {record.index}: {_size(recorded)} in the log, {size} in the simulator")
             return None
-        both = (recorded.depth_m > 0) & (made.depth_m > 0)
-        depth_same = np.array_equal(recorded.depth_m, made.depth_m)
-        color_same = np.array_equal(recorded.rgb, made.rgb)
+        both = (recorded.depth_m > 0) & (simulated.depth_m > 0)
+        depth_same = np.array_equal(recorded.depth_m, simulated.depth_m)
+        color_same = np.array_equal(recorded.rgb, simulated.rgb)
         error_mm = None
         if both.any():
-            error_m = 0.0 if depth_same else np.abs(recorded.depth_m - made.depth_m).mean(where=both, dtype=np.float64)
-            error_mm = 1000 * float(error_m)
-        apart = 0.0 if color_same else np.abs(recorded.rgb.astype(np.int16) - made.rgb).mean()
-        return ImageDifference(depth_same, color_same, error_mm, float(apart))
+            depth_error_m = np.abs(recorded.depth_m - simulated.depth_m)
+            error_mm = 0.0 if depth_same else 1000 * float(depth_error_m.mean(where=both, dtype=np.float64))
+        rgb_error = 0.0 if color_same else float(np.abs(recorded.rgb.astype(np.int16) - simulated.rgb).mean())
+        return ImageDifference(depth_same, color_same, error_mm, rgb_error)
 
-    def _cannot(self, why: str) -> None:
-        if not self._said:
-            self._notes.append(Note("action", f"not all images are compared: {why}"))
-            self._said = True
+    def _note(self, reason: str) -> None:
+        if not self._noted:
+            self._notes.append(Note("action", f"not all images are compared: {reason}"))
+            self._noted = True
 
 
 def _size(frame: RgbdFrame) -> str:

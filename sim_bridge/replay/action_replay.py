@@ -1,10 +1,10 @@
-"""Action replay: the recorded actions in the twin, from the recorded start; trajectory against trajectory.
+"""Action replay: the recorded actions in the simulator, from the recorded start; trajectory against trajectory.
 
-Two questions, two columns. *Where does it lead?* The actions are carried out one after the other, so that errors add up
-as they do for a policy: distances at each step, nDTW, end error. *Which action is to blame?* Each action's own
-displacement, seen from where that action began, is compared with the recorded one: there nothing adds up. Where a wall
-stood in the way, that still depends on where the robot had got to; ``forced`` replays every action from the recorded
-pose before it, and so tells a contact that is missing in the twin from one that was not reached.
+Two comparisons are made. Over the episode, the actions are executed one after the other, so that errors accumulate as
+they do for a policy: distance at each step, nDTW, end error. Per action, its displacement in the frame of its own start
+is compared with the recorded one, so that nothing accumulates. Where contacts matter, that still depends on where the
+robot was; ``forced`` therefore replays every action from the recorded pose before it, which distinguishes a contact
+that is missing in the simulator from one that was not reached.
 """
 
 from __future__ import annotations
@@ -21,24 +21,18 @@ from robot_runtime.metrics.functional.dtw import ndtw
 from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
-from sim_bridge.replay.action_images import ImagePairs
-from sim_bridge.replay.backends.base import ReplayError, Twin, TwinStep
-from sim_bridge.replay.results import (
-    ActionReplay,
-    ActionStep,
-    DivergedBy,
-    Divergence,
-    Moved,
-    Note,
-    Thresholds,
-)
+from sim_bridge.replay.action_images import ImageComparison
+from sim_bridge.replay.backends.base import ReplayError, SimulatedStep, SimulatorBackend
+from sim_bridge.replay.results import ActionReplay, ActionStep, DivergedBy, Divergence, Note, RelativeMotion, Thresholds
 
 SAME_POSE = 1e-6
-"""Metres and radians. A recorded start that is so near to the episode's is the episode's: a pose that was interpolated
-and written as text may differ from it in its last digits, which bit-identical images would show."""
+"""Meters and radians within which the recorded start is taken to be the episode's.
+
+An interpolated pose written as text may differ in its last digits, which a bitwise comparison of images would show.
+"""
 
 MOVED_M = 1e-3
-"""A start that the twin moved by less is not worth a note."""
+"""A start that the simulator moved by less is not noted."""
 
 PART = "action"
 
@@ -46,34 +40,37 @@ PART = "action"
 def replay_actions(
     log: LogReader,
     records: Sequence[StepRecord],
-    twin: Twin,
+    simulator: SimulatorBackend,
     images: bool = False,
     forced: bool = False,
     thresholds: Thresholds | None = None,
 ) -> tuple[ActionReplay, tuple[Note, ...]]:
-    """Carry out in the twin what the robot was told to do.
+    """Execute the recorded actions in the simulator. A later error ends the replay there, with a note.
 
     Args:
+        log: the recording.
         records: of the log, read without images.
-        images: whether to compare what is seen where the actions led; the twin must have been made for it.
+        simulator: to replay in.
+        images: whether to compare images where the actions led; the simulator must have been made with images.
         forced: whether to replay every action from the recorded pose before it, too.
+        thresholds: beyond which the trajectories have diverged.
 
     Returns:
-        The replay, as far as it got; and what a reader must know.
+        The replay up to its end or first error, and notes for readers of the results.
 
     Raises:
         ReplayError: the log has no step, or no pose to begin from.
-        TwinUnable: the twin cannot do this task at all. InvalidStart: the robot does not fit near the recorded start.
-        What goes wrong later ends the replay there, with a note.
+        UnsupportedBySimulator: the simulator does not support the task.
+        InvalidStart: the robot does not fit near the recorded start.
     """
     header, thresholds = log.header, thresholds or Thresholds()
     start = recorded_start(log, records)
     second = second_start(header, records)
     notes: list[Note] = []
-    compare = ImagePairs(log, notes) if images else None
-    made = twin.begin(header, start, records[0].head.tilt_rad)
+    compare = ImageComparison(log, notes) if images else None
+    made = simulator.begin(header, start, records[0].head.tilt_rad)
     if second is not None:
-        twin.next_phase_at(second)
+        simulator.next_phase_at(second)
     moved_m = made.pose.distance_to(start)
     if records[0].index:
         notes.append(Note(PART, f"begins at step {records[0].index}: the log has none before it"))
@@ -83,7 +80,7 @@ def replay_actions(
         previous = made
         try:
             _require_next(before, record)
-            made = twin.act(decision_of(record))
+            made = simulator.act(decision_of(record))
         except RuntimeFault as error:
             notes.append(Note(PART, f"replayed up to step {before.index}: {error.message}", error.remedy))
             break
@@ -91,20 +88,16 @@ def replay_actions(
         if record.phase != before.phase and second is not None:
             notes += _start_notes(made.pose.distance_to(second), f"start of phase {record.phase!r}")
     if forced:
-        steps, left_out = _forced(twin, records, steps)
+        steps, left_out = _forced(simulator, records, steps)
         if left_out:
             why = "they move objects, end a phase, or the robot does not fit there"
             notes.append(Note(PART, f"{left_out} actions are not replayed from the recorded pose before them: {why}"))
-    notes += _poseless(steps) + _end_notes(log.end)
+    notes += _missing_pose_notes(steps) + _end_notes(log.end)
     return _summary(header, steps, len(records), moved_m, thresholds), tuple(notes)
 
 
 def recorded_start(log: LogReader, records: Sequence[StepRecord]) -> SE2:
-    """Where the robot stood when the episode began, in ``map``.
-
-    Raises:
-        ReplayError: the log has no step, or does not say.
-    """
+    """The recorded pose in ``map`` at the start of the episode. Raises ``ReplayError``: the log has none."""
     if not records:
         raise ReplayError(f"{log.path}: holds no step", "record the episode again; it was torn before its first step")
     start = known_pose(records[0])
@@ -124,7 +117,7 @@ def known_pose(record: StepRecord) -> SE2 | None:
 
 
 def decision_of(record: StepRecord) -> Decision:
-    """What led to a step that is not the first. Raises ``RecordingError`` if the log does not say."""
+    """The action or command that led to a step. Raises ``RecordingError``: the log names none."""
     decision = record.command or record.action
     if decision is None:
         raise RecordingError(f"step {record.index} names no action", "record the episode again")
@@ -132,7 +125,7 @@ def decision_of(record: StepRecord) -> Decision:
 
 
 def _require_next(before: StepRecord, record: StepRecord) -> None:
-    """Raise ``RecordingError`` unless one step follows the other: a log that was mended may have lost some."""
+    """Raise ``RecordingError`` unless the steps are consecutive: a recovered log may have lost some."""
     if record.index != before.index + 1:
         raise RecordingError(f"the log has no step {before.index + 1}", "compare the original, if there is one")
 
@@ -143,7 +136,7 @@ def _exactly(recorded: SE2, stated: SE2) -> SE2:
 
 
 def second_start(header: EpisodeHeader, records: Sequence[StepRecord]) -> SE2 | None:
-    """Where the second phase began; None where there is none, or no pose of it."""
+    """The pose at the start of the second phase; None without one, or without its pose."""
     later = next((record for record in records if record.phase != records[0].phase), None)
     pose = None if later is None else known_pose(later)
     return None if pose is None else _exactly(pose, header.episode.start)
@@ -153,13 +146,13 @@ def second_start(header: EpisodeHeader, records: Sequence[StepRecord]) -> SE2 | 
 
 
 def _step(
-    before: StepRecord | None, record: StepRecord, previous: TwinStep | None, made: TwinStep, images: ImagePairs | None
+    before: StepRecord | None,
+    record: StepRecord,
+    previous: SimulatedStep | None,
+    made: SimulatedStep,
+    images: ImageComparison | None,
 ) -> ActionStep:
-    """A recorded step beside the twin's.
-
-    Args:
-        before, previous: the steps that came before these; None at the start.
-    """
+    """Compare a recorded with a simulated step; ``before`` and ``previous`` precede them, None at the start."""
     recorded, difference = known_pose(record), None
     if before is not None and previous is not None and before.phase == record.phase:
         difference = displacement_difference(known_pose(before), recorded, previous.pose, made.pose)
@@ -197,21 +190,24 @@ def _step(
 
 def displacement_difference(
     recorded_from: SE2 | None, recorded_to: SE2 | None, made_from: SE2, made_to: SE2
-) -> Moved | None:
+) -> RelativeMotion | None:
     """Replayed minus recorded displacement, each in the frame in which its action began."""
     if recorded_from is None or recorded_to is None:
         return None
     recorded, made = recorded_to.relative_to(recorded_from), made_to.relative_to(made_from)
-    return Moved(made.x_m - recorded.x_m, made.y_m - recorded.y_m, wrap_angle(made.yaw_rad - recorded.yaw_rad))
+    yaw_rad = wrap_angle(made.yaw_rad - recorded.yaw_rad)
+    return RelativeMotion(made.x_m - recorded.x_m, made.y_m - recorded.y_m, yaw_rad)
 
 
-def _forced(twin: Twin, records: Sequence[StepRecord], steps: Sequence[ActionStep]) -> tuple[list[ActionStep], int]:
-    """The steps with every action replayed from the recorded pose before it, and with how many that was not done."""
+def _forced(
+    simulator: SimulatorBackend, records: Sequence[StepRecord], steps: Sequence[ActionStep]
+) -> tuple[list[ActionStep], int]:
+    """The steps with each action replayed from the recorded pose before it, and the number left out."""
     found, left_out = [steps[0]], 0
     for (before, record), step in zip(pairwise(records), steps[1:], strict=False):
         recorded_from, recorded_to = known_pose(before), known_pose(record)
         whole = recorded_from is not None and recorded_to is not None and before.phase == record.phase
-        made = twin.act_from(before, decision_of(record)) if whole else None
+        made = simulator.act_from(before, decision_of(record)) if whole else None
         if made is None:
             left_out += 1
             found.append(step)
@@ -270,7 +266,7 @@ def _divergence(step: ActionStep, thresholds: Thresholds) -> Divergence | None:
 
 
 def _departure(step: ActionStep, thresholds: Thresholds) -> Divergence | None:
-    """Whether an action by itself leads elsewhere than it did."""
+    """The quantities in which an action by itself differs beyond the thresholds; None if none does."""
     by: list[DivergedBy] = []
     own, contact = step.forced, step.contact_forced
     if own is None:
@@ -292,10 +288,11 @@ def _share(agreements: Iterable[bool]) -> float | None:
 def _start_notes(moved_m: float, what: str) -> list[Note]:
     if moved_m < MOVED_M:
         return []
-    return [Note(PART, f"the recorded {what} is not free in the twin: replayed from {100 * moved_m:.1f} cm beside it")]
+    beside = f"replayed from {100 * moved_m:.1f} cm beside it"
+    return [Note(PART, f"the recorded {what} is not free in the simulator: {beside}")]
 
 
-def _poseless(steps: Sequence[ActionStep]) -> list[Note]:
+def _missing_pose_notes(steps: Sequence[ActionStep]) -> list[Note]:
     missing = [step.index for step in steps if step.recorded is None]
     if not missing:
         return []
@@ -308,5 +305,5 @@ def _end_notes(end: EpisodeEnd | None) -> list[Note]:
     detail = f" ({end.detail})" if end.detail else ""
     notes = [Note(PART, f"the episode was ended by {end.reason.value}{detail}: its actions up to there are replayed")]
     if end.action is not None:
-        notes.append(Note(PART, f"the last action, {end.action}, is not replayed: where it led was never observed"))
+        notes.append(Note(PART, f"the last action, {end.action}, is not replayed: its result was not recorded"))
     return notes

@@ -1,4 +1,4 @@
-"""Many logs: their pages, their JSON files and an index, whoever does the work."""
+"""Replay of many logs in several processes: their pages, JSON files and an index."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from robot_runtime.common import config
 from robot_runtime.errors import RuntimeFault
-from robot_runtime.parallel.map import Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
 from robot_runtime.parallel.workers import WorkerLoss
+from robot_runtime.parallel.map import Workers, map_in_order
 from robot_runtime.recording import json_records
 from robot_runtime.records import StepRecord
 from robot_runtime.robots.loader import read_robot_file
@@ -24,37 +24,36 @@ from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
 from sim_bridge.replay.page.page import make_folder, render, write_page, write_text
 from sim_bridge.replay.page.thumbnails import Gallery
-from sim_bridge.replay.resource_cache import Kept
+from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import SCHEMA, write_replay
-from sim_bridge.replay.summary import Line, line_of
+from sim_bridge.replay.summary import ReplaySummary, summarize_replay
 
 CHUNK = 4
-"""Logs that a worker gets at once: a replay takes seconds, so few keep all workers busy."""
+"""Logs that a worker gets at once; few, because a replay takes seconds."""
 
-LEDGER = "replays.jsonl"
+JOURNAL = "replays.jsonl"
 
 LIMIT_S = 600.0
-"""For one log, in a process of its own."""
+"""Time limit of one log in a worker process."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One log, and the name that it has in the folder of results."""
+    """One log, and its name in the folder of results."""
 
     path: Path
     name: str
 
 
 def named(paths: Sequence[Path]) -> list[Job]:
-    """Logs with names that tell them apart: the file's, with as many of its folders as that takes."""
+    """Logs with unique names: the file's, with as many of its folders as needed."""
     jobs = []
     resolved = [path.resolve() for path in paths]
     for path, whole in zip(paths, resolved, strict=True):
-        parts = [*whole.parts[1:-1], whole.stem]
-        depth = 1
-        while depth < len(parts) and sum(_tail(other, depth) == _tail(whole, depth) for other in resolved) > 1:
+        depth, most = 1, len(whole.parts) - 1
+        while depth < most and sum(_tail(other, depth) == _tail(whole, depth) for other in resolved) > 1:
             depth += 1
-        jobs.append(Job(path, "-".join(parts[-depth:])))
+        jobs.append(Job(path, "-".join(_tail(whole, depth))))
     return jobs
 
 
@@ -68,115 +67,120 @@ def replay_logs(
     workers: Workers,
     pages: bool = True,
     overwrite: bool = False,
-    on_done: Callable[[Line], None] | None = None,
+    on_done: Callable[[ReplaySummary], None] | None = None,
     on_retry: Callable[[Path, WorkerLoss], None] | None = None,
-) -> list[Line]:
-    """Replay logs into ``options.out``: NAME.json, and NAME.html where pages are wanted; of several an index.html.
+) -> list[ReplaySummary]:
+    """Replay logs into ``options.out``: NAME.json, NAME.html, and for several logs an index.html.
 
-    Of several, a ledger in that folder knows which are finished: the same command goes on where it was ended.
+    For several logs, a journal in that folder lists finished ones, so that the same command resumes.
 
     Args:
-        overwrite: begin anew, whatever is finished.
-        on_done: called after each log, in their order.
-        on_retry: told of a log whose worker was lost, and which is given to another.
+        jobs: the logs.
+        options: of all replays.
+        workers: that replay.
+        pages: whether to write HTML.
+        overwrite: begin anew, even if some logs are finished.
+        on_done: called after each log, in order.
+        on_retry: called for a log whose worker was lost, before it is given to another.
 
     Raises:
-        ConfigError: workers cannot be started, no twin is of that name, or the folder is of other settings.
-        RecordingError: nothing can be written.
+        ConfigError: workers cannot be started, the simulator is unknown, or the folder has other settings.
+        RecordingError: a file cannot be written.
     """
     many = len(jobs) > 1
     work = partial(_replay_each, options=options, pages=pages, many=many)
-    lines = []
+    summaries = []
     with ExitStack() as stack:
-        ledger = stack.enter_context(_ledger(options, pages, overwrite)) if many else None
-        reads = partial(_needed, out=options.out)
-        again = None if on_retry is None else partial(_again, on_retry)
+        journal = stack.enter_context(_journal(options, pages, overwrite)) if many else None
+        required = partial(_required_paths, out=options.out)
+        again = None if on_retry is None else partial(_retry, on_retry)
         results = map_in_order(
-            work, jobs, workers, _lost, CHUNK, LIMIT_S, on_retry=again, required_paths=reads, journal=ledger
+            work, jobs, workers, _lost, CHUNK, LIMIT_S, on_retry=again, required_paths=required, journal=journal
         )
-        for line in results:
-            lines.append(line)
+        for summary in results:
+            summaries.append(summary)
             if on_done is not None:
-                on_done(line)
+                on_done(summary)
     if many and pages:
-        write_text(options.out / "index.html", _index(lines, options))
-    return lines
+        write_text(options.out / "index.html", _index(summaries, options))
+    return summaries
 
 
-def _ledger(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJournal[Job, Line]:
+def _journal(options: ReplayOptions, pages: bool, overwrite: bool) -> ResultJournal[Job, ReplaySummary]:
     make_folder(options.out)
     settings = {**json_records.plain(options), "pages": pages, "schema": SCHEMA}
     del settings["out"]
     if options.into not in (RECORDED, *ADAPTERS):
-        # What the name stands for: the file of a fitted robot is written anew with every fit.
+        # The content of the file, because a fit rewrites the file of its robot.
         robot = json.dumps(json_records.plain(read_robot_file(options.into)[1]), sort_keys=True)
         settings["robot"] = hashlib.sha256(robot.encode()).hexdigest()[:12]
-    return ResultJournal(options.out / LEDGER, settings, _key, _encode, _decode, overwrite)
+    return ResultJournal(options.out / JOURNAL, settings, _key, _encode, _decode, overwrite)
 
 
 def _key(job: Job) -> str:
     return f"{job.name} {file_key(job.path)}"
 
 
-def _encode(line: Line) -> object:
-    return json_records.plain(line) if not line.reason else None
+def _encode(summary: ReplaySummary) -> object:
+    return json_records.plain(summary) if not summary.reason else None
 
 
-def _decode(document: object) -> Line:
-    return config.parse(document, Line, LEDGER)
+def _decode(document: object) -> ReplaySummary:
+    return config.parse(document, ReplaySummary, JOURNAL)
 
 
-def _needed(job: Job, out: Path) -> list[Path]:
+def _required_paths(job: Job, out: Path) -> list[Path]:
     return [job.path, out]
 
 
-def write_lines(path: Path, lines: Sequence[Line], options: ReplayOptions) -> None:
-    """A JSON file with a row per log. Raises ``RecordingError``."""
-    document = {"schema": SCHEMA, "into": options.into, "replays": [json_records.plain(line) for line in lines]}
+def write_summaries(path: Path, summaries: Sequence[ReplaySummary], options: ReplayOptions) -> None:
+    """Write a JSON file with an object per log. Raises ``RecordingError``."""
+    document = {"schema": SCHEMA, "into": options.into, "replays": [json_records.plain(one) for one in summaries]}
     write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
-def _replay_each(jobs: Iterator[Job], options: ReplayOptions, pages: bool, many: bool) -> Iterator[Line]:
-    """A worker's share: twins and policies are kept from log to log."""
-    with Kept(options) as kept:
+def _replay_each(jobs: Iterator[Job], options: ReplayOptions, pages: bool, many: bool) -> Iterator[ReplaySummary]:
+    """Replay a worker's batch with one cache."""
+    with ReplayCache(options) as cache:
         for job in jobs:
-            yield _replay(job, options, kept, pages, many)
+            yield _replay(job, options, cache, pages, many)
 
 
-def _replay(job: Job, options: ReplayOptions, kept: Kept, pages: bool, many: bool) -> Line:
-    galleries: list[Gallery] = []
+def _replay(job: Job, options: ReplayOptions, cache: ReplayCache, pages: bool, many: bool) -> ReplaySummary:
+    gallery: Gallery | None = None
 
-    def watch(records: Sequence[StepRecord]) -> Gallery:
-        galleries.append(Gallery([record.index for record in records]))
-        return galleries[-1]
+    def on_frames(records: Sequence[StepRecord]) -> Gallery:
+        nonlocal gallery
+        gallery = Gallery([record.index for record in records])
+        return gallery
 
     try:
-        replay = replay_log(job.path, options, kept, job.name, watch if pages else None)
+        replay = replay_log(job.path, options, cache, job.name, on_frames if pages else None)
     except RuntimeFault as error:
-        return Line(str(job.path), job.name, error.message)
+        return ReplaySummary(str(job.path), job.name, error.message)
     write_replay(options.out / f"{job.name}.json", replay)
     if pages:
-        write_page(options.out / f"{job.name}.html", replay, galleries[0] if galleries else None, many)
-    return line_of(replay, job.name)
+        write_page(options.out / f"{job.name}.html", replay, gallery, many)
+    return summarize_replay(replay, job.name)
 
 
-def _again(on_retry: Callable[[Path, WorkerLoss], None], job: Job, how: WorkerLoss) -> None:
+def _retry(on_retry: Callable[[Path, WorkerLoss], None], job: Job, how: WorkerLoss) -> None:
     on_retry(job.path, how)
 
 
-def _lost(job: Job, how: WorkerLoss) -> Line:
+def _lost(job: Job, how: WorkerLoss) -> ReplaySummary:
     what = f"took more than {LIMIT_S:g} s" if how == "hung" else "ended the process that replayed it"
-    return Line(str(job.path), job.name, f"it {what}")
+    return ReplaySummary(str(job.path), job.name, f"it {what}")
 
 
-def _index(lines: Sequence[Line], options: ReplayOptions) -> str:
-    replayed = [line for line in lines if not line.reason]
+def _index(summaries: Sequence[ReplaySummary], options: ReplayOptions) -> str:
+    replayed = [summary for summary in summaries if not summary.reason]
     return render(
         "replays.html",
         maps={},
         into=options.into,
         headings=summary_table.HEADINGS,
         medians=summary_table.medians(replayed),
-        replayed=[(line, summary_table.cells(line)) for line in replayed],
-        lost=[line for line in lines if line.reason],
+        replayed=[(summary, summary_table.cells(summary)) for summary in replayed],
+        failed=[summary for summary in summaries if summary.reason],
     )

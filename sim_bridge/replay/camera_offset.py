@@ -1,9 +1,9 @@
-"""How far the camera really is from where the log says, from depth against the twin's: tilt, pan, roll and place.
+"""Estimate of the camera's true pose relative to the logged one, from recorded and simulated depth.
 
-A camera that is tilted by two degrees makes depth wrong in every image in the same way. So all images of an episode are
-asked for the one rotation and shift that brings what was recorded onto the twin's surfaces: least squares of the
-distances from points to planes (Chen and Medioni 1992), each point against the surface that the twin has at its pixel.
-On a plane that surface is the right one even where the pixel is not; what lies near edges is left out.
+A wrong tilt makes depth wrong in every image in the same way. So one rotation and one translation are fitted to all
+images of an episode, by point-to-plane least squares (Chen and Medioni 1992): each recorded point against the
+simulated surface at its pixel. On a plane that surface is the right one even if the pixel is not; points near edges
+are left out.
 """
 
 from __future__ import annotations
@@ -22,38 +22,40 @@ from robot_runtime.hal.lens import Lens
 Floats = NDArray[np.float64]
 
 POINTS = 3000
-"""Of an image, evenly over it."""
+"""Points per image, on a regular grid."""
 
 REACH = 1 / 32
-"""Of the image's width: to the neighbours that a surface's direction is taken from."""
+"""Distance to the neighbors that a surface normal is computed from, in units of the image's width."""
 
 CURVED = 0.003
-"""Of the depth: a surface that bends by more between its neighbours is an edge, or round. The twin's depth has no noise
-that would hide it, but whole millimetres."""
+"""Curvature, in units of depth, above which a pixel lies on an edge or a round surface.
+
+Simulated depth has no noise, but a resolution of millimeters.
+"""
 
 FARTHEST_M = 6.0
 FIRST_GATE, NOISES, CLOSEST = 0.15, 3.0, 0.001
-"""Of the depth: points farther from their surface than the gate, or than so many typical distances, are left out."""
+"""First gate in units of depth, its multiple of the typical distance in later rounds, and its lower bound."""
 
 ROUNDS = 12
 LEAST_POINTS = 500
 
 DISTANCE_M = 0.5
-"""Between distances at which the bias of depth is told."""
+"""Width of the distance bins of the depth bias."""
 
 LEAST_FACING = 0.2
-"""Cosine between a ray and a surface's normal: depth on what is seen more obliquely tells of angles, not of itself."""
+"""Least cosine between a ray and a surface normal; on more oblique surfaces the error of depth is one of angles."""
 
 UNKNOWN_RAD, UNKNOWN_M = math.radians(30), 1.0
-"""Standard deviations of what nothing was seen of: they exclude nothing real, and keep the system solvable."""
+"""Standard deviations of the prior, wide enough for any real offset, which keeps the system solvable."""
 
 SURE_RAD, SURE_M = math.radians(0.5), 0.03
-"""What is not known as well as this is not told."""
+"""Standard errors above which a component is not reported."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its standard error, which is over images, not over their pixels."""
+    """A value and its standard error, which is over images, not over their pixels."""
 
     value: float
     error: float
@@ -61,10 +63,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class DepthBias:
-    """What depth near one distance is off by when the camera's offset is accounted for.
+    """Depth error near one distance that the camera's offset does not explain.
 
     Attributes:
-        depth_m: median of the twin's. bias_mm: median of measured less true depth. points: that it is of.
+        depth_m: median simulated depth.
+        bias_mm: median of measured minus true depth.
+        points: number of points.
     """
 
     depth_m: float
@@ -74,16 +78,17 @@ class DepthBias:
 
 @dataclass(frozen=True)
 class CameraOffset:
-    """The true camera seen from the logged one; None where the images do not tell.
+    """Pose of the true camera in the frame of the logged one; None where the images do not determine a component.
 
-    A referee that is off by the same amount in every image shows here, too: in pan, forward and left.
+    A constant error of the referee shows here, too: in pan, forward and left. ``*_mm`` is along the robot's axes.
 
     Attributes:
-        tilt_deg: up positive. pan_deg: left positive. roll_deg: to the right positive.
-        forward_mm, left_mm, up_mm: along the robot's axes.
-        images: that were used.
-        biases: of depth, near to far: what no offset explains. A camera that measures everything too far and one that
-            sits farther back look much the same, so offset and biases together are what was seen.
+        tilt_deg: up positive.
+        pan_deg: left positive.
+        roll_deg: to the right positive.
+        images: number of images used.
+        biases: of depth, near to far, that no offset explains. A camera that measures too far and one that is farther
+            back look much alike, so offset and biases belong together.
     """
 
     tilt_deg: Estimate | None
@@ -98,34 +103,44 @@ class CameraOffset:
 
 @dataclass(frozen=True)
 class Surfaces:
-    """What one image contributes: points as recorded and the twin's planes at their pixels, in the optical frame.
+    """Recorded points of one image and the simulated planes at their pixels, in the optical frame.
 
     Attributes:
-        points: float64 (N, 3). normals: float64 (N, 3), of length 1. offsets: float64 (N,), normals . plane.
-        levelled: float64 (3, 3), takes directions along the robot's axes to the optical frame.
+        points: float64 (N, 3).
+        normals: float64 (N, 3), unit length.
+        offsets: float64 (N,), distance of the planes from the origin along their normals.
+        leveled: float64 (3, 3), rotation from the robot's axes to the optical frame.
     """
 
     points: Floats
     normals: Floats
     offsets: Floats
-    levelled: Floats
+    leveled: Floats
 
 
 def surfaces(
-    recorded_m: NDArray[np.float32], twin_m: NDArray[np.float32], pinhole: Intrinsics, pan_rad: float, tilt_rad: float
+    recorded_m: NDArray[np.float32],
+    simulated_m: NDArray[np.float32],
+    pinhole: Intrinsics,
+    pan_rad: float,
+    tilt_rad: float,
 ) -> Surfaces:
     """The points of one image that lie on smooth surfaces.
 
     Args:
-        recorded_m, twin_m: float32 (H, W), 0 where nothing is seen. pan_rad, tilt_rad: of the head.
+        recorded_m: depth, float32 (H, W), 0 where nothing is seen.
+        simulated_m: likewise.
+        pinhole: camera model.
+        pan_rad: head pan.
+        tilt_rad: head tilt.
     """
-    stride, reach = max(1, round(math.sqrt(twin_m.size / POINTS))), max(1, round(REACH * pinhole.width))
+    stride, reach = max(1, round(math.sqrt(simulated_m.size / POINTS))), max(1, round(REACH * pinhole.width))
     grid = np.mgrid[reach : pinhole.height - reach : stride, reach : pinhole.width - reach : stride]
     rows, columns = grid.reshape(2, -1)
     lens = Lens.of(pinhole)
 
     def seen(down: int, right: int) -> tuple[Floats, Floats]:
-        depth_m = twin_m[rows + down, columns + right].astype(np.float64)
+        depth_m = simulated_m[rows + down, columns + right].astype(np.float64)
         rays = lens.rays(np.stack([columns + right, rows + down], axis=1))
         return depth_m, np.asarray(rays * depth_m[:, None])
 
@@ -153,7 +168,7 @@ def surfaces(
 
 
 def camera_offset(images: Sequence[Surfaces]) -> CameraOffset | None:
-    """The offset that fits all images best; None where too little is seen for any."""
+    """The offset that fits all images best; None with too few points."""
     rotation, shift_m = np.eye(3), np.zeros(3)
     gate = FIRST_GATE
     system: tuple[Floats, list[Floats]] | None = None
@@ -161,7 +176,7 @@ def camera_offset(images: Sequence[Surfaces]) -> CameraOffset | None:
         normal, gradients, typical, count = _normal_equations(images, rotation, shift_m, gate)
         if count < LEAST_POINTS:
             return None
-        # The prior pulls towards what the log says, not towards the last round.
+        # The prior is about the logged pose, not about the last round's.
         about = np.concatenate([_rotation_vector(rotation), shift_m])
         prior = (typical / np.array([UNKNOWN_RAD] * 3 + [UNKNOWN_M] * 3)) ** 2
         step = np.linalg.solve(normal + np.diag(prior), -np.sum(gradients, axis=0) - prior * about)
@@ -170,15 +185,15 @@ def camera_offset(images: Sequence[Surfaces]) -> CameraOffset | None:
         gate = min(FIRST_GATE, max(NOISES * typical, CLOSEST))
         system = normal + np.diag(prior), gradients
     assert system is not None
-    return replace(_told(rotation, shift_m, *system, len(images)), biases=_biases(images, rotation, shift_m))
+    return replace(_offset(rotation, shift_m, *system, len(images)), biases=_biases(images, rotation, shift_m))
 
 
 def _biases(images: Sequence[Surfaces], rotation: Floats, shift_m: Floats) -> tuple[DepthBias, ...]:
     measured_m, errors_m = [], []
     for image in images:
         turned = image.points @ rotation.T
-        off_m = np.einsum("ij,ij->i", image.normals, turned + image.levelled @ shift_m) - image.offsets
-        # How fast a point comes nearer its plane along the ray, per metre of depth.
+        off_m = np.einsum("ij,ij->i", image.normals, turned + image.leveled @ shift_m) - image.offsets
+        # Change of the distance to the plane per meter of depth.
         facing = np.einsum("ij,ij->i", image.normals, turned) / image.points[:, 2]
         good = np.abs(facing) > LEAST_FACING
         measured_m.append(image.points[good, 2])
@@ -198,16 +213,16 @@ def _biases(images: Sequence[Surfaces], rotation: Floats, shift_m: Floats) -> tu
 def _normal_equations(
     images: Sequence[Surfaces], rotation: Floats, shift_m: Floats, gate: float
 ) -> tuple[Floats, list[Floats], float, int]:
-    """Normal matrix (6, 6), each image's gradient (6,), the typical distance in units of depth, how many points."""
+    """Normal matrix (6, 6), each image's gradient (6,), the typical distance in units of depth, number of points."""
     normal, gradients, sizes, count = np.zeros((6, 6)), [], [], 0
     for image in images:
         turned = image.points @ rotation.T
         depth_m = image.points[:, 2]
-        # In units of depth: an angle moves what is far away more, and sensors are worse there.
-        off = (np.einsum("ij,ij->i", image.normals, turned + image.levelled @ shift_m) - image.offsets) / depth_m
+        # In units of depth, because errors of angles and of sensors grow with it.
+        off = (np.einsum("ij,ij->i", image.normals, turned + image.leveled @ shift_m) - image.offsets) / depth_m
         near = np.abs(off) < gate
         jacobian = np.concatenate(
-            [np.cross(turned, image.normals), image.normals @ image.levelled], axis=1
+            [np.cross(turned, image.normals), image.normals @ image.leveled], axis=1
         )[near] / depth_m[near, None]  # fmt: skip
         normal += jacobian.T @ jacobian
         gradients.append(np.asarray(jacobian.T @ off[near]))
@@ -217,7 +232,7 @@ def _normal_equations(
     return normal, gradients, max(typical, CLOSEST / NOISES), count
 
 
-def _told(rotation: Floats, shift_m: Floats, normal: Floats, gradients: list[Floats], images: int) -> CameraOffset:
+def _offset(rotation: Floats, shift_m: Floats, normal: Floats, gradients: list[Floats], images: int) -> CameraOffset:
     right, forward = rotation[:, 0], rotation[:, 2]
     angles_deg = (
         math.degrees(math.atan2(-forward[1], forward[2])),
@@ -225,12 +240,11 @@ def _told(rotation: Floats, shift_m: Floats, normal: Floats, gradients: list[Flo
         math.degrees(math.atan2(right[1], right[0])),
     )
     inverse = np.linalg.inv(normal)
-    # Errors of one image's pixels go together (one pose, one surface), so images are what is counted.
+    # Errors within an image are correlated (one pose, one surface), so images are the sampling unit.
     spread = np.sqrt(np.diag(inverse @ sum(np.outer(g, g) for g in gradients) @ inverse))
-    believed = np.sqrt(np.diag(inverse)) * CLOSEST
-    errors = np.maximum(spread, believed)
-    # About the optical axes x (right), y (down) and z (forward) turn tilt, pan and roll.
-    # Adding 0.0 takes the minus off zero.
+    least = np.sqrt(np.diag(inverse)) * CLOSEST
+    errors = np.maximum(spread, least)
+    # Tilt, pan and roll rotate about the optical axes x (right), y (down), z (forward). Adding 0.0 turns -0.0 to 0.0.
     tilt, pan, roll = (
         Estimate(value + 0.0, math.degrees(error)) if error < SURE_RAD else None
         for value, error in zip(angles_deg, errors.tolist()[:3], strict=True)

@@ -1,8 +1,7 @@
-"""Where a log's camera was, step by step: the referee's pose, the recorded angles of the head, the camera's mount.
+"""Pose of a log's camera at each step, from the referee's pose, the recorded head angles and the camera's mount.
 
-A header keeps of the mount only where the camera is at rest. How it moves when the head turns stands in the mount's
-file, which the robot's configuration names; without that file the camera is taken to turn about its own optical
-centre, as the simulator's does, and a note says so.
+A header has the camera's position at rest only. How it moves with the head is in the mount's file, which the robot's
+configuration names; without that file the camera is assumed to rotate about its optical center, with a note.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from sim_bridge.physics.scene_model import NEAR_M, SKY_M
 from sim_bridge.robot.camera import CameraOptions
 
 SAME_PLACE_M = 0.001
-"""A mount whose camera is farther from where the header has it is not the one that the log was recorded with."""
+"""Distance from the header's camera position beyond which a mount is not the one that the log was recorded with."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,10 @@ class LoggedCamera:
     """The camera of a log.
 
     Attributes:
-        mount: how it hangs on the head.
-        straightened: whether its images were turned so that they look exactly where pan and tilt say, whatever the
-            mount's own angles (:mod:`robot_runtime.imaging.camera`).
-        note: what is not known about the mount; empty if it is known.
+        mount: of the camera on the head.
+        straightened: whether its images were rotated to look exactly along pan and tilt, whatever the mount's own
+            angles (:mod:`robot_runtime.imaging.camera`).
+        note: what is unknown about the mount; empty if nothing is.
     """
 
     mount: CameraMount
@@ -44,11 +43,11 @@ class LoggedCamera:
     note: str = ""
 
     def map_from_camera(self, record: StepRecord) -> Pose3:
-        """Of the frame of a step: float64 (4, 4), from the optical frame to ``map``."""
-        return self.seen_from(record.referee.pose, record.head.pan_rad, record.head.tilt_rad)
+        """Pose of the optical frame in ``map`` at a step, float64 (4, 4)."""
+        return self.pose_from(record.referee.pose, record.head.pan_rad, record.head.tilt_rad)
 
-    def seen_from(self, base: SE2, pan_rad: float, tilt_rad: float) -> Pose3:
-        """Of a robot that stands at ``base`` (``map``) and holds its head like that: likewise."""
+    def pose_from(self, base: SE2, pan_rad: float, tilt_rad: float) -> Pose3:
+        """Pose of the optical frame in ``map``, float64 (4, 4), of a robot at ``base`` with these head angles."""
         sensor = self.mount.sensor(base, pan_rad, tilt_rad)
         pose = np.eye(4)
         pose[:3, 3] = sensor[:3, 3]
@@ -81,11 +80,11 @@ def logged_camera(header: EpisodeHeader) -> LoggedCamera:
     return LoggedCamera(mount, part is not None)
 
 
-_TURNS = "the camera is taken to turn about its own centre"
+_TURNS = "the camera is taken to turn about its own center"
 
 
 def camera_options(robot_config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a log's robot says about mount and depth range: of the camera that was chosen, else of the robot's own."""
+    """Options of a log's camera, which has mount and depth range: the one that was chosen, else the robot's own."""
     part = _part(robot_config)
     options = _mapping(robot_config, "options") if part is None else _mapping(part, "options")
     return _mapping(options, "camera" if part is None else "imaging")
@@ -102,11 +101,11 @@ def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def measured_by(header: EpisodeHeader) -> CameraOptions:
-    """Lattice and range of the depth that a log holds; where it names no range, one that nothing lies outside of."""
-    said = camera_options(header.robot_config)
+    """Depth unit and range of a log's camera; where the log names no range, the defaults."""
+    recorded = camera_options(header.robot_config)
     known = CameraOptions()
     near_m, far_m = (
-        float(value) if isinstance(value := said.get(name), (int, float)) else otherwise
+        float(value) if isinstance(value := recorded.get(name), (int, float)) else otherwise
         for name, otherwise in (("depth_min_m", known.depth_min_m), ("depth_max_m", known.depth_max_m))
     )
     return CameraOptions(

@@ -14,7 +14,7 @@ from robot_runtime.errors import ConfigError
 if TYPE_CHECKING:
     from robot_runtime.policy import PolicySource
     from sim_bridge.replay.results import Part
-    from sim_bridge.replay.summary import Line
+    from sim_bridge.replay.summary import ReplaySummary
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -22,7 +22,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("replay")(replay)
 
 
-def _twins(incomplete: str) -> list[str]:
+def _simulators(incomplete: str) -> list[str]:
     others = ("ai2thor", "habitat", "recorded")
     return [*completion.robots(incomplete), *(name for name in others if name.startswith(incomplete))]
 
@@ -32,8 +32,8 @@ def replay(
     into: Annotated[
         str,
         typer.Option(
-            help="Twin: a simulated robot's preset or YAML file, recorded (the log's own), habitat or ai2thor.",
-            autocompletion=_twins,
+            help="Simulator: a robot's preset or YAML file, recorded (the log's own), habitat or ai2thor.",
+            autocompletion=_simulators,
         ),
     ] = "sim",
     scene: Annotated[
@@ -73,7 +73,7 @@ def replay(
     out: Annotated[Path, typer.Option(help="Folder for pages, JSON files and closed loops' logs.")] = Path("replay"),
     pages: Annotated[bool, typer.Option("--pages/--no-pages", help="Write a page per log.")] = True,
     twin_arg: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the twin, over its file's; repeatable.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the simulator; repeatable.")
     ] = None,
     within_m: Annotated[float, typer.Option(min=0.001, help="Farther apart than this, the paths have diverged.")] = 0.1,
     within_deg: Annotated[float, typer.Option(min=0.01, help="Likewise, the headings.")] = 10.0,
@@ -86,8 +86,8 @@ def replay(
 ) -> None:
     """Replay logs in simulation: images, actions and decisions, beside what was recorded, on a page with a time slider.
 
-    Everything that a log allows is done unless you choose: --poses, --actions, --open-loop or --closed-loop alone do
-    only that, --no-poses and so on leave that out. What cannot be done is said, with the reason.
+    Everything that a log allows is done by default; --poses, --actions, --open-loop or --closed-loop select parts,
+    --no-poses and so on exclude them. Parts that cannot be done are reported, with the reason.
 
     Examples:
 
@@ -107,7 +107,7 @@ def replay(
     from robot_runtime.robots.loader import changed_options
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.replay import summary_table
-    from sim_bridge.replay.batch import named, replay_logs, write_lines
+    from sim_bridge.replay.batch import named, replay_logs, write_summaries
     from sim_bridge.replay.options import ReplayOptions
     from sim_bridge.replay.results import Thresholds, read_replay
 
@@ -128,28 +128,27 @@ def replay(
     with progress_bar() as progress:
         bar = progress.add_task("replaying", total=len(jobs), note="")
 
-        def show(line: Line) -> None:
+        def show(summary: ReplaySummary) -> None:
             progress.advance(bar)
-            if line.reason and len(jobs) == 1:  # of several, the table tells
-                error_console.print(line.failure, style="yellow", soft_wrap=True, markup=False)
+            if summary.reason and len(jobs) == 1:  # the table of several logs has the reasons
+                error_console.print(summary.failure, style="yellow", soft_wrap=True, markup=False)
 
-        lines = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show, print_retry)
-    done = [line for line in lines if not line.empty]
-    if len(lines) > 1:
-        console.print(summary_table.many(lines), crop=False)
-    elif not lines[0].reason:
-        console.print(summary_table.one(read_replay(out / f"{lines[0].name}.json")), crop=False)
+        summaries = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show, print_retry)
+    if len(summaries) > 1:
+        console.print(summary_table.many(summaries), crop=False)
+    elif not summaries[0].reason:
+        console.print(summary_table.one(read_replay(out / f"{summaries[0].name}.json")), crop=False)
     if json is not None:
-        write_lines(json, lines, chosen)
-    if pages and not all(line.reason for line in lines):
-        page = out / ("index.html" if len(lines) > 1 else f"{lines[0].name}.html")
+        write_summaries(json, summaries, chosen)
+    if pages and not all(one.reason for one in summaries):
+        page = out / ("index.html" if len(summaries) > 1 else f"{summaries[0].name}.html")
         console.print(f"page: {page}", soft_wrap=True, markup=False)
-    if not done:
+    if all(one.empty for one in summaries):
         raise typer.Exit(1)
 
 
 def _check(into: str, scene: str | None) -> None:
-    """What is wrong for every log is said once, before the first. Raises ``ConfigError``, ``SceneError``."""
+    """Check what all logs share, before the first. Raises ``ConfigError``, ``SceneError``."""
     from robot_runtime.robots.loader import read_robot_file
     from robot_runtime.scenes.scene import find_scene
     from sim_bridge.replay.backends.mujoco import RECORDED
@@ -162,7 +161,7 @@ def _check(into: str, scene: str | None) -> None:
 
 
 def _parts(chosen: Mapping[Part, bool | None]) -> tuple[Part, ...]:
-    """Those that were asked for; if none was, all that were not excluded. Raises ``ConfigError``."""
+    """The parts that were requested, else all that were not excluded. Raises ``ConfigError``."""
     wanted = tuple(part for part, want in chosen.items() if want)
     wanted = wanted or tuple(part for part, want in chosen.items() if want is not False)
     if not wanted:
@@ -171,7 +170,7 @@ def _parts(chosen: Mapping[Part, bool | None]) -> tuple[Part, ...]:
 
 
 def _source(policy: str | None, agent: str | None, pairs: list[str], python: Path | None) -> PolicySource | None:
-    """The policy to be asked in place of the one that a log names. Raises ``ConfigError``."""
+    """The policy in place of the one that a log names. Raises ``ConfigError``."""
     from robot_runtime.cli.run import agent_arguments
     from robot_runtime.policy import PolicySource
 

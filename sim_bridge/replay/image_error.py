@@ -1,4 +1,4 @@
-"""One recorded pair beside its twin, as numbers: depth pixel by pixel, colour as people and as networks see it."""
+"""Differences of a recorded and a simulated image: depth errors per pixel, color by PSNR and SSIM."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 
 FAR_OFF_M = 0.05
-"""A pixel that is farther off sees something else: another thing, or the other side of an edge."""
+"""A pixel with a larger depth error shows another object, or the other side of an edge."""
 
 BANDS = 24
-"""Horizontal bands of an image, top to bottom, of which each has its own bias."""
+"""Horizontal bands of an image, top to bottom, whose bias is computed separately."""
 
 _WINDOW, _SIGMA_PX, _C1, _C2 = (11, 11), 1.5, (0.01 * 255) ** 2, (0.03 * 255) ** 2
 """SSIM's constants (Wang et al. 2004)."""
@@ -23,16 +23,20 @@ _WINDOW, _SIGMA_PX, _C1, _C2 = (11, 11), 1.5, (0.01 * 255) ** 2, (0.03 * 255) **
 
 @dataclass(frozen=True)
 class DepthError:
-    """Recorded minus twin's depth: positive where the recording sees something farther away.
+    """Statistics of recorded minus simulated depth.
 
-    Edges are not left out: at them a shift of one pixel makes an error of metres. So ``mean_abs_mm`` and ``p95_mm`` say
+    Edges are included, where a shift of one pixel makes an error of meters. So ``mean_abs_mm`` and ``p95_mm`` measure
     how well outlines agree, ``median_mm`` and ``bias_mm`` how well surfaces do.
 
     Attributes:
-        compared: share of the image where both see something; the errors are of these pixels, None if there are none.
-        missing_recorded, missing_twin: shares of the image where that side alone sees nothing.
-        mean_abs_mm, median_mm, p95_mm: of the errors' amounts. bias_mm: the median of the errors themselves.
-        far_off: share of the compared pixels that are off by more than :data:`FAR_OFF_M`.
+        compared: share of the image with both depths; the errors are of these pixels, None if there are none.
+        missing_recorded: share of the image with simulated depth only.
+        missing_twin: share of the image with recorded depth only.
+        mean_abs_mm: mean absolute error.
+        median_mm: median absolute error.
+        p95_mm: 95th percentile of the absolute error.
+        bias_mm: median of the signed errors.
+        far_off: share of the compared pixels with an error above :data:`FAR_OFF_M`.
         bands_mm: the bias of each of :data:`BANDS` horizontal bands, top first; None where nothing is compared.
     """
 
@@ -49,11 +53,12 @@ class DepthError:
 
 @dataclass(frozen=True)
 class ColorError:
-    """How two images of one view differ.
+    """Difference of two color images of one view.
 
     Attributes:
-        mean_abs: of 255, over all channels. psnr_db: None if the images are identical.
-        ssim: structural similarity of their luminance (Wang et al. 2004), 1 if they are identical.
+        mean_abs: mean absolute difference over all channels, of 255.
+        psnr_db: None if the images are identical.
+        ssim: structural similarity of the luminance (Wang et al. 2004).
     """
 
     mean_abs: float
@@ -61,32 +66,32 @@ class ColorError:
     ssim: float
 
 
-def depth_error_m(recorded_m: Floats, twin_m: Floats) -> Floats:
-    """Recorded minus twin's depth, float32 (H, W); NaN where either, being 0, sees nothing."""
-    return np.where((recorded_m > 0) & (twin_m > 0), recorded_m - twin_m, np.float32(np.nan))
+def depth_error_m(recorded_m: Floats, simulated_m: Floats) -> Floats:
+    """Recorded minus simulated depth, float32 (H, W); NaN where either is 0."""
+    return np.where((recorded_m > 0) & (simulated_m > 0), recorded_m - simulated_m, np.float32(np.nan))
 
 
-def depth_error(recorded_m: Floats, twin_m: Floats) -> DepthError:
-    """Compare two depth images of one shape, float32 (H, W), metres, 0 where nothing is seen."""
-    error_m = depth_error_m(recorded_m, twin_m)
+def depth_error(recorded_m: Floats, simulated_m: Floats) -> DepthError:
+    """Compare two depth images, float32 (H, W), meters, 0 where nothing is seen."""
+    error_m = depth_error_m(recorded_m, simulated_m)
     both = ~np.isnan(error_m)
     shares = (
         float(both.mean()),
-        float(((recorded_m <= 0) & (twin_m > 0)).mean()),
-        float(((recorded_m > 0) & (twin_m <= 0)).mean()),
+        float(((recorded_m <= 0) & (simulated_m > 0)).mean()),
+        float(((recorded_m > 0) & (simulated_m <= 0)).mean()),
     )
     errors_mm = 1000 * error_m[both].astype(np.float64)
     if not errors_mm.size:
         return DepthError(*shares)
-    amounts_mm = np.abs(errors_mm)
-    median_mm, p95_mm = np.percentile(amounts_mm, (50, 95))
+    absolute_mm = np.abs(errors_mm)
+    median_mm, p95_mm = np.percentile(absolute_mm, (50, 95))
     return DepthError(
         *shares,
-        mean_abs_mm=float(amounts_mm.mean()),
+        mean_abs_mm=float(absolute_mm.mean()),
         median_mm=float(median_mm),
         p95_mm=float(p95_mm),
         bias_mm=float(np.median(errors_mm)),
-        far_off=float((amounts_mm > 1000 * FAR_OFF_M).mean()),
+        far_off=float((absolute_mm > 1000 * FAR_OFF_M).mean()),
         bands_mm=tuple(_bias_mm(band) for band in np.array_split(error_m, BANDS)),
     )
 
@@ -96,11 +101,11 @@ def _bias_mm(error_m: Floats) -> float | None:
     return 1000 * float(np.median(errors_m)) if errors_m.size else None
 
 
-def color_error(recorded: NDArray[np.uint8], twin: NDArray[np.uint8]) -> ColorError:
-    """Compare two images of one shape, uint8 (H, W, 3)."""
-    mean_abs, squared = (cv2.norm(recorded, twin, kind) / recorded.size for kind in (cv2.NORM_L1, cv2.NORM_L2SQR))
+def color_error(recorded: NDArray[np.uint8], simulated: NDArray[np.uint8]) -> ColorError:
+    """Compare two color images, uint8 (H, W, 3)."""
+    mean_abs, squared = (cv2.norm(recorded, simulated, kind) / recorded.size for kind in (cv2.NORM_L1, cv2.NORM_L2SQR))
     psnr_db = 10 * math.log10(255**2 / squared) if squared > 0 else None
-    return ColorError(mean_abs, psnr_db, _ssim(_luminance(recorded), _luminance(twin)))
+    return ColorError(mean_abs, psnr_db, _ssim(_luminance(recorded), _luminance(simulated)))
 
 
 def _luminance(rgb: NDArray[np.uint8]) -> Floats:
@@ -111,9 +116,9 @@ def _ssim(a: Floats, b: Floats) -> float:
     mean_a, mean_b = _blurred(a), _blurred(b)
     variance_a, variance_b = _blurred(a * a) - mean_a * mean_a, _blurred(b * b) - mean_b * mean_b
     covariance = _blurred(a * b) - mean_a * mean_b
-    alike = (2 * mean_a * mean_b + _C1) * (2 * covariance + _C2)
-    alike /= (mean_a * mean_a + mean_b * mean_b + _C1) * (variance_a + variance_b + _C2)
-    return float(alike.mean(dtype=np.float64))
+    similarity = (2 * mean_a * mean_b + _C1) * (2 * covariance + _C2)
+    similarity /= (mean_a * mean_a + mean_b * mean_b + _C1) * (variance_a + variance_b + _C2)
+    return float(similarity.mean(dtype=np.float64))
 
 
 def _blurred(image: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""One log: open it, find its scene, make its twin, do the parts that are wanted, and say what could not be done."""
+"""Replay of one log: its scene, its simulator, the parts that are wanted, and notes about what could not be done."""
 
 from __future__ import annotations
 
@@ -13,60 +13,65 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.scoring.policy_agreement import open_loop
 from sim_bridge.replay.action_replay import replay_actions
-from sim_bridge.replay.backends.base import Twin
+from sim_bridge.replay.backends.base import SimulatorBackend
 from sim_bridge.replay.closed_loop import run_closed_loop
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
-from sim_bridge.replay.pose_replay import Watch, pose_replay
-from sim_bridge.replay.resource_cache import Kept
+from sim_bridge.replay.pose_replay import FrameCallback, pose_replay
+from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import ActionReplay, ClosedLoop, Note, Part, Replay, SceneCheck
 
 T = TypeVar("T")
 
-PLACED: tuple[Part, ...] = ("pose", "action", "closed")
-"""Parts that need the scene."""
+_PARTS_WITH_SCENE: tuple[Part, ...] = ("pose", "action", "closed")
+_PARTS_WITH_POLICY: tuple[Part, ...] = ("open", "closed")
 
-DECIDING: tuple[Part, ...] = ("open", "closed")
-"""Parts that need the policy."""
-
-Watcher = Callable[[Sequence[StepRecord]], Watch]
-"""Given a log's steps, who is shown the images of its pose replay."""
+FrameCallbackFactory = Callable[[Sequence[StepRecord]], FrameCallback]
+"""Returns, for a log's steps, the callback for the images of its pose replay."""
 
 
-def replay_log(path: Path, options: ReplayOptions, kept: Kept, name: str, watcher: Watcher | None = None) -> Replay:
-    """Replay one log.
-
-    What cannot be done, for want of a scene, of poses, of a policy or of what the twin can do, is left out and noted.
+def replay_log(
+    path: Path, options: ReplayOptions, cache: ReplayCache, name: str, on_frames: FrameCallbackFactory | None = None
+) -> Replay:
+    """Replay one log; parts that cannot be done are left out and noted.
 
     Args:
-        kept: of the same options; the caller closes it.
-        name: of the log among those that are replayed together, for files in ``options.out``.
+        path: of the log.
+        options: settings.
+        cache: made of the same options; the caller closes it.
+        name: of the log among those of one command, for files in ``options.out``.
+        on_frames: makes the callback for the images of the pose replay.
 
     Raises:
-        RecordingError: the file is no log, or was torn before its header was written.
+        RecordingError: the file is no log, or has no complete header.
     """
     with LogReader(path) as log:
-        return _Replaying(log, options, kept).all(name, watcher)
+        return _LogReplay(log, options, cache).run(name, on_frames)
 
 
-class _Replaying:
-    """One log's replay under way: what is found goes into the result, what stands in the way into the notes."""
+class _LogReplay:
+    """One log's replay: results and notes."""
 
-    def __init__(self, log: LogReader, options: ReplayOptions, kept: Kept) -> None:
-        self._log, self._header, self._options, self._kept = log, log.header, options, kept
+    def __init__(self, log: LogReader, options: ReplayOptions, cache: ReplayCache) -> None:
+        self._log, self._header, self._options, self._cache = log, log.header, options, cache
         self._notes: list[Note] = []
-        self._twin_name = options.into
-        self._records = self._whole_steps()
-        self._scene = self._try("scene", lambda: (kept.scene(log.header), ())) if self._wants(*PLACED) else None
-        self._policy = self._try("policy", lambda: (kept.policy(log.header), ())) if self._wants(*DECIDING) else None
+        self._simulator_name = options.into
+        self._records = self._readable_steps()
+        wanted = {*options.parts}
+        self._scene: Scene | None = None
+        if wanted & {*_PARTS_WITH_SCENE}:
+            self._scene = self._try("scene", lambda: (cache.scene(log.header), ()))
+        self._policy: Policy | None = None
+        if wanted & {*_PARTS_WITH_POLICY}:
+            self._policy = self._try("policy", lambda: (cache.policy(log.header), ()))
 
-    def all(self, name: str, watcher: Watcher | None) -> Replay:
-        """Every part that is wanted and can be done."""
+    def run(self, name: str, on_frames: FrameCallbackFactory | None) -> Replay:
+        """Do every part that is wanted and possible."""
         log, header = self._log, self._header
-        watch = watcher(self._records) if watcher is not None else None
-        pose = self._part("pose", lambda: pose_replay(log, self._records, self._twin(), watch))
-        action = self._part("action", self._act)
-        decided = self._part("open", lambda: (open_loop(log, self._known_policy()), ()))
-        closed = self._part("closed", lambda: self._run(name))
+        on_frame = on_frames(self._records) if on_frames is not None else None
+        pose = self._part("pose", lambda: pose_replay(log, self._records, self._simulator(), on_frame))
+        action = self._part("action", self._replay_actions)
+        decided = self._part("open", lambda: (open_loop(log, self._required_policy()), ()))
+        closed = self._part("closed", lambda: self._run_closed_loop(name))
         return Replay(
             log=str(log.path),
             episode=header.episode.key,
@@ -74,7 +79,7 @@ class _Replaying:
             robot=header.robot,
             agent=header.agent,
             seed=header.seed,
-            twin=self._twin_name,
+            twin=self._simulator_name,
             scene=_check(header, self._scene),
             complete=log.complete,
             notes=tuple(self._notes),
@@ -84,17 +89,14 @@ class _Replaying:
             closed_loop=closed,
         )
 
-    def _wants(self, *parts: Part) -> bool:
-        return bool({*parts} & {*self._options.parts})
-
     def _part(self, part: Part, do: Callable[[], tuple[T, Sequence[Note]]]) -> T | None:
         """A part's result; None where it is not wanted, or lacks a scene or a policy, which is noted already."""
-        placeless = part in PLACED and self._scene is None and self._options.into not in ADAPTERS
-        undecided = part in DECIDING and self._policy is None
-        return None if placeless or undecided or not self._wants(part) else self._try(part, do)
+        no_scene = part in _PARTS_WITH_SCENE and self._scene is None and self._options.into not in ADAPTERS
+        no_policy = part in _PARTS_WITH_POLICY and self._policy is None
+        return None if no_scene or no_policy or part not in self._options.parts else self._try(part, do)
 
     def _try(self, part: str, do: Callable[[], tuple[T, Sequence[Note]]]) -> T | None:
-        """What is done, with its notes; or None, and why not."""
+        """The result of a function whose notes, or failure, are noted."""
         try:
             found, notes = do()
         except RuntimeFault as error:
@@ -103,7 +105,7 @@ class _Replaying:
         self._notes += notes
         return found
 
-    def _whole_steps(self) -> list[StepRecord]:
+    def _readable_steps(self) -> list[StepRecord]:
         log, records = self._log, []
         if not log.complete:
             what = "its end was not recorded" if log.end is None else "it is torn"
@@ -115,22 +117,23 @@ class _Replaying:
             self._notes.append(Note("", f"{error.message}; the {len(records)} steps before are replayed", error.remedy))
         return records
 
-    def _twin(self, images: bool | None = None) -> Twin:
-        twin = self._kept.twin(self._header, self._scene, self._options.images if images is None else images)
-        self._twin_name = twin.name
-        return twin
+    def _simulator(self, images: bool | None = None) -> SimulatorBackend:
+        images = self._options.images if images is None else images
+        simulator = self._cache.simulator(self._header, self._scene, images)
+        self._simulator_name = simulator.name
+        return simulator
 
-    def _known_policy(self) -> Policy:
+    def _required_policy(self) -> Policy:
         assert self._policy is not None
         return self._policy
 
-    def _act(self) -> tuple[ActionReplay, Sequence[Note]]:
-        options, twin = self._options, self._twin()
-        return replay_actions(self._log, self._records, twin, options.images, options.forced, options.thresholds)
+    def _replay_actions(self) -> tuple[ActionReplay, Sequence[Note]]:
+        options, simulator = self._options, self._simulator()
+        return replay_actions(self._log, self._records, simulator, options.images, options.forced, options.thresholds)
 
-    def _run(self, name: str) -> tuple[ClosedLoop, Sequence[Note]]:
-        folder = self._options.out / "closed_loop" / name
-        return run_closed_loop(self._log, self._records, self._twin(images=True), self._known_policy(), folder)
+    def _run_closed_loop(self, name: str) -> tuple[ClosedLoop, Sequence[Note]]:
+        folder, simulator = self._options.out / "closed_loop" / name, self._simulator(images=True)
+        return run_closed_loop(self._log, self._records, simulator, self._required_policy(), folder)
 
 
 def _check(header: EpisodeHeader, scene: Scene | None) -> SceneCheck:

@@ -1,4 +1,4 @@
-"""How logs are replayed."""
+"""Settings of a replay."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from robot_runtime.policy import PolicySource
 from sim_bridge.replay.results import PARTS, Part, Thresholds
 
 ADAPTERS = {
-    "habitat": "sim_bridge.replay.backends.habitat.make_twin",
-    "ai2thor": "sim_bridge.replay.backends.ai2thor.make_twin",
+    "habitat": "sim_bridge.replay.backends.habitat.make_backend",
+    "ai2thor": "sim_bridge.replay.backends.ai2thor.make_backend",
 }
-"""Twins of other simulators, by the name that ``--into`` takes."""
+"""Adapters of other simulators, by the name that ``--into`` takes."""
 
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """The same for all logs of a command, and sent to other processes.
+    """The settings that all logs of a command share; sent to worker processes.
 
     Attributes:
         into: a simulated robot's preset or YAML file, ``recorded`` for the log's own, or one of :data:`ADAPTERS`.
-        twin_options: of the twin: over the options in the robot's file, or an adapter's own.
-        parts: those that are wanted.
+        twin_options: of the simulator, over those in the robot's file.
+        parts: of the replay to do.
         scene: folder or bundled scene; None for the one that the log names.
-        any_scene_version: whether another version of that scene will do.
+        any_scene_version: whether a version of the scene other than the recorded one is accepted.
         images: whether actions are replayed with images.
         forced: whether every action is also replayed from the pose that was recorded before it.
         policy: for open and closed loop; None for the one that the log names.
-        out: folder for results, and for the logs of closed loops.
+        out: folder for results and for the logs of closed loops.
+        thresholds: beyond which trajectories have diverged.
     """
 
     into: str = "sim"

@@ -1,4 +1,4 @@
-"""Pose replay: what the camera saw, beside what the twin shows from the same poses."""
+"""Pose replay: recorded images beside those that the simulator renders from the recorded poses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_runtime.hal.lens import Lens
 from robot_runtime.metrics.reference_poses import MAP_FRAME
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
-from sim_bridge.replay.backends.base import Twin
+from sim_bridge.replay.backends.base import SimulatorBackend
 from sim_bridge.replay.camera_offset import Surfaces, camera_offset, surfaces
 from sim_bridge.replay.camera_pose import logged_camera, measured_by
 from sim_bridge.replay.image_error import color_error, depth_error
@@ -22,40 +22,50 @@ from sim_bridge.replay.results import FrameDifference, Note, PoseReplay
 from sim_bridge.robot.camera import as_measured
 
 MOST_FOR_OFFSET = 40
-"""Frames, evenly over the episode: more make the camera's offset no better known."""
+"""Frames, spaced evenly, that the camera's offset is estimated from; more do not improve it."""
 
 
 @dataclass(frozen=True, eq=False)
 class FramePair:
-    """A recorded frame and its twin: rgb uint8 (H, W, 3), depth float32 (H, W) in metres, 0 where nothing is seen.
+    """A recorded and a simulated image from one pose.
 
     Both depths lie on the log's lattice and within its depth camera's range.
+
+    Attributes:
+        index: of the step.
+        recorded_rgb: uint8 (H, W, 3).
+        recorded_depth_m: float32 (H, W), 0 where nothing was measured.
+        simulated_rgb: uint8 (H, W, 3).
+        simulated_depth_m: float32 (H, W), 0 where there is nothing.
     """
 
     index: int
     recorded_rgb: NDArray[np.uint8]
     recorded_depth_m: NDArray[np.float32]
-    twin_rgb: NDArray[np.uint8]
-    twin_depth_m: NDArray[np.float32]
+    simulated_rgb: NDArray[np.uint8]
+    simulated_depth_m: NDArray[np.float32]
 
 
-Watch = Callable[[FramePair], None]
-"""Shown every pair as it is made, because nobody keeps the images of an episode."""
+FrameCallback = Callable[[FramePair], None]
+"""Called with each pair as it is made; the images of an episode are not stored."""
 
 
 def pose_replay(
-    log: LogReader, records: Iterable[StepRecord], twin: Twin, watch: Watch | None = None
+    log: LogReader, records: Iterable[StepRecord], simulator: SimulatorBackend, on_frame: FrameCallback | None = None
 ) -> tuple[PoseReplay | None, tuple[Note, ...]]:
-    """Render the poses of a log in its twin, and compare.
+    """Render the poses of a log, and compare the images.
 
     Args:
+        log: the recording.
         records: of the log, read without images.
+        simulator: that renders.
+        on_frame: called with each pair of images.
 
     Returns:
-        None if there is no step to compare; and what a reader must know.
+        The comparison, None if there is no step to compare; and notes for readers of the results.
 
     Raises:
-        TwinUnable: the twin cannot show what the log saw.
+        UnsupportedBySimulator: the simulator cannot render what the log shows.
     """
     header, records = log.header, list(records)
     camera, measured = logged_camera(header), measured_by(header)
@@ -65,7 +75,7 @@ def pose_replay(
     seen: list[Surfaces] = []
     left_out: dict[str, list[int]] = {}
     for record in records:
-        reason, recorded = _placeless(record), None
+        reason, recorded = _no_pose(record), None
         try:
             recorded = log.frame(record) if not reason else None
         except RecordingError as error:
@@ -74,16 +84,16 @@ def pose_replay(
             left_out.setdefault(reason, []).append(record.index)
             continue
         if record.objects or record.held:
-            twin.put_objects(record.objects, record.held)
-        rgb, depth_m = twin.view(lens, camera.map_from_camera(record))
+            simulator.put_objects(record.objects, record.held)
+        rgb, depth_m = simulator.render(lens, camera.map_from_camera(record))
         pair = FramePair(record.index, recorded.rgb, recorded.depth_m, rgb, as_measured(depth_m, measured))
-        depth, color = depth_error(pair.recorded_depth_m, pair.twin_depth_m), color_error(pair.recorded_rgb, rgb)
+        depth, color = depth_error(pair.recorded_depth_m, pair.simulated_depth_m), color_error(pair.recorded_rgb, rgb)
         frames.append(FrameDifference(record.index, recorded.stamp_ns, depth, color))
         if record.index % stride == 0:
             angles = record.head.pan_rad, record.head.tilt_rad
-            seen.append(surfaces(pair.recorded_depth_m, pair.twin_depth_m, header.intrinsics, *angles))
-        if watch is not None:
-            watch(pair)
+            seen.append(surfaces(pair.recorded_depth_m, pair.simulated_depth_m, header.intrinsics, *angles))
+        if on_frame is not None:
+            on_frame(pair)
     notes = [Note("pose", camera.note)] if camera.note else []
     notes += [Note("pose", f"{_steps(indices)} not compared: {why}") for why, indices in left_out.items()]
     if not frames:
@@ -92,8 +102,8 @@ def pose_replay(
     return found, tuple(notes)
 
 
-def _placeless(record: StepRecord) -> str:
-    """Why nobody knows where the camera was; empty if somebody does."""
+def _no_pose(record: StepRecord) -> str:
+    """Why a step has no pose on the map; empty if it has one."""
     estimate = record.referee
     pose = estimate.pose
     if not all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad))):
@@ -104,9 +114,9 @@ def _placeless(record: StepRecord) -> str:
 
 
 def _reason(error: RecordingError, log: LogReader, record: StepRecord) -> str:
-    """The error without the place, so that steps that have the same can be told together."""
-    said = error.message.removeprefix(f"{log.path}: step {record.index}")
-    return "the log has no images" if said.endswith("has no images") else said.removeprefix(": ")
+    """The error without path and step, so that equal reasons can be grouped."""
+    reason = error.message.removeprefix(f"{log.path}: step {record.index}")
+    return "the log has no images" if reason.endswith("has no images") else reason.removeprefix(": ")
 
 
 def _steps(indices: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""What is costly to make and serves several logs: scenes, twins, policies."""
+"""Cache of the scenes, simulators and policies that several logs share."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from robot_runtime.policy import Policy, PolicySource
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.scene import Scene, find_scene, load_scene
 from sim_bridge.replay.backends import mujoco
-from sim_bridge.replay.backends.base import Twin, TwinFactory
+from sim_bridge.replay.backends.base import BackendFactory, SimulatorBackend
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
 
-TWINS = 4
-"""So many are kept at once: with and without images, of two places. Each takes a hundred megabytes or two."""
+MOST_BACKENDS = 4
+"""Simulators that are open at once, each of 100 to 200 MB: with and without images, in two scenes."""
 
 
-class Kept:
-    """Makes what a log needs, or has it still from a log before: one twin per place, task, camera and set of objects.
+class ReplayCache:
+    """The scene, simulator and policy of each log; one simulator per scene, task, camera and set of objects.
 
-    What a twin or a policy does never depends on the logs before: both begin anew with every episode.
+    Results do not depend on the logs before: simulator and policy are reset for every episode.
     """
 
     def __init__(self, options: ReplayOptions) -> None:
         self._options = options
-        self._factory = twin_factory(options.into)
+        self._factory = backend_factory(options.into)
         self._scenes: dict[Path, Scene] = {}
-        self._twins: OrderedDict[str, Twin] = OrderedDict()
+        self._simulators: OrderedDict[str, SimulatorBackend] = OrderedDict()
         self._policy: tuple[PolicySource, Policy] | None = None
 
     def __enter__(self) -> Self:
@@ -42,20 +42,20 @@ class Kept:
         self.close()
 
     def close(self) -> None:
-        """Release all of it."""
+        """Release simulators and policy."""
         with ExitStack() as stack:
-            for twin in self._twins.values():
-                stack.callback(twin.close)
+            for simulator in self._simulators.values():
+                stack.callback(simulator.close)
             if self._policy is not None:
                 stack.callback(self._policy[1].close)
-        self._twins.clear()
+        self._simulators.clear()
         self._policy = None
 
     def scene(self, header: EpisodeHeader) -> Scene:
         """The scene to replay a log in, with its meshes.
 
         Raises:
-            SceneError: it is not where the log says and not bundled, or it is another version than was recorded in.
+            SceneError: there is no such scene, or its version is not the recorded one.
         """
         folder = self._folder(header)
         if folder not in self._scenes:
@@ -69,32 +69,33 @@ class Kept:
             )
         return scene
 
-    def twin(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> Twin:
-        """The twin for a log. Raises what :class:`TwinFactory` does."""
+    def simulator(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> SimulatorBackend:
+        """The simulator for a log. Raises as :class:`BackendFactory`."""
         objects = sorted(item.id for item in header.episode.objects)
         camera = header.intrinsics, header.mount, header.depth_unit_m
-        place = scene and scene.folder, header.episode.scene, header.episode.start_z_m  # adapters go by the latter
-        # As text: some of it is dictionaries.
+        place = scene and scene.folder, header.episode.scene, header.episode.start_z_m  # adapters use the last two
+        # As text, because some of it is dictionaries.
         key = repr((images, place, header.task, objects, camera, header.robot_config))
-        if key not in self._twins:
-            while len(self._twins) >= TWINS:
-                self._twins.popitem(last=False)[1].close()
+        if key not in self._simulators:
+            while len(self._simulators) >= MOST_BACKENDS:
+                self._simulators.popitem(last=False)[1].close()
             options = self._options
             where = f"--into {options.into}"
-            self._twins[key] = self._factory(header, scene, images, options.twin_options, where)
-        self._twins.move_to_end(key)
-        return self._twins[key]
+            self._simulators[key] = self._factory(header, scene, images, options.twin_options, where)
+        self._simulators.move_to_end(key)
+        return self._simulators[key]
 
     def policy(self, header: EpisodeHeader) -> Policy:
-        """The policy that is asked for, else the one that the log names.
+        """The policy of the options, else the one that the log names.
 
         Raises:
-            PolicyError: the log names none. RuntimeFault: what ``load_source`` raises.
+            PolicyError: the log names none.
+            RuntimeFault: as ``load_source``.
         """
         source = self._options.policy or header.policy
         if source is None:
             raise PolicyError(
-                f"the log does not say where its policy {header.agent!r} came from", "name it with --policy or --agent"
+                f"the log does not name the source of its policy {header.agent!r}", "name it with --policy or --agent"
             )
         if self._policy is None or self._policy[0] != source:
             if self._policy is not None:
@@ -118,9 +119,9 @@ class Kept:
             ) from None
 
 
-def twin_factory(into: str) -> TwinFactory:
-    """What makes the twins that ``--into`` names. Raises ``ConfigError``."""
+def backend_factory(into: str) -> BackendFactory:
+    """The constructor of the simulator that ``--into`` names. Raises ``ConfigError``."""
     if into not in ADAPTERS:
         return mujoco.factory(into)
-    factory: TwinFactory = config.resolve(ADAPTERS[into], f"--into {into}")
+    factory: BackendFactory = config.resolve(ADAPTERS[into], f"--into {into}")
     return factory

@@ -1,7 +1,7 @@
-"""What a replay found, as data; and as JSON and back, without loss.
+"""Results of a replay, and their lossless JSON.
 
-Lengths are in metres and angles in radians unless a name says otherwise. None stands for what could not be compared;
-the replay's notes say why.
+Lengths are in meters and angles in radians unless a name says otherwise. None stands for what could not be compared;
+the replay's notes have the reason.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from sim_bridge.replay.image_error import ColorError, DepthError
 SCHEMA = 1
 
 Part = Literal["pose", "action", "open", "closed"]
-"""Of a replay: sensors at recorded poses, recorded actions, the policy over recorded observations, and in the twin."""
+"""Images at recorded poses, recorded actions, the policy over recorded observations, the policy in the simulator."""
 
 PARTS: tuple[Part, ...] = ("pose", "action", "open", "closed")
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a reader of the results must know: what was not done, or not as it was recorded, and why.
+    """Something that was not done, or not as it was recorded.
 
     Attributes:
-        part: of the replay; empty if it is about the whole.
+        part: of the replay; empty for the whole.
+        message: what and why.
+        remedy: what the reader can do about it; empty if nothing.
     """
 
     part: str
@@ -49,10 +51,13 @@ class Note:
 
 @dataclass(frozen=True)
 class FrameDifference:
-    """One recorded frame beside the twin's view from the same pose.
+    """One recorded frame compared with the simulator's from the same pose.
 
     Attributes:
-        index: of the step. stamp_ns: of the exposure.
+        index: of the step.
+        stamp_ns: time of the exposure.
+        depth: difference of the depth images.
+        color: difference of the color images.
     """
 
     index: int
@@ -63,12 +68,12 @@ class FrameDifference:
 
 @dataclass(frozen=True)
 class PoseReplay:
-    """Sensor against sensor at the recorded poses.
+    """Images compared at the recorded poses.
 
     Attributes:
-        frames: those that the log has images and a pose of.
-        depth_range_m: what the log's depth camera can measure; the twin sees nothing outside of it, either.
-        offset: of the camera from where the log has it; None where too little was seen to tell.
+        frames: of the steps with images and a pose.
+        depth_range_m: range of the log's depth camera, which simulated depth is limited to, too.
+        offset: estimated offset of the camera from its logged pose; None where the images do not determine it.
     """
 
     frames: tuple[FrameDifference, ...]
@@ -81,10 +86,13 @@ class PoseReplay:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How far a replayed trajectory may be from the recorded one before it has diverged.
+    """Differences beyond which a replayed trajectory has diverged from the recorded one.
 
     Attributes:
-        position_m, heading_deg: of a pose. action_m, action_deg: of the displacement of a single action.
+        position_m: of positions.
+        heading_deg: of headings.
+        action_m: of the translation of a single action.
+        action_deg: of the rotation of a single action.
     """
 
     position_m: float = 0.10
@@ -101,20 +109,20 @@ class Thresholds:
 
 
 DivergedBy = Literal["position", "heading", "contact", "outcome", "grab"]
-"""What a divergence is told by; the last three diverge when they differ at all."""
+"""Quantities in which a replay diverges; the last three when they differ at all."""
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """A step at which replay and recording have parted, and by what of :data:`DivergedBy`."""
+    """A step at which replay and recording have diverged, and in which quantities."""
 
     index: int
     by: tuple[DivergedBy, ...]
 
 
 @dataclass(frozen=True)
-class Moved:
-    """A displacement, or a difference of two, in the frame in which its action began: forward, left, turned left."""
+class RelativeMotion:
+    """A displacement, or a difference of two, in the frame of the action's start: forward, left, counterclockwise."""
 
     x_m: float
     y_m: float
@@ -123,11 +131,13 @@ class Moved:
 
 @dataclass(frozen=True)
 class ImageDifference:
-    """The recorded frame beside the twin's where the replayed action led.
+    """Difference of the recorded frame and the simulator's where the replayed action led.
 
     Attributes:
-        depth_identical, rgb_identical: bit for bit. depth_mae_mm: where both measure; None if nowhere.
-        rgb_mae: 0 .. 255.
+        depth_identical: whether the depth images are equal bit for bit.
+        rgb_identical: whether the color images are.
+        depth_mae_mm: mean absolute error where both have depth; None if nowhere.
+        rgb_mae: mean absolute error, 0 .. 255.
     """
 
     depth_identical: bool
@@ -138,24 +148,26 @@ class ImageDifference:
 
 @dataclass(frozen=True)
 class ActionStep:
-    """One action as it was recorded and as it was replayed.
+    """One action as recorded and as replayed.
+
+    ``contact_*``: whether a contact ended the action; ``contact_forced`` belongs to ``forced``. ``outcome_*``: how it
+    ended; ``outcome_replayed`` is None from simulators that do not report it. ``tilt_*_rad``: head tilt, up positive.
+    ``grab_*``: outcome of ``grab_release``; None after any other action.
 
     Attributes:
         index: of the step in the log. Step 0 is the start, and has no action.
-        action: None at the start. command: what a continuous one asked for.
+        action: None at the start.
+        command: of a continuous action.
         phase: of the episode; empty where a task has one only.
-        recorded, replayed: base_link in ``map`` afterwards, at rest. recorded is None where the log has no pose.
-        distance_m: between the two. turned_rad: from recorded to replayed heading, left positive.
+        recorded: base_link in ``map`` afterwards, at rest; None where the log has no pose.
+        replayed: likewise.
+        distance_m: between the two positions.
+        turned_rad: from recorded to replayed heading, left positive.
         difference: replayed minus recorded displacement of this action alone, each in the frame of its own start. None
-            at the start, with an action that took the robot to another phase's start, and without recorded poses.
+            at the start, after a change of phase, and without recorded poses.
         forced: likewise, with the action replayed from the recorded pose before it. None if that was not done.
-        contact_*: whether something stopped the action; contact_forced belongs to ``forced``.
-        outcome_*: how it ended; outcome_replayed is None of a simulator that does not say.
-        tilt_*_rad: of the head, up positive.
         image: None where the replay had no images, or the log has none.
-        grab_*: what ``grab_release`` came to; None after any other action.
-        objects_m: how far apart recorded and replayed positions are of the object that is farthest off; None where no
-            object has both.
+        objects_m: largest distance between recorded and replayed position of an object; None where no object has both.
     """
 
     index: int
@@ -166,8 +178,8 @@ class ActionStep:
     replayed: SE2
     distance_m: float | None
     turned_rad: float | None
-    difference: Moved | None
-    forced: Moved | None
+    difference: RelativeMotion | None
+    forced: RelativeMotion | None
     contact_recorded: bool
     contact_replayed: bool
     contact_forced: bool | None
@@ -183,17 +195,22 @@ class ActionStep:
 
 @dataclass(frozen=True)
 class ActionReplay:
-    """Trajectory against trajectory: the recorded actions in the twin, from the recorded start.
+    """The recorded actions in the simulator from the recorded start, compared by trajectory.
+
+    ``end_error_*`` is at the last replayed step, ``largest_error_*`` at any.
 
     Attributes:
-        steps: those that were replayed, the start first; ``recorded_steps`` is how many the log has.
-        start_moved_m: how far from the recorded start the twin was put, because the recorded one was not free there.
-        ndtw: of the replayed path with the recorded one as reference, threshold ``ndtw_threshold_m``.
-        end_error_m, end_error_rad: at the last replayed step.
-        largest_error_m, largest_error_rad: at any step. contact_agreement, outcome_agreement: shares of the actions.
-        divergence: None if there was none. thresholds: that it was found with.
-        departure: the first action that leads elsewhere by itself, whatever came before it: told by ``forced`` where
-            that was done, else by ``difference``. None if there is none.
+        steps: that were replayed, the start first.
+        recorded_steps: number of steps of the log.
+        start_moved_m: distance of the simulated from the recorded start, where that was not free.
+        ndtw: of the replayed path with the recorded one as reference.
+        ndtw_threshold_m: of that.
+        contact_agreement: share of the actions with equal contact.
+        outcome_agreement: share of the actions with equal outcome.
+        divergence: the first step beyond the thresholds; None if there was none.
+        thresholds: that were used.
+        departure: the first action that leads elsewhere by itself, by ``forced`` where that was done, else by
+            ``difference``; None if there is none.
     """
 
     steps: tuple[ActionStep, ...]
@@ -219,14 +236,15 @@ Metrics = dict[str, bool | int | float | str | None]
 
 @dataclass(frozen=True)
 class ClosedLoop:
-    """The policy in the twin, from the start that was recorded.
+    """The policy in the simulator, from the recorded start.
+
+    ``metrics_*``: by name, each scored from its own log. ``end_*``: why the episodes ended; None for a torn log.
 
     Attributes:
-        agent: its name. seed: of policy and twin.
+        agent: name of the policy.
+        seed: of policy and simulator.
         log: of the new episode.
-        metrics_recorded, metrics_replayed: by name, each scored from its own log.
-        end_recorded, end_replayed: why the episodes ended; None of a torn log.
-        same_actions: how many actions are the same in both, from the start on.
+        same_actions: number of equal actions from the start on.
     """
 
     agent: str
@@ -246,10 +264,13 @@ class ClosedLoop:
 
 @dataclass(frozen=True)
 class SceneCheck:
-    """In which scene the log was replayed.
+    """The scene that a log was replayed in.
 
     Attributes:
-        folder: None where none was found. same: whether it is the version that was recorded in.
+        name: of the recorded scene.
+        folder: None where none was found.
+        recorded_digest: version that the log was recorded in.
+        replayed_digest: version that it was replayed in.
     """
 
     name: str
@@ -259,18 +280,20 @@ class SceneCheck:
 
     @property
     def same(self) -> bool:
+        """Whether the versions are equal."""
         return self.recorded_digest == self.replayed_digest
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Everything that was found out about one log.
+    """All results for one log; a part is None where it was not requested or could not be done.
 
     Attributes:
-        log: its path. episode, task, robot, agent, seed: from its header. twin: simulator and robot.
-        complete: whether the log's end was recorded and nothing is torn off.
-        notes: what was not done and why, and what was done otherwise than recorded.
-        pose, action, open_loop, closed_loop: None where they were not asked for, or could not be done.
+        log: its path.
+        twin: simulator and robot.
+        scene: that it was replayed in.
+        complete: whether the log is complete.
+        notes: what was not done or done otherwise, with the reasons.
     """
 
     log: str
@@ -290,7 +313,7 @@ class Replay:
     schema: int = field(default=SCHEMA, kw_only=True)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON can say it."""
+        """The JSON document."""
         document: dict[str, Any] = json_records.plain(self)
         return document
 
@@ -306,7 +329,7 @@ class Replay:
 
 
 def write_replay(path: Path, replay: Replay) -> None:
-    """One replay as a JSON file, complete or not at all. Raises ``RecordingError``."""
+    """Write a replay as JSON, atomically. Raises ``RecordingError``."""
     unfinished = path.with_name(f"{path.name}.part")
     with writing(path, "free the disk, or make the folder writable"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -315,7 +338,7 @@ def write_replay(path: Path, replay: Replay) -> None:
 
 
 def read_replay(path: Path) -> Replay:
-    """What :func:`write_replay` wrote. Raises ``RecordingError``."""
+    """Read the file of :func:`write_replay`. Raises ``RecordingError``."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""A replay in one line: what tables and the index of many replays show."""
+"""Summaries of replays: one row of numbers per log, for tables, the ledger and the index page."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim_bridge.replay.page.tables import summarize
-from sim_bridge.replay.results import Replay
+from sim_bridge.replay.results import PoseReplay, Replay
 
 
 @dataclass(frozen=True)
-class Line:
-    """What is kept of one log's replay; None where a part was not done.
+class ReplaySummary:
+    """Main results of one log's replay; None where a part was not done.
 
     Attributes:
-        log: its path. name: of its page and JSON file.
+        log: its path.
+        name: of its page and JSON file.
         reason: why nothing could be replayed; empty if something was.
-        notes: what was left out and why, in words.
-        tilt_deg: of the camera, from where the log has it. diverged_at: step of the first divergence.
-        success_*: of the closed loop and of the log.
+        notes: messages of the replay's notes.
+        tilt_deg: offset of the camera's tilt from the logged one.
+        diverged_at: step of the first divergence.
+        success_recorded: of the log.
+        success_replayed: of the closed loop.
     """
 
     log: str
@@ -44,7 +46,7 @@ class Line:
 
     @property
     def failure(self) -> str:
-        """Which log could not be replayed, and why."""
+        """The log that could not be replayed, and the reason."""
         return self.reason if self.reason.startswith(self.log) else f"{self.log}: {self.reason}"
 
     @property
@@ -54,12 +56,13 @@ class Line:
         return all(value is None for value in done)
 
 
-def line_of(replay: Replay, name: str) -> Line:
-    """One replay in one line."""
-    pose = summarize(replay.pose) if replay.pose is not None else None
-    offset = replay.pose.offset if replay.pose is not None else None
-    action, closed = replay.action, replay.closed_loop
-    return Line(
+def summarize_replay(replay: Replay, name: str) -> ReplaySummary:
+    """The summary of a replay; ``name`` is that of its page and JSON file."""
+    pose, offset, action, closed = None, None, replay.action, replay.closed_loop
+    if replay.pose is not None:
+        pose, offset = summarize_pose(replay.pose), replay.pose.offset
+    divergence = action.divergence if action is not None else None
+    return ReplaySummary(
         log=replay.log,
         name=name,
         agent=replay.agent,
@@ -72,19 +75,50 @@ def line_of(replay: Replay, name: str) -> Line:
         tilt_deg=offset.tilt_deg.value if offset is not None and offset.tilt_deg is not None else None,
         ndtw=None if action is None else action.ndtw,
         end_error_m=None if action is None else action.end_error_m,
-        diverged=None if action is None else action.divergence is not None,
-        diverged_at=action.divergence.index if action is not None and action.divergence is not None else None,
+        diverged=None if action is None else divergence is not None,
+        diverged_at=None if divergence is None else divergence.index,
         agreement=replay.open_loop.agreement if replay.open_loop is not None else None,
-        success_recorded=None if closed is None else _won(closed.metrics_recorded.get("success")),
-        success_replayed=None if closed is None else _won(closed.metrics_replayed.get("success")),
+        success_recorded=None if closed is None else _succeeded(closed.metrics_recorded.get("success")),
+        success_replayed=None if closed is None else _succeeded(closed.metrics_replayed.get("success")),
     )
 
 
-def median_of(lines: Sequence[Line], value: Callable[[Line], float | None]) -> float | None:
-    """The median of what some lines have; None if none has it."""
-    known = [found for line in lines if (found := value(line)) is not None]
+def _succeeded(success: object) -> bool | None:
+    return None if success is None else bool(success)
+
+
+def median_of(summaries: Sequence[ReplaySummary], value: Callable[[ReplaySummary], float | None]) -> float | None:
+    """The median of a value over the summaries that have it; None if none has."""
+    known = [found for summary in summaries if (found := value(summary)) is not None]
     return float(np.median(known)) if known else None
 
 
-def _won(success: object) -> bool | None:
-    return None if success is None else bool(success)
+@dataclass(frozen=True)
+class PoseSummary:
+    """Medians over an episode's frames; None where no frame has the value."""
+
+    compared: float | None
+    depth_median_mm: float | None
+    depth_p95_mm: float | None
+    depth_bias_mm: float | None
+    far_off: float | None
+    color_mean_abs: float | None
+    ssim: float | None
+
+
+def summarize_pose(pose: PoseReplay) -> PoseSummary:
+    """The medians of a pose replay."""
+
+    def median(part: str, name: str) -> float | None:
+        values = [value for frame in pose.frames if (value := getattr(getattr(frame, part), name)) is not None]
+        return float(np.median(values)) if values else None
+
+    return PoseSummary(
+        median("depth", "compared"),
+        median("depth", "median_mm"),
+        median("depth", "p95_mm"),
+        median("depth", "bias_mm"),
+        median("depth", "far_off"),
+        median("color", "mean_abs"),
+        median("color", "ssim"),
+    )

@@ -1,8 +1,9 @@
-"""Replays as people read them in a terminal: one log in full, many in a line each."""
+"""Terminal tables of replays: one log in full, or several with a row each."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -10,15 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from sim_bridge.replay.page import text
-from sim_bridge.replay.page.tables import closed_rows, summarize
+from sim_bridge.replay.page.tables import closed_rows
 from sim_bridge.replay.results import ActionReplay, Note, PoseReplay, Replay
-from sim_bridge.replay.summary import Line, median_of
-
-_GAP = (0, 2, 0, 0)
+from sim_bridge.replay.summary import ReplaySummary, median_of, summarize_pose
 
 
 def _line(text: str, style: str = "") -> Text:
-    """A line that is not broken, so that the paths in it can be copied."""
+    """A line without breaks, so that paths in it can be copied."""
     return Text(text, style, no_wrap=True, overflow="ignore")
 
 
@@ -27,7 +26,7 @@ def one(replay: Replay) -> Group:
     title = f"{replay.episode} · {replay.agent or 'no agent'} → {replay.twin}"
     parts: list[RenderableType] = [_line(title, style="bold")]
     parts.append(_line(text.scene_sentence(replay), style="dim" if replay.scene.same else "yellow"))
-    rows = Table(box=None, pad_edge=False, padding=_GAP, show_header=False)
+    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     rows.add_column(no_wrap=True, style="bold")
     rows.add_column(no_wrap=True)
     rows.add_column(justify="right", no_wrap=True)
@@ -42,34 +41,33 @@ def one(replay: Replay) -> Group:
         detail = "" if first is None else f"first other decision: step {first}"
         rows.add_row("open loop", "agreement", text.share(decided.agreement), detail)
         rows.add_row("", "logits", text.number(decided.logit_difference, 3), "largest difference")
-        certain = {True: "yes", False: "no", None: "–"}[decided.deterministic]
-        rows.add_row("", "deterministic", certain, "asked again with the same seed")
+        deterministic = {True: "yes", False: "no", None: "–"}[decided.deterministic]
+        rows.add_row("", "deterministic", deterministic, "run again with the same seed")
         if decided.answer_same is not None:
             rows.add_row("", "same answer", "yes" if decided.answer_same else "no", "to the episode's question")
     for number, (label, recorded, replayed) in enumerate(closed_rows(replay)):
         rows.add_row("" if number else "closed loop", label, replayed, f"recorded: {recorded}")
     parts.append(rows)
-    if replay.pose is not None and (said := text.offset_sentence(replay.pose.offset)):
-        parts.append(_line(said, style="yellow"))
+    if replay.pose is not None and (offset := text.offset_sentence(replay.pose.offset)):
+        parts.append(_line(offset, style="yellow"))
     return Group(*parts, *notes(replay.notes))
 
 
 def _pose(rows: Table, pose: PoseReplay) -> None:
-    found = summarize(pose)
+    found = summarize_pose(pose)
     off = f"95 %: {text.number(found.depth_p95_mm, 1, ' mm')}; {text.share(found.far_off)} beyond 5 cm"
     rows.add_row("pose", "depth error", text.number(found.depth_median_mm, 1, " mm"), off)
-    rows.add_row("", "depth bias", text.number(found.depth_bias_mm, 1, " mm"), "recorded - twin")
-    rows.add_row("", "colour SSIM", text.number(found.ssim, 3), f"over {len(pose.frames)} frames")
+    rows.add_row("", "depth bias", text.number(found.depth_bias_mm, 1, " mm"), "recorded - simulated")
+    rows.add_row("", "color SSIM", text.number(found.ssim, 3), f"over {len(pose.frames)} frames")
 
 
 def _action(rows: Table, action: ActionReplay) -> None:
     steps = f"{max(0, len(action.steps) - 1)} of {max(0, action.recorded_steps - 1)} actions"
     rows.add_row("action", "nDTW", text.number(action.ndtw, 3), steps)
+    largest = text.number(text.scaled(action.largest_error_m, 100), 1, " cm")
     end_deg = None if action.end_error_rad is None else math.degrees(action.end_error_rad)
-    largest_m = None if action.largest_error_m is None else 100 * action.largest_error_m
-    end_m = None if action.end_error_m is None else 100 * action.end_error_m
-    detail = f"{text.number(end_deg, 1, '°')}; at any step up to {text.number(largest_m, 1, ' cm')}"
-    rows.add_row("", "end error", text.number(end_m, 2, " cm"), detail)
+    detail = f"{text.number(end_deg, 1, '°')}; at any step up to {largest}"
+    rows.add_row("", "end error", text.number(text.scaled(action.end_error_m, 100), 2, " cm"), detail)
     for label, found, meaning in (
         ("diverges", action.divergence, "apart since then"),
         ("departs", action.departure, "the first action that leads elsewhere by itself"),
@@ -79,80 +77,71 @@ def _action(rows: Table, action: ActionReplay) -> None:
 
 
 def notes(found: Sequence[Note]) -> list[Text]:
-    """What could not be done, and what the reader can do about it."""
+    """Lines of the notes, with their remedies."""
     lines = []
-    for said in text.grouped(found):
-        parts = f"{', '.join(said.parts)}: " if said.parts else ""
-        remedy = f" → {said.remedy}" if said.remedy else ""
-        lines.append(_line(f"{parts}{said.message}{remedy}", style="yellow"))
+    for group in text.group_notes(found):
+        parts = f"{', '.join(group.parts)}: " if group.parts else ""
+        remedy = f" → {group.remedy}" if group.remedy else ""
+        lines.append(_line(f"{parts}{group.message}{remedy}", style="yellow"))
     return lines
 
 
 HEADINGS = ("depth mm", "tilt °", "SSIM", "nDTW", "end cm", "diverges", "agrees", "closed")
 
 
-def cells(line: Line) -> list[str]:
-    """The values of a line, for :data:`HEADINGS`."""
+def cells(summary: ReplaySummary) -> list[str]:
+    """The values of a summary, for :data:`HEADINGS`."""
     success = {True: "won", False: "lost", None: "–"}
     closed = "–"
-    if line.success_replayed is not None or line.success_recorded is not None:
-        closed = f"{success[line.success_recorded]}→{success[line.success_replayed]}"
-    where = "–" if line.diverged is None else "no" if line.diverged_at is None else f"step {line.diverged_at}"
+    if summary.success_replayed is not None or summary.success_recorded is not None:
+        closed = f"{success[summary.success_recorded]}→{success[summary.success_replayed]}"
+    where = "–" if summary.diverged is None else "no" if summary.diverged_at is None else f"step {summary.diverged_at}"
     return [
-        text.number(line.depth_median_mm),
-        text.number(line.tilt_deg, 2),
-        text.number(line.ssim, 3),
-        text.number(line.ndtw, 3),
-        text.number(None if line.end_error_m is None else 100 * line.end_error_m),
+        text.number(summary.depth_median_mm),
+        text.number(summary.tilt_deg, 2),
+        text.number(summary.ssim, 3),
+        text.number(summary.ndtw, 3),
+        text.number(text.scaled(summary.end_error_m, 100)),
         where,
-        text.share(line.agreement, 0),
+        text.share(summary.agreement, 0),
         closed,
     ]
 
 
-def medians(lines: Sequence[Line]) -> list[str]:
-    """The medians of many lines, and the shares of what either happened or not."""
-    end_m = median_of(lines, lambda line: line.end_error_m)
-    known = [line.diverged for line in lines if line.diverged is not None]
+def medians(summaries: Sequence[ReplaySummary]) -> list[str]:
+    """The medians of several summaries, and counts of divergences and equal outcomes, for :data:`HEADINGS`."""
+    known = [one.diverged for one in summaries if one.diverged is not None]
     same = [
-        line.success_recorded == line.success_replayed
-        for line in lines
-        if line.success_recorded is not None and line.success_replayed is not None
+        one.success_recorded == one.success_replayed
+        for one in summaries
+        if one.success_recorded is not None and one.success_replayed is not None
     ]
     return [
-        text.number(median_of(lines, lambda line: line.depth_median_mm)),
-        text.number(median_of(lines, lambda line: line.tilt_deg), 2),
-        text.number(median_of(lines, lambda line: line.ssim), 3),
-        text.number(median_of(lines, lambda line: line.ndtw), 3),
-        text.number(None if end_m is None else 100 * end_m),
+        text.number(median_of(summaries, lambda one: one.depth_median_mm)),
+        text.number(median_of(summaries, lambda one: one.tilt_deg), 2),
+        text.number(median_of(summaries, lambda one: one.ssim), 3),
+        text.number(median_of(summaries, lambda one: one.ndtw), 3),
+        text.number(text.scaled(median_of(summaries, lambda one: one.end_error_m), 100)),
         f"{sum(known)}/{len(known)}" if known else "–",
-        text.share(median_of(lines, lambda line: line.agreement), 0),
+        text.share(median_of(summaries, lambda one: one.agreement), 0),
         f"{sum(same)}/{len(same)} same" if same else "–",
     ]
 
 
-def many(lines: Sequence[Line]) -> Group:
-    """A line per log, their medians, and what could not be done, each reason once."""
+def many(summaries: Sequence[ReplaySummary]) -> Group:
+    """A row per log, their medians, the logs that failed, and the notes, each once with its count."""
     rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     rows.add_column("log", overflow="fold", min_width=14)
     for heading in HEADINGS:
         rows.add_column(heading, justify="right", no_wrap=True)
-    replayed = [line for line in lines if not line.reason]
-    for line in replayed:
-        rows.add_row(line.name, *cells(line))
+    replayed = [summary for summary in summaries if not summary.reason]
+    for summary in replayed:
+        rows.add_row(summary.name, *cells(summary))
     rows.add_section()
     rows.add_row(f"median of {len(replayed)}", *medians(replayed), style="bold")
-    lost = [_line(line.failure, style="yellow") for line in lines if line.reason]
-    return Group(rows, *lost, *_reasons(replayed))
-
-
-def _reasons(lines: Sequence[Line]) -> list[Text]:
-    counts: dict[str, int] = {}
-    for line in lines:
-        for note in line.notes:
-            said = note.removeprefix(f"{line.log}: ")
-            counts[said] = counts.get(said, 0) + 1
-    return [
-        _line(f"{count} log{'' if count == 1 else 's'}: {said}", style="yellow")
-        for said, count in sorted(counts.items(), key=lambda item: -item[1])
+    failed = [_line(summary.failure, style="yellow") for summary in summaries if summary.reason]
+    counts = Counter(note.removeprefix(f"{one.log}: ") for one in replayed for note in one.notes)
+    noted = [
+        _line(f"{count} log{'' if count == 1 else 's'}: {note}", style="yellow") for note, count in counts.most_common()
     ]
+    return Group(rows, *failed, *noted)

@@ -18,7 +18,7 @@ from robot_runtime.records import StepRecord
 from robot_runtime.scoring.summary import score_log
 from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.resource_cache import Kept
+from sim_bridge.replay.resource_cache import ReplayCache
 
 SIZE = {"width": 80, "height": 60}
 """Of the camera, in place of 640x480: the agent does not look, and drawing takes time."""
@@ -79,7 +79,7 @@ def test_the_same_episode_goes_and_scores_as_in_process(
 def assert_replays(log: Path) -> None:
     """What was recorded over ROS is seen and done again by the simulated robot in this process."""
     options = ReplayOptions(parts=("pose", "action"))
-    with Kept(options) as kept:
+    with ReplayCache(options) as kept:
         replay = replay_log(log, options, kept, log.stem)
     assert replay.pose is not None, replay.notes
     assert all(frame.depth.median_mm == pytest.approx(0, abs=0.5) for frame in replay.pose.frames)

@@ -22,7 +22,7 @@ from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import Success, Task, TrainingCamera
 from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ReplayOptions
-from sim_bridge.replay.resource_cache import Kept
+from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import Replay
 
 F, L, R, UP, DOWN, STOP = (
@@ -94,9 +94,9 @@ def record(
 
 
 def replayed(logs: Sequence[Path], **options: Any) -> list[Replay]:
-    """Replays of logs, one after the other, by twins that are kept; actions alone unless ``parts`` are named."""
+    """Replays of logs, one after the other, by simulators that are kept; actions alone unless ``parts`` are named."""
     chosen = ReplayOptions(**{"parts": ("action",), **options})
-    with Kept(chosen) as kept:
+    with ReplayCache(chosen) as kept:
         return [replay_log(log, chosen, kept, log.stem) for log in logs]
 
 

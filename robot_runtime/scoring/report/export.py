@@ -13,7 +13,7 @@ from robot_runtime import __version__
 from robot_runtime.errors import ConfigError, writing
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION, SHARES
 from robot_runtime.recording.json_records import plain
-from robot_runtime.scoring.groups import summarise
+from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
@@ -34,7 +34,7 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
     document = {
         **_about(cluster),
         "choices": choices.values,
-        "groups": [asdict(group) for group in summarise(scores, cluster)],
+        "groups": [asdict(group) for group in summarize_groups(scores, cluster)],
         "runs": runs.values,
     }
     head = json.dumps(plain(document), indent=2).removesuffix("\n}")

@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from robot_runtime.scoring.groups import GroupSummary, grouped, present, summarise
+from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
 from robot_runtime.scoring.report import svg_plots
-from robot_runtime.scoring.report.episode_panels import outcome
+from robot_runtime.scoring.report.outcome import outcome
 from robot_runtime.scoring.report.terminal_table import (
     COLUMNS,
     cell,
@@ -69,7 +69,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
     """The variables of the template ``index.html``. categories: of the episodes' goals, empty where there is none."""
     numbers = {id(score): index for index, score in enumerate(scores)}
     groups = []
-    for members, summary in zip(grouped(scores).values(), summarise(scores, cluster), strict=True):
+    for members, summary in zip(grouped(scores).values(), summarize_groups(scores, cluster), strict=True):
         names = [name for name in COLUMNS if name in summary.intervals and name != "success"]
         rows = [_row(numbers[id(score)], score, categories[numbers[id(score)]], names) for score in members]
         headings = [(_heading(name), name in ("spl", "d_T_m")) for name in names]
@@ -115,7 +115,7 @@ def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]
     drawn = [svg_plots.success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
     for name, high in (("spl", 1.0), ("ndtw", 1.0), ("completion", 1.0), ("d_T_m", None)):
         if name in group.intervals:
-            values = present(metrics.get(name) for metrics in scored)
+            values = known_values(metrics.get(name) for metrics in scored)
             drawn.append(svg_plots.distribution(f"episodes by {_heading(name)}", values, group.intervals[name], high))
     drawn.append(
         svg_plots.count_plot("episodes by collisions", [int(metrics["collisions"] or 0) for metrics in scored])

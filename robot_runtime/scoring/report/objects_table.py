@@ -12,7 +12,7 @@ from robot_runtime.metrics.functional.rearrangement import angle_between
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.scoring.report.episode_view import Judged
+from robot_runtime.scoring.report.episode_data import RearrangementVerdicts
 from robot_runtime.scoring.report.svg_map import footprint, n
 
 
@@ -50,13 +50,16 @@ class ObjectChange:
 
 
 def object_changes(
-    header: EpisodeHeader, records: Sequence[StepRecord], said: Mapping[str, ObjectPose], judged: Judged | None
+    header: EpisodeHeader,
+    records: Sequence[StepRecord],
+    said: Mapping[str, ObjectPose],
+    verdicts: RearrangementVerdicts | None,
 ) -> tuple[ObjectChange, ...]:
     """The objects of an episode that moves some; none of any other.
 
     Args:
         said: poses that people added after the run, which overrule the log's.
-        judged: by the scorer; None if it could not.
+        verdicts: by the scorer; None if it could not.
     """
     if header.task.rearrangement is None:
         return ()
@@ -76,7 +79,7 @@ def object_changes(
                 held=held,
                 must_stay=each.goal is None and header.episode.program is None,
                 measured=_measured(each.goal or each.start, end),
-                tests={} if judged is None else judged.of(each.id),
+                tests={} if verdicts is None else verdicts.of(each.id),
             )
         )
     return tuple(changes)

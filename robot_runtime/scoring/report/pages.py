@@ -31,8 +31,8 @@ from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.scoring.report import episode_panels, svg_map, svg_plots
-from robot_runtime.scoring.report.episode_view import EpisodeView, load_view
+from robot_runtime.scoring.report import outcome, svg_map, svg_plots
+from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.index_page import index_context
 from robot_runtime.scoring.report.objects_table import object_changes, objects_overlay
 from robot_runtime.scoring.report.svg_trajectories import pose_plot
@@ -162,31 +162,31 @@ def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Ite
     maps = Maps()
     drawings: dict[str, _Map] = {}
     for job in jobs:
-        score, view = load_view(job.path, rules, maps)
-        if view is None:
+        score, data = load_episode_data(job.path, rules, maps)
+        if data is None:
             if folder is not None:
-                _write_page(folder, job, score, view, "", None)
+                _write_page(folder, job, score, data, "", None)
             yield _Drawn(score)
             continue
-        scene = view.header.scene
+        scene = data.header.scene
         if scene.digest not in drawings:
             drawings = {scene.digest: _draw_map(scene)}  # one at a time: runs of a scene follow each other
         drawn = drawings[scene.digest]
-        body = _page("episode.html", **_episode_context(view, drawn))
-        category = view.header.episode.category or ""
+        body = _page("episode.html", **_episode_context(data, drawn))
+        category = data.header.episode.category or ""
         if folder is not None:
-            _write_page(folder, job, score, view, body, drawn)
+            _write_page(folder, job, score, data, body, drawn)
             yield _Drawn(score, category)
         else:
-            part = _page("fragment.html", job=job, score=score, view=view, body=Markup(body), open=OPEN_EPISODES)
+            part = _page("fragment.html", job=job, score=score, data=data, body=Markup(body), open=OPEN_EPISODES)
             yield _Drawn(score, category, part, drawn.id, drawn.shapes)
 
 
 def _write_page(
-    folder: Path, job: _Job, score: EpisodeScore, view: EpisodeView | None, body: str, drawn: _Map | None
+    folder: Path, job: _Job, score: EpisodeScore, data: EpisodeData | None, body: str, drawn: _Map | None
 ) -> None:
     maps = {drawn.id: drawn.shapes} if drawn is not None else {}
-    text = _page("page.html", job=job, score=score, view=view, body=Markup(body), maps=maps)
+    text = _page("page.html", job=job, score=score, data=data, body=Markup(body), maps=maps)
     (folder / f"{job.index}.html").write_text(text, encoding="utf-8")
 
 
@@ -205,36 +205,36 @@ def _draw_map(scene: Scene) -> _Map:
     return _Map(f"map-{scene.digest[:12]}", box, shapes)
 
 
-def _episode_context(view: EpisodeView, drawn: _Map) -> dict[str, object]:
-    said = {name: pose for one in view.score.evidence for name, pose in one.objects.items()}
-    changes = object_changes(view.header, view.records, said, view.judged)
+def _episode_context(data: EpisodeData, drawn: _Map) -> dict[str, object]:
+    said = {name: pose for one in data.score.evidence for name, pose in one.objects.items()}
+    changes = object_changes(data.header, data.records, said, data.verdicts)
     return {
-        "view": view,
+        "data": data,
         "map": drawn,
-        "overlay": objects_overlay(changes, svg_map.unit_of(drawn.box)) + svg_map.episode_overlay(view, drawn.box),
+        "overlay": objects_overlay(changes, svg_map.unit_of(drawn.box)) + svg_map.episode_overlay(data, drawn.box),
         "changes": changes,
-        "program": _program(view),
-        "plots": [plot for plot in (svg_plots.distance_plot(view), svg_plots.room_plot(view), pose_plot(view)) if plot],
-        "criteria": episode_panels.criteria(view),
-        "answered": episode_panels.answered(view),
-        "strip": [_Strip(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in view.keyframes],
+        "program": _program(data),
+        "plots": [plot for plot in (svg_plots.distance_plot(data), svg_plots.room_plot(data), pose_plot(data)) if plot],
+        "criteria": outcome.criteria(data),
+        "question_result": outcome.question_result(data),
+        "strip": [_Strip(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in data.keyframes],
         "metrics": [
-            (label if unit == "%" else f"{label} {unit}".strip(), episode_cell(name, view.score.metrics[name]))
+            (label if unit == "%" else f"{label} {unit}".strip(), episode_cell(name, data.score.metrics[name]))
             for name, (label, unit, _, _) in COLUMNS.items()
-            if view.score.metrics.get(name) is not None and not name.startswith("criterion_") and name != "success"
+            if data.score.metrics.get(name) is not None and not name.startswith("criterion_") and name != "success"
         ],
     }
 
 
-def _program(view: EpisodeView) -> str:
+def _program(data: EpisodeData) -> str:
     """The evaluation program as its author wrote it; empty if there is none."""
-    program = view.header.episode.program
+    program = data.header.episode.program
     return yaml.safe_dump(plain(program.to_document()), sort_keys=False) if program is not None else ""
 
 
 def _page(template: str, **context: object) -> str:
     return _environment().get_template(template).render(
-        created=utc_now_iso(), scorer=SCORER_VERSION, outcome=episode_panels.outcome, **context
+        created=utc_now_iso(), scorer=SCORER_VERSION, outcome=outcome.outcome, **context
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError, writing
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.scoring.report.episode_view import EpisodeView, load_view
+from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.svg_map import furniture, map_box
 
 INK, MUTED, TRACK, GOAL, LOST, CONTACT = "#1c2430", "#667085", "#2563eb", "#15803d", "#c2410c", "#dc2626"
@@ -30,8 +30,8 @@ def write_picture(path: Path, out: Path) -> None:
     Raises:
         RecordingError: the log shows nothing, or ``out`` cannot be written.
     """
-    score, view = load_view(path)
-    if view is None:
+    score, data = load_episode_data(path)
+    if data is None:
         raise RecordingError(f"{path}: there is nothing to draw: {score.reason or 'no step'}", "give another log")
     figure = Figure(figsize=_SIZE_IN, dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
@@ -46,61 +46,61 @@ def write_picture(path: Path, out: Path) -> None:
         hspace=0.12,
         wspace=0.05,
     )
-    figure.text(0.03, 0.945, _title(view), fontsize=15, color=INK, weight="bold", va="center")
-    figure.text(0.98, 0.945, _numbers(view), fontsize=12, color=MUTED, va="center", ha="right")
-    shown = np.linspace(0, len(view.keyframes) - 1, min(_FRAMES, len(view.keyframes))).round().astype(int)
+    figure.text(0.03, 0.945, _title(data), fontsize=15, color=INK, weight="bold", va="center")
+    figure.text(0.98, 0.945, _numbers(data), fontsize=12, color=MUTED, va="center", ha="right")
+    shown = np.linspace(0, len(data.keyframes) - 1, min(_FRAMES, len(data.keyframes))).round().astype(int)
     for column, index in enumerate(shown):
-        frame = view.keyframes[index]
+        frame = data.keyframes[index]
         axes = figure.add_subplot(grid[0, column])
         axes.imshow(frame.rgb)
         axes.set_axis_off()
         axes.text(0.02, 0.04, f"{frame.index} · {frame.label}", transform=axes.transAxes, color="white", fontsize=9)
     lower = grid[1, :].subgridspec(1, 2, width_ratios=(2.4, 1), wspace=0.08)
-    _draw_map(figure.add_subplot(lower[0]), view)
-    _draw_distance(figure.add_subplot(lower[1]), view)
+    _draw_map(figure.add_subplot(lower[0]), data)
+    _draw_distance(figure.add_subplot(lower[1]), data)
     with writing(out):
         figure.savefig(out, format="png")
 
 
-def _title(view: EpisodeView) -> str:
-    header = view.header
+def _title(data: EpisodeData) -> str:
+    header = data.header
     goal = f": {header.episode.category}" if header.episode.category else ""
     return f"{header.agent or 'no agent'} in {header.scene.name}, {header.task.name}{goal}"
 
 
-def _numbers(view: EpisodeView) -> str:
-    if not view.score.scorable:
-        return view.score.reason
-    metrics = view.score.metrics
+def _numbers(data: EpisodeData) -> str:
+    if not data.score.scorable:
+        return data.score.reason
+    metrics = data.score.metrics
     word = "success" if metrics["success"] else "failed"
     ratio = f"SPL {metrics['spl']:.3f} · " if metrics["spl"] is not None else ""
     return f"{word} · {ratio}{metrics['steps']} steps · {metrics['collisions']} contacts"
 
 
-def _draw_map(axes: Axes, view: EpisodeView) -> None:
-    occupancy = view.header.scene.map
+def _draw_map(axes: Axes, data: EpisodeData) -> None:
+    occupancy = data.header.scene.map
     x0, top, width, height = map_box(occupancy)
     axes.imshow(_map_image(occupancy), origin="lower", extent=_extent(occupancy), interpolation="nearest")
-    for item in furniture(view.header.scene):
+    for item in furniture(data.header.scene):
         axes.add_patch(Polygon(_footprint(item), facecolor=_THING, edgecolor=_WALL, linewidth=0.8))
-    items = {item.id: item for item in view.header.scene.objects}
-    for goal in view.header.episode.goals:
+    items = {item.id: item for item in data.header.scene.objects}
+    for goal in data.header.episode.goals:
         if goal.object_id in items:
             axes.add_patch(
                 Polygon(_footprint(items[goal.object_id]), facecolor=GOAL + "40", edgecolor=GOAL, linewidth=1.5)
             )
-    if view.header.task.success.target == "goal":
-        axes.plot(*_columns(view.targets), "o", markersize=13, markerfacecolor="none", color=GOAL, markeredgewidth=2.2)
+    if data.header.task.success.target == "goal":
+        axes.plot(*_columns(data.targets), "o", markersize=13, markerfacecolor="none", color=GOAL, markeredgewidth=2.2)
     else:
-        axes.plot(*_columns(view.targets), ".", markersize=3, color=GOAL, alpha=0.6)
-    axes.plot(view.shortest[:, 0], view.shortest[:, 1], linestyle=(0, (1, 2)), color=MUTED, linewidth=1.4)
-    axes.plot(*_columns([(p.x_m, p.y_m) for p in view.poses]), color=TRACK, linewidth=2.2)
-    radius_m = view.header.task.robot_radius_m
-    touched = [view.poses[i].apply(radius_m, 0.0) for i in view.contacts]
+        axes.plot(*_columns(data.targets), ".", markersize=3, color=GOAL, alpha=0.6)
+    axes.plot(data.shortest[:, 0], data.shortest[:, 1], linestyle=(0, (1, 2)), color=MUTED, linewidth=1.4)
+    axes.plot(*_columns([(p.x_m, p.y_m) for p in data.poses]), color=TRACK, linewidth=2.2)
+    radius_m = data.header.task.robot_radius_m
+    touched = [data.poses[i].apply(radius_m, 0.0) for i in data.contacts]
     axes.plot(*_columns(touched), "x", color=CONTACT, markersize=8, markeredgewidth=2)
-    start, end = view.poses[0], view.poses[-1]
+    start, end = data.poses[0], data.poses[-1]
     axes.plot(start.x_m, start.y_m, "o", markersize=10, markerfacecolor="white", color=TRACK, markeredgewidth=2)
-    color = {True: GOAL, False: LOST, None: MUTED}[view.succeeded]
+    color = {True: GOAL, False: LOST, None: MUTED}[data.succeeded]
     axes.plot(end.x_m, end.y_m, "o", markersize=9, color=color, markeredgecolor="white")
     axes.set_xlim(x0, x0 + width)
     axes.set_ylim(-top - height, -top)
@@ -108,12 +108,12 @@ def _draw_map(axes: Axes, view: EpisodeView) -> None:
     axes.set_axis_off()
 
 
-def _draw_distance(axes: Axes, view: EpisodeView) -> None:
-    distances = np.array(view.distances_m)
+def _draw_distance(axes: Axes, data: EpisodeData) -> None:
+    distances = np.array(data.distances_m)
     axes.plot(np.where(np.isfinite(distances), distances, np.nan), color=TRACK, linewidth=2)
-    if view.header.task.success.rule == "distance":
-        axes.axhline(view.header.task.success.distance_m, color=GOAL, linestyle="--", linewidth=1.2)
-    axes.plot(view.contacts, np.zeros(len(view.contacts)), "|", color=CONTACT, markersize=9, markeredgewidth=1.6)
+    if data.header.task.success.rule == "distance":
+        axes.axhline(data.header.task.success.distance_m, color=GOAL, linestyle="--", linewidth=1.2)
+    axes.plot(data.contacts, np.zeros(len(data.contacts)), "|", color=CONTACT, markersize=9, markeredgewidth=1.6)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("step", color=MUTED)
     axes.set_title("distance to goal, m", fontsize=11, color=MUTED, loc="left")

@@ -22,7 +22,7 @@ from robot_runtime.metrics.functional.spl import spl
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
-from robot_runtime.scoring.groups import present
+from robot_runtime.scoring.groups import known_values
 from robot_runtime.scoring.summary import EpisodeScore
 
 HABITAT_NAMES = {
@@ -150,7 +150,7 @@ def habitat_result(scores: Sequence[EpisodeScore]) -> dict[str, float]:
         RecordingError: nothing was scored.
     """
     scored = _of_one_policy(scores)
-    columns = {name: present(score.metrics.get(ours) for score in scored) for ours, name in HABITAT_NAMES.items()}
+    columns = {name: known_values(score.metrics.get(ours) for score in scored) for ours, name in HABITAT_NAMES.items()}
     return {name: math.fsum(values) / len(values) for name, values in columns.items() if values}
 
 

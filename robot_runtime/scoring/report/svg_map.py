@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from robot_runtime.common.geometry import SE2
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import Scene, SceneObject
-from robot_runtime.scoring.report.episode_view import EpisodeView
+from robot_runtime.scoring.report.episode_data import EpisodeData
 
 MIN_FOOTPRINT_M2 = 0.03
 FURNITURE_Z_M = (0.05, 0.9)
@@ -76,18 +76,18 @@ def room_labels(scene: Scene, box: Box) -> Markup:
     return Markup("").join(labels)
 
 
-def episode_overlay(view: EpisodeView, box: Box) -> Markup:
+def episode_overlay(data: EpisodeData, box: Box) -> Markup:
     """Goals, shortest or reference path, trajectory, contacts, start and end, in the map's coordinates."""
     unit = unit_of(box)
-    parts = [_rooms(view), _goals(view, unit)]
-    if view.reference:
-        parts.append(_reference(view, unit))
-    elif len(view.shortest):
-        parts.append(polyline("shortest", view.shortest.tolist()))
-    tracks = [[(pose.x_m, pose.y_m) for pose in part] for part in view.tracks]
+    parts = [_rooms(data), _goals(data, unit)]
+    if data.reference:
+        parts.append(_reference(data, unit))
+    elif len(data.shortest):
+        parts.append(polyline("shortest", data.shortest.tolist()))
+    tracks = [[(pose.x_m, pose.y_m) for pose in part] for part in data.tracks]
     parts += [polyline("halo", track) for track in tracks] + [polyline("track", track) for track in tracks]
-    parts += [_start(view.poses[0], unit * 1.3), _end(view, unit * 1.1)]
-    parts += [_cross(view, i, unit) for i in view.contacts]
+    parts += [_start(data.poses[0], unit * 1.3), _end(data, unit * 1.1)]
+    parts += [_cross(data, i, unit) for i in data.contacts]
     return Markup("").join(parts)
 
 
@@ -133,35 +133,35 @@ def polyline(name: str, points: Iterable[Sequence[float]]) -> Markup:
     )
 
 
-def _rooms(view: EpisodeView) -> Markup:
+def _rooms(data: EpisodeData) -> Markup:
     """The rooms to be in."""
     shape = Markup('<polygon class="goal-room" points="{}"/>')
     return Markup("").join(
-        shape.format(" ".join(f"{n(x)},{n(-y)}" for x, y in room.polygon)) for room in view.goal_rooms
+        shape.format(" ".join(f"{n(x)},{n(-y)}" for x, y in room.polygon)) for room in data.goal_rooms
     )
 
 
-def _reference(view: EpisodeView, unit: float) -> Markup:
+def _reference(data: EpisodeData, unit: float) -> Markup:
     """The reference route, its nodes, and a line between each two points that DTW aligns."""
     pair = Markup('<path class="pair" d="M{} {}L{} {}"><title>aligned, {:.2f} m apart</title></path>')
     node = Markup('<circle class="node" cx="{}" cy="{}" r="{}"/>')
     pairs = [
-        pair.format(*map(n, (a[0], -a[1], b[0], -b[1])), math.hypot(a[0] - b[0], a[1] - b[1])) for a, b in view.pairs
+        pair.format(*map(n, (a[0], -a[1], b[0], -b[1])), math.hypot(a[0] - b[0], a[1] - b[1])) for a, b in data.pairs
     ]
-    few = view.reference if len(view.reference) <= _SHOWN_NODES else ()
+    few = data.reference if len(data.reference) <= _SHOWN_NODES else ()
     nodes = [node.format(*map(n, (x, -y, unit * 0.5))) for x, y in few]
-    return Markup("").join([*pairs, polyline("reference", view.reference), *nodes])
+    return Markup("").join([*pairs, polyline("reference", data.reference), *nodes])
 
 
-def _goals(view: EpisodeView, unit: float) -> Markup:
-    if view.header.task.success.rule == "room":
+def _goals(data: EpisodeData, unit: float) -> Markup:
+    if data.header.task.success.rule == "room":
         return Markup("")
-    items = {item.id: item for item in view.header.scene.objects}
-    parts = [_object(items[goal.object_id], unit) for goal in view.header.episode.goals if goal.object_id in items]
-    name, radius = ("goal", 1.3) if view.header.task.success.target == "goal" else ("viewpoint", 0.35)
+    items = {item.id: item for item in data.header.scene.objects}
+    parts = [_object(items[goal.object_id], unit) for goal in data.header.episode.goals if goal.object_id in items]
+    name, radius = ("goal", 1.3) if data.header.task.success.target == "goal" else ("viewpoint", 0.35)
     parts += [
         Markup('<circle class="{}" cx="{}" cy="{}" r="{}"/>').format(name, n(x), n(-y), n(unit * radius))
-        for x, y in view.targets
+        for x, y in data.targets
     ]
     return Markup("").join(parts)
 
@@ -185,9 +185,9 @@ def footprint(name: str, item: SceneObject, width: float, depth: float, tip: str
     )
 
 
-def _cross(view: EpisodeView, index: int, size: float) -> Markup:
+def _cross(data: EpisodeData, index: int, size: float) -> Markup:
     """A cross at the robot's front, where it touched: its centre stays free for the path."""
-    front = view.poses[index].apply(view.header.task.robot_radius_m, 0.0)
+    front = data.poses[index].apply(data.header.task.robot_radius_m, 0.0)
     x, y = front[0], -front[1]
     corners = (x - size, y - size, x + size, y + size, x - size, y + size, x + size, y - size)
     return Markup('<path class="contact" d="M{} {}L{} {}M{} {}L{} {}"/>').format(*map(n, corners))
@@ -201,7 +201,7 @@ def _start(pose: SE2, size: float) -> Markup:
     )
 
 
-def _end(view: EpisodeView, size: float) -> Markup:
-    name = {True: "end won", False: "end lost", None: "end"}[view.succeeded]
-    pose = view.poses[-1]
+def _end(data: EpisodeData, size: float) -> Markup:
+    name = {True: "end won", False: "end lost", None: "end"}[data.succeeded]
+    pose = data.poses[-1]
     return Markup('<circle class="{}" cx="{}" cy="{}" r="{}"/>').format(name, *map(n, (pose.x_m, -pose.y_m, size)))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from robot_runtime.scoring.report.episode_view import EpisodeView
+from robot_runtime.scoring.report.episode_data import EpisodeData
 from robot_runtime.scoring.report.svg_map import n
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval, wilson
 
@@ -78,42 +78,42 @@ class _Axes:
 # --- one episode ----------------------------------------------------------------------------------------------------
 
 
-def distance_plot(view: EpisodeView) -> Markup:
+def distance_plot(data: EpisodeData) -> Markup:
     """Distance to the goal over steps; empty if there is none. Steps off the map are gaps; ticks mark contacts."""
-    finite = [d for d in view.distances_m if math.isfinite(d)]
+    finite = [d for d in data.distances_m if math.isfinite(d)]
     if not finite:
         return Markup("")
-    high = max(*finite, view.header.task.success.distance_m, 0.1) * 1.05
-    axes = _Axes("distance to goal, m", "step", max(1, len(view.distances_m) - 1), high)
+    high = max(*finite, data.header.task.success.distance_m, 0.1) * 1.05
+    axes = _Axes("distance to goal, m", "step", max(1, len(data.distances_m) - 1), high)
     axes.y_ticks()
     axes.x_ticks(whole=True)
-    if view.header.task.success.rule == "distance":
-        limit_m = view.header.task.success.distance_m
+    if data.header.task.success.rule == "distance":
+        limit_m = data.header.task.success.distance_m
         axes.line("limit", 0, limit_m, axes.x_max, limit_m)
-    for step in view.contacts:
+    for step in data.contacts:
         x = n(axes.x(step))
         axes.parts.append(
             Markup('<line class="contact" x1="{x}" x2="{x}" y1="{}" y2="{}"><title>contact in step {}</title></line>')
             .format(axes.floor, axes.floor - 8, step, x=x)
         )  # fmt: skip
-    for run in _finite_runs(view.distances_m):
+    for run in _finite_runs(data.distances_m):
         points = " ".join(f"{n(axes.x(step))},{n(axes.y(d))}" for step, d in run)
         axes.parts.append(Markup('<polyline class="curve" points="{}"/>').format(points))
-    for step, distance_m in enumerate(view.distances_m):
+    for step, distance_m in enumerate(data.distances_m):
         if math.isfinite(distance_m):
             axes.parts.append(_spot(axes.x(step), axes.y(distance_m), f"step {step}: {distance_m:.2f} m"))
     return axes.svg()
 
 
-def room_plot(view: EpisodeView) -> Markup:
+def room_plot(data: EpisodeData) -> Markup:
     """The room over time, goal rooms marked; empty where the task is about no room."""
-    if not view.goal_rooms:
+    if not data.goal_rooms:
         return Markup("")
     height = _TOP + _BAND + _BOTTOM
-    axes = _Axes("room", "step", max(1, len(view.rooms)), 1.0, height)
+    axes = _Axes("room", "step", max(1, len(data.rooms)), 1.0, height)
     axes.x_ticks(whole=True)
-    inside = [any(room.contains(pose.x_m, pose.y_m) for room in view.goal_rooms) for pose in view.poses]
-    names = [room.category.replace("_", " ") if room is not None else "no room" for room in view.rooms]
+    inside = [any(room.contains(pose.x_m, pose.y_m) for room in data.goal_rooms) for pose in data.poses]
+    names = [room.category.replace("_", " ") if room is not None else "no room" for room in data.rooms]
     for first, last in _equal_runs(list(zip(names, inside, strict=True))):
         name, there = names[first], inside[first]
         steps = f"step {first}" if first == last - 1 else f"steps {first} to {last - 1}"

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from robot_runtime.scoring.pose_tracks import Ellipse, PoseTrack
-from robot_runtime.scoring.report.episode_view import EpisodeView
+from robot_runtime.scoring.report.episode_data import EpisodeData
 from robot_runtime.scoring.report.svg_map import n
 
 _WIDTH, _MAX_HEIGHT = 440, 460
@@ -20,9 +20,9 @@ _ORDER = ("measured", "odometry", "referee", "policy", "smoothed")
 """Of drawing: what matters most lies on top."""
 
 
-def pose_plot(view: EpisodeView) -> Markup:
+def pose_plot(data: EpisodeData) -> Markup:
     """All tracks of an episode in one frame; empty if there is nothing to compare."""
-    tracks = sorted(view.pose_tracks, key=lambda track: _ORDER.index(track.kind))
+    tracks = sorted(data.pose_tracks, key=lambda track: _ORDER.index(track.kind))
     lines = [track for track in tracks if track.kind != "measured" and len(track.points)]
     if len(lines) < 2:
         return Markup("")

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from robot_runtime.metrics.step_times import PhaseTime
-from robot_runtime.scoring.groups import GroupSummary, summarise
+from robot_runtime.scoring.groups import GroupSummary, summarize_groups
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, Interval
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
@@ -64,7 +64,7 @@ FEW_CLUSTERS = 20
 
 def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
     """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
-    groups = summarise(scores, cluster)
+    groups = summarize_groups(scores, cluster)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
     notes = (*_positions(scores), *_placed(scores), *_added(scores), *not_scored(scores))

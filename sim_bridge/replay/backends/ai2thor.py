@@ -1,4 +1,4 @@
-"""AI2-THOR as a twin: its LoCoBot is the body, a third-party camera the eye.
+"""Replay backend of AI2-THOR, whose LoCoBot is the body and whose third-party camera is the sensor.
 
 Written against ai2thor 5.0 (``ai2thor/controller.py`` and ``server.py``; of its simulator ``AgentManager.cs`` and
 ``LocobotFPSAgentController.cs``). THOR's frame is left-handed, y up; angles are degrees, clockwise and down positive
@@ -33,21 +33,21 @@ from robot_runtime.errors import ConfigError, DriverMissing, InvalidStart
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.scene import Scene
-from sim_bridge.replay.backends.base import TwinUnable
-from sim_bridge.replay.backends.external import ForeignTwin, axes_from, imported
-from sim_bridge.replay.backends.pinhole_camera import PlainCamera, plain_camera
+from sim_bridge.replay.backends.base import UnsupportedBySimulator
+from sim_bridge.replay.backends.external import ExternalBackend, axes_from, imported
+from sim_bridge.replay.backends.pinhole_camera import PinholeCamera, pinhole_camera
 
 INSTALL = "pip install 'ai2thor>=5'"
 OLDEST = 5
 
 TILT_DEG = 30.0
-"""By which THOR's LoCoBot looks up and down; it takes no other angle."""
+"""Angle of ``LookUp`` and ``LookDown`` of THOR's LoCoBot, which takes no other."""
 
 _SCENE = re.compile(r"FloorPlan\w+")
 _AXES = axes_from(ros_to_thor_position)
 
 _BEHIND_SKY = 0.999
-"""What is farther than this part of the range is nothing: the sky is drawn at its end."""
+"""Part of the range beyond which depth is the sky's, that is, none."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class ThorOptions:
 
     Attributes:
         scene: ``FloorPlan_Val1_1``; None for the episode's own.
-        noise: whether actions have RoboTHOR's errors. platform: ``Linux64`` or ``CloudRendering``; None for ai2thor's
-            choice. executable: a build of one's own instead of the one that ai2thor downloads.
-        start_s: within which the simulator must start.
+        noise: whether actions have RoboTHOR's errors.
+        platform: ``Linux64`` or ``CloudRendering``; None for ai2thor's choice.
+        executable: path of a build to use instead of the one that ai2thor downloads.
+        start_s: time limit for starting the simulator.
     """
 
     scene: str | None = None
@@ -70,23 +71,29 @@ class ThorOptions:
     __pydantic_config__ = config.STRICT
 
 
-def make_twin(
+def make_backend(
     header: EpisodeHeader, scene: Scene | None, images: bool, options: Mapping[str, Any], where: str
-) -> ThorTwin:
-    """The ``TwinFactory`` of AI2-THOR."""
+) -> ThorBackend:
+    """Make an AI2-THOR backend; see ``BackendFactory``."""
     parsed = config.parse(dict(options), ThorOptions, where)
-    return ThorTwin(_library(where), header, scene, images, parsed, where)
+    return ThorBackend(_library(where), header, scene, images, parsed, where)
 
 
-class ThorTwin(ForeignTwin):
+class ThorBackend(ExternalBackend):
     """AI2-THOR in the scene of a log's episode.
 
     Args:
         library: the module ``ai2thor.controller``.
+        header: of the log.
+        scene: of the log, for scoring; None if there is none.
+        images: whether steps have frames.
+        options: of the simulator.
+        where: source of the options, for error messages.
 
     Raises:
+        ConfigError: the scene is none of AI2-THOR's.
         DriverMissing: there is no build of the simulator for this machine, or it does not start.
-        TwinUnable: the task's camera or actions are none that it has.
+        UnsupportedBySimulator: it cannot render the log's camera.
     """
 
     def __init__(
@@ -102,11 +109,11 @@ class ThorTwin(ForeignTwin):
         floor_plan = options.scene or header.episode.scene
         if not _SCENE.fullmatch(floor_plan):
             raise ConfigError(
-                f"{where}: the log's scene {floor_plan!r} is none of AI2-THOR's",
+                f"{where}: the log's scene {floor_plan!r} is not one of AI2-THOR's",
                 "name one: --twin-arg scene=FloorPlan_Val1_1",
             )
         self._camera_id: int | None = None
-        self._drawn = plain_camera(self._lens, "AI2-THOR")
+        self._drawn = pinhole_camera(self._lens, "AI2-THOR")
         self._controller = _started(library, floor_plan, self._drawn, options, where)
         self._event = self._controller.last_event
         self._height_m = float(self._event.metadata["agent"]["position"]["y"])
@@ -116,7 +123,7 @@ class ThorTwin(ForeignTwin):
         return "AI2-THOR"
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        event = self._ask(
+        event = self._send(
             "TeleportFull",
             position=_point(*ros_to_thor_position(pose.x_m, pose.y_m, self._height_m)),
             rotation=_point(0.0, yaw_to_thor_rotation_deg(pose.yaw_rad), 0.0),
@@ -124,12 +131,12 @@ class ThorTwin(ForeignTwin):
         )
         if not event.metadata["lastActionSuccess"]:
             raise InvalidStart(
-                f"{self.name}: the robot does not fit at ({pose.x_m:.2f}, {pose.y_m:.2f}): {_said(event)}",
+                f"{self.name}: the robot does not fit at ({pose.x_m:.2f}, {pose.y_m:.2f}): {_reason(event)}",
                 "check that the simulator's scene is the log's (--twin-arg scene=...)",
             )
-        self.check_place(pose, self.stands_at()[0])
+        self.check_place(pose, self.robot_state()[0])
 
-    def stands_at(self) -> tuple[SE2, float]:
+    def robot_state(self) -> tuple[SE2, float]:
         agent = self._event.metadata["agent"]
         x_m, y_m, _ = thor_to_ros_position(*(float(agent["position"][axis]) for axis in "xyz"))
         yaw_rad = thor_rotation_to_yaw(float(agent["rotation"]["y"]))
@@ -138,22 +145,22 @@ class ThorTwin(ForeignTwin):
     def move(self, action: Action) -> bool:
         magnitudes = self.task.magnitudes
         if action in (Action.LOOK_UP, Action.LOOK_DOWN) and magnitudes.tilt_deg != TILT_DEG:
-            raise self.unable(f"its LoCoBot tilts the camera by {TILT_DEG:g}°, the task by {magnitudes.tilt_deg:g}°")
+            raise self.unsupported(f"its LoCoBot tilts by {TILT_DEG:g}°, the task by {magnitudes.tilt_deg:g}°")
         if action is Action.MOVE_FORWARD:
-            event = self._ask("MoveAhead", moveMagnitude=magnitudes.forward_m)
+            event = self._send("MoveAhead", moveMagnitude=magnitudes.forward_m)
         elif action is Action.TURN_LEFT:
-            event = self._ask("RotateLeft", degrees=magnitudes.turn_deg)
+            event = self._send("RotateLeft", degrees=magnitudes.turn_deg)
         elif action is Action.TURN_RIGHT:
-            event = self._ask("RotateRight", degrees=magnitudes.turn_deg)
+            event = self._send("RotateRight", degrees=magnitudes.turn_deg)
         else:
-            # Where the head is at its limit, the action fails and nothing is touched.
-            self._ask("LookUp" if action is Action.LOOK_UP else "LookDown")
+            # It fails at the limit of the head, which is no contact.
+            self._send("LookUp" if action is Action.LOOK_UP else "LookDown")
             return False
         return not event.metadata["lastActionSuccess"]
 
-    def draw(self, camera: PlainCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    def draw(self, camera: PinholeCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         if (camera.width, camera.height) != (self._drawn.width, self._drawn.height):
-            self._demand("ChangeResolution", x=camera.width, y=camera.height)
+            self._require("ChangeResolution", x=camera.width, y=camera.height)
         self._drawn = camera
         place = {
             "position": _point(*(_AXES @ map_from_camera[:3, 3])),
@@ -161,12 +168,12 @@ class ThorTwin(ForeignTwin):
             "fieldOfView": camera.vfov_deg,
         }
         if self._camera_id is None:
-            event = self._demand("AddThirdPartyCamera", **place)
+            event = self._require("AddThirdPartyCamera", **place)
             self._camera_id = 0
         else:
-            event = self._demand("UpdateThirdPartyCamera", thirdPartyCameraId=self._camera_id, **place)
+            event = self._require("UpdateThirdPartyCamera", thirdPartyCameraId=self._camera_id, **place)
         if not event.third_party_camera_frames or not event.third_party_depth_frames:
-            raise TwinUnable(f"{self.name}: sent no images", "start it where it can draw: with a display or a GPU")
+            raise UnsupportedBySimulator(f"{self.name}: sent no images", "start it with a display or a GPU")
         rgb = np.asarray(event.third_party_camera_frames[0])[:, :, :3]
         depth_m = np.array(event.third_party_depth_frames[0], np.float32)
         # Unity's depth from 0 at the eye to 1 at the far plane is sent multiplied by far - near (ai2thor issue 1301).
@@ -180,24 +187,26 @@ class ThorTwin(ForeignTwin):
         if controller is not None:
             controller.stop()
 
-    def _demand(self, action: str, **arguments: Any) -> Any:
-        """The event of an action that cannot fail. Raises ``TwinUnable`` if it did."""
-        event = self._ask(action, **arguments)
+    def _require(self, action: str, **arguments: Any) -> Any:
+        """The event of an action that must succeed. Raises ``UnsupportedBySimulator`` if it failed."""
+        event = self._send(action, **arguments)
         if not event.metadata["lastActionSuccess"]:
-            raise TwinUnable(f"{self.name}: {action} failed: {_said(event)}", "use ai2thor 5.0 and the build it names")
+            raise UnsupportedBySimulator(
+                f"{self.name}: {action} failed: {_reason(event)}", "use ai2thor 5.0 and the build it names"
+            )
         return event
 
-    def _ask(self, action: str, **arguments: Any) -> Any:
+    def _send(self, action: str, **arguments: Any) -> Any:
         try:
             self._event = self._controller.step(action=action, **arguments)
         except (ValueError, RuntimeError, OSError) as error:
-            raise TwinUnable(
+            raise UnsupportedBySimulator(
                 f"{self.name}: {action}: {error}", "use ai2thor 5.0 and the build it names; its log says more"
             ) from error
         return self._event
 
 
-def _started(library: ModuleType, scene: str, camera: PlainCamera, options: ThorOptions, where: str) -> Any:
+def _started(library: ModuleType, scene: str, camera: PinholeCamera, options: ThorOptions, where: str) -> Any:
     platform = None
     if options.platform is not None:
         platform = getattr(importlib.import_module("ai2thor.platform"), options.platform, None)
@@ -209,7 +218,7 @@ def _started(library: ModuleType, scene: str, camera: PlainCamera, options: Thor
             agentMode="locobot",
             snapToGrid=False,
             applyActionNoise=options.noise,
-            makeAgentsVisible=False,  # the eye is within the body
+            makeAgentsVisible=False,  # the camera is inside the body
             renderDepthImage=True,
             width=camera.width,
             height=camera.height,
@@ -237,12 +246,12 @@ def _point(x: float, y: float, z: float) -> dict[str, float]:
 
 
 def _euler_deg(axes: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Unity's angles x, y, z of a rotation with columns right, up and forward: it turns about z, then x, then y."""
+    """Unity's Euler angles x, y, z, applied in the order z, x, y, of a rotation with columns right, up and forward."""
     pitch_rad = -math.asin(min(max(float(axes[1, 2]), -1.0), 1.0))
     yaw_rad = math.atan2(axes[0, 2], axes[2, 2])
     roll_rad = math.atan2(axes[1, 0], axes[1, 1])
     return math.degrees(pitch_rad), math.degrees(yaw_rad), math.degrees(roll_rad)
 
 
-def _said(event: Any) -> str:
-    return str(event.metadata.get("errorMessage") or "it did not say why")
+def _reason(event: Any) -> str:
+    return str(event.metadata.get("errorMessage") or "it gave no reason")

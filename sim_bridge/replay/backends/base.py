@@ -1,4 +1,4 @@
-"""What a simulator must be able to do to stand in for the robot and the place of a log."""
+"""Interface of the simulators that logs are replayed in."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ from robot_runtime.scenes.scene import Scene
 
 
 class ReplayError(RuntimeFault):
-    """A log cannot be replayed, or one part of its replay cannot be done."""
+    """A log, or one part of its replay, that cannot be replayed."""
 
     exit_code = 8
 
 
-class TwinUnable(ReplayError):
-    """The simulator cannot do what the log's episode needs: an action, a task, a view."""
+class UnsupportedBySimulator(ReplayError):
+    """An action, a task or a camera pose that the simulator does not support."""
 
 
 @dataclass(frozen=True, slots=True)
-class TwinStep:
-    """Where the twin stands after an action, at rest.
+class SimulatedStep:
+    """State of the simulated robot after an action, at rest.
 
     Attributes:
-        pose: base_link in ``map``. tilt_rad: of the head, up positive.
-        contact: whether something stopped the action.
-        outcome: how the action ended, in the runtime's words; None of a simulator that does not say, and at the start.
-        frame: what the twin's camera sees there; None where no images were wanted.
-        duration_s: that the action took in simulated time; None of a simulator whose actions take none.
-        objects: poses (``map``) of the objects that can be moved, without those that are held; empty where none can.
-        grab: what ``grab_release`` came to; None after any other action.
+        pose: base_link in ``map``.
+        tilt_rad: head tilt, up positive.
+        contact: whether a contact ended the action.
+        outcome: how the action ended; None at the start, and from simulators that do not report it.
+        frame: camera image; None where images were not requested.
+        duration_s: simulated time of the action; None from simulators whose actions take no time.
+        objects: poses (``map``) of the movable objects that are not held.
+        grab: outcome of ``grab_release``; None after any other action.
     """
 
     pose: SE2
@@ -57,76 +58,74 @@ class TwinStep:
     grab: GrabOutcome | None = None
 
 
-class Twin(ABC):
-    """A simulator that stands in for the robot and the place of one log, or of several from one place.
+class SimulatorBackend(ABC):
+    """A simulator with the robot and the scene of one log, or of several logs from one scene.
 
-    Poses are in the log's ``map``: a twin whose simulator has other axes converts them.
+    Poses are in the log's ``map``; a backend converts to its simulator's axes.
     """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """Simulator and robot, for people and results: ``sim``."""
+        """Simulator and robot, for messages and results: ``sim``."""
 
     @abstractmethod
-    def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> TwinStep:
-        """Bring the robot to ``start`` (``map``) with its camera at ``tilt_rad`` (up positive), and objects to theirs.
+    def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> SimulatedStep:
+        """Start an episode, discarding the state of earlier ones.
 
-        What an earlier episode left is gone. If the simulator cannot put the robot exactly there, the step's pose says
-        where it stands.
+        Args:
+            header: of the log.
+            start: pose of the robot in ``map``. The returned step has the pose that the simulator could realize.
+            tilt_rad: head tilt, up positive.
 
         Raises:
-            TwinUnable: for a task or an episode that needs more than the simulator has.
-            InvalidStart: the robot does not fit there, nor near there.
+            UnsupportedBySimulator: the task or the episode needs more than the simulator has.
+            InvalidStart: the robot fits neither there nor nearby.
         """
 
     def next_phase_at(self, start: SE2) -> None:
-        """Where the recorded robot stood when the episode's second phase began; called after :meth:`begin`.
-
-        The action that ends the first phase takes the robot there. Twins of one-phase tasks have no use for it.
-        """
-        raise TwinUnable(
-            f"{self.name}: the log's episode has two phases, which this twin does not know", "replay it into sim"
-        )
+        """Set where the episode's second phase starts; called after :meth:`begin`, for tasks with two phases."""
+        raise UnsupportedBySimulator(f"{self.name}: does not support episodes with two phases", "replay it into sim")
 
     @abstractmethod
-    def act(self, decision: Decision) -> TwinStep:
-        """Carry out one action as the task defines it, and say where that led.
+    def act(self, decision: Decision) -> SimulatedStep:
+        """Execute one action as the task defines it.
 
         Raises:
-            TwinUnable: the simulator has no such action, or the episode is over: something holds the robot.
+            UnsupportedBySimulator: the simulator has no such action, or the episode is over.
         """
 
-    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, TwinStep] | None:
-        """Carry out one action from where the recorded robot stood, apart from the episode that :meth:`begin` began.
-
-        It is called after the last :meth:`act`.
+    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, SimulatedStep] | None:
+        """Execute one action from a recorded pose, outside of the episode; called after the last :meth:`act`.
 
         Args:
             before: the recorded step that the action followed.
+            decision: the action.
 
         Returns:
-            Where the twin began, near there or there itself, and where it ended. None if that cannot be done: by this
-            twin, where the robot does not fit, or for an action that moves objects.
+            The pose that the action started from, and the step that it led to. None if the backend cannot do it, the
+            robot does not fit there, or the action moves objects.
         """
         return None
 
     @abstractmethod
-    def view(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """What is seen through a lens from a pose of its optical frame (x right, y down, z forward) in ``map``.
+    def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Render a view.
+
+        Args:
+            lens: camera model.
+            map_from_camera: pose of the optical frame (x right, y down, z forward) in ``map``.
 
         Returns:
-            Colour, uint8 (H, W, 3), and depth along the optical axis, float32 (H, W), metres, exact; 0 for nothing.
+            Color, uint8 (H, W, 3), and noise-free depth along the optical axis, float32 (H, W), meters, 0 for nothing.
 
         Raises:
-            TwinUnable: the simulator cannot see through such a lens, or from there.
+            UnsupportedBySimulator: the simulator cannot render this lens or pose.
         """
 
     def put_objects(self, poses: Mapping[str, ObjectPose], held: Collection[str]) -> None:
-        """Objects that move stand where a step of the log has them, for :meth:`view`; those ``held`` are nowhere."""
-        raise TwinUnable(
-            f"{self.name}: the log's objects move, which this twin cannot show", "replay its poses into sim"
-        )
+        """Place the movable objects as in a step of the log, for :meth:`render`; remove those that are ``held``."""
+        raise UnsupportedBySimulator(f"{self.name}: cannot show objects that move", "replay its poses into sim")
 
     @abstractmethod
     def close(self) -> None:
@@ -141,22 +140,25 @@ class Twin(ABC):
         self.close()
 
 
-class TwinFactory(Protocol):
-    """Makes twins of one kind."""
+class BackendFactory(Protocol):
+    """Constructor of the backends of one simulator."""
 
     def __call__(
         self, header: EpisodeHeader, scene: Scene | None, images: bool, options: Mapping[str, Any], where: str
-    ) -> Twin:
-        """The twin for a log, ready.
+    ) -> SimulatorBackend:
+        """Return the backend for a log.
 
         Args:
-            header: of the log. scene: with meshes; None if there is none for it.
-            images: whether anybody looks at the frames of :class:`TwinStep`.
-            options: of this kind of twin, ``--twin-arg KEY=VALUE`` with the values read as YAML.
-            where: that they come from, to begin error messages with.
+            header: of the log.
+            scene: with meshes; None if there is none.
+            images: whether :class:`SimulatedStep` has frames.
+            options: of this simulator, from ``--twin-arg KEY=VALUE`` with the values parsed as YAML.
+            where: source of the options, for error messages.
 
         Raises:
-            ConfigError: a bad option. DriverMissing: naming what to install. SceneError: it needs a scene.
-            TwinUnable: it cannot stand in for this robot.
+            ConfigError: an option is invalid.
+            DriverMissing: the simulator is not installed; names how to install it.
+            SceneError: the simulator needs a scene.
+            UnsupportedBySimulator: it cannot simulate the log's robot.
         """
         ...

@@ -1,7 +1,7 @@
-"""What twins of other simulators have in common: their own agent is the body, and a free camera is the eye.
+"""Common part of the adapters of other simulators, whose own agent is the body and whose free camera is the sensor.
 
-The simulator moves its agent and says what it touched. What is seen is drawn from where the *log's* camera would be on
-a robot that stands there: at the recorded mount, not at the height of the simulator's own agent.
+The simulator moves its agent and reports contacts. Images are rendered from the pose that the *log's* camera would have
+on a robot there: at the recorded mount, not at the height of the simulator's agent.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task
-from sim_bridge.replay.backends.base import Twin, TwinStep, TwinUnable
-from sim_bridge.replay.backends.pinhole_camera import PlainCamera, plain_camera
+from sim_bridge.replay.backends.base import SimulatedStep, SimulatorBackend, UnsupportedBySimulator
+from sim_bridge.replay.backends.pinhole_camera import PinholeCamera, pinhole_camera
 from sim_bridge.replay.camera_pose import logged_camera, measured_by
 from sim_bridge.robot.camera import as_measured
 
 PLACED_M = 0.15
-"""How far from where it is wanted the simulator may put the robot."""
+"""Largest distance from the requested pose at which the simulator may place the robot."""
 
 
-class ForeignTwin(Twin):
-    """A twin in a simulator that is not ours.
+class ExternalBackend(SimulatorBackend):
+    """Adapter of another simulator.
 
     Args:
-        header: of the log. images: whether steps have frames.
-
-    Attributes:
-        scene: of the log, by which episodes are judged; None if there is none.
+        header: of the log.
+        scene: of the log, by which episodes are scored; None if there is none.
+        images: whether steps have frames.
     """
 
     def __init__(self, header: EpisodeHeader, scene: Scene | None, images: bool) -> None:
@@ -51,71 +50,79 @@ class ForeignTwin(Twin):
         self._camera = logged_camera(header)
         self._lens = Lens.of(header.intrinsics)
         self._measured = measured_by(header)
-        self._stands = False
+        self._begun = False
 
-    # --- what a simulator must do -----------------------------------------------------------------------------------
+    # --- implemented by each adapter --------------------------------------------------------------------------------
 
     @abstractmethod
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        """Body to ``pose`` (``map``), or as near as it fits; head to ``tilt_rad``. Raises ``InvalidStart``."""
+        """Move the body to ``pose`` (``map``), or as near as it fits, and the head to ``tilt_rad``.
+
+        Raises:
+            InvalidStart: it does not fit there.
+        """
 
     @abstractmethod
-    def stands_at(self) -> tuple[SE2, float]:
-        """Where the body is, in ``map``, and the head's tilt, up positive."""
+    def robot_state(self) -> tuple[SE2, float]:
+        """Pose of the body in ``map``, and tilt of the head, up positive."""
 
     @abstractmethod
     def move(self, action: Action) -> bool:
-        """Carry out a discrete action that moves body or head; whether something stopped it. Raises ``TwinUnable``."""
+        """Execute a discrete action of body or head, and return whether there was a contact.
+
+        Raises:
+            UnsupportedBySimulator: there is no such action.
+        """
 
     def drive(self, command: VelocityCommand) -> bool:
-        """Carry out a velocity command; likewise."""
-        raise self.unable("has no velocity control")
+        """Execute a velocity command, as :meth:`move`."""
+        raise self.unsupported("has no velocity control")
 
     @abstractmethod
-    def draw(self, camera: PlainCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """The whole image of ``camera``, colour and depth as in :meth:`Twin.view`. Raises ``TwinUnable``."""
+    def draw(self, camera: PinholeCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Render the uncropped image of ``camera``; otherwise as :meth:`SimulatorBackend.render`."""
 
-    # --- Twin -------------------------------------------------------------------------------------------------------
+    # --- SimulatorBackend -------------------------------------------------------------------------------------------
 
-    def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> TwinStep:
+    def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> SimulatedStep:
         self._task = header.task
         if header.task.kind == "rearrangement":
-            raise self.unable("moves no objects, which the task does")
+            raise self.unsupported("cannot move objects, which the task needs")
         self.place(start, tilt_rad)
-        self._stands = True
+        self._begun = True
         return self._step(None)
 
-    def act(self, decision: Decision) -> TwinStep:
-        if not self._stands:
-            raise TwinUnable(f"{self.name}: stands nowhere yet", "call begin() first")
-        return self._step(self._carry_out(decision))
+    def act(self, decision: Decision) -> SimulatedStep:
+        if not self._begun:
+            raise UnsupportedBySimulator(f"{self.name}: no episode has begun", "call begin() first")
+        return self._step(self._execute(decision))
 
-    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, TwinStep] | None:
+    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, SimulatedStep] | None:
         try:
             self.place(before.referee.pose, before.head.tilt_rad)
         except InvalidStart:
             return None
-        began, _ = self.stands_at()
-        contact = self._carry_out(decision)
-        ended, tilt_rad = self.stands_at()
-        return began, TwinStep(ended, tilt_rad, contact, _outcome(contact), None, None)
+        began, _ = self.robot_state()
+        contact = self._execute(decision)
+        ended, tilt_rad = self.robot_state()
+        return began, SimulatedStep(ended, tilt_rad, contact, _outcome(contact), None, None)
 
-    def view(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        camera = plain_camera(lens, self.name)
+    def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        camera = pinhole_camera(lens, self.name)
         rgb, depth_m = self.draw(camera, map_from_camera)
-        return camera.cut(rgb), camera.cut(depth_m)
+        return camera.crop(rgb), camera.crop(depth_m)
 
     @property
     def task(self) -> Task:
-        """Of the present episode."""
+        """Task of the current episode."""
         return self._task
 
-    def unable(self, what: str) -> TwinUnable:
-        """The error of something that this simulator does not do, and ours does."""
-        return TwinUnable(f"{self.name}: {what}", "replay it into sim")
+    def unsupported(self, what: str) -> UnsupportedBySimulator:
+        """The error for something that this simulator does not support and MuJoCo does."""
+        return UnsupportedBySimulator(f"{self.name}: {what}", "replay it into sim")
 
     def check_place(self, wanted: SE2, found: SE2) -> None:
-        """Whether the simulator put the robot near enough to where it was wanted. Raises ``InvalidStart``."""
+        """Raise ``InvalidStart`` unless the simulator placed the robot near the requested pose."""
         apart_m = wanted.distance_to(found)
         if not apart_m <= PLACED_M:
             where = f"({wanted.x_m:.2f}, {wanted.y_m:.2f})"
@@ -125,27 +132,27 @@ class ForeignTwin(Twin):
                 "check that the simulator's scene is the log's, and how it lies in the map (--twin-arg)",
             )
 
-    def _carry_out(self, decision: Decision) -> bool:
+    def _execute(self, decision: Decision) -> bool:
         if isinstance(decision, VelocityCommand):
             return self.drive(decision)
         if isinstance(decision, WaypointCommand) or decision is Action.GRAB_RELEASE:
             what = decision.action if isinstance(decision, WaypointCommand) else decision
-            raise self.unable(f"has no {what.value}")
+            raise self.unsupported(f"has no {what.value}")
         return False if decision is Action.STOP else self.move(decision)
 
-    def _step(self, contact: bool | None) -> TwinStep:
-        """Where the twin is now; ``contact`` is None at the start."""
-        pose, tilt_rad = self.stands_at()
+    def _step(self, contact: bool | None) -> SimulatedStep:
+        """The current state; ``contact`` is None at the start."""
+        pose, tilt_rad = self.robot_state()
         frame = None
         if self._images:
-            rgb, depth_m = self.view(self._lens, self._camera.seen_from(pose, 0.0, tilt_rad))
+            rgb, depth_m = self.render(self._lens, self._camera.pose_from(pose, 0.0, tilt_rad))
             frame = RgbdFrame(0, rgb, as_measured(depth_m, self._measured))
         outcome = None if contact is None else _outcome(contact)
-        return TwinStep(pose, tilt_rad, bool(contact), outcome, frame, None)
+        return SimulatedStep(pose, tilt_rad, bool(contact), outcome, frame, None)
 
 
 def imported(module: str, where: str, install: str) -> ModuleType:
-    """A simulator's Python module. Raises ``DriverMissing`` with how to ``install`` it."""
+    """Import a simulator's module. Raises ``DriverMissing``, whose remedy is ``install``."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -153,7 +160,7 @@ def imported(module: str, where: str, install: str) -> ModuleType:
 
 
 def axes_from(ros_position: Callable[[float, float, float], tuple[float, float, float]]) -> NDArray[np.float64]:
-    """What takes vectors along the ROS axes to a simulator's, (3, 3), by how it converts positions."""
+    """The rotation (3, 3) from ROS axes to a simulator's, from its conversion of positions."""
     return np.stack([ros_position(*axis) for axis in np.eye(3)], axis=1)
 
 

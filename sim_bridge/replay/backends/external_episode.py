@@ -1,7 +1,7 @@
-"""Episodes in simulators that are not ours: the policy decides, the simulator's own agent moves, a log is written.
+"""Episodes in other simulators: the policy decides, the simulator's own agent moves, a log is written.
 
-Nothing here takes time: an action's stamps are one second apart, a velocity's its own duration. What such a log says is
-the simulator's truth: policy and referee have one pose, and the base has neither encoders nor a battery.
+There is no time: an action's stamps are one second apart, a velocity command's its duration. The log has the
+simulator's ground truth: policy and referee have one pose, and the base has neither encoders nor a battery.
 """
 
 from __future__ import annotations
@@ -36,42 +36,46 @@ from robot_runtime.records import (
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.sensors import observations_of
 from robot_runtime.tasks.episode import Episode
-from sim_bridge.replay.backends.base import TwinStep, TwinUnable
-from sim_bridge.replay.backends.external import ForeignTwin
+from sim_bridge.replay.backends.base import SimulatedStep, UnsupportedBySimulator
+from sim_bridge.replay.backends.external import ExternalBackend
 
 ACTION_S = 1.0
-"""What stamps are apart, where the simulator has no time."""
+"""Time between the stamps of two actions."""
 
 
-def run_foreign(
-    twin: ForeignTwin,
+def run_external_episode(
+    simulator: ExternalBackend,
     header: EpisodeHeader,
     scene: Scene,
     episode: Episode,
     policy: Policy,
     subscribers: Sequence[Subscriber] = (),
 ) -> EpisodeEnd:
-    """One episode of a log's task in a twin, with the log's seed; the twin must have been made with images.
+    """Run one episode of a log's task, with the log's seed. A ``RuntimeFault`` on the way ends it as ``FAULT``.
 
     Args:
-        header: of the log; its agent's name is the new one's, too. episode: checked for the scene.
+        simulator: made with images.
+        header: of the log, whose agent's name is used.
+        scene: to score by.
+        episode: checked for the scene.
+        policy: to run.
+        subscribers: to notify besides the scorer.
 
     Raises:
-        PolicyError: the policy cannot run in the task, before anything is recorded; or it raised: the episode ended as
-            ``FAULT``, as after every other ``RuntimeFault``.
-        TwinUnable: the task shows or does what the simulator cannot.
+        PolicyError: the policy cannot run in the task, before anything is recorded; or it raised.
+        UnsupportedBySimulator: the task needs something that the simulator cannot show or do.
     """
     task = header.task
     check_policy(policy, task)
     if policy.privileged or "semantic" in task.sensors:
         what = "the world itself" if policy.privileged else "object ids"
-        raise TwinUnable(f"{twin.name}: cannot show {what}", "run the closed loop in sim")
-    begun = twin.begin(replace(header, episode=episode), episode.start, _tilt_rad(header, episode))
+        raise UnsupportedBySimulator(f"{simulator.name}: cannot show {what}", "run the closed loop in sim")
+    begun = simulator.begin(replace(header, episode=episode), episode.start, _tilt_rad(header, episode))
     own = replace(
         header,
         episode=episode,
         scene=scene,
-        robot=twin.name,
+        robot=simulator.name,
         robot_config={},
         policy=policy.source,
         start_ns=0,
@@ -80,20 +84,20 @@ def run_foreign(
         placement=None,
         localizers={},
     )
-    return _Episode(twin, own, policy, subscribers).run(begun)
+    return _Episode(simulator, own, policy, subscribers).run(begun)
 
 
 class _Episode:
     def __init__(
-        self, twin: ForeignTwin, header: EpisodeHeader, policy: Policy, subscribers: Sequence[Subscriber]
+        self, simulator: ExternalBackend, header: EpisodeHeader, policy: Policy, subscribers: Sequence[Subscriber]
     ) -> None:
-        self._twin, self._header, self._policy = twin, header, policy
+        self._simulator, self._header, self._policy = simulator, header, policy
         self._scorer = EpisodeScorer(header)
         self._subscribers = (self._scorer, *subscribers)
         self._now_ns = 0
         self._index = 0
 
-    def run(self, begun: TwinStep) -> EpisodeEnd:
+    def run(self, begun: SimulatedStep) -> EpisodeEnd:
         started: list[Subscriber] = []
         end: EpisodeEnd | None = None
         try:
@@ -111,51 +115,51 @@ class _Episode:
                     stack.callback(subscriber.on_episode_end, end or interrupted)
         return end
 
-    def _play(self, step: TwinStep) -> EpisodeEnd:
+    def _play(self, step: SimulatedStep) -> EpisodeEnd:
         header, policy = self._header, self._policy
-        see = observations_of(header.task, header.scene, header.episode, step.pose, step.pose).build
-        observation = self._tell(see, step, None, None, {}, 0.0)
+        observe = observations_of(header.task, header.scene, header.episode, step.pose, step.pose).build
+        observation = self._record(observe, step, None, None, {}, 0.0)
         reset_policy(policy, header.task, header.seed)
         end: EpisodeEnd | None = None
         while end is None:
-            watch = Stopwatch()
+            timer = Stopwatch()
             decision, info = decide(policy, observation, self._index + 1, header.task)
             decision = self._allowed(decision)
-            inferred_s, before = watch.elapsed_s(), step
-            step = self._twin.act(decision)
+            inferred_s, before = timer.elapsed_s(), step
+            step = self._simulator.act(decision)
             self._index += 1
             result = _result(decision, header, before, step)
-            observation = self._tell(see, step, decision, result, info, inferred_s)
+            observation = self._record(observe, step, decision, result, info, inferred_s)
             end = self._end(decision)
         return end
 
     def _allowed(self, decision: Decision) -> Decision:
-        """The decision, if the task has it. Raises ``UnknownAction``."""
+        """Check that the task has the decision. Raises ``UnknownAction``."""
         task = self._header.task
         if isinstance(decision, VelocityCommand | WaypointCommand):
             check_command(decision, task.control, task.name)
             return decision
         return parse_action(decision, task.actions)
 
-    def _tell(
+    def _record(
         self,
-        see: Callable[[RgbdFrame, SE2], Observation],
-        step: TwinStep,
+        observe: Callable[[RgbdFrame, SE2], Observation],
+        step: SimulatedStep,
         decision: Decision | None,
         result: ActionResult | None,
         info: dict[str, Any],
         inferred_s: float,
     ) -> Observation:
-        """Record a step; returns what the policy sees there."""
+        """Record a step, and return the observation of the policy."""
         began_ns = self._now_ns
         if result is not None:
             self._now_ns += seconds_to_ns(result.duration_s)
         now_ns = self._now_ns
-        assert step.frame is not None, "the twin was made without images"
+        assert step.frame is not None, "the simulator was made without images"
         frame = replace(step.frame, stamp_ns=now_ns)
         pose = PoseEstimate(now_ns, step.pose, MAP_FRAME)
         contact = Zone.CENTER if step.contact else Zone.NONE
-        observation = see(frame, step.pose)
+        observation = observe(frame, step.pose)
         action, command = _named(decision)
         record = StepRecord(
             index=self._index,
@@ -191,13 +195,13 @@ class _Episode:
 
 
 def _named(decision: Decision | None) -> tuple[Action | None, Command | None]:
-    """A decision as a step names it: the action, and of a continuous one what it asks for."""
+    """Action and command of a step."""
     if decision is None or isinstance(decision, Action):
         return decision, None
     return decision.action, decision
 
 
-def _result(decision: Decision, header: EpisodeHeader, before: TwinStep, after: TwinStep) -> ActionResult:
+def _result(decision: Decision, header: EpisodeHeader, before: SimulatedStep, after: SimulatedStep) -> ActionResult:
     moved = after.pose.relative_to(before.pose)
     asked = header.task.magnitudes.displacement(decision) if isinstance(decision, Action) else decision.displacement
     done = Displacement(moved.x_m, wrap_angle(moved.yaw_rad), after.tilt_rad - before.tilt_rad)

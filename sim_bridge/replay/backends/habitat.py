@@ -1,4 +1,4 @@
-"""habitat-sim as a twin: its agent on its navigation mesh, and sensors that are put where the log's camera was.
+"""Replay backend of habitat-sim: its agent on its navigation mesh, with sensors at the pose of the log's camera.
 
 Written against the Python interface of habitat-sim 0.3 (``simulator.py``, ``agent/agent.py``, ``agent/controls``,
 ``bindings/SensorBindings.cpp``, ``bindings/ShortestPathBindings.cpp``). Habitat's frame is right-handed, y up, and an
@@ -34,8 +34,8 @@ from robot_runtime.errors import ConfigError, SceneError
 from robot_runtime.hal.simulation import Pose3
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scenes.scene import Scene
-from sim_bridge.replay.backends.external import ForeignTwin, axes_from, imported
-from sim_bridge.replay.backends.pinhole_camera import PlainCamera
+from sim_bridge.replay.backends.external import ExternalBackend, axes_from, imported
+from sim_bridge.replay.backends.pinhole_camera import PinholeCamera
 from sim_bridge.scenes.glb import write_glb
 
 INSTALL = (
@@ -61,9 +61,12 @@ class HabitatOptions:
             folder or, where it has none, for the file that the episode names.
         dataset: scene dataset configuration, ``*.scene_dataset_config.json``.
         navmesh: file; None for the one beside the scene or, without that, one that is computed for the task's robot.
-        allow_sliding: whether the agent slides along what it touches. gpu: number of the device that draws.
+        allow_sliding: whether the agent slides along obstacles.
+        gpu: number of the device that renders.
         floor_m: height of the floor in the scene; None for the episode's own, in a scene folder 0.
-        x_m, y_m, yaw_deg: where the scene's origin lies in ``map``, and how far it is turned, left positive.
+        x_m: position of the scene's origin in ``map``.
+        y_m: position of the scene's origin in ``map``.
+        yaw_deg: rotation of the scene in ``map``, left positive.
     """
 
     scene: str | None = None
@@ -79,22 +82,27 @@ class HabitatOptions:
     __pydantic_config__ = config.STRICT
 
 
-def make_twin(
+def make_backend(
     header: EpisodeHeader, scene: Scene | None, images: bool, options: Mapping[str, Any], where: str
-) -> HabitatTwin:
-    """The ``TwinFactory`` of habitat-sim."""
+) -> HabitatBackend:
+    """Make a habitat-sim backend; see ``BackendFactory``."""
     parsed = config.parse(dict(options), HabitatOptions, where)
-    return HabitatTwin(imported("habitat_sim", where, INSTALL), header, scene, images, parsed, where)
+    return HabitatBackend(imported("habitat_sim", where, INSTALL), header, scene, images, parsed, where)
 
 
-class HabitatTwin(ForeignTwin):
+class HabitatBackend(ExternalBackend):
     """habitat-sim in the scene of a log's episode.
 
     Args:
-        library: the module ``habitat_sim``. scene: the log's, with meshes; None if there is none.
+        library: the module ``habitat_sim``.
+        header: of the log.
+        scene: of the log, with meshes; None if there is none.
+        images: whether steps have frames.
+        options: of the simulator.
+        where: source of the options, for error messages.
 
     Raises:
-        SceneError: habitat-sim cannot load the scene, or there is nowhere to stand in it.
+        SceneError: habitat-sim cannot load the scene, or finds no navigable floor in it.
     """
 
     def __init__(
@@ -110,7 +118,7 @@ class HabitatTwin(ForeignTwin):
         self._library, self._options, self._where = library, options, where
         self._map_from_scene = SE2(options.x_m, options.y_m, math.radians(options.yaw_deg))
         self._tilt_rad = 0.0
-        self._drawn: PlainCamera | None = None
+        self._drawn: PinholeCamera | None = None
         self._simulator: Any = None
         self._made = TemporaryDirectory(prefix="robot-runtime-")
         try:
@@ -134,7 +142,7 @@ class HabitatTwin(ForeignTwin):
         self._put_body(snapped, here.yaw_rad)
         self._tilt_rad = tilt_rad
 
-    def stands_at(self) -> tuple[SE2, float]:
+    def robot_state(self) -> tuple[SE2, float]:
         state = self._agent.get_state()
         x_m, y_m, _ = habitat_to_ros_position(*map(float, state.position))
         return self._map_from_scene @ SE2(x_m, y_m, _yaw_rad(state)), self._tilt_rad
@@ -142,12 +150,12 @@ class HabitatTwin(ForeignTwin):
     def move(self, action: Action) -> bool:
         if action in _NAMES:
             return bool(self._agent.act(_NAMES[action]))
-        # habitat-sim turns sensors to look up and down, and its body has no head: the same, without drawing.
-        self._tilt_rad = self._held(self._tilt_rad + self.task.magnitudes.displacement(action).tilt_rad)
+        # habitat-sim rotates sensors to look up and down, as its agent has no head; draw() does the same.
+        self._tilt_rad = self._clamped(self._tilt_rad + self.task.magnitudes.displacement(action).tilt_rad)
         return False
 
     def drive(self, command: VelocityCommand) -> bool:
-        """As habitat-lab's velocity control: to the arc's end, as far as the navigation mesh lets the robot go."""
+        """Move to the end of the arc, as far as the navigation mesh allows, as habitat-lab's velocity control."""
         state = self._agent.get_state()
         asked = command.displacement
         half_rad = asked.turn_rad / 2
@@ -159,10 +167,10 @@ class HabitatTwin(ForeignTwin):
         end = start + np.array(ros_to_habitat_position(ahead.x_m, ahead.y_m, 0.0), np.float32)
         reached = np.asarray(self._simulator.step_filter(start, end), np.float64)
         self._put_body(reached, ahead.yaw_rad)
-        self._tilt_rad = self._held(self._tilt_rad + asked.tilt_rad)
+        self._tilt_rad = self._clamped(self._tilt_rad + asked.tilt_rad)
         return float(np.sum((reached - start) ** 2)) + 1e-5 < float(np.sum((end - start) ** 2))
 
-    def draw(self, camera: PlainCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    def draw(self, camera: PinholeCamera, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         if camera != self._drawn:
             self._open(camera)
         library, state = self._library, self._agent.get_state()
@@ -182,7 +190,7 @@ class HabitatTwin(ForeignTwin):
     def _agent(self) -> Any:
         return self._simulator.get_agent(0)
 
-    def _held(self, tilt_rad: float) -> float:
+    def _clamped(self, tilt_rad: float) -> float:
         """A tilt within the task's range, where it has one."""
         if self.task.control is None:
             return wrap_angle(tilt_rad)
@@ -194,7 +202,7 @@ class HabitatTwin(ForeignTwin):
         self._agent.set_state(self._library.AgentState(position.astype(np.float32), rotation))
 
     def _in_habitat(self, map_from_camera: Pose3) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Position, and rotation x, y, z, w, of a sensor, which looks along its -z with y up."""
+        """Position and rotation (x, y, z, w) of a sensor, which looks along its -z with y up."""
         c, s = math.cos(self._map_from_scene.yaw_rad), math.sin(self._map_from_scene.yaw_rad)
         scene_from_map = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
         origin = (self._map_from_scene.x_m, self._map_from_scene.y_m, -self._floor_m)
@@ -204,8 +212,8 @@ class HabitatTwin(ForeignTwin):
 
     # --- the simulator ----------------------------------------------------------------------------------------------
 
-    def _open(self, camera: PlainCamera | None) -> None:
-        """Start the simulator, with sensors for a camera; the body stays where it stood."""
+    def _open(self, camera: PinholeCamera | None) -> None:
+        """Start the simulator with sensors for a camera; the agent keeps its pose."""
         state = None if self._simulator is None else self._agent.get_state()
         self._shut()
         library, options = self._library, self._options
@@ -229,7 +237,7 @@ class HabitatTwin(ForeignTwin):
                 "name the scene's file with --twin-arg scene=...; its output says more",
             ) from error
         self._drawn = camera
-        self._find_ways()
+        self._load_navmesh()
         if state is not None:
             self._agent.set_state(library.AgentState(state.position, state.rotation))
 
@@ -238,7 +246,7 @@ class HabitatTwin(ForeignTwin):
         if simulator is not None:
             simulator.close()
 
-    def _sensors(self, camera: PlainCamera) -> list[Any]:
+    def _sensors(self, camera: PinholeCamera) -> list[Any]:
         library, kinds = self._library, {_COLOR: "COLOR", _DEPTH: "DEPTH"}
         specifications = []
         for uuid, kind in kinds.items():
@@ -265,20 +273,20 @@ class HabitatTwin(ForeignTwin):
             name: library.ActionSpec(name, library.ActuationSpec(amounts[action])) for action, name in _NAMES.items()
         }
 
-    def _find_ways(self) -> None:
-        """A navigation mesh: without one, habitat-sim lets its agent through walls."""
-        ways, path = self._simulator.pathfinder, self._options.navmesh
+    def _load_navmesh(self) -> None:
+        """Load or compute a navigation mesh; without one, habitat-sim's agent passes through walls."""
+        pathfinder, path = self._simulator.pathfinder, self._options.navmesh
         if path is not None:
-            if not ways.load_nav_mesh(path):
+            if not pathfinder.load_nav_mesh(path):
                 raise SceneError(f"{path}: is no navigation mesh", "compute it again with habitat-sim")
-        elif not ways.is_loaded:
+        elif not pathfinder.is_loaded:
             settings = self._library.NavMeshSettings()
             settings.set_defaults()
             settings.agent_radius = self.task.robot_radius_m
             settings.agent_height = self.task.camera.height_m
-            if not self._simulator.recompute_navmesh(ways, settings):
+            if not self._simulator.recompute_navmesh(pathfinder, settings):
                 raise SceneError(
-                    f"{self._where}: habitat-sim finds nowhere to stand in {self._scene}",
+                    f"{self._where}: habitat-sim finds no navigable floor in {self._scene}",
                     "check the scene's file: Habitat's y axis points up",
                 )
 
@@ -291,10 +299,11 @@ def _yaw_rad(state: Any) -> float:
 def _scene_file(
     header: EpisodeHeader, scene: Scene | None, options: HabitatOptions, folder: Path, where: str
 ) -> tuple[str, float]:
-    """What habitat-sim is to open, and the height of the floor in it; a scene's meshes are written to ``folder``.
+    """The file that habitat-sim opens, and the height of the floor in it; a scene's meshes are written to ``folder``.
 
     Raises:
-        ConfigError: there is no such file. SceneError: the meshes cannot be written.
+        ConfigError: there is no such file.
+        SceneError: the meshes cannot be written.
     """
     for name in ("dataset", "navmesh"):
         path = getattr(options, name)

@@ -1,7 +1,7 @@
-"""MuJoCo as a twin: a simulated robot of the runtime, driven by the very environment and motion control of a real run.
+"""Replay backend of MuJoCo: a simulated robot of the runtime, with the environment and motion control of a real run.
 
-What the recorded robot did by itself (placing, resting, waiting for poses), this one does at the same instants after
-the same whole second; that is why a log of an exact simulated robot repeats bit for bit.
+Placing, resting and waiting for poses happen at the same instants after the same whole second as in the recorded run,
+so that a log of an exact simulated robot repeats bit for bit.
 """
 
 from __future__ import annotations
@@ -31,52 +31,58 @@ from robot_runtime.robots.loader import RobotContext, RobotFile, build_robot, re
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task
-from sim_bridge.replay.backends.base import Twin, TwinFactory, TwinStep, TwinUnable
+from sim_bridge.replay.backends.base import BackendFactory, SimulatedStep, SimulatorBackend, UnsupportedBySimulator
 from sim_bridge.robot.base import SimBase
 from sim_bridge.robot.driver import Teleport
 
 RECORDED = "recorded"
-"""``--into recorded``: the robot that the log says it was recorded on, if it was a simulated one."""
+"""Value of ``--into`` for the robot that the log was recorded on, if it was a simulated one."""
 
 OWN_DRIVER = "sim_bridge.robot.driver.make_robot"
 
 ENDLESS = {"idle_w": 0.0, "drive_w": 0.0}
-"""A twin lives through thousands of episodes, and its battery must not end one of them."""
+"""Battery options without consumption, because one simulated robot runs thousands of episodes."""
 
 RECORD_TO = "record_to"
-"""What drivers call the option that has a camera record everything to a new file: a twin's records nothing."""
+"""Option of camera drivers that records to a file, which is removed for replays."""
 
 START_REACH_M = 0.15
-"""How far from the recorded start a free one is looked for: what a referee may be off, and a placed object."""
+"""Search radius for a free start around the recorded one: the error of a referee and of a placed object."""
 
 _RINGS_M = (0.003, 0.006, 0.01, 0.02, 0.03, 0.045, 0.06, 0.08, 0.10, 0.125, START_REACH_M)
 _BEARINGS = 16
 
 
-def factory(into: str) -> TwinFactory:
-    """What makes twins of a simulated robot's preset or YAML file, or of the recorded robot."""
+def factory(into: str) -> BackendFactory:
+    """The factory of backends for a simulated robot's preset or YAML file, or for the recorded robot."""
 
     def make(
         header: EpisodeHeader, scene: Scene | None, images: bool, options: Mapping[str, Any], where: str
-    ) -> MujocoTwin:
-        return MujocoTwin(into, header, scene, images, options, where)
+    ) -> MujocoBackend:
+        return MujocoBackend(into, header, scene, images, options, where)
 
     return make
 
 
-class MujocoTwin(Twin):
+class MujocoBackend(SimulatorBackend):
     """A simulated robot in the log's scene.
 
     Args:
         into: preset, YAML file or :data:`RECORDED`.
-        options: over those in the robot's file; mappings reach into its mappings.
-        images: whether steps have frames; without them an action costs a fourth.
+        header: of the log.
+        scene: with meshes.
+        images: whether steps have frames; without them an action takes a quarter of the time.
+        options: over those in the robot's file, merged mapping by mapping.
+        where: source of the options, for error messages.
 
     Attributes:
-        robot: that drives. robot_file: what it was made of. scene: in which.
+        robot: the simulated robot.
+        robot_file: its configuration.
 
     Raises:
-        SceneError: no scene. ConfigError: no such robot, or a bad option. TwinUnable: the robot is not simulated here.
+        SceneError: there is no scene.
+        ConfigError: there is no such robot, or an option is invalid.
+        UnsupportedBySimulator: the robot is not simulated in this process.
     """
 
     def __init__(
@@ -91,7 +97,7 @@ class MujocoTwin(Twin):
         if scene is None:
             raise SceneError(f"{where}: needs the log's scene, with its meshes", "name its folder with --scene")
         path, file = _robot_file(into, header, where)
-        file = _unrecorded(replace(file, options=_merged(file.options, options)))
+        file = _without_recording(replace(file, options=_merged(file.options, options)))
         if file.driver == OWN_DRIVER:
             file = replace(file, options=_merged({"battery": ENDLESS}, file.options))
         self._into, self.scene, self._images = into, scene, images
@@ -99,11 +105,11 @@ class MujocoTwin(Twin):
         context = RobotContext.of(header.task, scene, [header.episode], header.seed)
         robot = build_robot(file, path, replace(context, images=images))
         if robot.simulation is None:
-            raise TwinUnable(
+            raise UnsupportedBySimulator(
                 f"{where}: robot {robot.name!r} is not simulated in this process", "name a simulated robot: sim"
             )
         self._simulation = robot.simulation
-        self._placer = NearestFree(robot.placer)
+        self._placer = NearestFreePlacer(robot.placer)
         self.robot: Robot = replace(robot, placer=self._placer)
         self._stack = ExitStack()
         self._stack.enter_context(self.robot)
@@ -113,23 +119,23 @@ class MujocoTwin(Twin):
     def name(self) -> str:
         return self._into if self._into.endswith((".yaml", ".yml")) else self.robot.name
 
-    def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> TwinStep:
+    def begin(self, header: EpisodeHeader, start: SE2, tilt_rad: float) -> SimulatedStep:
         env = self._environment(header.task)
         self.restart(header.seed)
         try:
             env.reset(replace(header.episode, start=start, start_tilt_rad=tilt_rad), header.agent, header.seed)
         except DeviceFault as error:
-            raise TwinUnable(f"{self.name}: {error.message}", error.remedy) from error
+            raise UnsupportedBySimulator(f"{self.name}: {error.message}", error.remedy) from error
         return self._step(env.record)
 
     def next_phase_at(self, start: SE2) -> None:
-        self._placer.elsewhere = start
+        self._placer.override = start
 
-    def act(self, decision: Decision) -> TwinStep:
-        env = self._running()
+    def act(self, decision: Decision) -> SimulatedStep:
+        env = self._current_env()
         if env.episode_over:
             end = env.end
-            raise TwinUnable(
+            raise UnsupportedBySimulator(
                 f"{self.name}: the episode is over there after {end.steps} actions: "
                 f"{end.reason.value}{f' ({end.detail})' if end.detail else ''}",
                 "replay it into a robot without errors: sim",
@@ -137,21 +143,21 @@ class MujocoTwin(Twin):
         try:
             env.step(decision)
         except DeviceFault as error:
-            raise TwinUnable(f"{self.name}: {error.message}", error.remedy) from error
+            raise UnsupportedBySimulator(f"{self.name}: {error.message}", error.remedy) from error
         return self._step(env.record)
 
-    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, TwinStep] | None:
-        robot, task = self.robot, self._running().task
+    def act_from(self, before: StepRecord, decision: Decision) -> tuple[SE2, SimulatedStep] | None:
+        robot, task = self.robot, self._current_env().task
         if decision is Action.GRAB_RELEASE:
             return None
         try:
             if task.rearrangement is not None:
                 robot.placer.place_objects(before.objects)
-            self._placer.elsewhere = None
+            self._placer.override = None
             self._placer.place(before.referee.pose, before.head.tilt_rad)
         except InvalidStart:
             return None
-        self._take(before.held)
+        self._remove(before.held)
         began = self._simulation.pose()
         motion = MotionController(robot.clock, robot.base, robot.head)
         motion.rest()
@@ -163,32 +169,32 @@ class MujocoTwin(Twin):
             result = motion.execute(task.magnitudes.displacement(decision))
         _, tilted_rad = self._simulation.head_angles()
         ended = self._simulation.pose()
-        return began, TwinStep(ended, tilted_rad, result.collided, result.outcome, None, result.duration_s)
+        return began, SimulatedStep(ended, tilted_rad, result.collided, result.outcome, None, result.duration_s)
 
     def put_objects(self, poses: Mapping[str, ObjectPose], held: Collection[str]) -> None:
         self.robot.placer.place_objects(poses)
-        self._take(held)
+        self._remove(held)
 
-    def view(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
         return self._simulation.render(lens, map_from_camera)
 
     def restart(self, seed: int) -> None:
-        """Errors of the simulated robot are from now on those of one that was made with this seed."""
+        """Reseed the errors of the simulated robot, as if it were made with this seed."""
         if isinstance(self._placer.inner, Teleport):
             self._placer.inner.reseed(seed)
-        self._placer.elsewhere = None
+        self._placer.override = None
 
     def close(self) -> None:
         self._stack.close()
 
-    def _take(self, held: Collection[str]) -> None:
-        """Out of the world what the recorded robot carries."""
+    def _remove(self, held: Collection[str]) -> None:
+        """Remove the objects that the recorded robot holds."""
         if held and isinstance(self.robot.base, SimBase):
             for object_id in held:
                 self.robot.base.world.objects.take_away(object_id)
 
     def _environment(self, task: Task) -> Env:
-        """Where the task's actions are driven but not judged, and nobody looks at observations."""
+        """The environment that executes the task's actions, without observations and scores."""
         task = replace(task, sensors=())
         if self._env is None or self._env.task != task:
             self._env = Env(self.robot, task, self.scene, judged=False)
@@ -196,12 +202,12 @@ class MujocoTwin(Twin):
 
     def _running(self) -> Env:
         if self._env is None:
-            raise TwinUnable(f"{self.name}: stands nowhere yet", "call begin() first")
+            raise UnsupportedBySimulator(f"{self.name}: no episode has begun", "call begin() first")
         return self._env
 
-    def _step(self, record: StepRecord) -> TwinStep:
+    def _step(self, record: StepRecord) -> SimulatedStep:
         result = record.result
-        return TwinStep(
+        return SimulatedStep(
             record.referee.pose,
             record.head.tilt_rad,
             result is not None and result.outcome is Outcome.CONTACT,
@@ -213,31 +219,32 @@ class MujocoTwin(Twin):
         )
 
 
-class NearestFree(Placer):
-    """Puts the robot where it is wanted or, where that is not free, as near as it is, within :data:`START_REACH_M`.
+class NearestFreePlacer(Placer):
+    """Placer that uses the nearest free pose, within :data:`START_REACH_M`, where the requested one is not free.
 
-    A pose that was measured is never exactly where the robot stood, nor is a scene exactly the place.
+    Neither measured poses nor scenes are exact.
 
     Attributes:
-        inner: who places it. elsewhere: where it is to stand instead of where it is asked for, from now on.
+        inner: the placer of the robot.
+        override: pose to use in place of the requested ones; None for none.
     """
 
     def __init__(self, inner: Placer) -> None:
         self.inner, self.way = inner, inner.way
-        self.elsewhere: SE2 | None = None
+        self.override: SE2 | None = None
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        wanted = self.elsewhere or pose
-        refused = self._refuses(wanted, tilt_rad)
-        if refused is None or any(self._refuses(near, tilt_rad) is None for near in around(wanted)):
+        wanted = self.override or pose
+        refused = self._try(wanted, tilt_rad)
+        if refused is None or any(self._try(near, tilt_rad) is None for near in around(wanted)):
             return
         raise InvalidStart(
             f"{refused.message}; nor is any pose free within {START_REACH_M:g} m of it",
             "compare the log's referee and the scene: they must be in one frame (`robot-runtime scene align`)",
         ) from refused
 
-    def _refuses(self, pose: SE2, tilt_rad: float) -> InvalidStart | None:
-        """Why the robot cannot stand there; None if it stands there now."""
+    def _try(self, pose: SE2, tilt_rad: float) -> InvalidStart | None:
+        """Place the robot; the error if it does not fit."""
         try:
             self.inner.place(pose, tilt_rad)
         except InvalidStart as error:
@@ -249,7 +256,7 @@ class NearestFree(Placer):
 
 
 def around(pose: SE2) -> Iterator[SE2]:
-    """Poses of the same heading around one, farther and farther away, up to :data:`START_REACH_M`."""
+    """Poses with the same heading on growing circles around one, up to :data:`START_REACH_M`."""
     for radius_m in _RINGS_M:
         for number in range(_BEARINGS):
             bearing_rad = 2 * math.pi * number / _BEARINGS
@@ -258,19 +265,19 @@ def around(pose: SE2) -> Iterator[SE2]:
 
 
 def _robot_file(into: str, header: EpisodeHeader, where: str) -> tuple[str, RobotFile]:
-    """Where a robot is described, and what it says there."""
+    """Name and content of a robot's configuration."""
     if into != RECORDED:
         path, file = read_robot_file(into)
         return str(path), file
     recorded = {key: value for key, value in header.robot_config.items() if key != "calibrations"}
     if not recorded:
         raise ConfigError(
-            f"{where}: the log does not say how its robot {header.robot!r} was made", "name a robot: --into sim"
+            f"{where}: the log has no configuration of its robot {header.robot!r}", "name a robot: --into sim"
         )
     return "the log's robot", config.parse(recorded, RobotFile, f"{where}: the log's robot")
 
 
-def _unrecorded(file: RobotFile) -> RobotFile:
+def _without_recording(file: RobotFile) -> RobotFile:
     if file.camera is None:
         return file
     options = {key: value for key, value in file.camera.options.items() if key != RECORD_TO}
@@ -278,7 +285,7 @@ def _unrecorded(file: RobotFile) -> RobotFile:
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``under`` with what ``over`` says instead, mapping by mapping."""
+    """``under`` overridden by ``over``, mapping by mapping."""
     merged = dict(under)
     for key, value in over.items():
         below = merged.get(key)

@@ -1,6 +1,6 @@
-"""Cameras of simulators that know square pixels and a principal point in the middle, and nothing else.
+"""Camera model of simulators that support square pixels and a centered principal point only.
 
-A lens whose axis does not meet the middle of its image is drawn on a larger one, of which it is cut out.
+A lens whose principal point is off center is rendered on a larger image and cropped.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robot_runtime.hal.lens import Lens
-from sim_bridge.replay.backends.base import TwinUnable
+from sim_bridge.replay.backends.base import UnsupportedBySimulator
 
 TOLERANCE_PX = 0.5
-"""How far from where the lens has it a pixel may be drawn, anywhere in the image."""
+"""Largest error of a rendered pixel's position, anywhere in the image."""
 
 
 @dataclass(frozen=True)
-class PlainCamera:
-    """What to draw, and what to cut out of it.
+class PinholeCamera:
+    """Size and focal length of the image to render, and the part of it that is the lens's.
 
     Attributes:
-        width, height: of the drawn image. focal_px: its focal length, in both directions.
-        rows, columns: of the drawn image, that are the lens's.
+        width: of the rendered image.
+        height: of the rendered image.
+        focal_px: focal length in both directions.
+        rows: first and end row of the lens's image.
+        columns: first and end column of the lens's image.
     """
 
     width: int
@@ -44,23 +47,24 @@ class PlainCamera:
         """Field of view across the whole height."""
         return math.degrees(2 * math.atan(self.height / 2 / self.focal_px))
 
-    def cut(self, drawn: NDArray[Any]) -> NDArray[Any]:
-        """The lens's image of the drawn one, (height, width, ...), in memory of its own."""
+    def crop(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """A copy of the lens's part of the rendered image, (height, width, ...)."""
         return np.ascontiguousarray(drawn[slice(*self.rows), slice(*self.columns)])
 
 
-def plain_camera(lens: Lens, who: str) -> PlainCamera:
-    """How a simulator without lenses draws what ``lens`` sees.
+def pinhole_camera(lens: Lens, who: str) -> PinholeCamera:
+    """The camera that renders the image of ``lens``.
 
     Args:
-        who: is to draw it, for messages.
+        lens: to render.
+        who: name of the simulator, for messages.
 
     Raises:
-        TwinUnable: the lens distorts, or its pixels are not square.
+        UnsupportedBySimulator: the lens distorts, or its pixels are not square.
     """
     if lens.model != "pinhole":
-        raise TwinUnable(
-            f"{who}: draws ideal pinholes, and not through a lens of model {lens.model!r}",
+        raise UnsupportedBySimulator(
+            f"{who}: renders ideal pinholes, and not a lens of model {lens.model!r}",
             "replay it into sim, or record with a camera that delivers the training camera's image",
         )
     focal_px = (lens.fx + lens.fy) / 2
@@ -71,21 +75,21 @@ def plain_camera(lens: Lens, who: str) -> PlainCamera:
         _off(lens.height, lens.cy, lens.fy, focal_px, (height - 1) / 2 - top),
     )
     if off_px > TOLERANCE_PX:
-        raise TwinUnable(
-            f"{who}: draws square pixels; of a lens with fx {lens.fx:.2f} and fy {lens.fy:.2f} some would be "
+        raise UnsupportedBySimulator(
+            f"{who}: renders square pixels; of a lens with fx {lens.fx:.2f} and fy {lens.fy:.2f} some would be "
             f"{off_px:.1f} pixels off",
             "replay it into sim, or record with a camera that delivers the training camera's image",
         )
-    return PlainCamera(width, height, focal_px, (top, top + lens.height), (left, left + lens.width))
+    return PinholeCamera(width, height, focal_px, (top, top + lens.height), (left, left + lens.width))
 
 
 def _widened(size: int, middle: float) -> tuple[int, int]:
-    """Size of the image around a principal point, and where in it the lens's image begins."""
-    shift = round(2 * middle - (size - 1))  # by so many pixels it is wider on one side
+    """Size of the image centered on a principal point, and offset of the lens's image in it."""
+    shift = round(2 * middle - (size - 1))  # pixels by which it is wider on one side
     return size + abs(shift), max(-shift, 0)
 
 
 def _off(size: int, middle: float, focal: float, drawn_focal: float, drawn_middle: float) -> float:
-    """The largest distance between a pixel's place in the lens and where the same ray is drawn, along one axis."""
+    """Largest distance along one axis between a pixel of the lens and the rendered position of its ray."""
     ends = np.array([0.0, size - 1.0])
     return float(np.abs((ends - middle) / focal * drawn_focal + drawn_middle - ends).max())

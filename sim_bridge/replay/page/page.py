@@ -29,7 +29,7 @@ from sim_bridge.replay.page.trajectories import Tracks, tracks_of
 from sim_bridge.replay.results import Replay
 
 _ELSEWHERE = "give another place with --out"
-MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions in the twin", "closed": "policy in the twin"}
+MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions, simulated", "closed": "policy, simulated"}
 
 
 def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) -> None:
@@ -85,13 +85,13 @@ def _context(
     unit = svg_map.unit_of(box)
     shapes = svg_map.map_paths(header.scene.map) + svg_map.object_shapes(header.scene)
     shapes += svg_map.room_labels(header.scene, box)
-    shown = gallery.shown() if gallery is not None else []
+    shown = gallery.images() if gallery is not None else []
     divergence = replay.action.divergence if replay.action is not None else None
     script = _script()
     return {
         "replay": replay,
         "scene_text": text.scene_sentence(replay),
-        "notes": text.grouped(replay.notes),
+        "notes": text.group_notes(replay.notes),
         "tiles": tables.tiles(replay),
         "offset_text": text.offset_sentence(replay.pose.offset) if replay.pose is not None else "",
         "first": records[0].index if records else None,
@@ -134,7 +134,7 @@ def _data(replay: Replay, records: Sequence[StepRecord], tracks: Tracks, shown: 
         "width": time_plot.WIDTH,
         "tracks": tracks.by_name,
         "shown": [one.index for one in shown],
-        "images": {name: [getattr(one, name) for one in shown] for name in ("recorded", "twin", "error")},
+        "images": {name: [getattr(one, name) for one in shown] for name in ("recorded", "simulated", "error")},
         "texts": [text.frame_sentence(frames[index]) if index in frames else "" for index in steps],
         "bands": plots.band_points(replay, steps),
     }

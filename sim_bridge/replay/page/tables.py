@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from robot_runtime.records import StepRecord
 from robot_runtime.scoring.report.terminal_table import COLUMNS, episode_cell
 from sim_bridge.replay.page import text
-from sim_bridge.replay.results import ActionReplay, ActionStep, Metrics, Moved, PoseReplay, Replay
+from sim_bridge.replay.results import ActionReplay, ActionStep, Metrics, PoseReplay, RelativeMotion, Replay
+from sim_bridge.replay.summary import summarize_pose
 
 POOR_NDTW = 0.9
 """Below it a replayed trajectory is shown as a bad one."""
@@ -71,7 +70,7 @@ def tiles(replay: Replay) -> list[Tile]:
 
 
 def _pose_tiles(pose: PoseReplay) -> Iterator[Tile]:
-    summary = summarize(pose)
+    summary = summarize_pose(pose)
     yield Tile(
         "depth error",
         text.number(summary.depth_median_mm, 1, " mm"),
@@ -116,37 +115,6 @@ def _action_tiles(action: ActionReplay) -> Iterator[Tile]:
         yield Tile("first departure", f"step {action.departure.index}", alone, True)
 
 
-@dataclass(frozen=True)
-class PoseSummary:
-    """Medians over an episode's frames; None where no frame has the value."""
-
-    compared: float | None
-    depth_median_mm: float | None
-    depth_p95_mm: float | None
-    depth_bias_mm: float | None
-    far_off: float | None
-    color_mean_abs: float | None
-    ssim: float | None
-
-
-def summarize(pose: PoseReplay) -> PoseSummary:
-    """A pose replay in a few numbers."""
-
-    def median(part: str, name: str) -> float | None:
-        values = [value for frame in pose.frames if (value := getattr(getattr(frame, part), name)) is not None]
-        return float(np.median(values)) if values else None
-
-    return PoseSummary(
-        median("depth", "compared"),
-        median("depth", "median_mm"),
-        median("depth", "p95_mm"),
-        median("depth", "bias_mm"),
-        median("depth", "far_off"),
-        median("color", "mean_abs"),
-        median("color", "ssim"),
-    )
-
-
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
@@ -175,7 +143,7 @@ def headings(replay: Replay) -> list[str]:
     """Of the columns of :func:`rows`."""
     found = ["step", "action", "outcome"]
     if replay.action is not None:
-        found += ["in the twin", "Δ ahead mm", "Δ left mm", "Δ turn °", "apart cm", "apart °"]
+        found += ["in the simulator", "Δ ahead mm", "Δ left mm", "Δ turn °", "apart cm", "apart °"]
     if replay.open_loop is not None:
         found += ["policy now"]
     return found
@@ -210,7 +178,7 @@ def _action_cells(step: ActionStep | None) -> list[Cell]:
     return [Cell(outcome, odd), *_moved(step.difference), Cell(text.number(apart)), Cell(text.number(turned))]
 
 
-def _moved(difference: Moved | None) -> list[Cell]:
+def _moved(difference: RelativeMotion | None) -> list[Cell]:
     if difference is None:
         return [Cell("–")] * 3
     values = (1000 * difference.x_m, 1000 * difference.y_m, math.degrees(difference.yaw_rad))

@@ -1,4 +1,4 @@
-"""A replay's findings in words, for terminal and page."""
+"""Sentences and number formats of replays, for terminal and page."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ PARTS = {
     "policy": "policy",
 }
 
-SHOWN_ERRORS = 3.0
-"""Of a standard error: an offset of fewer is none."""
+SIGNIFICANT_ERRORS = 3.0
+"""Standard errors that an offset must exceed to be reported."""
 
 LEAST_DEG, LEAST_MM = 0.1, 5.0
-"""Smaller offsets of a camera are not worth a word."""
+"""Smallest offsets of a camera that are reported."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """One reason, and all that it was a reason for."""
+class NoteGroup:
+    """Notes with one message, and the parts of the replay that they are about."""
 
     parts: tuple[str, ...]
     message: str
     remedy: str
 
 
-def grouped(notes: Sequence[Note]) -> list[Said]:
+def group_notes(notes: Sequence[Note]) -> list[NoteGroup]:
     """Notes without repetition: a simulator that is not installed is missing for several parts."""
     parts: dict[tuple[str, str], list[str]] = {}
     for note in notes:
         parts.setdefault((note.message, note.remedy), []).append(PARTS.get(note.part, note.part))
-    return [Said(tuple(filter(None, names)), *reason) for reason, names in parts.items()]
+    return [NoteGroup(tuple(filter(None, names)), *reason) for reason, names in parts.items()]
 
 
 def action(decision: Decision | None) -> str:
-    """An action as people say it."""
+    """An action in words."""
     if decision is None:
         return "start"
     if isinstance(decision, VelocityCommand):
@@ -56,40 +56,45 @@ def action(decision: Decision | None) -> str:
 
 
 def number(value: float | None, digits: int = 1, unit: str = "") -> str:
-    """A value, or a dash where there is none."""
+    """A value, or a dash for None."""
     if value is None:
         return "–"
     text = f"{value:.{digits}f}"
-    # No minus before what is rounded to nothing.
+    # No minus before what is rounded to zero.
     return (text.lstrip("-") if float(text) == 0 else text) + unit
 
 
+def scaled(value: float | None, factor: float) -> float | None:
+    """A value in another unit; None stays None."""
+    return None if value is None else factor * value
+
+
 def share(value: float | None, digits: int = 1) -> str:
-    """A share in per cent."""
-    return number(None if value is None else 100 * value, digits, " %")
+    """A fraction in percent."""
+    return number(scaled(value, 100), digits, " %")
 
 
 def frame_sentence(frame: FrameDifference) -> str:
-    """One pair of images."""
+    """The differences of one pair of images."""
     depth, color = frame.depth, frame.color
     psnr = "identical" if color.psnr_db is None else f"PSNR {color.psnr_db:.1f} dB"
-    seen = (
+    errors = (
         f"depth off by {number(depth.median_mm)} mm in the median, {number(depth.p95_mm)} mm at the 95th percentile, "
         f"bias {number(depth.bias_mm)} mm, {share(depth.far_off)} beyond 5 cm"
         if depth.median_mm is not None
         else "no depth to compare"
     )
     return (
-        f"{seen} · seen by the twin alone {share(depth.missing_recorded)}, by the recording alone "
-        f"{share(depth.missing_twin)} · colour {psnr}, SSIM {color.ssim:.3f}"
+        f"{errors} · simulated depth only {share(depth.missing_recorded)}, recorded depth only "
+        f"{share(depth.missing_twin)} · color {psnr}, SSIM {color.ssim:.3f}"
     )
 
 
 def offset_sentence(offset: CameraOffset | None) -> str:
-    """Where the camera is, if it is not where the log has it; empty if it is, or if nothing is known."""
+    """The camera's offset from the logged pose; empty if it is unknown or not significant."""
     if offset is None:
         return ""
-    said = [
+    components = [
         _direction(offset.tilt_deg, "tilted {} up", "tilted {} down", "°"),
         _direction(offset.pan_deg, "turned {} left", "turned {} right", "°"),
         _direction(offset.roll_deg, "rolled {} right", "rolled {} left", "°"),
@@ -97,29 +102,24 @@ def offset_sentence(offset: CameraOffset | None) -> str:
         _direction(offset.left_mm, "{} to the left", "{} to the right", " mm"),
         _direction(offset.up_mm, "{} higher", "{} lower", " mm"),
     ]
-    found = ", ".join(part for part in said if part)
+    found = ", ".join(filter(None, components))
     return f"The camera is not where the log has it: {found}, as {offset.images} depth images show." if found else ""
 
 
 def _direction(estimate: Estimate | None, positive: str, negative: str, unit: str) -> str:
-    if estimate is None or not significant(estimate, LEAST_DEG if unit == "°" else LEAST_MM):
+    least, digits = (LEAST_DEG, 2) if unit == "°" else (LEAST_MM, 0)
+    if estimate is None or abs(estimate.value) <= max(least, SIGNIFICANT_ERRORS * estimate.error):
         return ""
-    digits = 2 if unit == "°" else 0
     return (positive if estimate.value > 0 else negative).format(f"{abs(estimate.value):.{digits}f}{unit}")
 
 
-def significant(estimate: Estimate, least: float) -> bool:
-    """Whether an offset is one."""
-    return abs(estimate.value) > max(least, SHOWN_ERRORS * estimate.error)
-
-
 def scene_sentence(replay: Replay) -> str:
-    """In which scene it was replayed."""
+    """The scene that the log was replayed in."""
     scene = replay.scene
     if scene.folder is None:
         recorded = f"scene {scene.name}, version {scene.recorded_digest[:12]}"
-        # An open loop alone asks for no scene.
+        # The open loop alone needs no scene.
         missed = any(note.part == "scene" for note in replay.notes)
         return f"{recorded}, was not found" if missed else f"recorded in {recorded}"
     version = "the recorded version" if scene.same else "another version than was recorded in"
-    return f"twin's scene: {scene.folder}, {version}"
+    return f"simulated scene: {scene.folder}, {version}"

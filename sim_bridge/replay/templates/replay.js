@@ -21,7 +21,7 @@ function before(numbers, limit) {
 function showImages() {
   if (!data.shown.length) return;
   const number = before(data.shown, step);
-  for (const name of ["recorded", "twin", "error"]) at(name).src = data.images[name][number];
+  for (const name of ["recorded", "simulated", "error"]) at(name).src = data.images[name][number];
   const other = data.shown[number] === step ? "" : ` (images: step ${data.shown[number]})`;
   at("frame-text").textContent = (data.texts[step - data.first] || "this step was not compared") + other;
 }

@@ -13,7 +13,7 @@ import synthetic
 from rich.console import Console
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.scoring.groups import summarise
+from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.report.export import write_json
 from robot_runtime.scoring.report.terminal_table import table
 from robot_runtime.scoring.statistics.comparison import compare, write_comparison
@@ -46,26 +46,26 @@ def printed(scores: list[EpisodeScore], cluster: str) -> str:
 
 
 def test_by_default_episodes_are_independent() -> None:
-    (group,) = summarise(SCORES)
+    (group,) = summarize_groups(SCORES)
     assert group.intervals["success"] == wilson(20, 40)
     assert (group.cluster, group.clusters) == ("none", 40)
 
 
 @pytest.mark.parametrize(("cluster", "count"), [("scene", 10), ("trajectory", 20)])
 def test_clusters_are_drawn_whole(cluster, count: int) -> None:
-    (group,) = summarise(SCORES, cluster)
+    (group,) = summarize_groups(SCORES, cluster)
     values = [float(score.metrics["spl"] or 0) for score in SCORES]
     drawn = [score.scene if cluster == "scene" else score.trajectory for score in SCORES]
     assert group.intervals["spl"] == bootstrap_mean(values, clusters=drawn)
     assert group.clusters == count
-    by_episode = summarise(SCORES)[0].intervals["success"]
+    by_episode = summarize_groups(SCORES)[0].intervals["success"]
     wider = group.intervals["success"]
     assert wider.mean == by_episode.mean
     assert wider.high - wider.low > by_episode.high - by_episode.low
 
 
 def test_a_single_scene_has_a_mean_and_no_interval() -> None:
-    (group,) = summarise(SCORES[:4], "scene")
+    (group,) = summarize_groups(SCORES[:4], "scene")
     assert group.intervals["success"].mean == 1.0
     assert math.isnan(group.intervals["success"].low)
     assert "–" in printed(SCORES[:4], "scene")

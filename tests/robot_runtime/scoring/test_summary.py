@@ -17,7 +17,7 @@ from robot_runtime.metrics.episode_metrics import METRICS
 from robot_runtime.parallel.map import Workers
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd, EpisodeHeader, StepRecord
-from robot_runtime.scoring.groups import summarise
+from robot_runtime.scoring.groups import summarize_groups
 from robot_runtime.scoring.statistics.intervals import wilson
 from robot_runtime.scoring.summary import EpisodeScore, find_logs, score_log, score_logs
 
@@ -106,7 +106,7 @@ class TestSummarise:
             record(other, [FORWARD] * 4 + [STOP]),
             record(other, [LEFT], EpisodeEnd(EndReason.FAULT, 1, 9)),
         ]
-        groups = summarise(score_logs(paths))
+        groups = summarize_groups(score_logs(paths))
         assert [(g.task, g.agent, g.episodes, g.unscored) for g in groups] == [
             ("pointnav_test", "scripted", 2, 0),
             ("pointnav_test", "other", 1, 0),
@@ -124,19 +124,19 @@ class TestSummarise:
             EpisodeScore(Path("x"), task="t", agent="g", scene=scene, dataset=dataset, metrics=metrics)
             for dataset, scene in made
         ]
-        groups = [(g.split, g.scene, g.episodes) for g in summarise(scores)]
+        groups = [(g.split, g.scene, g.episodes) for g in summarize_groups(scores)]
         assert groups == [("val", "2 scenes", 2), ("", "a", 1), ("", "b", 1), ("train", "a", 1)]
 
     def test_a_metric_that_an_episode_lacks_is_not_counted_as_zero(self) -> None:
         made = [{"success": True, "spl": 0.5}, {"success": True, "spl": None}]
-        (group,) = summarise([EpisodeScore(Path("x"), task="t", metrics=metrics) for metrics in made])
+        (group,) = summarize_groups([EpisodeScore(Path("x"), task="t", metrics=metrics) for metrics in made])
         assert group.intervals["spl"].mean == 0.5
         assert (group.counts["spl"], group.counts["success"], group.episodes) == (1, 2, 2)
         assert "soft_spl" not in group.intervals
 
     def test_nothing_scored(self, record) -> None:
         path = record(synthetic.header(), [LEFT], EpisodeEnd(EndReason.FAULT, 1, 9))
-        (group,) = summarise(score_logs([path]))
+        (group,) = summarize_groups(score_logs([path]))
         assert (group.episodes, group.unscored, group.intervals) == (0, 1, {})
 
 

@@ -120,8 +120,8 @@ def test_bias_of_depth_by_distance_is_what_no_offset_explains() -> None:
 
 def test_too_little_is_no_estimate() -> None:
     empty = np.zeros((120, 160), np.float32)
-    twin = depth(Room(), 0.0, Wrong())
-    assert camera_offset([surfaces(empty, twin, PINHOLE, 0.0, 0.0)]) is None
+    simulator = depth(Room(), 0.0, Wrong())
+    assert camera_offset([surfaces(empty, simulator, PINHOLE, 0.0, 0.0)]) is None
     assert camera_offset([]) is None
 
 

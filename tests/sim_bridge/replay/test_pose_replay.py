@@ -1,4 +1,4 @@
-"""Recorded poses in the twin: an exact camera's images repeat bit for bit, and a wrong one is found out."""
+"""Recorded poses in the simulator: an exact camera's images repeat bit for bit, and a wrong one is found out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from robot_runtime.records import StepRecord
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.episode import Episode, RearrangedObject
 from robot_runtime.tasks.task import Rearrangement, Success, Task
-from sim_bridge.replay.backends.base import Twin
+from sim_bridge.replay.backends.base import SimulatorBackend
 from sim_bridge.replay.backends.mujoco import factory
 from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.replay.pose_replay import FramePair, pose_replay
@@ -112,7 +112,7 @@ def test_a_camera_that_hangs_is_found_and_the_images_top_tells(room: Scene, tmp_
 
 
 @pytest.mark.slow
-def test_outside_the_log_cameras_range_the_twin_is_blind_too(room: Scene, tmp_path: Path) -> None:
+def test_outside_the_log_cameras_range_the_simulator_is_blind_too(room: Scene, tmp_path: Path) -> None:
     options = {"camera": {"depth_min_m": 0.5, "depth_max_m": 2.0}}
     (log,) = record(tmp_path, room, [[L, F, F]], options=options)
     pose = pose_of(replayed([log], parts=("pose",))[0])
@@ -121,8 +121,8 @@ def test_outside_the_log_cameras_range_the_twin_is_blind_too(room: Scene, tmp_pa
     assert_identical(pose, 5)
 
 
-class Watched(Twin):
-    """A twin of which only what it is shown and asked matters: it sees one colour, and a wall a metre away."""
+class Watched(SimulatorBackend):
+    """A simulator of which only what it is shown and asked matters: it sees one colour, and a wall a metre away."""
 
     name = "watched"
 
@@ -134,7 +134,7 @@ class Watched(Twin):
 
     act = begin  # type: ignore[assignment]
 
-    def view(self, lens, map_from_camera):  # type: ignore[no-untyped-def]
+    def render(self, lens, map_from_camera):  # type: ignore[no-untyped-def]
         self.asked.append(map_from_camera)
         return np.full((48, 64, 3), 90, np.uint8), np.ones((48, 64), np.float32)
 
@@ -158,12 +158,12 @@ def test_steps_without_pose_or_images_are_left_out_and_named(log: Path, monkeypa
             return frame(record)
 
         monkeypatch.setattr(reader, "frame", some)
-        twin = Watched()
-        pose, notes = pose_replay(reader, records, twin, seen.append)
+        simulator = Watched()
+        pose, notes = pose_replay(reader, records, simulator, seen.append)
     assert pose is not None
     left = [index for index in range(len(records)) if index not in (2, 4, 6, 7)]
     assert [frame.index for frame in pose.frames] == [pair.index for pair in seen] == left
-    assert len(twin.asked) == len(left)
+    assert len(simulator.asked) == len(left)
     assert [note.message for note in notes] == [
         "step 2 not compared: the referee has no pose there",
         "step 4 not compared: the referee's poses are in 'odom', not in 'map'",
@@ -221,9 +221,9 @@ def test_objects_stand_where_they_stood_and_what_is_carried_is_nowhere(tmp_path:
             env.step(action)
         recorder.close()
     assert recorder.path is not None
-    with LogReader(recorder.path) as log, factory("sim")(log.header, scene, False, {}, "test") as twin:
+    with LogReader(recorder.path) as log, factory("sim")(log.header, scene, False, {}, "test") as simulator:
         records = list(log.steps(images=False))
-        pose, notes = pose_replay(log, records, twin)
+        pose, notes = pose_replay(log, records, simulator)
     assert {record.held for record in records} == {(), ("mug",)}
     assert pose is not None
     assert notes == ()

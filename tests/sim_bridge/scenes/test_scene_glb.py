@@ -54,7 +54,7 @@ def test_rays_meet_what_the_simulator_draws(tmp_path: Path):
         free = np.argwhere(scene.map.navigable(0.3))
         for number, (row, column) in enumerate(np.random.default_rng(1).choice(free, 4)):
             pose = SE2(*scene.map.to_point(int(row), int(column)), 1.7 * number)
-            map_from_camera = camera.seen_from(pose, 0.0, -0.2)
+            map_from_camera = camera.pose_from(pose, 0.0, -0.2)
             _, depth_m = robot.simulation.render(lens, map_from_camera)
             rays = lens.pixel_rays().reshape(-1, 3) @ map_from_camera[:3, :3].T
             hits = first_hits(in_map, map_from_camera[:3, 3], rays)

@@ -23,7 +23,7 @@ from robot_runtime.parallel.map import Workers
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.scenes.scene import SceneObject
-from robot_runtime.scoring.report.episode_view import keyframe_indices, load_view
+from robot_runtime.scoring.report.episode_data import keyframe_indices, load_episode_data
 from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
 from robot_runtime.scoring.report.png import write_picture
 from robot_runtime.scoring.report.svg_map import furniture, rectangles
@@ -262,8 +262,8 @@ class TestPicture:
 
 
 def test_an_interrupted_episode_is_shown_without_a_score(record) -> None:
-    score, view = load_view(record(synthetic.header(), [FORWARD], EpisodeEnd(EndReason.INTERRUPTED, 1, 9)))
+    score, data = load_episode_data(record(synthetic.header(), [FORWARD], EpisodeEnd(EndReason.INTERRUPTED, 1, 9)))
     assert not score.scorable
-    assert view is not None
-    assert view.succeeded is None
-    assert len(view.poses) == 2
+    assert data is not None
+    assert data.succeeded is None
+    assert len(data.poses) == 2

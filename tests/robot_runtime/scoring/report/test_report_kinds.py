@@ -22,9 +22,9 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EndReason, EpisodeEnd, EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource
 from robot_runtime.scoring.report import svg_plots
-from robot_runtime.scoring.report.episode_panels import answered, criteria, outcome
-from robot_runtime.scoring.report.episode_view import EpisodeView, Judged, load_view
+from robot_runtime.scoring.report.episode_data import EpisodeData, RearrangementVerdicts, load_episode_data
 from robot_runtime.scoring.report.objects_table import object_changes, objects_overlay
+from robot_runtime.scoring.report.outcome import criteria, outcome, question_result
 from robot_runtime.scoring.report.pages import write_report
 from robot_runtime.scoring.statistics.intervals import Interval
 from robot_runtime.scoring.summary import EpisodeScore
@@ -55,10 +55,10 @@ def page(path: Path, folder: Path) -> str:
     return " ".join((folder / "report.html").read_text(encoding="utf-8").split())
 
 
-def shown(path: Path) -> EpisodeView:
-    _, view = load_view(path)
-    assert view is not None
-    return view
+def shown(path: Path) -> EpisodeData:
+    _, data = load_episode_data(path)
+    assert data is not None
+    return data
 
 
 class TestInstruction:
@@ -70,16 +70,16 @@ class TestInstruction:
         )
 
     def test_the_pairs_are_those_that_ndtw_adds(self, path: Path) -> None:
-        view = shown(path)
-        total_m = sum(math.dist(*pair) for pair in view.pairs)
-        ndtw = view.score.metrics["ndtw"]
+        data = shown(path)
+        total_m = sum(math.dist(*pair) for pair in data.pairs)
+        ndtw = data.score.metrics["ndtw"]
         assert ndtw == pytest.approx(math.exp(-total_m / (len(ROUTE) * 3.0)))
-        kept = [(view.poses[0].x_m, view.poses[0].y_m)]
-        for pose in view.poses:
+        kept = [(data.poses[0].x_m, data.poses[0].y_m)]
+        for pose in data.poses:
             if (pose.x_m, pose.y_m) != kept[-1]:
                 kept.append((pose.x_m, pose.y_m))
         assert total_m == pytest.approx(dtw([point[:2] for point in ROUTE], kept))
-        assert view.pairs[0] == ((1.0, 1.9), (1.0, 1.9))
+        assert data.pairs[0] == ((1.0, 1.9), (1.0, 1.9))
 
     def test_page(self, path: Path, tmp_path: Path) -> None:
         text = page(path, tmp_path)
@@ -90,16 +90,16 @@ class TestInstruction:
 
     def test_without_a_reference_there_is_nothing_to_align(self, tmp_path: Path) -> None:
         said = synthetic.pointnav_episode(instruction=Instruction("Go."))
-        view = shown(recorded(tmp_path, header_of("vln", Success("distance", 3.0), said), [STOP]))
-        assert (view.reference, view.pairs) == ((), ())
+        data = shown(recorded(tmp_path, header_of("vln", Success("distance", 3.0), said), [STOP]))
+        assert (data.reference, data.pairs) == ((), ())
 
 
 class TestObjectNav:
     def test_a_failure_says_which_criterion_it_missed(self, record) -> None:
-        view = shown(record(synthetic.header(synthetic.objectnav_task()), [FORWARD, STOP]))
-        assert [criterion.met for criterion in criteria(view)] == [True, True, False, True]
-        assert "limit 1 m" in criteria(view)[2].detail
-        assert outcome(view.score) == ("lost", "failed: not near")
+        data = shown(record(synthetic.header(synthetic.objectnav_task()), [FORWARD, STOP]))
+        assert [criterion.met for criterion in criteria(data)] == [True, True, False, True]
+        assert "limit 1 m" in criteria(data)[2].detail
+        assert outcome(data.score) == ("lost", "failed: not near")
 
     def test_a_criterion_that_is_not_known_is_neither_met_nor_missed(self, record, tmp_path: Path) -> None:
         end = EpisodeEnd(EndReason.MAX_STEPS, 4, 99)
@@ -133,7 +133,7 @@ class TestQuestion:
     )
     def test_question_and_answer(self, tmp_path: Path, answer: object, given: str, rank: float, right: bool) -> None:
         path = recorded(tmp_path, self.header(), [FORWARD, STOP], answer)
-        panel = answered(shown(path))
+        panel = question_result(shown(path))
         assert panel is not None
         assert (panel.question, panel.truth, panel.given) == (QUESTION.text, "red", given)
         assert (panel.rank, panel.right) == (rank, right)
@@ -142,8 +142,8 @@ class TestQuestion:
         assert ("rank of the truth: 2" in text) is (rank is not None)
 
     def test_room_over_time(self, tmp_path: Path) -> None:
-        view = shown(recorded(tmp_path, self.header(), [FORWARD] * 12 + [STOP]))
-        svg = str(svg_plots.room_plot(view))
+        data = shown(recorded(tmp_path, self.header(), [FORWARD] * 12 + [STOP]))
+        svg = str(svg_plots.room_plot(data))
         assert re.findall(r"<title>(.*?)</title>", svg) == ["living room, steps 0 to 8", "kitchen, steps 9 to 13"]
         assert svg.count('class="room-goal"') == 1
 
@@ -183,15 +183,15 @@ class TestObjects:
         episode = replace(synthetic.pointnav_episode(), goals=(), objects=objects)
         return synthetic.header(task, episode, scene=scene)
 
-    def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None, judged=None):
+    def changes(self, end: dict[str, ObjectPose], held: tuple[str, ...] = (), said: dict | None = None, verdicts=None):
         header = self.header(ObjectPose((4.0, 2.0, 0.76)))
         (record,) = synthetic.drive(synthetic.header(), [])
-        return object_changes(header, [replace(record, objects=end, held=held)], said or {}, judged)
+        return object_changes(header, [replace(record, objects=end, held=held)], said or {}, verdicts)
 
     def test_each_criterion_of_each_object(self) -> None:
         turned = ObjectPose((4.1, 2.0, 0.76), (math.cos(0.5), 0.0, 0.0, math.sin(0.5)))
-        judged = Judged({"mug_1": {"translation": True, "angle": False}}, ())
-        mug, sofa = self.changes({"mug_1": turned, "sofa_1": ObjectPose((0.5, 3.4, 0.4))}, judged=judged)
+        verdicts = RearrangementVerdicts({"mug_1": {"translation": True, "angle": False}}, ())
+        mug, sofa = self.changes({"mug_1": turned, "sofa_1": ObjectPose((0.5, 3.4, 0.4))}, verdicts=verdicts)
         assert dict(mug.tests) == {"translation": True, "angle": False}
         assert (mug.passed, sofa.passed, sofa.must_stay) == (False, True, True)
         assert (mug.measured, sofa.measured) == ("0.10 m, 57°", "0.10 m, 0°")
@@ -218,10 +218,10 @@ class TestObjects:
         recorder = Recorder(tmp_path)
         synthetic.play(recorder, header, records)
         assert recorder.path is not None
-        view = shown(recorder.path)
-        assert view.score.reason == ""
-        assert view.judged == Judged({"mug_1": {"translation": True, "angle": True}}, ("sofa_1",))
-        assert outcome(view.score) == ("lost", "failed: 100% of targets met, harm done")
+        data = shown(recorder.path)
+        assert data.score.reason == ""
+        assert data.verdicts == RearrangementVerdicts({"mug_1": {"translation": True, "angle": True}}, ("sofa_1",))
+        assert outcome(data.score) == ("lost", "failed: 100% of targets met, harm done")
         text = page(recorder.path, tmp_path)
         assert [text.count(f'class="{name}"') for name in ("before", "wanted", "after won", "after lost")] == [
             2,
@@ -234,7 +234,10 @@ class TestObjects:
     def test_before_goal_and_after_are_drawn(self) -> None:
         svg = str(
             objects_overlay(
-                self.changes({"mug_1": ObjectPose((4.0, 2.1, 0.76))}, judged=Judged({"mug_1": {"iou": True}}, None)),
+                self.changes(
+                    {"mug_1": ObjectPose((4.0, 2.1, 0.76))},
+                    verdicts=RearrangementVerdicts({"mug_1": {"iou": True}}, None),
+                ),
                 0.06,
             )
         )
@@ -246,9 +249,9 @@ class TestObjects:
         assert object_changes(header, synthetic.drive(header, []), {}, None) == ()
 
     def test_between_phases_the_track_is_interrupted(self, record) -> None:
-        view = shown(record(synthetic.header(), [FORWARD] * 3))
-        walked = [replace(one, phase="walkthrough" if one.index < 2 else "unshuffle") for one in view.records]
-        assert [len(track) for track in replace(view, records=tuple(walked)).tracks] == [2, 2]
+        data = shown(record(synthetic.header(), [FORWARD] * 3))
+        walked = [replace(one, phase="walkthrough" if one.index < 2 else "unshuffle") for one in data.records]
+        assert [len(track) for track in replace(data, records=tuple(walked)).tracks] == [2, 2]
 
 
 class TestPlots:

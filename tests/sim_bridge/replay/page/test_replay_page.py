@@ -27,7 +27,7 @@ from sim_bridge.replay.page.page import write_page
 from sim_bridge.replay.page.thumbnails import MOST_BYTES, Gallery, palette
 from sim_bridge.replay.page.time_plot import Curve, time_plot
 from sim_bridge.replay.pose_replay import FramePair
-from sim_bridge.replay.resource_cache import Kept
+from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import Note, Replay
 
 EVIL = "</script><script>alert(1)</script>\"'&"
@@ -46,7 +46,7 @@ SHORT = {
         },
     }
 }
-"""A robot whose every step is 5 cm short: it leaves an exact twin at its second."""
+"""A robot whose every step is 5 cm short: it leaves an exact simulator at its second."""
 
 
 def data_of(page: Page) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def replayed_with_images(log: Path, out: Path, **options: Any) -> tuple[Replay, 
         return galleries[0]
 
     chosen = ReplayOptions(**{"parts": ("pose", "action"), "out": out, **options})
-    with Kept(chosen) as kept:
+    with ReplayCache(chosen) as kept:
         return replay_log(log, chosen, kept, log.stem, watch), galleries[0]  # type: ignore[arg-type]
 
 
@@ -198,8 +198,8 @@ def pairs(count: int) -> Iterator[FramePair]:
     rgb = random.integers(0, 256, (240, 320, 3), np.uint8)
     for index in range(count):
         depth_m = random.uniform(1, 1.1, (240, 320)).astype(np.float32)
-        twin_m = np.where(depth_m > 1.09, np.float32(0), np.float32(1))
-        yield FramePair(index, rgb, depth_m, rgb, twin_m)
+        simulated_m = np.where(depth_m > 1.09, np.float32(0), np.float32(1))
+        yield FramePair(index, rgb, depth_m, rgb, simulated_m)
 
 
 def test_long_episodes_are_thinned_out_and_bounded() -> None:
@@ -208,7 +208,7 @@ def test_long_episodes_are_thinned_out_and_bounded() -> None:
     for pair in pairs(60):
         gallery(replace(pair, index=pair.index * 5))
     assert gallery.every == 5
-    shown = gallery.shown()
+    shown = gallery.images()
     assert gallery.every == 10
     assert [one.index for one in shown] == list(range(0, 300, 10))
     assert sum(one.size for one in shown) < MOST_BYTES

@@ -15,12 +15,12 @@ SHAPE = (48, 64)
 
 
 def test_a_shift_is_the_bias_and_the_bands() -> None:
-    twin = np.full(SHAPE, 2.0, np.float32)
-    twin[:24] = 3.0
-    recorded = twin.copy()
+    simulator = np.full(SHAPE, 2.0, np.float32)
+    simulator[:24] = 3.0
+    recorded = simulator.copy()
     recorded[:24] += 0.012
     recorded[24:] -= 0.004
-    found = depth_error(recorded, twin)
+    found = depth_error(recorded, simulator)
     assert (found.compared, found.missing_recorded, found.missing_twin) == (1, 0, 0)
     assert found.mean_abs_mm == pytest.approx(8, abs=0.01)
     assert found.p95_mm == pytest.approx(12, abs=0.01)
@@ -29,11 +29,11 @@ def test_a_shift_is_the_bias_and_the_bands() -> None:
 
 
 def test_an_edge_that_moved_is_beyond_five_centimetres_and_no_bias() -> None:
-    twin = np.full(SHAPE, 3.0, np.float32)
-    twin[:, :32] = 1.0
-    recorded = np.roll(twin, 1, axis=1)
+    simulator = np.full(SHAPE, 3.0, np.float32)
+    simulator[:, :32] = 1.0
+    recorded = np.roll(simulator, 1, axis=1)
     recorded[:, 0] = 1.0
-    found = depth_error(recorded, twin)
+    found = depth_error(recorded, simulator)
     assert found.bias_mm == found.median_mm == 0
     assert found.far_off == pytest.approx(1 / 64)
     assert found.mean_abs_mm == pytest.approx(2000 / 64)
@@ -41,11 +41,11 @@ def test_an_edge_that_moved_is_beyond_five_centimetres_and_no_bias() -> None:
 
 @settings(max_examples=20)
 @given(*[st_numpy.arrays(np.bool_, SHAPE)] * 2)
-def test_every_pixel_is_compared_or_missing_on_one_side_or_on_both(recorded: np.ndarray, twin: np.ndarray) -> None:
-    found = depth_error(recorded.astype(np.float32), twin.astype(np.float32))
-    neither = (~recorded & ~twin).mean()
+def test_every_pixel_is_compared_or_missing_on_one_side_or_on_both(recorded: np.ndarray, simulator: np.ndarray) -> None:
+    found = depth_error(recorded.astype(np.float32), simulator.astype(np.float32))
+    neither = (~recorded & ~simulator).mean()
     assert found.compared + found.missing_recorded + found.missing_twin + neither == pytest.approx(1)
-    assert found.missing_recorded == pytest.approx((twin & ~recorded).mean())
+    assert found.missing_recorded == pytest.approx((simulator & ~recorded).mean())
     assert (found.bias_mm is None) == (found.compared == 0)
 
 

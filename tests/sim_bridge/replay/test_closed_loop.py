@@ -1,4 +1,4 @@
-"""A policy in the twin from the recorded start; and what moves objects, in two phases, there and back."""
+"""A policy in the simulator from the recorded start; and what moves objects, in two phases, there and back."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def homing(tmp_path: Path) -> PolicySource:
 
 
 @pytest.mark.slow
-def test_the_policy_drives_the_twin_from_the_recorded_start(room: Scene, homing: PolicySource, tmp_path: Path) -> None:
+def test_the_policy_runs_from_the_recorded_start(room: Scene, homing: PolicySource, tmp_path: Path) -> None:
     """It turns right thrice, as the script did, and reaches the goal, which the script did not."""
     (log,) = record(tmp_path / "real", room, [[R, F, L, F]])
     (replay,) = replayed([log], parts=("closed",), policy=homing, out=tmp_path / "out")
@@ -95,7 +95,7 @@ def test_a_start_beside_an_obstacle_is_moved_and_a_twins_end_is_told(
     assert replay.closed_loop is not None
     assert replay.closed_loop.end_replayed is EndReason.LOCALIZATION_LOST
     assert any("from the recorded start, which is not free" in note for note in notes)
-    assert any("the episode in the twin was ended" in note for note in notes)
+    assert any("the episode in the simulator was ended" in note for note in notes)
 
 
 def test_without_a_policy_there_is_no_closed_loop(room: Scene, tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
     script = [F, L, Action.STOP, Action.GRAB_RELEASE, *[L] * 6, F, F, F, F, Action.GRAB_RELEASE]
     (log,) = record(tmp_path / "real", scene, [script], TIDY, episode=episode)
     for images in (False, True):
-        with LogReader(log) as reader, factory("sim")(reader.header, scene, images, {}, "test") as twin:
+        with LogReader(log) as reader, factory("sim")(reader.header, scene, images, {}, "test") as simulator:
             records = list(reader.steps(images=False))
-            action, notes = replay_actions(reader, records, twin, images)
+            action, notes = replay_actions(reader, records, simulator, images)
         assert notes == ()
         assert {record.phase for record in records} == {"walkthrough", "unshuffle"}
         grabs = [step.grab_recorded for step in action.steps if step.grab_recorded is not None]
@@ -206,9 +206,9 @@ def test_two_phases_objects_and_the_hand_are_replayed(tmp_path: Path) -> None:
 
     with (
         LogReader(rewritten(log, tmp_path / "shifted", shifted)) as reader,
-        factory("sim")(reader.header, scene, False, {}, "test") as twin,
+        factory("sim")(reader.header, scene, False, {}, "test") as simulator,
     ):
-        action, notes = replay_actions(reader, list(reader.steps(images=False)), twin, forced=True)
+        action, notes = replay_actions(reader, list(reader.steps(images=False)), simulator, forced=True)
     begins = next(step for step in action.steps if step.phase == "unshuffle")
     assert begins.replayed.y_m == pytest.approx(0.04, abs=1e-9)
     assert [note.message.split(":")[0] for note in notes] == [
@@ -241,9 +241,9 @@ def test_a_policy_begins_its_second_phase_where_the_recorded_one_did(tmp_path: P
     (log,) = record(tmp_path / "real", scene, [[L, Action.STOP, L]], TIDY, episode=episode)
     aside = rewritten(log, tmp_path / "aside", lambda s: moved(s, y_m=0.04) if s.phase == "unshuffle" else s)
     policy = load_source(PolicySource(f"{tmp_path / 'turning.py'}:Turning"))
-    with LogReader(aside) as reader, factory("sim")(reader.header, scene, True, {}, "test") as twin:
+    with LogReader(aside) as reader, factory("sim")(reader.header, scene, True, {}, "test") as simulator:
         records = list(reader.steps(images=False))
-        closed, notes = run_closed_loop(reader, records, twin, policy, tmp_path / "out")
+        closed, notes = run_closed_loop(reader, records, simulator, policy, tmp_path / "out")
     assert notes == ()
     with LogReader(Path(closed.log)) as made:
         steps = list(made.steps(images=False))

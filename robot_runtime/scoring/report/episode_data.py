@@ -44,7 +44,7 @@ class Keyframe:
 
 
 @dataclass(frozen=True)
-class Judged:
+class RearrangementVerdicts:
     """What the scorer found: criteria per object with a goal; ids left alone and harmed, None without such a test."""
 
     verdicts: Mapping[str, Mapping[str, bool]]
@@ -58,7 +58,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class EpisodeView:
+class EpisodeData:
     """One episode, ready to be drawn.
 
     Attributes:
@@ -67,7 +67,7 @@ class EpisodeView:
         targets: (x, y) that distance is measured to. shortest: (N, 2), a shortest path from the start.
         reference: of a route, what it is compared with; pairs: the points of both that DTW aligns.
         goal_rooms: rooms to be in; empty if the task is about none.
-        judged: the tests of a rearrangement's objects; None for other tasks, and without a score.
+        verdicts: the tests of a rearrangement's objects; None for other tasks, and without a score.
         events: what happened beside the steps.
         pose_tracks: where each source says that the robot went; empty if the log has no raw poses.
     """
@@ -82,7 +82,7 @@ class EpisodeView:
     reference: tuple[Point, ...] = ()
     pairs: tuple[tuple[Point, Point], ...] = ()
     goal_rooms: tuple[Room, ...] = ()
-    judged: Judged | None = None
+    verdicts: RearrangementVerdicts | None = None
     events: tuple[Event, ...] = ()
     pose_tracks: tuple[PoseTrack, ...] = ()
 
@@ -115,14 +115,14 @@ class EpisodeView:
 
     @property
     def answer(self) -> Any:
-        """What the agent answered; None if it did not."""
+        """What the agent question_result; None if it did not."""
         given = [record.policy_info[ANSWER] for record in self.records if ANSWER in record.policy_info]
         return given[-1] if given else None
 
 
-def load_view(
+def load_episode_data(
     path: Path, rules: Rules | None = None, maps: Maps | None = None
-) -> tuple[EpisodeScore, EpisodeView | None]:
+) -> tuple[EpisodeScore, EpisodeData | None]:
     """The score of a log, and what can be shown of it: None if not even the header can be read, or it has no step."""
     maps = maps or Maps()
     score = score_log(path, rules, maps)
@@ -134,7 +134,7 @@ def load_view(
         return score, None
 
 
-def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> EpisodeView | None:
+def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> EpisodeData | None:
     records = []
     for record in scored_steps(log, rules.referee):
         pose = record.referee.pose
@@ -147,7 +147,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
     poses = [record.referee.pose for record in records]
     targets, distances, shortest = _distances(header, poses, maps)
     is_route = header.task.kind == "vln"
-    return EpisodeView(
+    return EpisodeData(
         score=score,
         header=header,
         records=tuple(records),
@@ -158,7 +158,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
         reference=tuple((p[0], p[1]) for p in vln.reference_of(header.episode, rules)[0]) if is_route else (),
         pairs=tuple(vln.alignment(header.episode, poses, rules)) if is_route else (),
         goal_rooms=_goal_rooms(header),
-        judged=_judged(log, score, rules, maps),
+        verdicts=_judged(log, score, rules, maps),
         events=tuple(log.events()),
         pose_tracks=pose_tracks(log, records),
     )
@@ -186,13 +186,13 @@ def _goal_rooms(header: EpisodeHeader) -> tuple[Room, ...]:
         return ()
 
 
-def _judged(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Judged | None:
+def _judged(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> RearrangementVerdicts | None:
     if not score.scorable or log.header.task.kind != "rearrangement":
         return None
     measures = score_steps(log, rules, maps.of(log.header)).measures
     assert isinstance(measures, RearrangementMeasures)
     harmed = None if score.metrics["criterion_no_harm"] is None else tuple(measures.harmed())
-    return Judged(measures.verdicts(), harmed)
+    return RearrangementVerdicts(measures.verdicts(), harmed)
 
 
 def keyframe_indices(records: Sequence[StepRecord], count: int = KEYFRAMES) -> list[int]:

@@ -1,4 +1,4 @@
-"""The AI2-THOR twin against ai2thor's documented interface: axes, actions, pictures, and what it refuses."""
+"""The AI2-THOR simulator against ai2thor's documented interface: axes, actions, pictures, and what it refuses."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from robot_runtime.common.geometry import SE2, optical_axes, wrap_angle
 from robot_runtime.errors import ConfigError, DriverMissing, InvalidStart
 from robot_runtime.hal.lens import Lens
 from robot_runtime.records import EpisodeHeader, Outcome
-from sim_bridge.replay.backends.ai2thor import ThorTwin, make_twin
-from sim_bridge.replay.backends.base import TwinUnable
+from sim_bridge.replay.backends.ai2thor import ThorBackend, make_backend
+from sim_bridge.replay.backends.base import UnsupportedBySimulator
 from sim_bridge.replay.camera_pose import logged_camera
 
 F, L, R, U, D = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.UP, synthetic.DOWN
 HEADER = synthetic.header(episode=synthetic.pointnav_episode(scene="FloorPlan_Val1_1"))
 
-Make = Callable[..., ThorTwin]
+Make = Callable[..., ThorBackend]
 
 
 @pytest.fixture
@@ -37,19 +37,19 @@ def modules() -> dict[str, ModuleType]:
 
 @pytest.fixture
 def make(modules: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Makes twins of the flat's log, or of another."""
+    """Makes simulators of the flat's log, or of another."""
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    made: list[ThorTwin] = []
+    made: list[ThorBackend] = []
 
-    def make(header: EpisodeHeader = HEADER, images: bool = False, **options: Any) -> ThorTwin:
-        made.append(make_twin(header, None, images, options, "--into ai2thor"))
+    def make(header: EpisodeHeader = HEADER, images: bool = False, **options: Any) -> ThorBackend:
+        made.append(make_backend(header, None, images, options, "--into ai2thor"))
         return made[-1]
 
     yield make
-    for twin in made:
-        twin.close()
-        twin.close()
+    for simulator in made:
+        simulator.close()
+        simulator.close()
 
 
 def controller_of(modules: dict[str, ModuleType]) -> Any:
@@ -74,10 +74,10 @@ def assert_same_view(seen: tuple[np.ndarray, np.ndarray], pose: SE2, tilt_rad: f
     ],
 )
 def test_it_sees_what_the_logs_camera_would(make: Make, pose: SE2, tilt_deg: float):
-    camera = logged_camera(HEADER).seen_from(pose, 0.0, math.radians(tilt_deg))
-    twin = make()
-    assert_same_view(twin.view(Lens.of(HEADER.intrinsics), camera), pose, math.radians(tilt_deg))
-    assert_same_view(twin.view(Lens.of(HEADER.intrinsics), camera), pose, math.radians(tilt_deg))  # the camera is moved
+    camera = logged_camera(HEADER).pose_from(pose, 0.0, math.radians(tilt_deg))
+    simulator = make()
+    assert_same_view(simulator.render(Lens.of(HEADER.intrinsics), camera), pose, math.radians(tilt_deg))
+    assert_same_view(simulator.render(Lens.of(HEADER.intrinsics), camera), pose, math.radians(tilt_deg))  # moved
 
 
 def test_a_camera_that_rolls_sees_what_one_beside_it_sees(make: Make):
@@ -86,19 +86,19 @@ def test_a_camera_that_rolls_sees_what_one_beside_it_sees(make: Make):
     camera[:3, 3], camera[:3, :3] = (1.0, 1.9, 0.88), optical_axes(0.4, -0.3)
     rolled = camera.copy()
     rolled[:3, :3] = camera[:3, :3] @ np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    twin = make()
-    _, upright_m = twin.view(lens, camera)
-    _, rolled_m = twin.view(lens, rolled)
+    simulator = make()
+    _, upright_m = simulator.render(lens, camera)
+    _, rolled_m = simulator.render(lens, rolled)
     np.testing.assert_allclose(np.rot90(upright_m, 1), rolled_m, atol=2e-3)
 
 
 def test_the_logs_actions_lead_where_they_led(make: Make):
     records = synthetic.drive(HEADER, [F, F, L, F, R, R, U, F, D, D])
-    twin = make(images=True)
-    twin.begin(HEADER, HEADER.episode.start, 0.0)
+    simulator = make(images=True)
+    simulator.begin(HEADER, HEADER.episode.start, 0.0)
     for record in records[1:]:
         assert record.action is not None
-        step = twin.act(record.action)
+        step = simulator.act(record.action)
         pose = record.referee.pose
         assert step.pose.distance_to(pose) < 1e-3
         assert wrap_angle(step.pose.yaw_rad - pose.yaw_rad) == pytest.approx(0, abs=1e-6)
@@ -109,19 +109,19 @@ def test_the_logs_actions_lead_where_they_led(make: Make):
 
 
 def test_a_blocked_move_is_a_contact_and_moves_nothing(make: Make):
-    twin = make()
-    twin.begin(HEADER, SE2(0.4, 1.9, math.pi), 0.0)
-    steps = [twin.act(F) for _ in range(3)]
+    simulator = make()
+    simulator.begin(HEADER, SE2(0.4, 1.9, math.pi), 0.0)
+    steps = [simulator.act(F) for _ in range(3)]
     assert [step.outcome for step in steps] == [Outcome.CONTACT] * 3
     assert steps[-1].pose.x_m == pytest.approx(0.4)
-    assert twin.act(R).outcome is Outcome.REACHED
-    assert twin.act(Action.STOP).outcome is Outcome.REACHED
+    assert simulator.act(R).outcome is Outcome.REACHED
+    assert simulator.act(Action.STOP).outcome is Outcome.REACHED
 
 
 def test_a_head_at_its_limit_stays_there_without_contact(make: Make):
-    twin = make()
-    twin.begin(HEADER, HEADER.episode.start, 0.0)
-    steps = [twin.act(U), twin.act(U)]
+    simulator = make()
+    simulator.begin(HEADER, HEADER.episode.start, 0.0)
+    steps = [simulator.act(U), simulator.act(U)]
     assert [step.tilt_rad for step in steps] == pytest.approx([math.radians(30)] * 2)
     assert not any(step.contact for step in steps)
 
@@ -145,8 +145,8 @@ def test_it_starts_the_simulator_as_the_task_needs_it(make: Make, modules: dict[
 
 
 def test_another_lens_changes_the_resolution(make: Make, modules: dict[str, ModuleType]):
-    twin = make()
-    rgb, depth_m = twin.view(Lens(40, 30, 25, 25, 21.5, 14.5), np.eye(4))
+    simulator = make()
+    rgb, depth_m = simulator.render(Lens(40, 30, 25, 25, 21.5, 14.5), np.eye(4))
     assert (rgb.shape, depth_m.shape) == ((30, 40, 3), (30, 40))
     assert controller_of(modules).width == 44
 
@@ -158,24 +158,24 @@ def test_a_start_that_is_not_free_is_refused_with_thors_reason(make: Make):
 
 def test_what_it_cannot_do_is_said(make: Make):
     header = synthetic.header(synthetic.pointnav_task(magnitudes=Magnitudes(0.25, 30.0, 15.0)), HEADER.episode)
-    twin = make(header)
-    twin.begin(header, header.episode.start, 0.0)
-    with pytest.raises(TwinUnable, match="tilts the camera by 30°, the task by 15°"):
-        twin.act(U)
-    with pytest.raises(TwinUnable, match="velocity control"):
-        twin.act(VelocityCommand(0.1, 0.0, 0.0, 1.0))
+    simulator = make(header)
+    simulator.begin(header, header.episode.start, 0.0)
+    with pytest.raises(UnsupportedBySimulator, match="tilts the camera by 30°, the task by 15°"):
+        simulator.act(U)
+    with pytest.raises(UnsupportedBySimulator, match="velocity control"):
+        simulator.act(VelocityCommand(0.1, 0.0, 0.0, 1.0))
     blind = make(executable="blind")
-    with pytest.raises(TwinUnable, match="sent no images"):
-        blind.view(Lens.of(HEADER.intrinsics), np.eye(4))
+    with pytest.raises(UnsupportedBySimulator, match="sent no images"):
+        blind.render(Lens.of(HEADER.intrinsics), np.eye(4))
 
 
 def test_an_action_that_its_build_does_not_know_is_named(
     make: Make, modules: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
 ):
-    twin = make()
+    simulator = make()
     monkeypatch.delattr(modules["ai2thor.controller"].Controller.__bases__[0], "do_TeleportFull")
-    with pytest.raises(TwinUnable, match="TeleportFull is not a valid action"):
-        twin.begin(HEADER, HEADER.episode.start, 0.0)
+    with pytest.raises(UnsupportedBySimulator, match="TeleportFull is not a valid action"):
+        simulator.begin(HEADER, HEADER.episode.start, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_an_ai2thor_of_another_age_is_refused(version: str | None, monkeypatch: 
     for name, module in ai2thor(version).items():
         monkeypatch.setitem(sys.modules, name, module)
     with pytest.raises(DriverMissing, match=f"ai2thor {version} is not 5 or later") as error:
-        make_twin(HEADER, None, False, {}, "--into ai2thor")
+        make_backend(HEADER, None, False, {}, "--into ai2thor")
     assert error.value.remedy == "pip install 'ai2thor>=5'"
 
 
@@ -205,4 +205,4 @@ def test_without_ai2thor_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "ai2thor", None)
     monkeypatch.setitem(sys.modules, "ai2thor.controller", None)
     with pytest.raises(DriverMissing, match="cannot import ai2thor"):
-        make_twin(replace(HEADER), None, False, {}, "--into ai2thor")
+        make_backend(replace(HEADER), None, False, {}, "--into ai2thor")

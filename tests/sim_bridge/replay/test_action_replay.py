@@ -1,4 +1,4 @@
-"""Recorded actions in the twin: what an exact robot did repeats exactly, and what another did is told apart."""
+"""Recorded actions in the simulator: what an exact robot did repeats exactly, and what another did is told apart."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_replays_do_not_depend_on_each_other_or_on_images(run: list[Path]) -> No
 
 
 @pytest.mark.slow
-def test_errors_of_a_noisy_twin_are_the_logs_own_whatever_was_replayed_before(run: list[Path]) -> None:
+def test_errors_of_a_noisy_simulator_are_the_logs_own_whatever_was_replayed_before(run: list[Path]) -> None:
     noisy = {"actuation": {"linear_noise_m": 0.01, "angular_noise_rad": 0.02}}
     alone = replayed(run[1:2], twin_options=noisy)
     after = replayed(run, twin_options=noisy)
@@ -111,7 +111,7 @@ def test_continuous_commands_are_replayed(images: bool, room: Scene, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_biased_twin_is_blamed_action_by_action(room: Scene, tmp_path: Path) -> None:
+def test_a_biased_simulator_is_blamed_action_by_action(room: Scene, tmp_path: Path) -> None:
     """Each action's own error is the same wherever the others have led; distances add up."""
     logs = record(tmp_path, room, [[F, F, L, F, L, F, F, F, F]], starts=[SE2(-2.0, -1.0, 0.3)])
     (replay,) = replayed(logs, twin_options=BIASED, forced=True)

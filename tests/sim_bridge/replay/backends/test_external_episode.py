@@ -1,4 +1,4 @@
-"""A policy drives the twin of another simulator: an ordinary log comes of it, which scores as every other."""
+"""A policy drives the simulator of another simulator: an ordinary log comes of it, which scores as every other."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeHeader
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task
-from sim_bridge.replay.backends.base import TwinUnable
-from sim_bridge.replay.backends.external_episode import run_foreign
-from sim_bridge.replay.backends.habitat import HabitatOptions, HabitatTwin
+from sim_bridge.replay.backends.base import UnsupportedBySimulator
+from sim_bridge.replay.backends.external_episode import run_external_episode
+from sim_bridge.replay.backends.habitat import HabitatBackend, HabitatOptions
 from sim_bridge.replay.closed_loop import run_closed_loop
 from sim_bridge.replay.results import ClosedLoop, Note
 
@@ -58,23 +58,23 @@ FLAT = synthetic.scene()
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., HabitatTwin]]:
-    """Makes twins in habitat-sim's double."""
+def make(tmp_path: Path) -> Iterator[Callable[..., HabitatBackend]]:
+    """Makes simulators in habitat-sim's double."""
     (tmp_path / "flat.glb").touch()
-    twins: list[HabitatTwin] = []
+    simulators: list[HabitatBackend] = []
 
-    def make(header: EpisodeHeader, scene: Scene | None = FLAT) -> HabitatTwin:
+    def make(header: EpisodeHeader, scene: Scene | None = FLAT) -> HabitatBackend:
         options = HabitatOptions(scene=str(tmp_path / "flat.glb"))
-        twins.append(HabitatTwin(habitat_sim(World()), header, scene, True, options, "--into habitat"))
-        return twins[-1]
+        simulators.append(HabitatBackend(habitat_sim(World()), header, scene, True, options, "--into habitat"))
+        return simulators[-1]
 
     yield make
-    for twin in twins:
-        twin.close()
+    for simulator in simulators:
+        simulator.close()
 
 
 @pytest.fixture
-def run(tmp_path: Path, make: Callable[..., HabitatTwin]) -> Run:
+def run(tmp_path: Path, make: Callable[..., HabitatBackend]) -> Run:
     """Runs a policy from the start of a log of two steps."""
 
     def run(
@@ -146,14 +146,14 @@ def test_an_episode_ends_with_the_tasks_steps(run: Run):
 
 
 def test_what_it_cannot_run_is_said(run: Run):
-    with pytest.raises(TwinUnable, match="the world itself"):
+    with pytest.raises(UnsupportedBySimulator, match="the world itself"):
         run(load_policy("oracle"))
     with pytest.raises(SceneError, match="nobody can judge"):
         run(Sequence(F), scene=None)
 
 
-def test_object_ids_are_nothing_that_it_can_show(make: Callable[..., HabitatTwin]):
+def test_object_ids_are_nothing_that_it_can_show(make: Callable[..., HabitatBackend]):
     header = synthetic.header(synthetic.objectnav_task())
     header = replace(header, task=replace(header.task, sensors=("semantic", "objectgoal")))
-    with pytest.raises(TwinUnable, match="object ids"):
-        run_foreign(make(header), header, synthetic.scene(), header.episode, Sequence(F))
+    with pytest.raises(UnsupportedBySimulator, match="object ids"):
+        run_external_episode(make(header), header, synthetic.scene(), header.episode, Sequence(F))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
 
-from robot_runtime.scoring.report.episode_view import EpisodeView
+from robot_runtime.scoring.report.episode_data import EpisodeData
 from robot_runtime.scoring.summary import EpisodeScore
 
 SHOWN_ANSWERS = 8
@@ -29,7 +29,7 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Answered:
+class QuestionResult:
     """A question and its answer. ranked: the scored answers, best first, with their scores and whether each is true."""
 
     question: str
@@ -60,15 +60,15 @@ def outcome(score: EpisodeScore) -> tuple[str, str]:
     return "lost", f"failed: {limits.get(score.end or '', 'stopped elsewhere')}"
 
 
-def criteria(view: EpisodeView) -> list[Criterion]:
-    """ObjectNav's four criteria, each with what it was judged by; none for other tasks and without a score."""
-    score = view.score
+def criteria(data: EpisodeData) -> list[Criterion]:
+    """ObjectNav's four criteria, each with what it was verdicts by; none for other tasks and without a score."""
+    score = data.score
     if "criterion_visibility" not in score.metrics:
         return []
     near, place = score.choices["criterion_proximity"], score.choices["criterion_validity"]
-    instances = {goal.object_id for goal in view.header.episode.goals}
-    end = view.poses[-1]
-    distances = [o.distance_m(end.x_m, end.y_m) for o in view.header.scene.objects if o.id in instances]
+    instances = {goal.object_id for goal in data.header.episode.goals}
+    end = data.poses[-1]
+    distances = [o.distance_m(end.x_m, end.y_m) for o in data.header.scene.objects if o.id in instances]
     measured = f"{min(distances):.2f} m to its box, " if distances else ""
     names = [said.who for said in score.evidence if said.visible is not None]
     seen = str(score.choices["criterion_visibility"]) + (f", {names[-1]}'s" if names else "")
@@ -81,9 +81,9 @@ def criteria(view: EpisodeView) -> list[Criterion]:
     return found
 
 
-def answered(view: EpisodeView) -> Answered | None:
+def question_result(data: EpisodeData) -> QuestionResult | None:
     """The question of an episode that has one."""
-    asked, answer = view.header.episode.question, view.answer
+    asked, answer = data.header.episode.question, data.answer
     if asked is None:
         return None
     ranked: tuple[tuple[str, float, bool], ...] = ()
@@ -96,9 +96,9 @@ def answered(view: EpisodeView) -> Answered | None:
         given = f"answer id {answer}"
     else:
         given = "none" if answer is None else str(answer)
-    right = view.score.metrics.get("answer_accuracy")
-    rank = view.score.metrics.get("answer_rank")
-    return Answered(
+    right = data.score.metrics.get("answer_accuracy")
+    rank = data.score.metrics.get("answer_rank")
+    return QuestionResult(
         question=asked.text,
         type=asked.type,
         truth=asked.answer,

@@ -1,4 +1,4 @@
-"""The habitat-sim twin against habitat-sim's documented interface: axes, actions, pictures, and what it refuses."""
+"""The habitat-sim backend against habitat-sim's documented interface: axes, actions, images, unsupported tasks."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from robot_runtime.policy import PolicySource
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EpisodeHeader, Outcome
 from robot_runtime.scenes.scene import find_scene, load_scene
-from sim_bridge.replay.backends.base import TwinUnable
-from sim_bridge.replay.backends.habitat import HabitatTwin, make_twin
+from sim_bridge.replay.backends.base import UnsupportedBySimulator
+from sim_bridge.replay.backends.habitat import HabitatBackend, make_backend
 from sim_bridge.replay.camera_pose import logged_camera
 from sim_bridge.replay.page.text import scene_sentence
 from sim_bridge.replay.results import read_replay
 
 F, L, R, U, D = synthetic.FORWARD, synthetic.LEFT, synthetic.RIGHT, synthetic.UP, synthetic.DOWN
-Make = Callable[..., HabitatTwin]
+Make = Callable[..., HabitatBackend]
 
 
 @pytest.fixture
@@ -41,22 +41,22 @@ def world() -> World:
 
 @pytest.fixture
 def make(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Make]:
-    """Makes twins of the flat's log, or of another."""
+    """Makes simulators of the flat's log, or of another."""
     monkeypatch.setitem(sys.modules, "habitat_sim", habitat_sim(world))
     (tmp_path / "flat.glb").touch()
     (tmp_path / "broken.glb").touch()
-    made: list[HabitatTwin] = []
+    made: list[HabitatBackend] = []
 
-    def make(header: EpisodeHeader | None = None, images: bool = False, **options: Any) -> HabitatTwin:
+    def make(header: EpisodeHeader | None = None, images: bool = False, **options: Any) -> HabitatBackend:
         chosen = {"scene": str(tmp_path / "flat.glb"), **options}
-        twin = make_twin(header or synthetic.header(), None, images, chosen, "--into habitat")
-        made.append(twin)
-        return twin
+        simulator = make_backend(header or synthetic.header(), None, images, chosen, "--into habitat")
+        made.append(simulator)
+        return simulator
 
     yield make
-    for twin in made:
-        twin.close()
-        twin.close()
+    for simulator in made:
+        simulator.close()
+        simulator.close()
     assert world.closed == len(world.made)
 
 
@@ -85,18 +85,18 @@ def test_it_sees_what_the_logs_camera_would(make: Make, world: World, pose: SE2,
     world.x_m, world.y_m, world.yaw_rad = map_in_scene.x_m, map_in_scene.y_m, map_in_scene.yaw_rad
     world.floor_m = 1.3
     header = synthetic.header()
-    twin = make(header, x_m=x_m, y_m=y_m, yaw_deg=yaw_deg, floor_m=1.3)
-    camera = logged_camera(header).seen_from(pose, 0.0, math.radians(tilt_deg))
-    assert_same_view(twin.view(Lens.of(header.intrinsics), camera), pose, math.radians(tilt_deg))
+    simulator = make(header, x_m=x_m, y_m=y_m, yaw_deg=yaw_deg, floor_m=1.3)
+    camera = logged_camera(header).pose_from(pose, 0.0, math.radians(tilt_deg))
+    assert_same_view(simulator.render(Lens.of(header.intrinsics), camera), pose, math.radians(tilt_deg))
 
 
 def test_a_lens_off_the_middle_sees_the_same_points(make: Make):
     header = synthetic.header()
-    camera = logged_camera(header).seen_from(SE2(1.0, 1.9, 0.4), 0.0, 0.0)
+    camera = logged_camera(header).pose_from(SE2(1.0, 1.9, 0.4), 0.0, 0.0)
     middle = Lens.of(header.intrinsics)
-    twin = make(header)
-    _, depth_m = twin.view(middle, camera)
-    _, shifted_m = twin.view(replace(middle, cx=middle.cx - 5, cy=middle.cy + 3), camera)
+    simulator = make(header)
+    _, depth_m = simulator.render(middle, camera)
+    _, shifted_m = simulator.render(replace(middle, cx=middle.cx - 5, cy=middle.cy + 3), camera)
     np.testing.assert_allclose(shifted_m[3:, :-5], depth_m[:-3, 5:], atol=1e-4)
 
 
@@ -108,19 +108,19 @@ def test_a_lens_off_the_middle_sees_the_same_points(make: Make):
     ],
 )
 def test_lenses_that_it_cannot_draw_are_named(make: Make, lens: Lens, said: str):
-    with pytest.raises(TwinUnable, match=said):
-        make().view(lens, np.eye(4))
+    with pytest.raises(UnsupportedBySimulator, match=said):
+        make().render(lens, np.eye(4))
 
 
 def test_the_logs_actions_lead_where_they_led(make: Make):
     header = synthetic.header()
     records = synthetic.drive(header, [F, F, L, F, R, R, U, F, D, D])
-    twin = make(header, images=True)
-    step = twin.begin(header, header.episode.start, 0.0)
+    simulator = make(header, images=True)
+    step = simulator.begin(header, header.episode.start, 0.0)
     assert step.outcome is None
     for record in records[1:]:
         assert record.action is not None
-        step = twin.act(record.action)
+        step = simulator.act(record.action)
         pose = record.referee.pose
         assert step.pose.distance_to(pose) < 1e-3
         assert wrap_angle(step.pose.yaw_rad - pose.yaw_rad) == pytest.approx(0, abs=1e-6)
@@ -131,13 +131,13 @@ def test_the_logs_actions_lead_where_they_led(make: Make):
 
 
 def test_a_wall_is_a_contact_for_as_long_as_it_is_pushed(make: Make):
-    twin = make()
-    twin.begin(synthetic.header(), SE2(0.5, 1.9, math.pi), 0.0)
-    steps = [twin.act(F) for _ in range(3)]
+    simulator = make()
+    simulator.begin(synthetic.header(), SE2(0.5, 1.9, math.pi), 0.0)
+    steps = [simulator.act(F) for _ in range(3)]
     assert [step.outcome for step in steps[1:]] == [Outcome.CONTACT] * 2
     assert steps[2].pose.x_m == pytest.approx(synthetic.RADIUS_M, abs=0.06)
-    assert twin.act(L).outcome is Outcome.REACHED
-    assert twin.act(Action.STOP).outcome is Outcome.REACHED
+    assert simulator.act(L).outcome is Outcome.REACHED
+    assert simulator.act(Action.STOP).outcome is Outcome.REACHED
 
 
 def test_one_action_can_be_tried_from_a_recorded_step(make: Make):
@@ -157,15 +157,15 @@ def test_velocities_drive_arcs_as_far_as_they_go(make: Make):
         (-math.pi / 4, math.pi / 4), VelocityControl((0.0, 0.5), (-2.0, 2.0), (-1.0, 1.0), time_step_s=1.0)
     )
     header = synthetic.header(synthetic.pointnav_task(control=control))
-    twin = make(header)
-    twin.begin(header, SE2(1.0, 1.9, 0.0), 0.0)
-    quarter = twin.act(VelocityCommand(0.4, math.pi / 2, 1.0, 1.0))
+    simulator = make(header)
+    simulator.begin(header, SE2(1.0, 1.9, 0.0), 0.0)
+    quarter = simulator.act(VelocityCommand(0.4, math.pi / 2, 1.0, 1.0))
     radius_m = 0.4 / (math.pi / 2)
     assert quarter.pose.distance_to(SE2(1.0 + radius_m, 1.9 + radius_m, 0)) < 1e-5
     assert quarter.pose.yaw_rad == pytest.approx(math.pi / 2)
     assert quarter.tilt_rad == pytest.approx(math.pi / 4)
     assert not quarter.contact
-    assert [twin.act(VelocityCommand(0.5, 0.0, 0.0, 1.0)).contact for _ in range(4)][-1]
+    assert [simulator.act(VelocityCommand(0.5, 0.0, 0.0, 1.0)).contact for _ in range(4)][-1]
 
 
 def test_it_takes_the_tasks_actions_robot_and_contact_rule(make: Make, world: World):
@@ -185,34 +185,34 @@ def test_it_takes_the_tasks_actions_robot_and_contact_rule(make: Make, world: Wo
 
 def test_looking_leaves_the_robot_where_it_stands(make: Make, world: World):
     header = synthetic.header()
-    twin = make(header)
-    twin.begin(header, SE2(1.0, 1.9, 0.3), 0.0)
-    twin.view(Lens.of(header.intrinsics), logged_camera(header).seen_from(SE2(4.0, 1.5, 2.0), 0.0, 0.0))
+    simulator = make(header)
+    simulator.begin(header, SE2(1.0, 1.9, 0.3), 0.0)
+    simulator.render(Lens.of(header.intrinsics), logged_camera(header).pose_from(SE2(4.0, 1.5, 2.0), 0.0, 0.0))
     assert len(world.made) == 2  # now with sensors
-    assert twin.act(Action.STOP).pose.distance_to(SE2(1.0, 1.9)) < 1e-6
+    assert simulator.act(Action.STOP).pose.distance_to(SE2(1.0, 1.9)) < 1e-6
     assert NAVMESH_Y_M > 0
 
 
 def test_a_start_that_is_not_free_is_moved_a_little_or_refused(make: Make):
-    twin = make()
-    near = twin.begin(synthetic.header(), SE2(0.14, 1.9, 0.0), 0.0).pose
+    simulator = make()
+    near = simulator.begin(synthetic.header(), SE2(0.14, 1.9, 0.0), 0.0).pose
     assert 0 < near.distance_to(SE2(0.14, 1.9)) < 0.15
     for far in (SE2(-3.0, 1.9, 0.0), SE2(1e4, 0.0, 0.0)):
         with pytest.raises(InvalidStart, match="does not fit"):
-            twin.begin(synthetic.header(), far, 0.0)
+            simulator.begin(synthetic.header(), far, 0.0)
 
 
 def test_what_it_cannot_do_is_said(make: Make):
-    twin = make()
-    with pytest.raises(TwinUnable, match="stands nowhere yet"):
-        twin.act(F)
-    twin.begin(synthetic.header(), SE2(1.0, 1.9, 0.0), 0.0)
-    with pytest.raises(TwinUnable, match="waypoint_control"):
-        twin.act(WaypointCommand(1.0, 0.0, 0.0, 0.0, 5.0))
-    with pytest.raises(TwinUnable, match="grab_release"):
-        twin.act(Action.GRAB_RELEASE)
-    with pytest.raises(TwinUnable, match="objects move"):
-        twin.put_objects({}, ())
+    simulator = make()
+    with pytest.raises(UnsupportedBySimulator, match="stands nowhere yet"):
+        simulator.act(F)
+    simulator.begin(synthetic.header(), SE2(1.0, 1.9, 0.0), 0.0)
+    with pytest.raises(UnsupportedBySimulator, match="waypoint_control"):
+        simulator.act(WaypointCommand(1.0, 0.0, 0.0, 0.0, 5.0))
+    with pytest.raises(UnsupportedBySimulator, match="grab_release"):
+        simulator.act(Action.GRAB_RELEASE)
+    with pytest.raises(UnsupportedBySimulator, match="objects move"):
+        simulator.put_objects({}, ())
 
 
 @pytest.mark.parametrize(
@@ -234,12 +234,12 @@ def test_bad_options_are_named(make: Make, tmp_path: Path, options: dict[str, An
 def test_a_scene_folder_becomes_the_file_that_it_opens(make: Make, world: World):
     apartment = load_scene(find_scene("apartment"))
     header = synthetic.header(episode=synthetic.pointnav_episode(start_z_m=3.0))
-    twin = make_twin(header, apartment, False, {}, "--into habitat")
+    simulator = make_backend(header, apartment, False, {}, "--into habitat")
     opened = Path(world.made[0].sim_cfg.scene_id)
     assert opened.stat().st_size > 100_000
-    camera = logged_camera(header).seen_from(SE2(1.0, 1.9, 0.0), 0.0, 0.0)
-    assert_same_view(twin.view(Lens.of(header.intrinsics), camera), SE2(1.0, 1.9, 0.0), 0.0)  # its floor is at 0
-    twin.close()
+    camera = logged_camera(header).pose_from(SE2(1.0, 1.9, 0.0), 0.0, 0.0)
+    assert_same_view(simulator.render(Lens.of(header.intrinsics), camera), SE2(1.0, 1.9, 0.0), 0.0)  # its floor is at 0
+    simulator.close()
     assert not opened.exists()
 
 
@@ -252,7 +252,7 @@ def test_an_episode_of_no_habitat_scene_asks_for_one(make: Make):
 def test_without_habitat_sim_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "habitat_sim", None)
     with pytest.raises(DriverMissing, match="cannot import habitat_sim") as error:
-        make_twin(synthetic.header(), None, False, {}, "--into habitat")
+        make_backend(synthetic.header(), None, False, {}, "--into habitat")
     assert "conda install habitat-sim" in error.value.remedy
 
 

@@ -50,7 +50,7 @@ def test_a_start_that_is_not_free_is_moved_to_the_nearest_or_refused(
         return
     assert replay.action is not None
     assert into_wall_m - 1e-6 <= replay.action.start_moved_m < into_wall_m + 0.03
-    assert "the recorded start is not free in the twin" in said(replay)
+    assert "the recorded start is not free in the simulator" in said(replay)
     assert f"{100 * replay.action.start_moved_m:.1f} cm" in said(replay)
     assert replay.action.largest_error_m == pytest.approx(replay.action.start_moved_m, abs=2e-3)
 
@@ -109,12 +109,12 @@ def test_a_log_without_steps_or_without_a_header_has_nothing_to_replay(log: Path
 
 def test_steps_that_were_lost_end_the_replay_before_them(log: Path, room: Scene) -> None:
     """As in a log that ``recover`` has mended."""
-    with LogReader(log) as reader, factory("sim")(reader.header, room, False, {}, "test") as twin:
+    with LogReader(log) as reader, factory("sim")(reader.header, room, False, {}, "test") as simulator:
         whole = list(reader.steps(images=False))
-        action, notes = replay_actions(reader, [*whole[:4], *whole[6:]], twin)
+        action, notes = replay_actions(reader, [*whole[:4], *whole[6:]], simulator)
         assert [step.index for step in action.steps] == [0, 1, 2, 3]
         assert "replayed up to step 3: the log has no step 4" in notes[0].message
-        action, notes = replay_actions(reader, whole[2:], twin)
+        action, notes = replay_actions(reader, whole[2:], simulator)
     assert "begins at step 2" in notes[0].message
     assert action.largest_error_m == pytest.approx(0, abs=5e-3)  # headings are aimed at from there on anew
 
@@ -131,7 +131,7 @@ def test_an_aborted_episode_is_replayed_up_to_there(log: Path, tmp_path: Path) -
     assert replay.action.largest_error_m == pytest.approx(0, abs=1e-9)
 
 
-def test_a_twin_that_cannot_go_on_says_where(log: Path) -> None:
+def test_a_simulator_that_cannot_go_on_says_where(log: Path) -> None:
     """Its localizer loses the robot, and never finds it again."""
     silent = {"localizer": {"dropout_probability": 0.02, "dropout_s": 1000.0}}
     (replay,) = replayed([log], twin_options=silent)
@@ -223,14 +223,14 @@ def test_a_camera_that_recorded_its_bytes_does_not_record_again(room: Scene, tmp
         ({"twin_options": {"actuation": {"linear_scael": 2}}}, "linear_scael"),
     ],
 )
-def test_a_twin_that_cannot_be_made_is_named(options: dict, message: str, log: Path) -> None:
+def test_a_simulator_that_cannot_be_made_is_named(options: dict, message: str, log: Path) -> None:
     (replay,) = replayed([log], **options)
     assert replay.action is None
     assert message in said(replay)
 
 
 def test_neither_step_limit_nor_success_ends_a_replay(room: Scene, tmp_path: Path) -> None:
-    """In the twin as in the log, actions follow each other until the last."""
+    """In the simulator as in the log, actions follow each other until the last."""
     short = replace(TASK, max_steps=3, success=replace(TASK.success, when="reached"))
     (cut,) = record(tmp_path / "long", room, [[F, L, F, L, F, R, F]])
     (replay,) = replayed([rewritten(cut, tmp_path / "short", header={"task": short})])
