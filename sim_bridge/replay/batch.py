@@ -12,9 +12,9 @@ from pathlib import Path
 
 from robot_runtime.common import config
 from robot_runtime.errors import RuntimeFault
+from robot_runtime.parallel.map import Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.parallel.map import Workers, map_in_order
 from robot_runtime.recording import json_records
 from robot_runtime.records import StepRecord
 from robot_runtime.robots.loader import read_robot_file

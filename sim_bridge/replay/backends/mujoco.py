@@ -200,7 +200,7 @@ class MujocoBackend(SimulatorBackend):
             self._env = Env(self.robot, task, self.scene, judged=False)
         return self._env
 
-    def _running(self) -> Env:
+    def _current_env(self) -> Env:
         if self._env is None:
             raise UnsupportedBySimulator(f"{self.name}: no episode has begun", "call begin() first")
         return self._env

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 from rich.console import Console
 
 from robot_runtime.errors import ConfigError
@@ -93,46 +94,45 @@ class TestMalformed:
         ("text", "message"),
         [
             ("{", "line 1"),
-            ("[]", "no list of cases"),
-            ('{"cases": {}}', "no list of cases"),
-            ('{"cases": []}', "no list of cases"),
+            ("[]", "cases"),
+            ('{"cases": {}}', "cases"),
+            ('{"cases": []}', "cases"),
             ('{"cases": [1]}', "case 0"),
-            ("[" * 100_000, "nested"),
+            ("[" * 100_000, "cases"),
         ],
     )
     def test_file(self, tmp_path: Path, text: str, message: str) -> None:
         path = tmp_path / "cases.json"
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(ConfigError, match=message) as caught:
+        with raises_naming(ConfigError, path, message):
             run_cases(path)
-        assert str(path) in caught.value.message
 
     def test_bytes_and_absence(self, tmp_path: Path) -> None:
         (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-        with pytest.raises(ConfigError, match="UTF-8"):
+        with raises_naming(ConfigError, "UTF-8"):
             run_cases(tmp_path / "binary.json")
-        with pytest.raises(ConfigError, match="cannot be read"):
+        with raises_naming(ConfigError, tmp_path):
             run_cases(tmp_path / "absent.json")
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"id": 7}, "'id' is missing or not text"),
+            ({"id": 7}, "'id'"),
             ({"metric": None}, "'metric'"),
-            ({"inputs": []}, "'inputs' is missing or not an object"),
+            ({"inputs": []}, "'inputs'"),
             ({"tol": -1}, "'tol'"),
             ({"tol": True}, "'tol'"),
-            ({"tolerance": 1}, "unknown field 'tolerance'"),
+            ({"tolerance": 1}, "'tolerance'"),
         ],
     )
     def test_case(self, tmp_path: Path, change: dict[str, Any], message: str) -> None:
-        with pytest.raises(ConfigError, match=r"case 1.*" + message):
+        with raises_naming(ConfigError, "case 1", message):
             run(tmp_path, HALF, {**HALF, "id": "odd", **change})
 
     def test_nothing_expected_and_repeated_id(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match="'expected' is missing"):
+        with raises_naming(ConfigError, "'expected'"):
             run(tmp_path, {key: value for key, value in HALF.items() if key != "expected"})
-        with pytest.raises(ConfigError, match="two cases have the id 'half'"):
+        with raises_naming(ConfigError, "'half'"):
             run(tmp_path, HALF, HALF)
 
     values = st.recursive(

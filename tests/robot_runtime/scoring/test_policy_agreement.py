@@ -16,6 +16,7 @@ import synthetic
 import tiny_package as tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 from scipy.special import rel_entr, softmax
 
 from robot_runtime.actions.continuous import Decision
@@ -252,12 +253,12 @@ def test_a_seed_makes_sampling_repeatable(tmp_path: Path):
 
 
 def test_an_error_of_the_policy_names_policy_and_step(tmp_path: Path):
-    with pytest.raises(PolicyError, match="'scripted' raised ZeroDivisionError at step 1: no luck"):
+    with raises_naming(PolicyError, "'scripted'", "ZeroDivisionError", "step 1", "no luck"):
         again(write(tmp_path), Failing())
 
 
 def test_one_that_sees_the_world_is_refused(tmp_path: Path):
-    with pytest.raises(PolicyMismatch, match="of which a log holds too little"):
+    with raises_naming(PolicyMismatch, "agent"):
         again(write(tmp_path), Seeing())
 
 

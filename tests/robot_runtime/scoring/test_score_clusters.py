@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from raising import raises_naming
 from rich.console import Console
 
 from robot_runtime.errors import ConfigError
@@ -100,7 +101,7 @@ class TestCompare:
 
     def test_one_scene_cannot_speak_for_others(self) -> None:
         one = SCORES[:4]
-        with pytest.raises(ConfigError, match="of one scene"):
+        with raises_naming(ConfigError, "scene", "--cluster"):
             compare(one, [replace(score, agent="b") for score in one], "scene")
 
 

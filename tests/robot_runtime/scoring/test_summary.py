@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from raising import raises_naming
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.common.geometry import SE2
@@ -150,9 +151,9 @@ class TestFindLogs:
         assert [str(p.relative_to(tmp_path)) for p in found] == ["a.mcap", "b/0.mcap", "b/1.mcap", "b/c/9.mcap"]
 
     def test_nothing_there(self, tmp_path: Path) -> None:
-        with pytest.raises(RecordingError, match="no such file or folder"):
+        with raises_naming(RecordingError, tmp_path):
             find_logs([tmp_path / "x"])
-        with pytest.raises(RecordingError, match="holds no logs"):
+        with raises_naming(RecordingError, "*.mcap"):
             find_logs([tmp_path])
 
 

@@ -103,7 +103,7 @@ def test_without_a_policy_there_is_no_closed_loop(room: Scene, tmp_path: Path) -
     (replay,) = replayed([log], parts=("open", "closed"), out=tmp_path / "out")
     assert (replay.open_loop, replay.closed_loop) == (None, None)
     (note,) = replay.notes
-    assert "does not say where its policy 'script' came from" in note.message
+    assert "its policy 'script'" in note.message
     assert "--policy" in note.remedy
     gone = PolicySource("gone.py:Agent")
     (replay,) = replayed([log], parts=("open", "closed"), policy=gone, out=tmp_path / "out")

@@ -87,7 +87,7 @@ def test_a_mount_that_is_gone_or_was_changed_is_named(room: Scene, tmp_path: Pat
         (note,) = replay.notes
         assert note.part == "pose"
         assert said in note.message
-        assert "taken to turn about its own centre" in note.message
+        assert "taken to turn about its own center" in note.message
         level, up, *_ = pose_of(replay).frames
         assert level.depth.mean_abs_mm == 0  # where it is at rest is in the log
         assert up.depth.mean_abs_mm is not None
@@ -195,7 +195,7 @@ def test_a_chosen_cameras_images_look_where_the_head_points(log: Path) -> None:
     assert not plain.straightened
     assert chosen.straightened
     assert chosen.note == ""
-    pose = chosen.seen_from(SE2(1.0, 2.0, 0.0), 0.0, math.radians(30))
+    pose = chosen.pose_from(SE2(1.0, 2.0, 0.0), 0.0, math.radians(30))
     assert pose[:3, 2] == pytest.approx((math.cos(math.radians(30)), 0, math.sin(math.radians(30))))
     assert pose[2, 3] > mount[2] + 0.02  # beyond the tilt axis, it goes up as it looks up
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
+from raising import raises_naming
 from synthetic import FORWARD, STOP
 
 from robot_runtime.errors import ConfigError, RecordingError
@@ -70,14 +71,14 @@ def test_parquet_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyP
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ConfigError, match="pyarrow") as caught:
+    with raises_naming(ConfigError, "pyarrow") as caught:
         write_parquet(tmp_path / "scores.parquet", [])
     assert "robot-runtime[parquet]" in caught.value.remedy
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="cannot be written"):
+    with raises_naming(RecordingError, tmp_path):
         write_json(tmp_path / "no" / "scores.json", [])
     pytest.importorskip("pyarrow", reason="the extra [parquet] is not installed")
-    with pytest.raises(RecordingError, match="cannot be written"):
+    with raises_naming(RecordingError, tmp_path):
         write_parquet(tmp_path / "no" / "scores.parquet", [])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import synthetic
 from habitat_double import World, habitat_sim
+from raising import raises_naming
 
 from robot_runtime.actions.continuous import (
     Control,
@@ -146,14 +147,14 @@ def test_an_episode_ends_with_the_tasks_steps(run: Run):
 
 
 def test_what_it_cannot_run_is_said(run: Run):
-    with pytest.raises(UnsupportedBySimulator, match="the world itself"):
+    with raises_naming(UnsupportedBySimulator, "the world itself"):
         run(load_policy("oracle"))
-    with pytest.raises(SceneError, match="nobody can judge"):
+    with raises_naming(SceneError, "scene", "--scene"):
         run(Sequence(F), scene=None)
 
 
 def test_object_ids_are_nothing_that_it_can_show(make: Callable[..., HabitatBackend]):
     header = synthetic.header(synthetic.objectnav_task())
     header = replace(header, task=replace(header.task, sensors=("semantic", "objectgoal")))
-    with pytest.raises(UnsupportedBySimulator, match="object ids"):
+    with raises_naming(UnsupportedBySimulator, "object ids"):
         run_external_episode(make(header), header, synthetic.scene(), header.episode, Sequence(F))
