@@ -1,7 +1,7 @@
-"""What differs between the LoCoBots: topics, limits, pan-tilt, battery.
+"""The variants of the LoCoBot: topics, limits, pan-tilt, battery.
 
 Sources: PyRobot's ``locobot_config.py``, kobuki_node's ``kobuki_ros.cpp``, create_robot's ``create_driver.cpp``
-(PyRobot pins it while it was ``ca_driver``), Interbotix' ``xslocobot_control.launch`` and ``modes_*.yaml``.
+(PyRobot pins the version that was called ``ca_driver``), Interbotix' ``xslocobot_control.launch`` and ``modes_*.yaml``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol
 
 from drivers.ros_locobot.options import BaseOptions, RosOptions, Topics, VariantName
+from drivers.ros_locobot.protocol import Frames
 from robot_runtime.hal import BaseInfo, HeadLimits
 
 GYRO_LIMIT_RAD_S = math.radians(110)
@@ -19,14 +20,18 @@ GYRO_LIMIT_RAD_S = math.radians(110)
 
 @dataclass(frozen=True)
 class RobotVariant:
-    """One kind of LoCoBot.
+    """One variant of the LoCoBot.
 
     Attributes:
         topics: ``{name}`` stands for the option ``robot_name``.
-        pan_joint, tilt_joint: in JointState, tilt downward positive (joint axis +y) in all families.
-        head: how it is commanded: one Float64 each, or Interbotix' JointGroupCommand of the group ``camera``.
-        base_frame: that odometry is of.
-        full_v, low_v, empty_v: of the battery.
+        base: Limits of the base.
+        pan_joint: Name in JointState.
+        tilt_joint: Name in JointState; positive is down (joint axis +y) in all variants.
+        head: Head commands: one Float64 for each joint, or Interbotix' JointGroupCommand of the group ``camera``.
+        limits: Of the head.
+        full_v: Voltage of the full battery.
+        empty_v: Voltage below which the robot refuses to drive.
+        namespaced: Whether frames begin with the option ``robot_name``.
     """
 
     topics: Topics
@@ -35,10 +40,13 @@ class RobotVariant:
     tilt_joint: str
     head: Literal["floats", "group"]
     limits: HeadLimits
-    base_frame: str
     full_v: float
-    low_v: float
     empty_v: float
+    namespaced: bool = False
+
+    def frames(self, robot_name: str) -> Frames:
+        """Return the names of the robot's frames."""
+        return Frames(f"{robot_name}/" if self.namespaced else "")
 
 
 _KOBUKI = BaseInfo("Kobuki", 0.178, 0.7, GYRO_LIMIT_RAD_S, 1.0, 7.0, rate_hz=50.0)
@@ -54,42 +62,42 @@ _PYROBOT_HEAD = HeadLimits(
     max_speed_rad_s=10 * 0.229 * 2 * math.pi / 60,  # Profile_Velocity 10
     settle_s=0.2,
 )
-_INTERBOTIX_HEAD = HeadLimits(
-    min_pan_rad=-math.pi / 2,
-    max_pan_rad=math.pi / 2,
-    min_tilt_rad=-math.radians(75),
+_INTERBOTIX_HEAD = replace(
+    _PYROBOT_HEAD,
     max_tilt_rad=math.pi / 2,
     max_speed_rad_s=131 * 0.229 * 2 * math.pi / 60,  # Profile_Velocity 131
-    settle_s=0.2,
 )
 
-_PYROBOT_CAMERA = {
-    "color": "/camera/color/image_raw",
-    "color_info": "/camera/color/camera_info",
-    "depth": "/camera/aligned_depth_to_color/image_raw",
-}
+
+def _kobuki_topics(root: str) -> dict[str, str]:
+    return {
+        "velocity": f"{root}/mobile_base/commands/velocity",
+        "core": f"{root}/mobile_base/sensors/core",
+        "bumper": f"{root}/mobile_base/events/bumper",
+        "cliff": f"{root}/mobile_base/events/cliff",
+        "wheel_drop": f"{root}/mobile_base/events/wheel_drop",
+    }
+
+
+def _camera_topics(root: str) -> dict[str, str]:
+    return {
+        "color": f"{root}/camera/color/image_raw",
+        "color_info": f"{root}/camera/color/camera_info",
+        "depth": f"{root}/camera/aligned_depth_to_color/image_raw",
+    }
+
+
 _PYROBOT_TURRET = {"joints": "/joint_states", "pan": "/pan/command", "tilt": "/tilt/command"}
 
 VARIANTS: dict[VariantName, RobotVariant] = {
     "pyrobot-kobuki": RobotVariant(
-        topics=Topics(
-            velocity="/mobile_base/commands/velocity",
-            core="/mobile_base/sensors/core",
-            bumper="/mobile_base/events/bumper",
-            cliff="/mobile_base/events/cliff",
-            wheel_drop="/mobile_base/events/wheel_drop",
-            odom="/odom",
-            **_PYROBOT_TURRET,
-            **_PYROBOT_CAMERA,
-        ),
+        topics=Topics(odom="/odom", **_kobuki_topics(""), **_PYROBOT_TURRET, **_camera_topics("")),
         base=_KOBUKI,
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
         head="floats",
         limits=_PYROBOT_HEAD,
-        base_frame="base_footprint",
         full_v=16.5,
-        low_v=14.0,
         empty_v=13.2,
     ),
     "pyrobot-create": RobotVariant(
@@ -102,47 +110,38 @@ VARIANTS: dict[VariantName, RobotVariant] = {
             voltage="/battery/voltage",
             charge_ratio="/battery/charge_ratio",
             **_PYROBOT_TURRET,
-            **_PYROBOT_CAMERA,
+            **_camera_topics(""),
         ),
         base=_CREATE,
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
         head="floats",
         limits=_PYROBOT_HEAD,
-        base_frame="base_footprint",
         full_v=16.0,
-        low_v=13.5,
         empty_v=12.5,
     ),
     "interbotix": RobotVariant(
         topics=Topics(
-            velocity="/{name}/mobile_base/commands/velocity",
-            core="/{name}/mobile_base/sensors/core",
-            bumper="/{name}/mobile_base/events/bumper",
-            cliff="/{name}/mobile_base/events/cliff",
-            wheel_drop="/{name}/mobile_base/events/wheel_drop",
             odom="/{name}/mobile_base/odom",
             joints="/{name}/joint_states",
             joint_group="/{name}/commands/joint_group",
-            color="/{name}/camera/color/image_raw",
-            color_info="/{name}/camera/color/camera_info",
-            depth="/{name}/camera/aligned_depth_to_color/image_raw",
+            **_kobuki_topics("/{name}"),
+            **_camera_topics("/{name}"),
         ),
         base=_KOBUKI,
         pan_joint="pan",
         tilt_joint="tilt",
         head="group",
         limits=_INTERBOTIX_HEAD,
-        base_frame="{name}/base_footprint",
         full_v=16.5,
-        low_v=14.0,
         empty_v=13.2,
+        namespaced=True,
     ),
 }
 
 
 class BaseDescription(Protocol):
-    """Options that say which base it is: a robot's, or the guard node's."""
+    """Options that describe a base: a robot's, or the guard node's."""
 
     @property
     def family(self) -> VariantName: ...
@@ -155,33 +154,33 @@ class BaseDescription(Protocol):
 
 
 def topics_of(options: BaseDescription) -> Topics:
-    """Every topic by its full name: the YAML's, else the family's; empty where the family has none."""
-    family = VARIANTS[options.family].topics
+    """Return the full names of all topics: the YAML's, else the variant's; empty where the variant has none."""
+    defaults = VARIANTS[options.family].topics
     chosen = {
         item.name: getattr(options.topics, item.name)
-        or getattr(family, item.name).replace("{name}", options.robot_name)
+        or getattr(defaults, item.name).replace("{name}", options.robot_name)
         for item in fields(Topics)
     }
     return Topics(**chosen)
 
 
 def base_frame(options: BaseDescription) -> str:
-    """The frame that odometry is of, on this robot."""
-    return VARIANTS[options.family].base_frame.replace("{name}", options.robot_name)
+    """Return the child frame of odometry on this robot."""
+    return VARIANTS[options.family].frames(options.robot_name).base
 
 
 def base_info(options: BaseDescription, name: str) -> BaseInfo:
-    """The base's limits: the YAML's, else the family's."""
+    """Return the base's limits: the YAML's, else the variant's."""
     return replace(VARIANTS[options.family].base, name=name, **_given(options.base, BaseInfo))
 
 
 def head_limits(options: RosOptions) -> HeadLimits:
-    """The pan-tilt's reach: the YAML's, else the family's."""
+    """Return the pan-tilt's limits: the YAML's, else the variant's."""
     return replace(VARIANTS[options.family].limits, **_given(options.head, HeadLimits))
 
 
 def kobuki_charge(voltage_v: float, full_v: float, empty_v: float) -> float:
-    """Charge, 0..1, as Kobuki's own driver estimates it from the voltage (``battery.cpp``): 5 % when empty."""
+    """Return the charge, 0..1, as Kobuki's driver estimates it from the voltage (``battery.cpp``): 5 % when empty."""
     return min(1.0, max(0.0, 0.95 * (voltage_v - empty_v) / (full_v - empty_v) + 0.05)) if voltage_v > 0 else math.nan
 
 

@@ -1,1 +1,1 @@
-"""The simulated LoCoBot as its real ones appear in ROS 1: same topics, types, rates, frames and timing."""
+"""The simulated LoCoBot as a ROS 1 node: topics, types, rates, frames and timing of the real robots."""

@@ -1,4 +1,4 @@
-"""A simulated LoCoBot on ROS 1, for everything that is to run on a real one: ``python -m sim_bridge.ros``.
+"""The command ``python -m sim_bridge.ros``: a simulated LoCoBot on ROS 1.
 
 It needs a running master. docs/robots/locobot-ros.md lists its topics, services and faults.
 """
@@ -28,10 +28,10 @@ from robot_runtime.scenes.scene import find_scene, load_scene
 from sim_bridge.robot.driver import SimOptions
 from sim_bridge.ros.localizer_topics import LOCALIZERS
 from sim_bridge.ros.robot import RosRobot, RosRobotOptions
-from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, family
+from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, robot_variant
 
 MASTER_LIMIT_S = 5.0
-"""Of waiting for the master; roslaunch starts its nodes once it has one, other scripts may not."""
+"""Time limit of the wait for a master. roslaunch starts it before its nodes; other scripts may not."""
 
 SIM_TIME = "/use_sim_time"
 
@@ -41,22 +41,20 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def run(
     scene: Annotated[str, typer.Option(help="Scene folder, or the name of a bundled scene.")] = "apartment",
-    kind: Annotated[str, typer.Option("--family", help=f"Whose topics: {', '.join(VARIANTS)}.")] = "pyrobot-kobuki",
+    kind: Annotated[str, typer.Option("--family", help=f"Kind of LoCoBot: {', '.join(VARIANTS)}.")] = "pyrobot-kobuki",
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
     robot: Annotated[str, typer.Option(help="Noise and limits: a simulated robot's preset or YAML file.")] = "sim",
-    seed: Annotated[int, typer.Option(min=0, help="Of every error.")] = 0,
-    clock: Annotated[str, typer.Option(help="sim: publish /clock. real: the wall clock.")] = "sim",
+    seed: Annotated[int, typer.Option(min=0, help="Of all random errors.")] = 0,
+    clock: Annotated[str, typer.Option(help="sim (publishes /clock) or real (the wall clock).")] = "sim",
     rate: Annotated[float, typer.Option(help="Simulated seconds per real second, with --clock sim.")] = 1.0,
-    mount: Annotated[
-        str, typer.Option(help="Where the camera sits: preset of launch/mounts, or YAML file.")
-    ] = "habitat",
+    mount: Annotated[str, typer.Option(help="Camera mount: preset of launch/mounts, or YAML file.")] = "habitat",
     camera: Annotated[str, typer.Option(help="WIDTHxHEIGHT@HFOV in pixels and degrees.")] = "640x480@79",
-    localizer: Annotated[str, typer.Option(help=f"Who says where it is: {', '.join(LOCALIZERS)}.")] = "amcl",
-    start: Annotated[str, typer.Option(help="X,Y,YAW in map, metres and degrees [default: where most room is].")] = "",
+    localizer: Annotated[str, typer.Option(help=f"Localizer: {', '.join(LOCALIZERS)}.")] = "amcl",
+    start: Annotated[str, typer.Option(help="X,Y,YAW in map, meters and degrees [default: the roomiest place].")] = "",
     manner: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE of robot_variants.DriverTiming; repeatable.")
     ] = None,
-    die_with_stdin: Annotated[bool, typer.Option(help="End when standard input closes: leave nothing behind.")] = False,
+    die_with_stdin: Annotated[bool, typer.Option(help="End when standard input closes.")] = False,
 ) -> None:
     """Simulate a LoCoBot on ROS 1.
 
@@ -68,11 +66,11 @@ def run(
     """
     if clock not in ("sim", "real"):
         raise ConfigError(f"--clock {clock!r} is no clock", "use sim or real")
-    chosen_scene = load_scene(find_scene(scene))
+    loaded_scene = load_scene(find_scene(scene))
     path, file = read_robot_file(robot)
-    chosen_family = family(kind, robot_name)
+    variant = robot_variant(kind, robot_name)
     options = RosRobotOptions(
-        family=replace(chosen_family, timing=changed(chosen_family.timing, manner or [])),
+        variant=replace(variant, timing=parse_timing(variant.timing, manner or [])),
         mount=load_mount(config.find_preset("mounts", mount)),
         sim=config.parse(file.options, SimOptions, f"{path}: options"),
         intrinsics=parse_camera(camera),
@@ -81,21 +79,21 @@ def run(
         rate=rate,
         seed=seed,
     )
-    pose = parse_start(start) if start else SE2(*chosen_scene.map.most_open_point())
+    pose = parse_start(start) if start else SE2(*loaded_scene.map.most_open_point())
     join_ros(options.simulated_clock)
     if die_with_stdin:
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
-    simulated = RosRobot(chosen_scene, options)
+    simulated = RosRobot(loaded_scene, options)
     simulated.place(pose, 0.0)
-    print(f"ready: {kind} LoCoBot in {chosen_scene.name!r} at {pose.x_m:.2f}, {pose.y_m:.2f}", flush=True)
+    print(f"ready: {kind} LoCoBot in {loaded_scene.name!r} at {pose.x_m:.2f}, {pose.y_m:.2f}", flush=True)
     simulated.run()
 
 
 def join_ros(simulated_clock: bool) -> None:
-    """Become a node, with ``/use_sim_time`` as the clock needs it.
+    """Become a node, and set ``/use_sim_time`` for simulated time.
 
     Raises:
-        DeviceFault: no master answers, or it holds others to a clock that nobody will publish.
+        DeviceFault: No master answers, or ``/use_sim_time`` is set while time is real.
     """
     if not wait_for(SystemClock(), lambda: rosgraph.is_master_online() or None, MASTER_LIMIT_S, 0.1):
         raise DeviceFault(
@@ -108,12 +106,12 @@ def join_ros(simulated_clock: bool) -> None:
             f"parameter {SIM_TIME} is true, so every node would wait for a /clock that real time does not publish",
             f"use `--clock sim`, or run `rosparam set {SIM_TIME} false`",
         )
-    # Without rospy's own time: it would have this node subscribe to the /clock that it publishes.
+    # rospy's own simulated time is disabled: it would subscribe to the /clock that this node publishes.
     rospy.init_node("simulated_robot", disable_rostime=True)
 
 
-def changed(timing: DriverTiming, changes: list[str]) -> DriverTiming:
-    """DriverTiming with some of them given as NAME=VALUE. Raises ``ConfigError``."""
+def parse_timing(timing: DriverTiming, changes: list[str]) -> DriverTiming:
+    """Return the timing with changes of the form NAME=VALUE. Raises ``ConfigError``."""
     values: dict[str, Any] = asdict(timing)
     for change in changes:
         name, equals, value = change.partition("=")
@@ -124,7 +122,7 @@ def changed(timing: DriverTiming, changes: list[str]) -> DriverTiming:
 
 
 def parse_camera(text: str) -> Intrinsics:
-    """The ideal pinhole that ``WIDTHxHEIGHT@HFOV`` names. Raises ``ConfigError``."""
+    """Return the ideal pinhole that ``WIDTHxHEIGHT@HFOV`` describes. Raises ``ConfigError``."""
     match = re.fullmatch(r"(\d{2,4})x(\d{2,4})@(\d{1,3}(?:\.\d+)?)", text)
     if not match or not 0 < float(match[3]) < 180:
         raise ConfigError(f"--camera {text!r} is not WIDTHxHEIGHT@HFOV", "write e.g. 640x480@79")
@@ -132,7 +130,7 @@ def parse_camera(text: str) -> Intrinsics:
 
 
 def parse_start(text: str) -> SE2:
-    """The pose that ``X,Y,YAW`` names, yaw in degrees. Raises ``ConfigError``."""
+    """Return the pose that ``X,Y,YAW`` describes, yaw in degrees. Raises ``ConfigError``."""
     try:
         x_m, y_m, yaw_deg = (float(part) for part in text.split(","))
     except ValueError:
@@ -146,9 +144,9 @@ def _end_with_stdin() -> None:
 
 
 def main() -> int:
-    """The command; prints what is wrong and what helps, as ``robot-runtime`` does."""
+    """Run the command; print a fault and its remedy, as ``robot-runtime`` does."""
     try:
-        # roslaunch adds arguments of its own.
+        # myargv removes the arguments that roslaunch adds.
         code = app(args=rospy.myargv(sys.argv)[1:], standalone_mode=False)
     except RuntimeFault as fault:
         print(f"error: {fault}", file=sys.stderr)

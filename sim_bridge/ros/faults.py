@@ -1,4 +1,4 @@
-"""What can be made to go wrong with the simulated robot, by the service ``/simulation/fault``."""
+"""Faults that can be injected into the simulated robot, by the service ``/simulation/fault``."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from robot_runtime.errors import ConfigError
 
 FAULTS = {
     "camera_silent": "no image, no camera_info",
-    "camera_frozen": "the same picture for ever, with fresh stamps",
-    "rgb_silent": "no colour; depth goes on",
-    "depth_silent": "no depth; colour goes on",
-    "camera_unpaired": "depth is stamped half a period after its colour image",
-    "depth_32fc1": "depth as 32FC1 in metres, as other drivers send it: honest, but different",
-    "depth_mislabelled": "depth called 16UC1, but its numbers are metres",
+    "camera_frozen": "the same image forever, with fresh stamps",
+    "rgb_silent": "no color; depth goes on",
+    "depth_silent": "no depth; color goes on",
+    "camera_unpaired": "depth is stamped half a period after its color image",
+    "depth_32fc1": "depth as 32FC1 in meters, as other drivers send it: correct, but different",
+    "depth_mislabelled": "depth called 16UC1, but its numbers are meters",
     "camera_info_silent": "images without camera_info",
     "sensors_silent": "nothing from the base: no core, events, odometry, joints or IMU",
-    "core_silent": "no sensors/core, so that only events tell of contact; a Create has no bumper then",
+    "core_silent": "no sensors/core, so that only events report contact; a Create has no bumper then",
     "odom_silent": "no odometry and no tf of it",
     "head_silent": "no joint states of pan and tilt",
     "head_stuck": "pan and tilt ignore commands",
     "localizer_silent": "no pose from the localizer and no tf of it",
-    "localizer_jump_m": "the localizer is off by so many metres along x of map",
+    "localizer_jump_m": "the localizer is off by so many meters along x of map",
     "localizer_jump_rad": "the localizer is off by so many radians",
     "clock_skew_s": "every stamp is so many seconds ahead (negative: behind)",
-    "bumper": "bits pressed besides the real ones: 1 left, 2 centre, 4 right",
-    "cliff": "bits without floor besides the real ones: 1 left, 2 centre, 4 right",
-    "wheel_drop": "wheels that hang besides the real ones: 1 left, 4 right",
+    "bumper": "bits pressed besides the real ones: 1 left, 2 center, 4 right",
+    "cliff": "bits without floor besides the real ones: 1 left, 2 center, 4 right",
+    "wheel_drop": "dropped wheels besides the real ones: 1 left, 4 right",
     "battery": "charge of the battery, a fraction above 0",
-    "clock_stopped": "/clock says nothing more and the world stands still; with --clock sim only",
+    "clock_stopped": "/clock is silent and the world stands still; with --clock sim only",
 }
-"""Every fault and what it does. The value is 1 for on where the words do not say what it means; 0 ends each."""
+"""Every fault and its effect. The value is 1 for on where the text does not say what it means; 0 ends each."""
 
 BITS = ("bumper", "cliff", "wheel_drop")
 
 
 class Faults:
-    """Which faults are present, each with its value."""
+    """The present faults, each with its value."""
 
     def __init__(self) -> None:
         self._values: dict[str, float] = {}
@@ -46,7 +46,7 @@ class Faults:
         """Begin, change or end (value 0) a fault; without a name, end all.
 
         Raises:
-            ConfigError: for a fault that does not exist or a value that it cannot have.
+            ConfigError: The fault does not exist, or cannot have that value.
         """
         if not name:
             self._values = {}
@@ -59,8 +59,8 @@ class Faults:
         if name in BITS and value not in range(8):
             raise ConfigError(f"fault {name!r}: {value:g} is not a set of three bits", "give 0 to 7")
         if name == "battery" and not 0 <= value <= 1:
-            raise ConfigError(f"fault {name!r}: {value:g} is no charge", "give a fraction, 0 to 1")
-        # A new mapping each time: readers in other threads see one or the other.
+            raise ConfigError(f"fault {name!r}: {value:g} is not a charge", "give a fraction, 0 to 1")
+        # A new mapping each time, so that other threads read a consistent one.
         others = {key: other for key, other in self._values.items() if key != name}
         self._values = {**others, name: value} if value else others
 
@@ -69,10 +69,10 @@ class Faults:
         return name in self._values
 
     def value(self, name: str) -> float:
-        """The fault's value; 0 if it is not present."""
+        """Return the fault's value; 0 if it is not present."""
         assert name in FAULTS, name
         return self._values.get(name, 0.0)
 
     def bits(self, name: str) -> int:
-        """The fault's value as bits."""
+        """Return the fault's value as bits."""
         return int(self.value(name))

@@ -1,23 +1,22 @@
-"""Where the robot is, in ROS: exactly, for the referee; and as a localizer would say it."""
+"""The pose topics: ground truth for the referee, and a localizer with its errors."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
 
-from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import StaleData
-from sim_bridge.physics.world import World
+from robot_runtime.hal import PoseEstimate
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
-from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
-from sim_bridge.ros.faults import Faults
+from sim_bridge.ros.context import SimContext
+from sim_bridge.ros.messages import messages
 from sim_bridge.ros.publisher import Publisher
-from sim_bridge.ros.timing import PeriodicTimer, StampClock
+from sim_bridge.ros.timing import PeriodicTimer
 
 TRUTH_TOPIC = "/simulation/ground_truth"
 AMCL_TOPIC = "/amcl_pose"
@@ -26,100 +25,80 @@ TRACKER_TOPIC = "/tracker/pose"
 TRUTH_HZ = 50.0
 
 LOCALIZERS = ("none", "tf", "amcl", "tracker")
-"""What speaks: nobody; tf ``map`` -> ``odom``; that and ``/amcl_pose``; a PoseStamped, as trackers send it."""
+"""Outputs: nothing; tf ``map`` -> ``odom``; that and ``/amcl_pose``; a PoseStamped, as trackers publish it."""
 
-FOR_EVER_S = 1e9
+NO_AGE_LIMIT_S = 1e9
 
 
 class LocalizerTopics:
     """Ground truth, and one localizer.
 
     Args:
-        kind: one of :data:`LOCALIZERS`.
-        options: its noise, its rate, its dropouts.
+        context: The shared parts of the robot.
+        options: Noise, rate and dropouts of the localizer.
+        base: Its odometry is needed for tf.
+        kind: One of :data:`LOCALIZERS`.
+        tf: Publisher of ``/tf``.
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        stamps: StampClock,
-        faults: Faults,
-        world: World,
-        options: LocalizerOptions,
-        base: BaseTopics,
-        kind: str,
-        tf: Publisher,
+        self, context: SimContext, options: LocalizerOptions, base: BaseTopics, kind: str, tf: Publisher
     ) -> None:
-        self._clock, self._stamps, self._faults = clock, stamps, faults
-        self._world, self._base = world, base
-        self._ticks = PeriodicTimer(TRUTH_HZ, world.step_ns)
-        self._localizer = SimLocalizer("localizer", "map", clock, self._read, options)
+        self._context, self._base = context, base
+        self._timer = PeriodicTimer(TRUTH_HZ, context.world.step_ns)
+        self._localizer = SimLocalizer("localizer", "map", context.clock, self._read, options)
         self._odoms: deque[tuple[int, SE2]] = deque()
         self._last_ns = -1
         self._tf = tf if kind in ("tf", "amcl") else None
-        self._truth_out = Publisher(TRUTH_TOPIC, PoseStamped)
-        self._amcl_out = Publisher(AMCL_TOPIC, PoseWithCovarianceStamped) if kind == "amcl" else None
-        self._tracker_out = Publisher(TRACKER_TOPIC, PoseStamped) if kind == "tracker" else None
+        self._truth = Publisher(TRUTH_TOPIC, PoseStamped)
+        self._amcl = Publisher(AMCL_TOPIC, PoseWithCovarianceStamped) if kind == "amcl" else None
+        self._tracker = Publisher(TRACKER_TOPIC, PoseStamped) if kind == "tracker" else None
 
     def connect(self) -> None:
         """Begin to measure."""
         self._localizer.connect()
 
     def restart(self, random: np.random.Generator) -> None:
-        """The robot was placed: forget where it was, and draw errors from ``random``."""
+        """The robot has been placed: discard measurements, and draw errors from ``random``."""
         self._odoms.clear()
         self._localizer.restart(random)
 
     def on_step(self, now_ns: int) -> None:
-        """Publish the truth at its rate, and what the localizer has found since the last step."""
-        if self._ticks.due(now_ns) and self._truth_out.has_subscribers:
-            stamp_ns = self._stamp_ns(now_ns)
-            self._truth_out.publish(messages.pose_stamped(stamp_ns, "map", self._world.pose))
+        """Publish the truth at its rate, and the localizer's newest estimate."""
+        context, faults = self._context, self._context.faults
+        if self._timer.due(now_ns) and self._truth.has_subscribers:
+            self._truth.publish(messages.pose_stamped(context.stamp_ns(now_ns), "map", context.world.pose))
         self._localizer.on_step(now_ns)
         try:
-            estimate = self._localizer.latest(FOR_EVER_S)
-        except StaleData:  # none yet: the first is on its way, or was lost
+            estimate = self._localizer.latest(NO_AGE_LIMIT_S)
+        except StaleData:  # The first estimate has not been made, or was dropped.
             return
         if estimate.stamp_ns == self._last_ns:
             return
         self._last_ns = estimate.stamp_ns
-        odom = self._odom_of(estimate.stamp_ns)
-        if "localizer_silent" in self._faults:
-            return
-        self._publish(estimate.stamp_ns, self._jumped(estimate.pose), odom, estimate.covariance)
+        while self._odoms[0][0] < estimate.stamp_ns:
+            self._odoms.popleft()
+        if "localizer_silent" not in faults:
+            pose = SE2(
+                estimate.pose.x_m + faults.value("localizer_jump_m"),
+                estimate.pose.y_m,
+                wrap_angle(estimate.pose.yaw_rad + faults.value("localizer_jump_rad")),
+            )
+            stamp_ns = context.stamp_ns(estimate.stamp_ns)
+            self._publish(replace(estimate, stamp_ns=stamp_ns, pose=pose), self._odoms[0][1])
 
     def _read(self) -> SE2:
-        """The true pose; remembers what odometry says at the same instant."""
-        now_ns = self._clock.now_ns()
+        """Return the true pose, and record odometry of the same instant."""
+        now_ns = self._context.clock.now_ns()
         self._odoms.append((now_ns, self._base.odom_at(now_ns)))
-        return self._world.pose
+        return self._context.world.pose
 
-    def _odom_of(self, measured_ns: int) -> SE2:
-        while self._odoms[0][0] < measured_ns:
-            self._odoms.popleft()
-        return self._odoms[0][1]
-
-    def _stamp_ns(self, now_ns: int) -> int:
-        return self._stamps.stamp_ns(now_ns) + seconds_to_ns(self._faults.value("clock_skew_s"))
-
-    def _jumped(self, pose: SE2) -> SE2:
-        return SE2(
-            pose.x_m + self._faults.value("localizer_jump_m"),
-            pose.y_m,
-            wrap_angle(pose.yaw_rad + self._faults.value("localizer_jump_rad")),
-        )
-
-    def _publish(self, measured_ns: int, pose: SE2, odom: SE2, covariance: Any) -> None:
-        stamp_ns = self._stamp_ns(measured_ns)
+    def _publish(self, estimate: PoseEstimate, odom: SE2) -> None:
+        stamp_ns, pose = estimate.stamp_ns, estimate.pose
         if self._tf is not None and self._tf.has_subscribers:
-            origin = pose @ odom.inverse()
-            self._tf.publish(messages.planar_transform(stamp_ns, "map", self._base.family.names.odom_frame, origin))
-        if self._tracker_out is not None and self._tracker_out.has_subscribers:
-            self._tracker_out.publish(messages.pose_stamped(stamp_ns, "map", pose))
-        if self._amcl_out is not None and self._amcl_out.has_subscribers:
-            message = PoseWithCovarianceStamped(header=messages.header(stamp_ns, "map"))
-            message.pose.pose = messages.planar_pose(pose)
-            for row, i in enumerate((0, 1, 5)):
-                for column, j in enumerate((0, 1, 5)):
-                    message.pose.covariance[6 * i + j] = covariance[row, column]
-            self._amcl_out.publish(message)
+            frame = self._base.variant.names.frames.odom
+            self._tf.publish(messages.tf(messages.planar_transform(stamp_ns, "map", frame, pose @ odom.inverse())))
+        if self._tracker is not None and self._tracker.has_subscribers:
+            self._tracker.publish(messages.pose_stamped(stamp_ns, "map", pose))
+        if self._amcl is not None and self._amcl.has_subscribers:
+            self._amcl.publish(messages.pose_with_covariance(estimate))

@@ -1,4 +1,4 @@
-"""From rospy's threads to the physics thread, which alone touches the world."""
+"""Transfer of work from rospy's threads to the physics thread, the only one that accesses the world."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ T = TypeVar("T")
 
 
 class PhysicsExecutor:
-    """Work that waits for the next physics step."""
+    """Work that is executed before the next physics step."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Callable[[], object], Future[object]]] = deque()
 
-    def post(self, work: Callable[[], T]) -> Future[T]:
-        """Have ``work()`` done between two steps; its result, or what it raises, comes with the future."""
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Queue ``work``; the future gets its result or its exception."""
         future: Future[T] = Future()
         self._waiting.append((work, future))  # type: ignore[arg-type]
         return future
 
-    def do_all(self) -> None:
-        """Do what has been posted; for the physics thread."""
+    def run_pending(self) -> None:
+        """Execute the queued work; to be called by the physics thread."""
         while self._waiting:
             work, future = self._waiting.popleft()
             try:
                 future.set_result(work())
-            except Exception as error:  # noqa: BLE001 - handed to whoever waits for the result
+            except Exception as error:  # noqa: BLE001 - passed on with the future
                 future.set_exception(error)

@@ -1,31 +1,37 @@
-"""Publishing from the physics thread: cheap where nobody listens, late where the robot is late."""
+"""Publishers for the physics thread: they never block, and messages can be delayed."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
 import rospy
 
-QUEUE = 200
-"""Messages that wait per subscriber; a slow one loses the oldest instead of holding up the robot."""
+QUEUE_SIZE = 200
+"""Messages that wait per subscriber; a slow subscriber loses the oldest instead of blocking the robot."""
 
 
 class Publisher:
-    """A topic that is published to. What comes while ROS shuts down is lost, as it would be a moment later."""
+    """A rospy publisher that ignores messages sent during shutdown.
 
-    def __init__(self, topic: str, kind: Any, latch: bool = False, queue_size: int = QUEUE) -> None:
-        self._publisher = rospy.Publisher(topic, kind, queue_size=queue_size, latch=latch, tcp_nodelay=True)
+    Args:
+        topic: Full name.
+        message: Generated message class.
+        latch: Whether later subscribers receive the newest message.
+        queue_size: Messages that wait per subscriber.
+    """
+
+    def __init__(self, topic: str, message: Any, latch: bool = False, queue_size: int = QUEUE_SIZE) -> None:
+        self._publisher = rospy.Publisher(topic, message, queue_size=queue_size, latch=latch, tcp_nodelay=True)
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether anybody listens."""
+        """Whether any node subscribes."""
         return bool(self._publisher.get_num_connections())
 
     def publish(self, message: Any) -> None:
-        """Hand it to the subscribers' queues and return."""
+        """Queue a message for the subscribers and return."""
         try:
             self._publisher.publish(message)
         except rospy.ROSException:
@@ -34,17 +40,18 @@ class Publisher:
 
 
 class DelayQueue:
-    """Publishes messages when their time has come."""
+    """Messages that are published at a later simulated time."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._waiting: list[tuple[int, int, Publisher, Any]] = []
         self._order = itertools.count()
 
-    def publish(self, due_ns: int, target: Publisher, message: Any) -> None:
-        """Have it published by the first :meth:`flush` at or after ``due_ns``; equal times keep their order."""
-        heappush(self._waiting, (due_ns, next(self._order), lambda: target.publish(message)))
+    def publish(self, due_ns: int, publisher: Publisher, message: Any) -> None:
+        """Publish with the first :meth:`flush` at or after ``due_ns``; equal times keep their order."""
+        heappush(self._waiting, (due_ns, next(self._order), publisher, message))
 
     def flush(self, now_ns: int) -> None:
-        """Publish what is due."""
+        """Publish the messages that are due."""
         while self._waiting and self._waiting[0][0] <= now_ns:
-            heappop(self._waiting)[2]()
+            _, _, publisher, message = heappop(self._waiting)
+            publisher.publish(message)

@@ -1,4 +1,4 @@
-"""The simulated LoCoBot with all its topics: what ``python -m sim_bridge.ros`` runs."""
+"""The simulated LoCoBot with all its topics, as ``python -m sim_bridge.ros`` runs it."""
 
 from __future__ import annotations
 
@@ -24,39 +24,43 @@ from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.driver import DEFAULT_INTRINSICS, SimOptions
 from sim_bridge.robot.head import SimHead
 from sim_bridge.robot.wheel_slip import slip_of
-from sim_bridge.ros import messages
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.camera_topics import CameraTopics
+from sim_bridge.ros.context import SimContext
 from sim_bridge.ros.create_topics import CreateTopics
 from sim_bridge.ros.faults import Faults
 from sim_bridge.ros.head_topics import HeadTopics
 from sim_bridge.ros.kobuki_topics import KobukiTopics
 from sim_bridge.ros.localizer_topics import LOCALIZERS, LocalizerTopics
 from sim_bridge.ros.lockstep_barrier import LockstepBarrier
+from sim_bridge.ros.messages import messages
 from sim_bridge.ros.physics_executor import PhysicsExecutor
 from sim_bridge.ros.publisher import Publisher
 from sim_bridge.ros.robot_variants import RobotVariant
-from sim_bridge.ros.services import Services
+from sim_bridge.ros.services import SimulationServices
 from sim_bridge.ros.timing import MAX_LAG_S, RatePacer, StampClock
 from sim_bridge.ros.velocity_commands import VelocityCommandModel
 
 PAUSE_S = 0.02
-"""Host seconds between two looks at whether a world that stands still may go on."""
+"""Host seconds between two checks whether a stopped clock runs again."""
 
 
 @dataclass(frozen=True)
 class RosRobotOptions:
-    """How the robot is simulated.
+    """Options of the simulation.
 
     Attributes:
-        sim: noise, limits and body: the options of a simulated robot's YAML file.
-        localizer: one of ``localizer_topics.LOCALIZERS``.
-        simulated_clock: whether time comes from ``/clock``, else it is real.
-        rate: of simulated time to real time; 1 in real time.
-        seed: of every error.
+        variant: The simulated LoCoBot.
+        mount: Of the camera.
+        sim: Noise, limits and body: the options of a simulated robot's YAML file.
+        intrinsics: Of the camera.
+        localizer: One of ``localizer_topics.LOCALIZERS``.
+        simulated_clock: Whether time comes from ``/clock``; else it is real.
+        rate: Simulated seconds per second of the host; 1 in real time.
+        seed: Of every error.
     """
 
-    family: RobotVariant
+    variant: RobotVariant
     mount: CameraMount
     sim: SimOptions = field(default_factory=SimOptions)
     intrinsics: Intrinsics = DEFAULT_INTRINSICS
@@ -79,52 +83,32 @@ class RosRobotOptions:
 class RosRobot:
     """A robot in a scene, as a ROS node; ``rospy.init_node`` must have been called.
 
-    Publishing and all of physics happen in the thread that calls :meth:`run`, drawing in another, and what arrives is
-    brought to the first by an executor.
+    Physics and publishing happen in the thread that calls :meth:`run`, rendering in another. Messages received by
+    rospy's threads are passed to the first by a :class:`PhysicsExecutor`.
     """
 
     def __init__(self, scene: Scene, options: RosRobotOptions) -> None:
-        sim, family = options.sim, options.family
-        self._options = options
-        self._world = world = World(build_model(scene, sim.step_s, sim.body))
+        sim, variant = options.sim, options.variant
+        world = World(build_model(scene, sim.step_s, sim.body))
         self._clock = clock = SimulatedClock(seconds_to_ns(sim.step_s))
-        self._stamps = stamps = StampClock(wall=not options.simulated_clock)
-        self._pace = RatePacer(options.rate, MAX_LAG_S if options.simulated_clock else MAX_CATCH_UP_S)
-        self._executor, self._faults = PhysicsExecutor(), Faults()
+        stamps = StampClock(wall=not options.simulated_clock)
+        self._context = context = SimContext(clock, stamps, PhysicsExecutor(), Faults(), world, variant)
+        pacer = RatePacer(options.rate, MAX_LAG_S if options.simulated_clock else MAX_CATCH_UP_S)
         self._seed, self._placements = options.seed, 0
-        self._clock_out = Publisher("/clock", ClockMessage) if options.simulated_clock else None
+        self._clock_publisher = Publisher("/clock", ClockMessage) if options.simulated_clock else None
         tf = Publisher("/tf", TFMessage)
-        chassis = Chassis(
-            world,
-            Drift(sim.odometry),
-            Drift(sim.actuation),
-            Battery(sim.battery),
-            slip_of(sim.action_noise, world),
-            sim.contact,
-        )
-        wheels = VelocityCommandModel(family.timing, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
-        self._chassis = chassis
-        self._head = head = SimHead(clock, sim.head)
-        head.connect()
-        self._base = base = BaseTopics(clock, stamps, self._executor, self._faults, chassis, wheels, family, tf)
-        base.add(KobukiTopics(base, self._executor) if family.names.base else CreateTopics())
-        self._head_topics = HeadTopics(clock, stamps, self._executor, self._faults, head, base, world.step_ns)
-        self._camera = CameraTopics(
-            clock,
-            stamps,
-            self._faults,
-            world,
-            head,
-            options.mount,
-            misplaced(options.mount, sim.camera.mount_error),
-            options.intrinsics,
-            sim.camera,
-            family.names,
-            lockstep=options.simulated_clock,
-        )
-        self._localizer = LocalizerTopics(
-            clock, stamps, self._faults, world, sim.localizer, base, options.localizer, tf
-        )
+        slip, battery = slip_of(sim.action_noise, world), Battery(sim.battery)
+        self._chassis = Chassis(world, Drift(sim.odometry), Drift(sim.actuation), battery, slip, sim.contact)
+        commands = VelocityCommandModel(variant.timing, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
+        self._head = SimHead(clock, sim.head)
+        self._head.connect()
+        self._base = base = BaseTopics(context, self._chassis, commands, tf)
+        base.add(KobukiTopics(base) if variant.names.base else CreateTopics())
+        self._head_topics = HeadTopics(context, self._head, base)
+        true_mount = misplaced(options.mount, sim.camera.mount_error)
+        camera = options.intrinsics, sim.camera, options.simulated_clock
+        self._camera = CameraTopics(context, self._head, options.mount, true_mount, *camera)
+        self._localizer = LocalizerTopics(context, sim.localizer, base, options.localizer, tf)
         self._localizer.connect()
         self._restart()
         for listener in (
@@ -133,43 +117,48 @@ class RosRobot:
             self._head_topics.on_step,
             self._localizer.on_step,
             self._camera.on_step,
-            self._pace.keep,
+            pacer.wait,
         ):
             clock.add_listener(listener)
         if options.simulated_clock:
-            clock.add_listener(LockstepBarrier(self._faults).wait)
-        self._services = Services(self._executor, self._faults, self.place)
+            clock.add_listener(LockstepBarrier(context.faults).wait)
+        self._services = SimulationServices(context.executor, context.faults, self.place)
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        """Put the robot there, at rest, odometry at zero, with errors of its own; or ``InvalidStart``, and leave it."""
+        """Place the robot at rest, odometry at zero, with errors of its own.
+
+        Raises:
+            InvalidStart: The pose is not free; the robot stays where it is.
+        """
         self._head.require_reach(tilt_rad)
-        self._world.place(pose)
+        self._context.world.place(pose)
         self._head.place(tilt_rad)
         self._placements += 1
         self._restart()
 
     def run(self) -> None:
-        """Live until ROS shuts down."""
+        """Simulate until ROS shuts down."""
+        context = self._context
         try:
             while not rospy.is_shutdown():
-                if self._clock_out is not None and "clock_stopped" in self._faults:
+                if self._clock_publisher is not None and "clock_stopped" in context.faults:
                     rospy.rostime.wallsleep(PAUSE_S)
-                    self._executor.do_all()
+                    context.executor.run_pending()
                     continue
-                self._clock.sleep_until(self._clock.now_ns() + self._world.step_ns)
+                self._clock.sleep_until(self._clock.now_ns() + context.world.step_ns)
         finally:
             self._services.close()
             self._camera.close()
 
     def _begin_step(self, now_ns: int) -> None:
-        """Before all others of a step: the time, and what has arrived since the last."""
-        self._stamps.keep_pace(now_ns)
-        if self._clock_out is not None:
-            self._clock_out.publish(messages.clock(now_ns))
-        self._executor.do_all()
+        """Publish the time and execute the work received since the last step, before all other listeners."""
+        self._context.stamps.update(now_ns)
+        if self._clock_publisher is not None:
+            self._clock_publisher.publish(ClockMessage(messages.time(now_ns)))
+        self._context.executor.run_pending()
 
     def _restart(self) -> None:
-        # The streams of the in-process robot, so that the same seed draws the same errors.
+        # The random streams of the in-process robot, so that the same seed draws the same errors.
         streams = np.random.SeedSequence((self._seed, self._placements)).spawn(3)
         self._chassis.restart(np.random.default_rng(streams[0]))
         self._base.restart()

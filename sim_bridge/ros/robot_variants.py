@@ -1,7 +1,7 @@
-"""The kinds of LoCoBot: what each calls its topics, frames and joints, and how its base behaves.
+"""The variants of the LoCoBot: names of topics, frames and joints, and the timing of the base.
 
-Sources: PyRobot (locobot_control, turtlebot bring-up), kobuki_node, create_robot, interbotix_ros_rovers
-(xslocobot_control.launch), as their code reads. ``tests/ros/test_ros_sim_topics.py`` holds the same table written out.
+Sources: the code of PyRobot (locobot_control, turtlebot bring-up), kobuki_node, create_robot and interbotix_ros_rovers
+(xslocobot_control.launch). ``tests/ros/test_ros_sim_topics.py`` has the same table written out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from drivers.ros_locobot.protocol import Frames
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.errors import ConfigError
@@ -17,7 +18,14 @@ from robot_runtime.errors import ConfigError
 
 @dataclass(frozen=True)
 class Wheels:
-    """A differential drive: radius of the wheels, distance between them, encoder ticks per metre."""
+    """A differential drive.
+
+    Attributes:
+        radius_m: Of a wheel.
+        separation_m: Distance between the wheels.
+        ticks_per_m: Of the encoders.
+        names: Joints, left and right.
+    """
 
     radius_m: float
     separation_m: float
@@ -31,18 +39,18 @@ CREATE_WHEELS = Wheels(0.036, 0.235, 1000 / 0.4446, ("left_wheel_joint", "right_
 
 @dataclass(frozen=True)
 class DriverTiming:
-    """How the base and its ROS driver behave; every family has its own, and ``--manner NAME=VALUE`` changes one.
+    """Timing of the base and its ROS driver; ``--manner NAME=VALUE`` changes one value.
 
     Attributes:
-        report_hz: how often the base reports.
-        command_hz: how often its driver passes the newest command on to it.
-        command_timeout_s: the driver stops the wheels when no command has come for this long,
-        timeout_check_s: which it looks at this often.
-        acceleration_limiter: whether the driver ramps what it is told, stops included (0.5 m/s² up, 0.6 down).
-        radius_commands: whether velocities pass as millimetres per second and a radius (Kobuki), which rounds them.
-        report_latency_s: from measuring to publishing what the base reports; its stamps are of the publishing.
-        event_latency_s: the same for events, which have no stamps.
-        command_latency_s: from a command's arrival to the wheels, in addition to waiting to be passed on.
+        report_hz: Rate of the base's measurements.
+        command_hz: Rate at which the driver passes the newest command on to the base.
+        command_timeout_s: Age of the newest command at which the driver stops the wheels.
+        timeout_check_s: Period at which the driver checks that age.
+        acceleration_limiter: Whether the driver ramps commands, stops included (0.5 m/s² up, 0.6 down).
+        radius_commands: Whether velocities are rounded to mm/s and mm of radius (Kobuki).
+        report_latency_s: From measuring to publishing; stamps are of the publishing.
+        event_latency_s: The same for events, which have no stamps.
+        command_latency_s: From a command's arrival to the wheels, in addition to the wait for ``command_hz``.
     """
 
     report_hz: Positive
@@ -60,90 +68,64 @@ class DriverTiming:
 
 @dataclass(frozen=True)
 class Names:
-    """Topics, frames and joints of one robot.
+    """Topics, frames and joints of one robot; the defaults are PyRobot's.
 
     Attributes:
-        base: namespace of a Kobuki's topics; a Create's stand in the root.
-        head_joints: pan, tilt. head_hz: how often their states come.
-        merged_joints: topic on which all joints come together, if there is such a node; else None.
-        frame_prefix: before every frame but ``map``.
+        command: Topic of velocity commands.
+        odom: Topic of odometry.
+        base: Namespace of a Kobuki's topics; empty for a Create, whose topics are in the root.
+        wheel_joints: Topic of the wheels' joint states.
+        head_joint_states: Topic of the head's joint states.
+        camera: Namespace of the camera's topics.
+        head_joints: Pan and tilt.
+        head_hz: Rate of the head's joint states.
+        merged_joints: Topic with the states of all joints; None if no node merges them.
+        frames: Names of tf frames.
     """
 
     command: str
-    odom: str
-    wheel_joints: str
-    head_joint_states: str
-    camera: str
-    head_joints: tuple[str, str]
-    head_hz: float
+    odom: str = "/odom"
     base: str = ""
+    wheel_joints: str = "/joint_states"
+    head_joint_states: str = "/joint_states"
+    camera: str = "/camera"
+    head_joints: tuple[str, str] = ("head_pan_joint", "head_tilt_joint")
+    head_hz: float = 50.0
     merged_joints: str | None = None
-    frame_prefix: str = ""
-
-    @property
-    def odom_frame(self) -> str:
-        return f"{self.frame_prefix}odom"
-
-    @property
-    def base_frame(self) -> str:
-        return f"{self.frame_prefix}base_footprint"
-
-    @property
-    def optical_frame(self) -> str:
-        return f"{self.frame_prefix}camera_color_optical_frame"
+    frames: Frames = field(default_factory=Frames)
 
 
 @dataclass(frozen=True)
 class RobotVariant:
-    """One kind of LoCoBot."""
+    """One variant of the LoCoBot."""
 
     names: Names
     timing: DriverTiming
-    wheels: Wheels = field(default=KOBUKI_WHEELS)
+    wheels: Wheels = KOBUKI_WHEELS
 
 
 def _pyrobot_kobuki(robot_name: str) -> RobotVariant:
-    names = Names(
-        command="/mobile_base/commands/velocity",
-        odom="/odom",
-        wheel_joints="/joint_states",
-        head_joint_states="/joint_states",
-        camera="/camera",
-        head_joints=("head_pan_joint", "head_tilt_joint"),
-        head_hz=50.0,
-        base="/mobile_base",
-    )
-    return RobotVariant(
-        names, DriverTiming(report_hz=50.0, command_hz=50.0, command_timeout_s=0.6, radius_commands=True)
-    )
+    names = Names("/mobile_base/commands/velocity", base="/mobile_base")
+    return RobotVariant(names, DriverTiming(50.0, 50.0, command_timeout_s=0.6, radius_commands=True))
 
 
 def _pyrobot_create(robot_name: str) -> RobotVariant:
-    names = Names(
-        command="/cmd_vel",
-        odom="/odom",
-        wheel_joints="/joint_states",
-        head_joint_states="/joint_states",
-        camera="/camera",
-        head_joints=("head_pan_joint", "head_tilt_joint"),
-        head_hz=50.0,
-    )
-    return RobotVariant(names, DriverTiming(report_hz=10.0, command_hz=1000.0, command_timeout_s=0.2), CREATE_WHEELS)
+    return RobotVariant(Names("/cmd_vel"), DriverTiming(10.0, 1000.0, command_timeout_s=0.2), CREATE_WHEELS)
 
 
 def _interbotix(robot_name: str) -> RobotVariant:
     root = f"/{robot_name}"
     names = Names(
-        command=f"{root}/mobile_base/commands/velocity",
+        f"{root}/mobile_base/commands/velocity",
         odom=f"{root}/mobile_base/odom",
+        base=f"{root}/mobile_base",
         wheel_joints=f"{root}/mobile_base/joint_states",
         head_joint_states=f"{root}/dynamixel/joint_states",
         camera=f"{root}/camera",
         head_joints=("pan", "tilt"),
         head_hz=100.0,
-        base=f"{root}/mobile_base",
         merged_joints=f"{root}/joint_states",
-        frame_prefix=f"{robot_name}/",
+        frames=Frames(f"{robot_name}/"),
     )
     timing = DriverTiming(50.0, 50.0, command_timeout_s=2.0, acceleration_limiter=True, radius_commands=True)
     return RobotVariant(names, timing)
@@ -156,17 +138,18 @@ VARIANTS: dict[str, Callable[[str], RobotVariant]] = {
 }
 
 
-def family(name: str, robot_name: str = "locobot") -> RobotVariant:
-    """The family of that name.
+def robot_variant(name: str, robot_name: str = "locobot") -> RobotVariant:
+    """Return a variant by name.
 
     Args:
-        robot_name: what an Interbotix robot's topics and frames begin with; the others have none.
+        name: A key of :data:`VARIANTS`.
+        robot_name: Namespace of an Interbotix robot's topics and frames; the others have none.
 
     Raises:
-        ConfigError: for a family that does not exist, or a name that ROS does not allow.
+        ConfigError: The variant does not exist, or ROS does not allow the namespace.
     """
     if name not in VARIANTS:
-        raise ConfigError(f"there is no family {name!r} of LoCoBots", f"use one of: {', '.join(VARIANTS)}")
+        raise ConfigError(f"there is no LoCoBot family {name!r}", f"use one of: {', '.join(VARIANTS)}")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", robot_name):
         raise ConfigError(f"{robot_name!r} cannot be a ROS namespace", "use letters, digits and underscores")
     return VARIANTS[name](robot_name)

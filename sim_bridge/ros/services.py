@@ -1,4 +1,4 @@
-"""What can be asked of the simulated robot and of no real one: ``/simulation/place`` and ``/simulation/fault``."""
+"""The services of the simulated robot that no real robot has: ``/simulation/place`` and ``/simulation/fault``."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ from sim_bridge.ros.physics_executor import PhysicsExecutor
 PLACE_SERVICE = "/simulation/place"
 FAULT_SERVICE = "/simulation/fault"
 
-ANSWER_LIMIT_S = 10.0
-"""Of waiting for the physics thread, which takes a few milliseconds unless a picture is being drawn."""
+RESPONSE_LIMIT_S = 10.0
+"""Time limit of the physics thread, which takes a few milliseconds unless an image is being rendered."""
 
 
-class Services:
+class SimulationServices:
     """The two services.
 
     Args:
-        place: puts the robot there, in the physics thread; raises ``InvalidStart``.
+        executor: Of the physics thread.
+        faults: Changed by ``/simulation/fault``.
+        place: Places the robot, in the physics thread; raises ``InvalidStart``.
     """
 
     def __init__(self, executor: PhysicsExecutor, faults: Faults, place: Callable[[SE2, float], None]) -> None:
         self._executor, self._faults, self._place = executor, faults, place
-        self._offered = [
+        self._services = [
             rospy.Service(PLACE_SERVICE, Place, self._on_place),
             rospy.Service(FAULT_SERVICE, SetFault, self._on_fault),
         ]
 
     def close(self) -> None:
-        """Withdraw both."""
-        for service in self._offered:
+        """Withdraw both services."""
+        for service in self._services:
             service.shutdown()
 
     def _on_place(self, request: Any) -> Any:
@@ -52,19 +54,19 @@ class Services:
                 )
             self._place(SE2(pose.x, pose.y, pose.theta), request.tilt)
 
-        return PlaceResponse(*self._answer(work))
+        return PlaceResponse(*self._response(work))
 
     def _on_fault(self, request: Any) -> Any:
-        return SetFaultResponse(*self._answer(lambda: self._faults.set(request.name, request.value)))
+        return SetFaultResponse(*self._response(lambda: self._faults.set(request.name, request.value)))
 
-    def _answer(self, work: Callable[[], None]) -> tuple[bool, str, str]:
-        """Success, message, remedy."""
+    def _response(self, work: Callable[[], None]) -> tuple[bool, str, str]:
+        """Execute ``work`` in the physics thread and return success, message and remedy."""
         try:
             try:
-                self._executor.post(work).result(ANSWER_LIMIT_S)
+                self._executor.submit(work).result(RESPONSE_LIMIT_S)
             except concurrent.futures.TimeoutError:
                 raise DeviceFault(
-                    f"the simulated robot did not answer within {ANSWER_LIMIT_S:g} s", "start it anew"
+                    f"the simulated robot did not respond within {RESPONSE_LIMIT_S:g} s", "start it anew"
                 ) from None
         except RuntimeFault as fault:
             return False, fault.message, fault.remedy

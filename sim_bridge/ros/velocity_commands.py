@@ -1,4 +1,4 @@
-"""What a base's driver and firmware make of velocity commands before the wheels turn. No ROS, no clock of its own."""
+"""The processing of velocity commands by a base's ROS driver and firmware: latency, timeout, ramp, rounding."""
 
 from __future__ import annotations
 
@@ -15,78 +15,79 @@ MIN_TURN_RAD_S = 1e-4
 INT16_MAX = 32767
 
 LIMITER_LINEAR_M_S2, LIMITER_ANGULAR_RAD_S2, LIMITER_BRAKING = 0.5, 3.5, 1.2
-"""kobuki_core's limiter: speeding up, and how much faster it lets the wheels slow down."""
+"""kobuki_core's acceleration limiter: its accelerations, and the factor by which decelerations may be larger."""
 
 
 class VelocityCommandModel:
-    """From velocity messages to what the wheels are told.
+    """Computes the wheels' velocity from the velocity messages received.
 
     Args:
-        max_linear_m_s, max_angular_rad_s: what the wheels can do.
+        timing: Of the base and its driver.
+        max_linear_m_s: The wheels' limit.
+        max_angular_rad_s: The wheels' limit.
     """
 
     def __init__(self, timing: DriverTiming, max_linear_m_s: float, max_angular_rad_s: float) -> None:
-        self._manners = timing
+        self._timing = timing
         self._max_linear_m_s, self._max_angular_rad_s = max_linear_m_s, max_angular_rad_s
-        self._on_the_way: deque[tuple[int, Velocity]] = deque()
-        self._wish = STILL
+        self._delayed: deque[tuple[int, Velocity]] = deque()
+        self._target = STILL
         self._output = STILL
-        self._heard_ns: int | None = None
+        self._received_ns: int | None = None
         self._next_check_ns = 0
         self._last_tick_ns = 0
         self._powered = True
 
     def command(self, linear_m_s: float, angular_rad_s: float, now_ns: int) -> None:
-        """A velocity message has arrived. What is not a number counts as standing still, as in the firmware."""
+        """Process a velocity message. A number that is not finite stops the wheels, as in the firmware."""
         if not self._powered:
             return
-        wish = Velocity(linear_m_s, angular_rad_s)
-        if not (math.isfinite(linear_m_s) and math.isfinite(angular_rad_s)):
-            wish = STILL
-        self._on_the_way.append((now_ns + seconds_to_ns(self._manners.command_latency_s), wish))
-        self._heard_ns = now_ns
+        finite = math.isfinite(linear_m_s) and math.isfinite(angular_rad_s)
+        target = Velocity(linear_m_s, angular_rad_s) if finite else STILL
+        self._delayed.append((now_ns + seconds_to_ns(self._timing.command_latency_s), target))
+        self._received_ns = now_ns
 
     def power(self, on: bool) -> None:
-        """Without power the wheels stand, and commands are ignored."""
+        """Switch the motors; without power the wheels stand, and commands are ignored."""
         self._powered = on
         if not on:
-            self.halt()
+            self.reset()
 
-    def halt(self) -> None:
-        """Forget every command: the robot has been put elsewhere."""
-        self._on_the_way.clear()
-        self._wish = self._output = STILL
-        self._heard_ns = None
+    def reset(self) -> None:
+        """Discard every command: the robot has been placed elsewhere."""
+        self._delayed.clear()
+        self._target = self._output = STILL
+        self._received_ns = None
 
     def tick(self, now_ns: int) -> Velocity:
-        """What the wheels are told from now until the next tick; call it at the base's ``command_hz``."""
-        while self._on_the_way and self._on_the_way[0][0] <= now_ns:
-            self._wish = self._on_the_way.popleft()[1]
+        """Return the wheels' velocity until the next tick; call it at the base's ``command_hz``."""
+        while self._delayed and self._delayed[0][0] <= now_ns:
+            self._target = self._delayed.popleft()[1]
         if now_ns >= self._next_check_ns:
-            self._next_check_ns = now_ns + seconds_to_ns(self._manners.timeout_check_s)
-            timeout_ns = seconds_to_ns(self._manners.command_timeout_s)
-            if self._heard_ns is not None and now_ns - self._heard_ns > timeout_ns:
-                self._wish = STILL
-        wish = Velocity(
-            max(-self._max_linear_m_s, min(self._max_linear_m_s, self._wish.linear_m_s)),
-            max(-self._max_angular_rad_s, min(self._max_angular_rad_s, self._wish.angular_rad_s)),
+            self._next_check_ns = now_ns + seconds_to_ns(self._timing.timeout_check_s)
+            timeout_ns = seconds_to_ns(self._timing.command_timeout_s)
+            if self._received_ns is not None and now_ns - self._received_ns > timeout_ns:
+                self._target = STILL
+        velocity = Velocity(
+            max(-self._max_linear_m_s, min(self._max_linear_m_s, self._target.linear_m_s)),
+            max(-self._max_angular_rad_s, min(self._max_angular_rad_s, self._target.angular_rad_s)),
         )
-        if self._manners.acceleration_limiter:
+        if self._timing.acceleration_limiter:
             elapsed_s = min(0.1, (now_ns - self._last_tick_ns) / 1e9)
-            wish = Velocity(
-                _ramped(self._output.linear_m_s, wish.linear_m_s, LIMITER_LINEAR_M_S2 * elapsed_s),
-                _ramped(self._output.angular_rad_s, wish.angular_rad_s, LIMITER_ANGULAR_RAD_S2 * elapsed_s),
+            velocity = Velocity(
+                _ramped(self._output.linear_m_s, velocity.linear_m_s, LIMITER_LINEAR_M_S2 * elapsed_s),
+                _ramped(self._output.angular_rad_s, velocity.angular_rad_s, LIMITER_ANGULAR_RAD_S2 * elapsed_s),
             )
         self._last_tick_ns = now_ns
-        self._output = wish
-        return through_radius(wish) if self._manners.radius_commands else wish
+        self._output = velocity
+        return through_radius(velocity) if self._timing.radius_commands else velocity
 
 
 def through_radius(velocity: Velocity) -> Velocity:
-    """A velocity after its way through Kobuki's command, whole millimetres per second and millimetres of radius.
+    """Return a velocity as rounded by Kobuki's command to whole mm/s and mm of radius.
 
-    Kobuki's protocol ("base control"; conversion as in kobuki_core's ``DiffDrive``): 0 is straight on, 1 is turning on
-    the spot, and the speed is that of the outer wheel.
+    Kobuki's protocol ("base control"; conversion as in kobuki_core's ``DiffDrive``): radius 0 is straight on, 1 is
+    turning on the spot, and the speed is that of the outer wheel.
     """
     speed_mm_s, radius_mm = speed_and_radius(velocity)
     half_mm = KOBUKI_WHEEL_BASE_MM / 2
@@ -99,7 +100,7 @@ def through_radius(velocity: Velocity) -> Velocity:
 
 
 def speed_and_radius(velocity: Velocity) -> tuple[int, int]:
-    """Kobuki's base control command: (speed mm/s, radius mm), each a signed 16-bit integer."""
+    """Return Kobuki's base control command: (speed mm/s, radius mm), each a signed 16-bit integer."""
     v, w = velocity.linear_m_s, velocity.angular_rad_s
     half_mm = KOBUKI_WHEEL_BASE_MM / 2
     if abs(w) < MIN_TURN_RAD_S:
@@ -114,8 +115,8 @@ def _int16(value: float) -> int:
     return math.trunc(max(-INT16_MAX - 1.0, min(float(INT16_MAX), value)))
 
 
-def _ramped(present: float, wish: float, step: float) -> float:
-    """Towards ``wish``, faster where that means slowing down."""
-    slowing = abs(wish) < abs(present) or wish * present < 0
+def _ramped(present: float, target: float, step: float) -> float:
+    """Move towards ``target``, faster where that means decelerating."""
+    slowing = abs(target) < abs(present) or target * present < 0
     limit = step * LIMITER_BRAKING if slowing else step
-    return present + max(-limit, min(limit, wish - present))
+    return present + max(-limit, min(limit, target - present))

@@ -126,5 +126,5 @@ def test_past_the_guard_nobody_drives(guard: Program) -> None:
 
 
 def test_without_the_guard_node_there_is_no_connection() -> None:
-    with pytest.raises(DeviceFault, match="/robot_runtime_guard/status: nobody publishes it"), robot():
+    with pytest.raises(DeviceFault, match="/robot_runtime_guard/status has no publisher"), robot():
         pass

@@ -19,12 +19,13 @@ from nav_msgs.msg import Odometry
 from ros_processes import eventually, hears
 from std_msgs.msg import Header, String
 
-from drivers.ros_locobot.connection.acknowledge import TOPIC, AcknowledgePublisher, header_of
+from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher, header_of
 from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.errors import MasterGone, WrongDefinition
 from drivers.ros_locobot.connection.master import publisher_definition
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.options import MasterOptions
+from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
 from robot_runtime.errors import DeviceFault, StaleData
 
 PROGRAM = str(Path(__file__).with_name("driver_program.py"))
@@ -92,7 +93,7 @@ def test_a_master_that_dies_stops_the_robot_and_one_that_comes_back_is_joined_ag
     known = len(runtime.lines)
     master.start()
     # The new master knows no robot: that is said, rather than waited for.
-    assert eventually(lambda: [line for line in runtime.lines[known:] if "nobody publishes it" in line])
+    assert eventually(lambda: [line for line in runtime.lines[known:] if "has no publisher" in line])
     robot.stop(signal.SIGKILL)
     spawn(*SIMULATED, master=master.uri).wait_for_line("ready")
     assert eventually(lambda: "outcome reached" in runtime.lines[known:]), runtime.output
@@ -125,7 +126,7 @@ def test_another_type_is_noticed_on_connecting(ros_node: str, ros_name: str) -> 
 def test_a_topic_that_nobody_publishes_is_named_with_what_resembles_it(ros_node: str, ros_name: str) -> None:
     publisher = rospy.Publisher(f"{ros_name}/mobile_base/odom", Odometry, queue_size=1)
     try:
-        with session() as made, pytest.raises(StaleData, match=f"topic {ros_name}/odom: nobody publishes") as caught:
+        with session() as made, pytest.raises(StaleData, match=f"topic {ros_name}/odom has no publisher") as caught:
             made.subscribe(f"{ros_name}/odom", Odometry, print)
     finally:
         publisher.unregister()
@@ -135,7 +136,7 @@ def test_a_topic_that_nobody_publishes_is_named_with_what_resembles_it(ros_node:
 def test_commands_that_nobody_hears_are_refused(ros_node: str, ros_name: str) -> None:
     with session() as made:
         publisher = made.advertise(f"{ros_name}/velocity", Twist)
-        with pytest.raises(DeviceFault, match=f"topic {ros_name}/velocity: nobody listens to it"):
+        with pytest.raises(DeviceFault, match=f"topic {ros_name}/velocity has no subscriber"):
             made.require_subscriber(publisher)
         made.unsubscribe(publisher)
 
@@ -143,7 +144,7 @@ def test_commands_that_nobody_hears_are_refused(ros_node: str, ros_name: str) ->
 @pytest.mark.parametrize("taken_as", [Odometry, rospy.AnyMsg])
 def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_name: str, taken_as: Any) -> None:
     told: list[Any] = []
-    ear = rospy.Subscriber(TOPIC, Header, told.append)
+    ear = rospy.Subscriber(ACKNOWLEDGE_TOPIC, Header, told.append)
     topic = f"{ros_name}/odom"
     publisher = rospy.Publisher(topic, Odometry, queue_size=1)
     try:

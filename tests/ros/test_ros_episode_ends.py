@@ -206,7 +206,7 @@ def test_nothing_to_drive_is_said_in_two_lines(make_master: Any, spawn: Any, fil
     arguments = ("-m", "robot_runtime", "run", "--robot", "locobot-ros-pyrobot", "--task", str(files / "task.yaml"))
     nobody = spawn(*arguments, master=master.uri)
     assert nobody.process.wait(LIMIT_S) > 0
-    assert "nobody publishes it" in nobody.output.replace("\n", " ")
+    assert "has no publisher" in nobody.output.replace("\n", " ")
     assert "remedy: start its node" in nobody.output
     master.kill()
     gone = spawn(*arguments, master=master.uri)

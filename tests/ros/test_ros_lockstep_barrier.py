@@ -11,11 +11,12 @@ import rospy
 from ros_processes import LIMIT_S, eventually, hears
 from std_msgs.msg import Header
 
-from drivers.ros_locobot.connection.acknowledge import TOPIC, AcknowledgePublisher
+from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
+from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
 from robot_runtime.common.clock import NS_PER_S, seconds_to_ns
 from sim_bridge.ros import lockstep_barrier
 from sim_bridge.ros.faults import Faults
-from sim_bridge.ros.lockstep_barrier import ACKNOWLEDGE_TOPIC, AHEAD_S, PATIENCE_S, STEADY, LockstepBarrier
+from sim_bridge.ros.lockstep_barrier import AHEAD_S, PATIENCE_S, STEADY_COUNT, LockstepBarrier
 
 PERIOD_S = 0.02
 BEGIN_S = 5.0
@@ -35,7 +36,7 @@ class World:
         self.barrier = LockstepBarrier(Faults())
         self.acknowledge = acknowledge
         self._told: list[int] = []
-        self._ear = rospy.Subscriber(TOPIC, Header, self._listen)
+        self._ear = rospy.Subscriber(ACKNOWLEDGE_TOPIC, Header, self._listen)
 
     def read(self, at_s: float, topic: str = "/odom") -> None:
         """A report of that time is taken in, and the simulator knows."""
@@ -60,11 +61,11 @@ class World:
     def follow(self, *topics: str, late_s: float = 0.0) -> float:
         """Every report is read, until the reader is waited for; when the last one was."""
         topics = topics or ("/odom",)
-        for number in range(STEADY + 1):
+        for number in range(STEADY_COUNT + 1):
             self.barrier.wait(seconds_to_ns(BEGIN_S + number * PERIOD_S + late_s))
             for topic in topics:
                 self.read(BEGIN_S + number * PERIOD_S, topic)
-        return BEGIN_S + STEADY * PERIOD_S
+        return BEGIN_S + STEADY_COUNT * PERIOD_S
 
     def close(self) -> None:
         self._ear.unregister()
@@ -73,7 +74,7 @@ class World:
 @pytest.fixture(scope="module")
 def acknowledge(ros_node: str) -> Iterator[AcknowledgePublisher]:
     """One for all tests: rospy may leave a subscriber alone whose publisher leaves and comes back in one breath."""
-    made, ear = AcknowledgePublisher(), rospy.Subscriber(TOPIC, Header)
+    made, ear = AcknowledgePublisher(), rospy.Subscriber(ACKNOWLEDGE_TOPIC, Header)
     assert eventually(lambda: hears(made.publisher, ros_node))
     yield made
     made.publisher.unregister()
@@ -85,10 +86,6 @@ def world(acknowledge: AcknowledgePublisher) -> Iterator[World]:
     made = World(acknowledge)
     yield made
     made.close()
-
-
-def test_driver_and_simulator_mean_the_same_topic() -> None:
-    assert TOPIC == ACKNOWLEDGE_TOPIC
 
 
 def test_nobody_is_not_waited_for(world: World) -> None:
@@ -119,7 +116,7 @@ def test_a_reader_that_is_late_is_waited_for(world: World, late_s: float) -> Non
 
 @pytest.mark.usefixtures("for_ever")
 def test_a_reader_of_reports_that_come_rarely_is_not_waited_for(world: World) -> None:
-    for number in range(3 * STEADY):
+    for number in range(3 * STEADY_COUNT):
         world.read(BEGIN_S + number * 0.1)
     world.barrier.wait(seconds_to_ns(BEGIN_S + 100.0))
 

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import synthetic
 
-from drivers.ros_locobot.bag import messages
+from drivers.ros_locobot.bag.messages import messages
 from drivers.ros_locobot.bag.topic_layout import Layout, layout
 from drivers.ros_locobot.bag.writer import BagWriter
 from robot_runtime.common.geometry import SE2
@@ -108,14 +108,14 @@ def _publish_base(put: Callable[[str, Any, int], None], where: Layout, robot: Ro
     odom, topics = DRIFT.inverse() @ robot.pose, where.topics
     state = BaseState(now_ns, odom, robot.velocity, robot.bumper, Zone.NONE, Zone.NONE, Halt.NONE, 15.8, 0.8)
     at_ns = now_ns + 3_000_000
-    put(topics.odom, messages.odometry(state, where.odom_frame, where.base_frame), at_ns)
+    put(topics.odom, messages.odometry(now_ns, where.frames, odom, robot.velocity), at_ns)
     if topics.core:
         put(topics.core, messages.kobuki_core(state), at_ns)
     else:
         put(topics.bumper, messages.create_bumper(state), at_ns)
         put(topics.voltage, messages.make("std_msgs/Float32", data=15.8), at_ns)
-    put("/tf", messages.tf(messages.planar_transform(now_ns, where.odom_frame, where.base_frame, odom)), at_ns)
-    put("/tf", messages.tf(messages.planar_transform(now_ns, "map", where.odom_frame, DRIFT)), at_ns)
+    put("/tf", messages.tf(messages.planar_transform(now_ns, where.frames.odom, where.frames.base, odom)), at_ns)
+    put("/tf", messages.tf(messages.planar_transform(now_ns, "map", where.frames.odom, DRIFT)), at_ns)
     put(topics.joints, messages.joint_state(now_ns, where.joints, (0.0, -robot.tilt_rad)), at_ns)
     put(topics.joints, messages.joint_state(now_ns, ("wheel_left_joint",), (0.0,)), at_ns)
     estimate = PoseEstimate(now_ns, robot.pose, "map", np.diag([1e-4, 1e-4, 1e-4]))
@@ -123,7 +123,7 @@ def _publish_base(put: Callable[[str, Any, int], None], where: Layout, robot: Ro
 
 
 def _publish_camera(put: Callable[[str, Any, int], None], where: Layout, robot: Robot, now_ns: int, depth: str) -> None:
-    task, topics, frame = synthetic.pointnav_task(), where.topics, where.optical_frame
+    task, topics, frame = synthetic.pointnav_task(), where.topics, where.frames.optical
     intrinsics = task.camera.intrinsics
     seen = picture(robot.pose, robot.tilt_rad)
     millimetres = np.rint(seen.depth_m * 1000).astype(np.uint16)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 
-from drivers.ros_locobot.bag import messages
 from drivers.ros_locobot.bag import topic_layout as at
+from drivers.ros_locobot.bag.messages import messages
 from drivers.ros_locobot.bag.topic_layout import Layout
 from drivers.ros_locobot.bag.writer import BagWriter
 from robot_runtime.common.geometry import SE2
@@ -88,7 +88,7 @@ class _Topics:
             at.MAP, messages.occupancy_grid(stamp_ns, header.scene.map, at.MAP_FRAME), stamp_ns, latched=True
         )
         optical = messages.transform(
-            stamp_ns, self._at.camera_frame, self._at.optical_frame, (0.0, 0.0, 0.0), quaternion_rpy(*OPTICAL_RPY_RAD)
+            stamp_ns, self._at.frames.camera, self._at.frames.optical, (0.0, 0.0, 0.0), quaternion_rpy(*OPTICAL_RPY_RAD)
         )
         self._bag.write(at.TF_STATIC, messages.tf(optical), stamp_ns, latched=True)
 
@@ -111,7 +111,7 @@ class _Topics:
 
     def _pictures(self, record: StepRecord) -> None:
         frame, topics, stamp_ns = record.frame, self._at.topics, record.frame.stamp_ns
-        optical = self._at.optical_frame
+        optical = self._at.frames.optical
         self._bag.write(topics.color_info, messages.camera_info(stamp_ns, optical, self._header.intrinsics), stamp_ns)
         self._bag.write(topics.color, messages.image(stamp_ns, optical, "rgb8", frame.rgb), stamp_ns)
         self._raw(topics.depth, encode_depth(frame, self._header.depth_unit_m), stamp_ns)
@@ -120,7 +120,7 @@ class _Topics:
 
     def _raw(self, topic: str, encoded: RawImage, stamp_ns: int) -> None:
         pixels = np.frombuffer(encoded.data, np.uint8).reshape(encoded.height, encoded.step)
-        image = messages.image(stamp_ns, self._at.optical_frame, encoded.encoding, pixels)
+        image = messages.image(stamp_ns, self._at.frames.optical, encoded.encoding, pixels)
         image.width = encoded.width
         self._bag.write(topic, image, stamp_ns)
 
@@ -130,8 +130,8 @@ class _Topics:
             return
         self._odometry_ns = stamp_ns = state.stamp_ns
         where, topics, bag = self._at, self._at.topics, self._bag
-        bag.write(topics.odom, messages.odometry(state, where.odom_frame, where.base_frame), stamp_ns)
-        moved = messages.planar_transform(stamp_ns, where.odom_frame, where.base_frame, state.odom)
+        bag.write(topics.odom, messages.odometry(stamp_ns, where.frames, state.odom, state.velocity), stamp_ns)
+        moved = messages.planar_transform(stamp_ns, where.frames.odom, where.frames.base, state.odom)
         bag.write(at.TF, messages.tf(moved), stamp_ns)
         if topics.core:
             bag.write(topics.core, messages.kobuki_core(state), stamp_ns)
@@ -154,8 +154,8 @@ class _Topics:
         drift: SE2 = in_map.pose @ record.base.odom.inverse()
         turned = quaternion_rpy(0.0, -head.tilt_rad, head.pan_rad)
         transforms = (
-            messages.planar_transform(stamp_ns, at.MAP_FRAME, where.odom_frame, drift),
-            messages.transform(stamp_ns, where.base_frame, where.camera_frame, self._header.mount, turned),
+            messages.planar_transform(stamp_ns, at.MAP_FRAME, where.frames.odom, drift),
+            messages.transform(stamp_ns, where.frames.base, where.frames.camera, self._header.mount, turned),
         )
         self._bag.write(at.TF, messages.tf(*transforms), stamp_ns)
 

@@ -1,24 +1,25 @@
-"""What stands on which topic of a bag: the robot's own as its family has them, the rest of a log beside them."""
+"""The topics of a bag: the robot's own as on the robot, and beside them the rest of a log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from drivers.ros_locobot.options import BaseOptions, Topics, VariantName
+from drivers.ros_locobot.protocol import Frames
 from drivers.ros_locobot.robot_variants import VARIANTS, topics_of
 
-OWN = "/robot_runtime"
-"""Namespace of what only a log has; its messages are std_msgs/String with JSON, but for poses and object ids."""
+LOG_NAMESPACE = "/robot_runtime"
+"""Namespace of the log's own records: std_msgs/String with JSON, except for poses and object ids."""
 
-PROVENANCE = f"{OWN}/provenance"
-FILE = f"{OWN}/scene_file"
-EPISODE = f"{OWN}/episode"
-STEP = f"{OWN}/step"
-BASE = f"{OWN}/base"
-END = f"{OWN}/end"
-POSE = f"{OWN}/pose"
-REFEREE = f"{OWN}/referee_pose"
-SEMANTIC = f"{OWN}/semantic"
+PROVENANCE = f"{LOG_NAMESPACE}/provenance"
+FILE = f"{LOG_NAMESPACE}/scene_file"
+EPISODE = f"{LOG_NAMESPACE}/episode"
+STEP = f"{LOG_NAMESPACE}/step"
+BASE = f"{LOG_NAMESPACE}/base"
+END = f"{LOG_NAMESPACE}/end"
+POSE = f"{LOG_NAMESPACE}/pose"
+REFEREE = f"{LOG_NAMESPACE}/referee_pose"
+SEMANTIC = f"{LOG_NAMESPACE}/semantic"
 
 MAP = "/map"
 TF = "/tf"
@@ -27,7 +28,7 @@ MAP_FRAME = "map"
 
 COMPRESSED = "/compressed"
 COMPRESSED_DEPTH = "/compressedDepth"
-"""What image_transport appends."""
+"""Suffixes of image_transport."""
 
 
 @dataclass(frozen=True)
@@ -35,33 +36,18 @@ class Layout:
     """Topics and frames of one robot.
 
     Attributes:
-        joints: names of pan and tilt, as on the topic.
+        topics: Full names.
+        joints: Names of pan and tilt in JointState.
+        frames: Names of tf frames.
     """
 
-    family: VariantName
     topics: Topics
     joints: tuple[str, str]
-    prefix: str
-
-    @property
-    def odom_frame(self) -> str:
-        return f"{self.prefix}odom"
-
-    @property
-    def base_frame(self) -> str:
-        return f"{self.prefix}base_footprint"
-
-    @property
-    def camera_frame(self) -> str:
-        return f"{self.prefix}camera_link"
-
-    @property
-    def optical_frame(self) -> str:
-        return f"{self.prefix}camera_color_optical_frame"
+    frames: Frames
 
 
 @dataclass(frozen=True)
-class _Named:
+class _Defaults:
     family: VariantName
     robot_name: str
     topics: Topics
@@ -69,8 +55,7 @@ class _Named:
 
 
 def layout(family: VariantName, robot_name: str = "locobot") -> Layout:
-    """The layout of a family's robot, with the topics that it has by default."""
-    kind = VARIANTS[family]
-    prefix = f"{robot_name}/" if kind.base_frame.startswith("{name}/") else ""
-    topics = topics_of(_Named(family, robot_name, Topics(), BaseOptions()))
-    return Layout(family, topics, (kind.pan_joint, kind.tilt_joint), prefix)
+    """Return the default layout of a variant."""
+    variant = VARIANTS[family]
+    topics = topics_of(_Defaults(family, robot_name, Topics(), BaseOptions()))
+    return Layout(topics, (variant.pan_joint, variant.tilt_joint), variant.frames(robot_name))

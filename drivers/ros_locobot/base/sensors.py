@@ -46,7 +46,7 @@ class BaseSensors:
         session, topics = self._session, self._topics
         with self._lock:
             self._tracker = LevelTracker()
-        session.require_any_publisher([topic for topic in (topics.core, topics.bumper) if topic])
+        session.require_publisher(*(topic for topic in (topics.core, topics.bumper) if topic))
         for sensor in subscriptions(self._guard_options, self._tracker, session.clock.now_ns):
             if sensor.topic == topics.odom:
                 continue  # the base reads it itself and says so: alive()

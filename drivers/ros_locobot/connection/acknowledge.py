@@ -13,8 +13,7 @@ from typing import Any
 import rospy
 from std_msgs.msg import Header
 
-TOPIC = "/simulation/heard"
-"""std_msgs/Header: stamp of the processed message, and its topic as ``frame_id``. A zero stamp: no more will come."""
+from drivers.ros_locobot.protocol import ACKNOWLEDGE_TOPIC
 
 QUEUE_SIZE = 10
 
@@ -23,7 +22,7 @@ class AcknowledgePublisher:
     """Publisher of the acknowledgements. Thread-safe."""
 
     def __init__(self) -> None:
-        self.publisher = rospy.Publisher(TOPIC, Header, queue_size=QUEUE_SIZE, tcp_nodelay=True)
+        self.publisher = rospy.Publisher(ACKNOWLEDGE_TOPIC, Header, queue_size=QUEUE_SIZE, tcp_nodelay=True)
 
     def acknowledge(self, topic: str, message: Any) -> None:
         """Report that a message has been processed; one without a header is not reported."""

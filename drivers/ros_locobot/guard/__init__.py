@@ -1,1 +1,1 @@
-"""The guard node that runs beside the base and zeroes the wheels when the runtime is silent."""
+"""The guard node beside the base: it stops the wheels when the runtime is silent or a safety sensor is active."""

@@ -1,4 +1,4 @@
-"""The guard's time: this computer's monotonic clock, or ``/clock`` if the master says that time is simulated."""
+"""The guard's clock: this computer's monotonic clock, or ``/clock`` if ``/use_sim_time`` is set."""
 
 from __future__ import annotations
 
@@ -7,51 +7,50 @@ import rospy
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 
 STALL_S = 2.0
-"""How long, by this computer's clock, simulated time may stand still before the wheels do.
+"""Host seconds that simulated time may stand still before the wheels are stopped.
 
-Without this a robot on which somebody left ``/use_sim_time`` set would never see a command expire. Less, and a
-simulator that waits for a busy computer would look like one that has died.
+Without this limit, a robot with ``/use_sim_time`` left set would never see a command expire. It is longer than a
+simulator waits for a busy computer.
 """
 
 AHEAD_S = 1.0
-"""How much sooner a report may be heard than its ``/clock``; beyond that, two clocks disagree."""
+"""How far a message's stamp may be ahead of ``/clock``; beyond that, two clocks disagree."""
 
 
 class GuardClock:
-    """Create it after ``rospy.init_node``, which is when rospy chooses between the two."""
+    """The clock; create it after ``rospy.init_node``, which selects the time source."""
 
     def __init__(self) -> None:
         self._host = SystemClock()
         self.simulated = not rospy.rostime.is_wallclock()
         self._newest_ns = -1
-        self._heard_ns = 0
-        self._moved_ns = self._host.now_ns() - seconds_to_ns(STALL_S)
+        self._stamp_ns = 0
+        self._advanced_ns = self._host.now_ns() - seconds_to_ns(STALL_S)
 
     def now_ns(self) -> int:
-        """Nanoseconds; comparable with each other only."""
+        """Return the time in nanoseconds; its origin is arbitrary."""
         if not self.simulated:
             return self._host.now_ns()
-        return max(self._ticked_ns(), self._credible_ns(self._heard_ns))
+        return max(self._ros_time_ns(), self._plausible_ns(self._stamp_ns))
 
     def observe_stamp(self, stamp_ns: int) -> None:
-        """A report of that time has come: on a busy computer before ``/clock``, and it must not look old afterwards."""
-        self._heard_ns = max(self._credible_ns(stamp_ns), self._credible_ns(self._heard_ns))
+        """Advance to the stamp of a received message, which on a busy computer may arrive before its ``/clock``."""
+        self._stamp_ns = max(self._plausible_ns(stamp_ns), self._plausible_ns(self._stamp_ns))
 
     def stalled(self) -> bool:
-        """Whether simulated time has stood still too long; to be asked more often than that."""
+        """Whether simulated time has stood still for ``STALL_S``; call it more often than that."""
         if not self.simulated:
             return False
-        now_ns, host_ns = self._ticked_ns(), self._host.now_ns()
+        now_ns, host_ns = self._ros_time_ns(), self._host.now_ns()
         if now_ns != self._newest_ns:
             if self._newest_ns >= 0 and now_ns > 0:
-                self._moved_ns = host_ns
+                self._advanced_ns = host_ns
             self._newest_ns = now_ns
-        return host_ns - self._moved_ns >= seconds_to_ns(STALL_S)
+        return host_ns - self._advanced_ns >= seconds_to_ns(STALL_S)
 
-    def _credible_ns(self, heard_ns: int) -> int:
-        """The time of a report, or 0 where ``/clock`` is too far behind it, as after it began anew."""
-        return heard_ns if heard_ns <= self._ticked_ns() + seconds_to_ns(AHEAD_S) else 0
+    def _plausible_ns(self, stamp_ns: int) -> int:
+        """Return the stamp, or 0 where it is too far ahead of ``/clock``, as after a restart of the simulator."""
+        return stamp_ns if stamp_ns <= self._ros_time_ns() + seconds_to_ns(AHEAD_S) else 0
 
-    def _ticked_ns(self) -> int:
-        """What ``/clock`` said last."""
+    def _ros_time_ns(self) -> int:
         return int(rospy.get_rostime().to_nsec())

@@ -1,8 +1,7 @@
-"""What the robot-side guard decides, and how it says why: pure, no ROS, no threads, no clock of its own.
+"""Decisions of the guard node and their reasons: pure, without ROS, threads or a clock.
 
-It is ``robot_runtime.safety.Guard`` fed by a :class:`LevelTracker`, plus *holds*: reasons to stand still that only a
-node can know (a second publisher, a clock that stands still, a fault of its own). While something holds, commands are
-forgotten rather than kept for later.
+``robot_runtime.safety.Guard`` with the levels of a :class:`LevelTracker`, plus *holds*: reasons to stop that only the
+node can detect (a second publisher, a stalled clock, a fault of its own). A hold discards the active command.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from robot_runtime.safety import STILL, Guard, GuardLimits
 
 
 class Hold(str, Enum):
-    """What the node itself stands still for, in order of precedence; after an e-stop, before everything else."""
+    """The node's own reasons to stop, in order of precedence; after an e-stop, before everything else."""
 
     ENDED = "ended"
     FAULT = "fault"
@@ -31,7 +30,7 @@ TEXTS: Mapping[Halt | Hold, str] = {
     Halt.NONE: "commands pass",
     Halt.E_STOP: "emergency stop: release it with the service or the topic emergency_stop",
     Halt.NO_FEEDBACK: "the base's sensors are silent: is the base on, its driver running, its topics as configured?",
-    Halt.WHEEL_DROP: "a wheel hangs: put the robot on the floor",
+    Halt.WHEEL_DROP: "a wheel is dropped: put the robot on the floor",
     Halt.CLIFF: "a cliff sensor sees no floor: only straight reverse is allowed",
     Halt.CONTACT: "the bumper is pressed: only turning and reverse are allowed",
     Halt.EXPIRED: "no command for too long: the runtime stopped, or the network between it and here",
@@ -40,12 +39,12 @@ TEXTS: Mapping[Halt | Hold, str] = {
     Hold.FOREIGN_PUBLISHER: "another node publishes velocities to the base: stop it (or see base.silent_publishers)",
     Hold.CLOCK: "/use_sim_time is set and /clock stands still: is the simulator running?",
 }
-"""For people, in one line each."""
+"""One line of explanation for each reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What goes to the base, and why it is not what was asked for (``Halt.NONE`` if it is)."""
+    """The velocity for the base, and the reason why it differs from the command (``Halt.NONE`` if it does not)."""
 
     velocity: Velocity
     reason: Halt | Hold
@@ -53,15 +52,17 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class GuardStatus:
-    """The guard at one instant, as its status topic tells it.
+    """The content of the guard's status topic.
 
     Attributes:
-        reason: a value of ``Halt`` or :class:`Hold`; ``none`` while commands pass.
-        text: the same for people, with particulars.
-        e_stop: whether the emergency stop is engaged.
-        bumper, cliff, wheel_drop: zones as words (``left+center``), empty for none.
-        source: what those come from: ``levels``, ``events`` or ``none``.
-        notes: what else a person should know (the master is gone, nobody listens), empty for nothing.
+        reason: A value of ``Halt`` or :class:`Hold`; ``none`` while commands pass.
+        text: Explanation of the reason.
+        e_stop: Whether the emergency stop is engaged.
+        bumper: Active zones such as ``left+center``; empty for none.
+        cliff: As ``bumper``.
+        wheel_drop: As ``bumper``.
+        source: Source of the zones: ``levels``, ``events`` or ``none``.
+        notes: Other problems, such as a master that is gone; empty for none.
     """
 
     reason: str
@@ -75,7 +76,7 @@ class GuardStatus:
 
 
 class WheelGuard:
-    """The node's mind. Not thread-safe: the node calls it under its lock, and reads the clock inside that lock."""
+    """The guard's decision logic. Not thread-safe: the node calls it, and reads the clock, under its lock."""
 
     def __init__(self, limits: GuardLimits, tracker: LevelTracker) -> None:
         self.tracker = tracker
@@ -85,7 +86,7 @@ class WheelGuard:
         self._last = Output(STILL, Halt.NO_FEEDBACK)
 
     def command(self, velocity: Velocity, now_ns: int) -> None:
-        """A velocity has arrived. One that is not finite stops the wheels and is told in the status."""
+        """Take a velocity command. One that is not finite stops the wheels and is reported in the status."""
         try:
             self._guard.command(velocity, now_ns)
             self._invalid = ""
@@ -93,22 +94,22 @@ class WheelGuard:
             self._invalid = error.message
 
     def emergency_stop(self, engaged: bool) -> None:
-        """Engage or release; either way the command that was active is forgotten."""
+        """Engage or release the emergency stop; either way the active command is discarded."""
         if engaged:
             self._guard.emergency_stop()
         else:
             self._guard.release_emergency_stop()
 
     def hold(self, hold: Hold, detail: str) -> None:
-        """Stand still until :meth:`release`; ``detail`` names the culprit."""
+        """Stop until :meth:`release`; ``detail`` names the cause."""
         self._holds[hold] = detail
 
     def release(self, hold: Hold) -> None:
-        """That reason is gone."""
+        """End a hold."""
         self._holds.pop(hold, None)
 
     def decide(self, now_ns: int) -> Output:
-        """What the base must be told now."""
+        """Return the velocity for the base now."""
         feedback = self.tracker.feedback(now_ns)
         if feedback is not None:
             self._guard.feedback(feedback)
@@ -123,7 +124,7 @@ class WheelGuard:
         return self._last
 
     def status(self, now_ns: int, notes: Iterable[str] = ()) -> GuardStatus:
-        """Why the wheels do what the last :meth:`decide` had them do."""
+        """Return the status of the last :meth:`decide`."""
         reason, feedback = self._last.reason, self.tracker.feedback(now_ns)
         text = TEXTS[reason]
         if isinstance(reason, Hold) and self._holds.get(reason):

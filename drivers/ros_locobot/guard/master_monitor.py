@@ -1,9 +1,8 @@
-"""What the guard learns from the master, in a thread that may wait for it: the guard itself never does.
+"""Monitoring of the ROS master, in a thread of its own, so that the guard never waits for the master.
 
-* Other publishers of the base's velocity topic, now and when the next one comes.
-* Sensors that publish another definition of a message, which ROS would drop unseen.
-* A master that is gone (all that is connected stays connected) or was started anew: to the new one, which knows nobody,
-  this node is registered again.
+It detects other publishers of the base's velocity topic, sensors whose publishers use another message definition (ROS
+drops their messages silently), and a master that is gone (existing connections persist) or was restarted: this node is
+then registered again.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ from robot_runtime.errors import DeviceFault
 
 
 class MasterMonitor:
-    """The watching thread.
+    """The monitoring thread.
 
     Args:
-        velocity_topic: the one that only this node, and ``base.silent_publishers``, may publish.
-        report: called with the strangers' names (empty for none) whenever the master has answered.
+        options: Time limits, and ``base.silent_publishers``.
+        velocity_topic: Only this node and ``base.silent_publishers`` may publish it.
+        report: Called with the names of other publishers (empty for none) whenever the master has answered.
     """
 
     def __init__(self, options: GuardOptions, velocity_topic: str, report: Callable[[tuple[str, ...]], None]) -> None:
@@ -43,41 +43,40 @@ class MasterMonitor:
         self._thread = threading.Thread(target=self._run, name="master watch", daemon=True)
 
     def start(self, definitions: Sequence[tuple[str, Any]]) -> None:
-        """Watch; ``definitions`` are topics and the message classes that their publishers must speak."""
+        """Start; ``definitions`` are topics, and the message classes that their publishers must use."""
         self._definitions = [(topic, message) for topic, message in definitions if message is not None]
         self._thread.start()
 
     def stop(self) -> None:
-        """End, within the limit of one question."""
+        """End within the time limit of one call."""
         self._stop.set()
         self._thread.join(self._limits.timeout_s)
 
     def revoke(self, node: str) -> None:
-        """That node has sent a velocity: whatever the parameters say, it is not silent."""
+        """Forbid a node that has sent a velocity, even if ``base.silent_publishers`` lists it."""
         self._allowed -= {node}
 
     def notes(self) -> tuple[str, ...]:
-        """What a person should know, for the status."""
+        """Return the detected problems, for the status."""
         return self._notes
 
     def _run(self) -> None:
         while not self._stop.wait(self._limits.monitor_period_s):
-            self._notes = self._look()
+            self._notes = self._check()
 
-    def _look(self) -> tuple[str, ...]:
-        """Ask once; returns the notes."""
+    def _check(self) -> tuple[str, ...]:
         try:
             identity = self._master.identity()
             if self._identity and identity != self._identity:
-                self._register_anew()
+                self._register_again()
             self._identity = identity
             publishers = self._master.graph().publishers.get(self._topic, ())
-            strangers = (node for node in publishers if node not in self._allowed)
-            self._report(tuple(node for node in strangers if not self._master.is_dead(node)))
+            foreign = (node for node in publishers if node not in self._allowed)
+            self._report(tuple(node for node in foreign if not self._master.is_dead(node)))
             return tuple(filter(None, (self._wrong_definition(*pair) for pair in self._definitions)))
         except DeviceFault as error:
             return (error.message,)
-        except UNREACHABLE as error:  # gone again while registering: what answers next is yet another one
+        except UNREACHABLE as error:  # The master is gone again.
             return (f"ROS master {self._master.uri}: {error}",)
 
     def _wrong_definition(self, topic: str, message: Any) -> str:
@@ -87,9 +86,9 @@ class MasterMonitor:
             return error.message
         return ""
 
-    def _register_anew(self) -> None:
-        """Tell a new master what rospy told the one before; rospy tells it once in its life."""
-        rospy.logwarn("the ROS master was started anew: registering there")
+    def _register_again(self) -> None:
+        """Register at a new master; rospy itself registers only once."""
+        rospy.logwarn("the ROS master was restarted: registering again")
         name, uri = rospy.get_name(), rospy.get_node_uri()
         topics, limit = get_topic_manager(), {"timeout_s": self._limits.timeout_s, "caller_id": name}
         for topic, kind in topics.get_publications():
@@ -98,5 +97,5 @@ class MasterMonitor:
             ask(self._master.uri, "registerService", service, service_uri, uri, **limit)
         for topic, kind in topics.get_subscriptions():
             _, _, publishers = ask(self._master.uri, "registerSubscriber", topic, kind, uri, **limit)
-            # The master tells us of later publishers only; of the present ones we tell ourselves in its place.
+            # The master reports later publishers only; the present ones are reported here in its place.
             ask(uri, "publisherUpdate", topic, publishers, **limit)

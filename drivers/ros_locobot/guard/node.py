@@ -1,8 +1,8 @@
-"""The node beside the base: owns its velocity topic and lets through only what the Guard allows.
+"""The guard node: it owns the base's velocity topic and forwards only the velocities that the Guard allows.
 
-Started by ``ros_ws/src/robot_runtime_guard``, whose README has the topics and parameters. Safety needs no master, no
-timer and no runtime: a stop is decided and sent within the callback that brings the bad news, and a loop that depends
-on this process alone repeats the last decision.
+Started by ``ros_ws/src/robot_runtime_guard``, whose README has the topics and parameters. Safety needs no master, timer
+or runtime: a stop is decided and sent within the callback that receives its cause, and a loop in this process repeats
+the last decision.
 
 ::
 
@@ -19,7 +19,6 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 import rosgraph
@@ -37,7 +36,7 @@ from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
 from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
 from drivers.ros_locobot.guard.safety_levels import LevelTracker
-from drivers.ros_locobot.guard.sensors import subscriptions
+from drivers.ros_locobot.guard.sensors import Sensor, subscriptions
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import RuntimeFault
@@ -46,16 +45,18 @@ from robot_runtime.safety import STILL
 
 NODE_NAME = "robot_runtime_guard"
 STATUS_PERIOD_S = 1.0
-LAST_WORDS = 3
+FINAL_ZEROS = 3
 """How often zero is sent at the end, a period apart: one packet may be lost, and the first only wakes the sender."""
 
 SWITCH_INTERVAL_S = 0.0005
-"""Of Python's threads, 5 ms by default, which a callback with bad news would wait for a busy one."""
+"""Python's thread switch interval. With the default of 5 ms a callback would wait longer for a busy thread."""
 
 
 class GuardNode:
-    """Connects :class:`WheelGuard` to topics. Everything that decides runs under one lock, sending included, so that no
-    older velocity overtakes a stop."""
+    """Connects :class:`WheelGuard` to topics.
+
+    Decisions and their sending happen under one lock, so that no older velocity overtakes a stop.
+    """
 
     def __init__(self, options: GuardOptions, clock: GuardClock) -> None:
         self._options = options
@@ -64,46 +65,43 @@ class GuardNode:
         self._logic = WheelGuard(options.limits(), LevelTracker())
         self._lock = threading.Lock()
         self._sent = STILL
-        self._told: GuardStatus | None = None
-        self._told_ns = 0
+        self._reported: GuardStatus | None = None
+        self._reported_ns = 0
         self._host = SystemClock()
-        # Of one message only, the newest, sent by a thread: a base that stopped reading can never block the guard.
+        # A queue of one message, sent by a thread: a base that stopped reading can never block the guard.
         self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
         self._sensors = subscriptions(options, self._logic.tracker, self._clock.now_ns)
         self._acknowledge: AcknowledgePublisher | None = None
-        self._monitor = MasterMonitor(options, self._topics.velocity, self._found_publishers)
+        self._monitor = MasterMonitor(options, self._topics.velocity, self._on_publishers)
 
     def start(self) -> None:
-        """Subscribe. Until the sensors have been heard the wheels are held at zero."""
+        """Subscribe. Until the sensors have reported, the wheels are held at zero."""
         self._acknowledge = AcknowledgePublisher() if self._clock.simulated else None
         for sensor in self._sensors:
-            react = self._reacting(sensor.receive)
-            if self._acknowledge is not None:
-                react = _telling(react, partial(self._acknowledge.acknowledge, sensor.topic))
-            rospy.Subscriber(sensor.topic, sensor.message, react, tcp_nodelay=True)
-        rospy.Subscriber("~command", Twist, self._reacting(self._command), queue_size=1, tcp_nodelay=True)
-        rospy.Subscriber("~emergency_stop", Bool, self._reacting(self._e_stop_message), tcp_nodelay=True)
-        # What we send comes back here too: whatever does not come from us is a stranger's.
-        rospy.Subscriber(self._topics.velocity, rospy.AnyMsg, self._overhear, tcp_nodelay=True)
+            rospy.Subscriber(sensor.topic, sensor.message, self._on_sensor(sensor), tcp_nodelay=True)
+        rospy.Subscriber("~command", Twist, self._deciding(self._command), queue_size=1, tcp_nodelay=True)
+        rospy.Subscriber("~emergency_stop", Bool, self._deciding(self._e_stop_message), tcp_nodelay=True)
+        # This node's own messages come back here too; any others are of a foreign publisher.
+        rospy.Subscriber(self._topics.velocity, rospy.AnyMsg, self._on_velocity, tcp_nodelay=True)
         rospy.Service("~emergency_stop", SetBool, self._e_stop_service)
         self._monitor.start([(sensor.topic, sensor.definition) for sensor in self._sensors])
 
     def run(self, stop: threading.Event) -> None:
-        """Repeat the decision until ``stop``; zero goes out at the end, whatever ends it."""
+        """Repeat the decision until ``stop``; zero is sent at the end in any case."""
         period_s = 1 / self._options.publish_hz
         try:
             while not stop.wait(period_s):
                 with self._lock:
                     self._send()
-                self._tell()
+                self._report()
         finally:
             with self._lock:
                 self._logic.hold(Hold.ENDED, "")
                 self._send()
-            self._tell()  # rospy sends from threads of its own: until the last zero they have time for it
-            for _ in range(LAST_WORDS):
+            self._report()  # before the last zeros, so that rospy's threads have time to send it
+            for _ in range(FINAL_ZEROS):
                 self._host.sleep(period_s)
                 with self._lock:
                     self._send()
@@ -112,21 +110,32 @@ class GuardNode:
                     self._acknowledge.end(sensor.topic)
             self._monitor.stop()
 
-    def _reacting(self, receive: Callable[[Any], None]) -> Callable[[Any], None]:
-        """A callback that decides at once, and sends if that changes the wheels."""
+    def _on_sensor(self, sensor: Sensor) -> Callable[[Any], None]:
+        decide, acknowledge = self._deciding(sensor.receive), self._acknowledge
+        if acknowledge is None:
+            return decide
 
-        def react(message: Any) -> None:
+        def on_message(message: Any) -> None:
+            decide(message)
+            acknowledge.acknowledge(sensor.topic, message)
+
+        return on_message
+
+    def _deciding(self, receive: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return a callback that decides at once, and sends if that changes the velocity."""
+
+        def on_message(message: Any) -> None:
             with self._lock:
                 try:
                     if self._clock.simulated and (header := header_of(message)) is not None:
                         self._clock.observe_stamp(header.stamp.to_nsec())
                     receive(message)
-                except Exception as error:  # noqa: BLE001 - whatever it is, the wheels must stand still
+                except Exception as error:  # noqa: BLE001 - any fault must stop the wheels
                     self._logic.hold(Hold.FAULT, f"{type(error).__name__}: {error}")
                     rospy.logerr(traceback.format_exc())
                 self._send(only_changes=True)
 
-        return react
+        return on_message
 
     def _command(self, message: Twist) -> None:
         self._logic.command(Velocity(message.linear.x, message.angular.z), self._clock.now_ns())
@@ -140,13 +149,13 @@ class GuardNode:
             self._send()
         return SetBoolResponse(True, "stopped: all commands are refused" if request.data else "released")
 
-    def _overhear(self, message: rospy.AnyMsg) -> None:
+    def _on_velocity(self, message: rospy.AnyMsg) -> None:
         sender = message._connection_header.get("callerid", "?")
         if sender != rospy.get_name():
             self._monitor.revoke(sender)
-            self._found_publishers((sender,))
+            self._on_publishers((sender,))
 
-    def _found_publishers(self, nodes: tuple[str, ...]) -> None:
+    def _on_publishers(self, nodes: tuple[str, ...]) -> None:
         with self._lock:
             if nodes:
                 self._logic.hold(Hold.FOREIGN_PUBLISHER, ", ".join(nodes))
@@ -167,35 +176,29 @@ class GuardNode:
             self._wheels.publish(twist)
             self._sent = velocity
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
+        """Publish the status when it changes, and at its period."""
         notes = self._monitor.notes()
-        if self._wheels.get_num_connections() < 2:  # one of them is our own ear
-            notes = (*notes, f"nobody listens to {self._topics.velocity}")
+        if self._wheels.get_num_connections() < 2:  # one of them is this node's own subscriber
+            notes = (*notes, f"no node subscribes to {self._topics.velocity}")
         with self._lock:
             now_ns = self._clock.now_ns()
             status = self._logic.status(now_ns, notes)
-        # The text has ages, which change all the time; what they are of does not.
-        changed = self._told is None or replace(status, text="") != replace(self._told, text="")
-        if changed or now_ns - self._told_ns >= seconds_to_ns(STATUS_PERIOD_S):
-            if self._told is None or status.reason != self._told.reason:
+        before = self._reported
+        # The text contains ages, which always change.
+        changed = before is None or replace(status, text="") != replace(before, text="")
+        if changed or now_ns - self._reported_ns >= seconds_to_ns(STATUS_PERIOD_S):
+            if before is None or status.reason != before.reason:
                 log = rospy.loginfo if status.reason == Halt.NONE.value else rospy.logwarn
                 log("%s", status.text)
-            self._told, self._told_ns = status, now_ns
+            self._reported, self._reported_ns = status, now_ns
             message = to_message(status)
             self._status.publish(message)
             self._diagnostics.publish(message)
 
 
-def _telling(react: Callable[[Any], None], tell: Callable[[Any], None]) -> Callable[[Any], None]:
-    def both(message: Any) -> None:
-        react(message)
-        tell(message)
-
-    return both
-
-
 def to_message(status: GuardStatus) -> DiagnosticArray:
-    """The status as rqt's monitors show it. Level: OK while commands pass, ERROR for what a person must mend."""
+    """Return the status as a message: OK while commands pass, ERROR where a person must act."""
     passing = {Halt.NONE.value: DiagnosticStatus.OK, Halt.EXPIRED.value: DiagnosticStatus.WARN}
     passing[Halt.CONTACT.value] = passing[Halt.CLIFF.value] = DiagnosticStatus.WARN
     array = DiagnosticArray()
@@ -209,7 +212,7 @@ def to_message(status: GuardStatus) -> DiagnosticArray:
 
 
 def from_message(array: DiagnosticArray) -> GuardStatus:
-    """What :func:`to_message` wrote. Raises ``KeyError`` if it was somebody else."""
+    """Return the status in a message of :func:`to_message`. Raises ``KeyError`` for another message."""
     values = {pair.key: pair.value for pair in array.status[0].values}
     return GuardStatus(
         **{name: values[name] for name in GuardStatus.__dataclass_fields__ if name != "e_stop"},
@@ -218,7 +221,7 @@ def from_message(array: DiagnosticArray) -> GuardStatus:
 
 
 def _join(stop: threading.Event) -> None:
-    """Become a node. Raises ``MasterGone``: rospy itself would wait for ever for a master that is not there."""
+    """Become a node. Raises ``MasterGone`` if no master answers; rospy itself would wait forever."""
     limits = MasterOptions()
     master = Master(rosgraph.get_master_uri().rstrip("/"), limits.timeout_s)
 
@@ -234,7 +237,7 @@ def _join(stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """Run the node until SIGTERM or Ctrl-C. Exit status 2 and one line for a parameter that is wrong."""
+    """Run the node until SIGTERM or Ctrl-C. A wrong parameter prints one line; the exit status is 2."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,4 +1,4 @@
-"""The private parameters of the guard node, by the names that the robot's YAML file uses."""
+"""Private parameters of the guard node, named as in the robot's YAML file."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from robot_runtime.safety import MAX_TIMEOUT_S, GuardLimits
 Timeout = Annotated[float, Field(gt=0, le=MAX_TIMEOUT_S, allow_inf_nan=False)]
 
 FEEDBACK_TIMEOUT_S: dict[VariantName, float] = {"pyrobot-kobuki": 0.1, "interbotix": 0.1, "pyrobot-create": 0.35}
-"""Five periods of a Kobuki's 50 Hz, three and a half of the 10 Hz at which a Create's driver works by default."""
+"""Five periods of a Kobuki's 50 Hz, and three and a half of the default 10 Hz of a Create's driver."""
 
 
 @dataclass(frozen=True)
 class GuardOptions:
-    """What the node is told.
+    """The parameters; the first five are those of the robot's YAML (``drivers/ros_locobot/options.py``).
 
     Attributes:
-        family, robot_name, topics, base, master: as in the robot's YAML (``options.py``). Of ``topics`` the base's are
-            used, of ``base`` the limits and ``silent_publishers``.
-        publish_hz: how often the velocity is repeated to the base, zero included.
-        command_timeout_s: age at which a command expires.
-        feedback_timeout_s: silence of the base's sensors that stops the wheels; None means the family's.
+        family: Variant of the LoCoBot.
+        robot_name: Namespace of an Interbotix robot.
+        topics: Those of the base are used.
+        base: The limits and ``silent_publishers`` are used.
+        master: Time limits.
+        publish_hz: Rate at which the velocity is repeated to the base, zero included.
+        command_timeout_s: Age at which a command expires.
+        feedback_timeout_s: Silence of the base's sensors that stops the wheels; None means the variant's.
     """
 
     family: VariantName
@@ -42,11 +45,11 @@ class GuardOptions:
     __pydantic_config__ = config.STRICT
 
     def resolved_topics(self) -> Topics:
-        """The base's topics by their full names."""
+        """Return the full names of the topics."""
         return topics_of(self)
 
     def limits(self) -> GuardLimits:
-        """What the Guard enforces."""
+        """Return the limits that the Guard enforces."""
         info = base_info(self, "guard")
         return GuardLimits(
             info.max_linear_m_s,
@@ -59,5 +62,5 @@ class GuardOptions:
 
 
 def read_guard_options(parameters: Any, where: str) -> GuardOptions:
-    """The node's private parameters as they came from the server. Raises ``ConfigError`` naming the field."""
+    """Parse the private parameters from the parameter server. Raises ``ConfigError`` naming the field."""
     return config.parse(parameters, GuardOptions, where)

@@ -1,34 +1,34 @@
-"""What a base's safety topics say, as levels: pure, no ROS, any message with the right fields.
+"""Levels of a base's safety sensors, of any message objects with the right fields. Pure, without ROS.
 
-Default-deny: a bit or a number that no definition knows counts as pressed, and without a message there is no feedback.
+Unknown bits and sensor numbers count as active, and without a message there is no feedback.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import or_
 from typing import Protocol
 
+from drivers.ros_locobot.protocol import KOBUKI_BITS, KOBUKI_WHEEL_BITS
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.hal import Zone
 from robot_runtime.safety import Feedback
 
 ALL = Zone.LEFT | Zone.CENTER | Zone.RIGHT
 
-# kobuki_msgs/SensorState has the right sensor in the lowest bit; the events number them from the left.
-_THREE_BITS = {1: Zone.RIGHT, 2: Zone.CENTER, 4: Zone.LEFT}
-_WHEEL_BITS = {1: Zone.RIGHT, 2: Zone.LEFT}
+# Kobuki's events number the sensors from the left; the bits of SensorState begin at the right.
 _THREE_NUMBERS = (Zone.LEFT, Zone.CENTER, Zone.RIGHT)
 _WHEEL_NUMBERS = (Zone.LEFT, Zone.RIGHT)
 _INACTIVE = 0  # BumperEvent.RELEASED, CliffEvent.FLOOR, WheelDropEvent.RAISED
 
 PULSE_S = 0.25
-"""How long one ``std_msgs/Empty`` holds: the Create's driver repeats it at 10 Hz while the wheel hangs."""
+"""Duration of one ``std_msgs/Empty``: the Create's driver repeats it at 10 Hz while the level is active."""
 
 EVENTS_ALONE_S = 2.0
-"""How long a base must be alive without a single level before its events are believed to be all that it has."""
+"""How long a base must publish odometry without any level before its events alone count as feedback."""
 
 
 class SafetySensor(str, Enum):
@@ -41,7 +41,7 @@ class SafetySensor(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Which zones are active now."""
+    """The active zones."""
 
     bumper: Zone = Zone.NONE
     cliff: Zone = Zone.NONE
@@ -49,7 +49,7 @@ class Levels:
 
 
 class CoreMessage(Protocol):
-    """``kobuki_msgs/SensorState``, as far as safety goes."""
+    """The safety fields of ``kobuki_msgs/SensorState``."""
 
     bumper: int
     cliff: int
@@ -57,23 +57,23 @@ class CoreMessage(Protocol):
 
 
 class CreateBumperMessage(Protocol):
-    """``ca_msgs/Bumper`` or ``create_msgs/Bumper``, as far as safety goes."""
+    """The safety fields of ``ca_msgs/Bumper`` and ``create_msgs/Bumper``."""
 
     is_left_pressed: bool
     is_right_pressed: bool
 
 
 def kobuki_levels(message: CoreMessage) -> Levels:
-    """Levels of a ``kobuki_msgs/SensorState``."""
+    """Return the levels of a ``kobuki_msgs/SensorState``."""
     return Levels(
-        bumper=_from_bits(message.bumper, _THREE_BITS),
-        cliff=_from_bits(message.cliff, _THREE_BITS),
-        wheel_drop=_from_bits(message.wheel_drop, _WHEEL_BITS),
+        bumper=_zones(message.bumper, KOBUKI_BITS),
+        cliff=_zones(message.cliff, KOBUKI_BITS),
+        wheel_drop=_zones(message.wheel_drop, KOBUKI_WHEEL_BITS),
     )
 
 
 def create_levels(message: CreateBumperMessage) -> Levels:
-    """Levels of a Create's ``Bumper`` (no cliffs, no wheels): a blow to the middle closes both of its switches."""
+    """Return the levels of a Create's ``Bumper`` (bumper only): a contact in the middle closes both switches."""
     if message.is_left_pressed and message.is_right_pressed:
         return Levels(bumper=Zone.CENTER)
     if message.is_left_pressed:
@@ -81,20 +81,24 @@ def create_levels(message: CreateBumperMessage) -> Levels:
     return Levels(bumper=Zone.RIGHT if message.is_right_pressed else Zone.NONE)
 
 
-def _from_bits(bits: int, zones: dict[int, Zone]) -> Zone:
-    if bits & ~sum(zones):
+def _zones(bits: int, zone_bits: Mapping[Zone, int]) -> Zone:
+    if bits & ~sum(zone_bits.values()):
         return ALL
-    return reduce(or_, (zone for bit, zone in zones.items() if bits & bit), Zone.NONE)
+    return reduce(or_, (zone for zone, bit in zone_bits.items() if bits & bit), Zone.NONE)
 
 
 class LevelTracker:
-    """The newest levels of a base, from whichever topics it has.
+    """The newest levels of a base.
 
-    Three kinds of topics may come in, each by a method below: levels (the truth), events (edges, believed only if the
-    base proves to be alive but never sends levels) and pulses (repeated while something is the case). Stamps are the
-    caller's clock on arrival, in nanoseconds: none of these messages can be trusted to carry a comparable one.
+    They come from three kinds of topics, each with a method below: levels, events (edges, used only if the base is
+    alive and never sends levels) and pulses (repeated while a level is active). Times are the caller's clock on
+    arrival, in nanoseconds: not all of these messages have a comparable stamp.
 
-    Not thread-safe: call it under the lock of the Guard that it feeds.
+    Not thread-safe: call it under the lock of the Guard.
+
+    Args:
+        pulse_s: Duration of a pulse.
+        events_alone_s: See ``EVENTS_ALONE_S``.
     """
 
     def __init__(self, pulse_s: float = PULSE_S, events_alone_s: float = EVENTS_ALONE_S) -> None:
@@ -108,31 +112,31 @@ class LevelTracker:
 
     @property
     def source(self) -> str:
-        """``levels``, ``events`` or ``none``: what :meth:`feedback` is made of."""
+        """The source of :meth:`feedback`: ``levels``, ``events`` or ``none``."""
         if self._levels is not None:
             return "levels"
         return "events" if self._stamp_ns is not None else "none"
 
     def levels(self, levels: Levels, now_ns: int) -> None:
-        """Levels have arrived. From the first of them on events are ignored."""
+        """Take levels; from the first of them on, events are ignored."""
         self._levels = levels
         self._stamp_ns = now_ns
 
     def event(self, kind: SafetySensor, number: int, state: int) -> None:
-        """An edge: sensor ``number`` as the event's definition counts them (a wheel's, for wheel drops), new state."""
+        """Take an edge: the sensor's number in the event's definition, and its new state."""
         if state == _INACTIVE:
             self._active[kind].discard(number)
         else:
             self._active[kind].add(number)
 
     def pulse(self, kind: SafetySensor, now_ns: int) -> None:
-        """Something is the case somewhere, and will be said again while it is."""
+        """Take a pulse: the level is active somewhere."""
         self._pulse_stamps_ns[kind] = now_ns
 
     def alive(self, now_ns: int) -> None:
-        """The base has sent something else (odometry), which says nothing of its sensors.
+        """Take a sign of life without levels (odometry).
 
-        This alone is feedback once it has gone on for ``events_alone_s`` and no level was ever seen.
+        It counts as feedback after ``events_alone_s`` in which no level was received.
         """
         if self._levels is None:
             if self._alive_since_ns is None:
@@ -141,7 +145,7 @@ class LevelTracker:
                 self._stamp_ns = now_ns
 
     def feedback(self, now_ns: int) -> Feedback | None:
-        """What the Guard needs, stamped with the newest proof of life; None before that."""
+        """Return the Guard's feedback, stamped with the newest sign of life; None before the first."""
         if self._stamp_ns is None:
             return None
         known = self._levels or Levels(

@@ -1,4 +1,4 @@
-"""Which topics tell the guard about contact, cliffs and wheels on each kind of base, and how they are read."""
+"""The safety topics of each variant's base, and the conversion of their messages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class Sensor:
     """One subscription.
 
     Attributes:
-        message: class to subscribe with; ``AnyMsg`` where the content does not matter or the name may differ.
-        definition: what its publishers must speak; None for anything.
-        receive: takes a message into the tracker.
+        topic: Full name.
+        message: Class to subscribe with; ``AnyMsg`` where the content is irrelevant or the type's name may differ.
+        definition: Class whose definition the publishers must use; None for any.
+        receive: Passes a message to the tracker.
     """
 
     topic: str
@@ -32,7 +33,7 @@ class Sensor:
 
 
 def subscriptions(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]) -> list[Sensor]:
-    """What to subscribe to; a topic that the family does not have, or that the YAML leaves out, is not there."""
+    """Return the subscriptions to the safety topics that the variant has."""
     return [sensor for sensor in _all(options, tracker, now_ns) if sensor.topic]
 
 
@@ -41,7 +42,7 @@ def _all(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]
     if options.family == "pyrobot-create":
 
         def bumper(message: rospy.AnyMsg) -> None:
-            # ca_msgs before 2.0, create_msgs since, and the same on the wire.
+            # The type is ca_msgs/Bumper before create_robot 2.0 and create_msgs/Bumper since, with equal definitions.
             if message._connection_header["md5sum"] == Bumper._md5sum:
                 tracker.levels(create_levels(Bumper().deserialize(message._buff)), now_ns())
 

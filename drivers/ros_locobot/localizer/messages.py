@@ -1,4 +1,4 @@
-"""Poses of ROS messages as the runtime has them: in the plane."""
+"""Conversion of ROS poses to planar ones."""
 
 from __future__ import annotations
 
@@ -8,23 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from drivers.ros_locobot.protocol import PLANAR_COVARIANCE
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault
 
-_XYYAW = np.ix_((0, 1, 5), (0, 1, 5))
-
 
 def planar_pose(pose: Any, topic: str) -> SE2:
-    """A geometry_msgs/Pose seen from above.
-
-    Raises:
-        DeviceFault: naming the topic, if it is not a pose.
-    """
+    """Project a geometry_msgs/Pose onto the floor. Raises ``DeviceFault``, naming the topic, if it is not a pose."""
     return planar(pose.position, pose.orientation, topic)
 
 
 def planar(position: Any, q: Any, topic: str) -> SE2:
-    """A position (x, y) and a quaternion seen from above. Raises ``DeviceFault`` naming the topic."""
+    """Project a position and a quaternion onto the floor. Raises ``DeviceFault``, naming the topic."""
     norm_squared = q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w
     if not (math.isfinite(position.x + position.y) and 0.5 < norm_squared < 2.0):
         raise DeviceFault(
@@ -37,5 +32,5 @@ def planar(position: Any, q: Any, topic: str) -> SE2:
 
 
 def planar_covariance(covariance: Any) -> NDArray[np.float64]:
-    """(x, y, yaw) of a ROS covariance of (x, y, z, roll, pitch, yaw), float64 (3, 3)."""
-    return np.array(covariance, float).reshape(6, 6)[_XYYAW]
+    """Return the covariance of (x, y, yaw), float64 (3, 3), of a ROS covariance of 36 numbers."""
+    return np.array(covariance, float).reshape(6, 6)[PLANAR_COVARIANCE]

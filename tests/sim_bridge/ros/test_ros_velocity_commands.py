@@ -15,7 +15,7 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Velocity
 from robot_runtime.safety import STILL
 from sim_bridge.ros.faults import FAULTS, Faults
-from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, family
+from sim_bridge.ros.robot_variants import VARIANTS, DriverTiming, robot_variant
 from sim_bridge.ros.timing import PeriodicTimer
 from sim_bridge.ros.velocity_commands import VelocityCommandModel, speed_and_radius, through_radius
 
@@ -33,11 +33,11 @@ def outputs(
 
 @pytest.mark.parametrize(("name", "timeout_s"), [("pyrobot-kobuki", 0.6), ("pyrobot-create", 0.2), ("interbotix", 2.0)])
 def test_wheels_stop_by_themselves_at_the_familys_timeout(name: str, timeout_s: float) -> None:
-    control = VelocityCommandModel(family(name).timing, 0.7, math.pi)
+    control = VelocityCommandModel(robot_variant(name).timing, 0.7, math.pi)
     control.command(0.2, 0.0, 0)
     moving = [t for t, velocity in outputs(control, 0.0, 4.0) if velocity != STILL]
     # Looked at ten times a second; a limiter then takes a third of a second more.
-    ramp_s = 0.4 if family(name).timing.acceleration_limiter else 0.0
+    ramp_s = 0.4 if robot_variant(name).timing.acceleration_limiter else 0.0
     assert timeout_s - 0.02 <= max(moving) <= timeout_s + 0.1 + 0.02 + ramp_s
 
 
@@ -51,7 +51,7 @@ def test_repeated_commands_keep_it_moving_and_zero_stops_it_at_once() -> None:
 
 
 def test_a_limiter_ramps_a_stop() -> None:
-    control = VelocityCommandModel(family("interbotix").timing, 0.7, math.pi)
+    control = VelocityCommandModel(robot_variant("interbotix").timing, 0.7, math.pi)
     control.command(0.2, 0.0, 0)
     assert outputs(control, 0.0, 1.0)[-1][1].linear_m_s == pytest.approx(0.2, abs=1e-3)
     control.command(0.0, 0.0, seconds_to_ns(1.0))
@@ -127,11 +127,11 @@ def test_ticks_keep_their_rate_on_the_grid_of_steps(rate_hz: float, step_ns: int
 
 def test_families_and_names_that_do_not_exist() -> None:
     with pytest.raises(ConfigError, match="pyrobot-kobuki"):
-        family("turtlebot")
+        robot_variant("turtlebot")
     with pytest.raises(ConfigError, match="namespace"):
-        family("interbotix", "loco bot")
-    assert family("interbotix", "rob").names.base_frame == "rob/base_footprint"
-    assert {family(name).names.base_frame for name in VARIANTS} == {"base_footprint", "locobot/base_footprint"}
+        robot_variant("interbotix", "loco bot")
+    assert robot_variant("interbotix", "rob").names.frames.base == "rob/base_footprint"
+    assert {robot_variant(name).names.frames.base for name in VARIANTS} == {"base_footprint", "locobot/base_footprint"}
 
 
 class TestFaults:
