@@ -15,6 +15,7 @@ import pytest
 import rosgraph
 import rospy
 from geometry_msgs.msg import Pose2D
+from raising import raises_naming
 from robot_runtime_simulation.srv import Place, SetFault
 from ros_processes import Program, eventually
 from sensor_msgs.msg import JointState
@@ -113,7 +114,7 @@ def test_a_silent_camera_is_stale_and_named(fault: Any, name: str, topic: str) -
     with robot() as made:
         fault(name)
         made.clock.sleep(0.1)
-        with pytest.raises(StaleData, match=f"topic {topic} is silent") as caught:
+        with raises_naming(StaleData, topic) as caught:
             made.camera.capture(made.clock.now_ns(), 0.3)
         assert "network" in caught.value.remedy
 
@@ -122,7 +123,9 @@ def test_images_that_never_pair_are_told(fault: Any) -> None:
     with robot() as made:
         fault("camera_unpaired")
         made.clock.sleep(0.4)
-        with pytest.raises(StaleData, match="no two images have the same stamp"):
+        with raises_naming(
+            StaleData, "/camera/color/image_raw", "/camera/aligned_depth_to_color/image_raw", "enable_sync"
+        ):
             made.camera.capture(made.clock.now_ns(), 0.3)
 
 
@@ -134,7 +137,7 @@ def test_a_frozen_camera_with_fresh_stamps_is_found_out_once_the_robot_moves(fau
         drive(made, 0.5)
         made.base.stop()
         made.clock.sleep(0.1)
-        with pytest.raises(FrozenCamera, match="the same picture for"):
+        with raises_naming(FrozenCamera, "/camera/color/image_raw"):
             made.camera.capture(made.clock.now_ns(), 1.0)
 
 
@@ -149,7 +152,7 @@ def test_metres_called_millimetres_are_refused(fault: Any) -> None:
     with robot() as made:
         fault("depth_mislabelled")
         made.clock.sleep(0.1)
-        with pytest.raises(DepthUnit, match="/camera/aligned_depth_to_color/image_raw"):
+        with raises_naming(DepthUnit, "/camera/aligned_depth_to_color/image_raw"):
             made.camera.capture(made.clock.now_ns(), 1.0)
 
 
@@ -197,7 +200,7 @@ def test_a_silent_head_is_stale_although_wheels_share_its_topic(fault: Any) -> N
     with robot() as made:
         fault("head_silent")
         made.clock.sleep(0.3)
-        with pytest.raises(StaleData, match="topic /joint_states is silent"):
+        with raises_naming(StaleData, "/joint_states"):
             made.head.state(0.2)
 
 
@@ -231,9 +234,9 @@ def test_a_second_publisher_is_refused_at_connection_and_ends_a_run(spawn: Any) 
             return False
 
         assert eventually(found)
-        with pytest.raises(SecondPublisher, match="/mobile_base/commands/velocity: /teleop"):
+        with raises_naming(SecondPublisher, "/mobile_base/commands/velocity", "/teleop"):
             made.base.command(Velocity(0.1, 0.0))
-    with pytest.raises(SecondPublisher, match="/mobile_base/commands/velocity: /teleop"), robot():
+    with raises_naming(SecondPublisher, "/mobile_base/commands/velocity", "/teleop"), robot():
         pass
     with robot(base={"silent_publishers": ["/teleop"]}) as made:
         made.base.state(0.1)
@@ -263,7 +266,7 @@ def test_clocks_that_disagree_are_told_from_silence(fault: Any, skew_s: float, s
 def test_a_simulator_that_stops_time_hangs_nobody(fault: Any) -> None:
     with robot(clock={"stall_s": 2.0}) as made:
         fault("clock_stopped")
-        with pytest.raises(ClockSkew, match="/clock"):
+        with raises_naming(ClockSkew, "/clock"):
             made.clock.sleep(1.0)
 
 
@@ -285,7 +288,7 @@ def test_a_silent_localizer_is_stale_and_named(fault: Any) -> None:
     with robot() as made:
         fault("localizer_silent")
         made.clock.sleep(0.7)
-        with pytest.raises(StaleData, match="/tf"):
+        with raises_naming(StaleData, "/tf"):
             made.localizer.latest(0.5)
         assert made.referee.latest(0.5).status is PoseStatus.OK
 
@@ -310,5 +313,5 @@ def test_every_source_follows_the_motion(source: dict[str, str]) -> None:
 
 def test_poses_in_another_frame_are_refused() -> None:
     wrong = {"source": "pose", "topic": "/simulation/ground_truth", "map_frame": "world"}
-    with robot(localizer=wrong) as made, pytest.raises(DeviceFault, match="poses are in frame 'map', not 'world'"):
+    with robot(localizer=wrong) as made, raises_naming(DeviceFault, "'map'", "'world'"):
         made.localizer.latest(0.5)

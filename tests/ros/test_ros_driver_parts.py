@@ -13,6 +13,7 @@ import pytest
 import rospy
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
+from raising import raises_naming
 from sensor_msgs.msg import CameraInfo, Image
 
 from drivers.ros_locobot.camera.driver import NOMINAL, RosCamera
@@ -162,7 +163,7 @@ def test_a_camera_introduces_itself_and_delivers_pairs(ros_node: str, ros_name: 
 def test_depth_of_another_view_is_refused(ros_node: str, ros_name: str) -> None:
     with (
         filmed(ros_name, depth_frame="camera_depth_optical_frame") as (_, camera, _),
-        pytest.raises(DeviceFault, match="not registered to colour") as caught,
+        raises_naming(DeviceFault, f"{ros_name}/aligned", "camera_depth_optical_frame") as caught,
     ):
         camera.connect()
     assert "align_depth:=true" in caught.value.remedy
@@ -171,7 +172,7 @@ def test_depth_of_another_view_is_refused(ros_node: str, ros_name: str) -> None:
 def test_a_strong_lens_is_refused(ros_node: str, ros_name: str) -> None:
     with (
         filmed(ros_name, distortion=(2.0, 0.0, 0.0, 0.0, 0.0)) as (_, camera, _),
-        pytest.raises(DeviceFault, match="the lens"),
+        raises_naming(DeviceFault, f"{ros_name}/info", "plumb_bob"),
     ):
         camera.connect()
 
@@ -254,6 +255,6 @@ def test_poses_of_the_old_place_that_are_still_on_their_way_are_not_taken(source
 
 def test_a_tilt_out_of_reach_is_no_start() -> None:
     carried: Any = Carried()
-    with pytest.raises(InvalidStart, match="cannot tilt"):
+    with raises_naming(InvalidStart, "1.5"):
         RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(), 1.5)
     assert carried.told == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from drivers.ros_locobot.connection.clock import RosClock
 from drivers.ros_locobot.connection.errors import ClockSkew
@@ -105,13 +106,13 @@ def test_simulated_time_never_goes_back(steps_ns: list[int]) -> None:
 def test_a_simulator_that_starts_anew_is_told_apart() -> None:
     clock = simulated()
     clock.advance(1 * S)
-    with pytest.raises(ClockSkew, match=r"/clock: time went back by 9.000 s"):
+    with raises_naming(ClockSkew, "/clock", "9.000 s"):
         clock.check()
     assert clock.now_ns() == 10 * S
 
 
 def test_waiting_on_a_clock_that_stands_still_has_a_limit() -> None:
-    with pytest.raises(ClockSkew, match=r"/clock: simulated time has stood still for 0\.05 s"):
+    with raises_naming(ClockSkew, "/clock", "0.05 s"):
         simulated().sleep_until(11 * S)
 
 
@@ -128,7 +129,7 @@ def test_waiting_ends_when_simulated_time_gets_there() -> None:
 
 
 def test_nothing_received_names_the_topic() -> None:
-    with pytest.raises(StaleData, match="topic /odom has delivered nothing yet"):
+    with raises_naming(StaleData, "/odom"):
         TopicCache("/odom", simulated()).read(0.1)
 
 
@@ -138,7 +139,7 @@ def test_silence_names_topic_and_age() -> None:
     channel.receive(message(10 * S))
     assert channel.read(0.1).stamp_ns == 10 * S
     clock.advance(13 * S)
-    with pytest.raises(StaleData, match=r"topic /odom is silent: its newest message is 3.000 s old") as caught:
+    with raises_naming(StaleData, "/odom", "3.000 s") as caught:
         channel.read(0.1)
     assert not isinstance(caught.value, ClockSkew)
 
@@ -166,7 +167,7 @@ def test_old_stamps_that_keep_coming_are_a_skew_and_no_silence(busy_ms: int) -> 
     channel = TopicCache("/odom", clock)
     channel.receive(message(7 * S))
     clock.advance(10 * S + busy_ms * MS)
-    with pytest.raises(ClockSkew, match=r"/odom: messages arrive with stamps 3.000 s old"):
+    with raises_naming(ClockSkew, "/odom", "3.000 s"):
         channel.read(0.1)
 
 

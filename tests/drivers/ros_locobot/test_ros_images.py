@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from drivers.ros_locobot.camera.messages import color_image, depth_image, intrinsics
 from drivers.ros_locobot.connection.errors import DepthUnit
@@ -62,14 +63,14 @@ def test_grey_is_repeated() -> None:
 
 @pytest.mark.parametrize("encoding", ["yuv422", "16UC1", "", "bayer_rggb8"])
 def test_another_encoding_is_refused_by_name(encoding: str) -> None:
-    with pytest.raises(DeviceFault, match=TOPIC):
+    with raises_naming(DeviceFault, TOPIC):
         color_image(image(RGB, encoding), TOPIC)
 
 
 def test_a_torn_image_is_refused() -> None:
     message = image(RGB, "rgb8")
     message.data = message.data[:-1]
-    with pytest.raises(DeviceFault, match=r"3x2 rgb8.*does not fit 17 bytes"):
+    with raises_naming(DeviceFault, TOPIC, "3x2", "rgb8", "17 bytes"):
         color_image(message, TOPIC)
 
 
@@ -97,13 +98,13 @@ def test_floats_are_metres_and_what_is_not_finite_is_a_hole() -> None:
 
 def test_metres_called_16uc1_are_found_out() -> None:
     raw = np.full((4, 4), 3, np.uint16)
-    with pytest.raises(DepthUnit, match=rf"{TOPIC}.*metres") as caught:
+    with raises_naming(DepthUnit, TOPIC, "16UC1") as caught:
         depth_image(image(raw, "16UC1"), TOPIC, MIN_M, MAX_M)
     assert "16UC1" in caught.value.remedy
 
 
 def test_millimetres_called_32fc1_are_found_out() -> None:
-    with pytest.raises(DepthUnit, match="millimetres"):
+    with raises_naming(DepthUnit, TOPIC, "32FC1"):
         depth_image(image(np.full((4, 4), 1500, np.float32), "32FC1"), TOPIC, MIN_M, MAX_M)
 
 
@@ -130,7 +131,7 @@ def test_the_matrix_that_belongs_to_the_image_is_used() -> None:
 def test_a_lens_is_measured_in_pixels() -> None:
     faint, strong = [1e-5, 0, 0, 0, 0], [0.1, -0.05, 0, 0, 0]
     assert intrinsics(camera_info(D=faint), TOPIC, False, 1.0).fx == 388.0
-    with pytest.raises(DeviceFault, match=r"shifts pixels by up to \d+\.\d px"):
+    with raises_naming(DeviceFault, TOPIC, "px"):
         intrinsics(camera_info(D=strong), TOPIC, False, 1.0)
     assert intrinsics(camera_info(D=strong), TOPIC, True, 1.0).fx == 400.0
     with pytest.raises(DeviceFault):
@@ -138,5 +139,5 @@ def test_a_lens_is_measured_in_pixels() -> None:
 
 
 def test_an_uncalibrated_camera_is_refused() -> None:
-    with pytest.raises(DeviceFault, match="not calibrated"):
+    with raises_naming(DeviceFault, TOPIC):
         intrinsics(camera_info(K=[0.0] * 9), TOPIC, False, 1.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import ConfigError
@@ -126,9 +127,9 @@ def test_ticks_keep_their_rate_on_the_grid_of_steps(rate_hz: float, step_ns: int
 
 
 def test_families_and_names_that_do_not_exist() -> None:
-    with pytest.raises(ConfigError, match="pyrobot-kobuki"):
+    with raises_naming(ConfigError, "turtlebot", "pyrobot-kobuki"):
         robot_variant("turtlebot")
-    with pytest.raises(ConfigError, match="namespace"):
+    with raises_naming(ConfigError, "loco bot"):
         robot_variant("interbotix", "loco bot")
     assert robot_variant("interbotix", "rob").names.frames.base == "rob/base_footprint"
     assert {robot_variant(name).names.frames.base for name in VARIANTS} == {"base_footprint", "locobot/base_footprint"}

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import synthetic
 from bag_drive import FORWARD, LEFT, REST, START, START_NS, UP, Move
+from raising import raises_naming
 
 from drivers.ros_locobot.bag.episode_header import ImportOptions
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic, NoOverlap, NotAnAction, NotOneClock
@@ -217,7 +218,7 @@ def test_what_a_bag_lacks_can_be_left_out(tmp_path: Path) -> None:
 
 def test_another_camera_is_taken_only_if_told(short: Path, tmp_path: Path) -> None:
     other = synthetic.pointnav_task(width=80, height=60)
-    with pytest.raises(ConfigError, match="64x48 pixels"):
+    with raises_naming(ConfigError, "64x48"):
         imported(short, tmp_path, task=other)
     with imported(short, tmp_path, task=other, any_camera=True) as log:
         assert log.header.task.name == "pointnav_test+camera-goal"
@@ -238,13 +239,13 @@ def test_another_camera_is_taken_only_if_told(short: Path, tmp_path: Path) -> No
 )
 def test_what_is_no_action_is_named_with_its_time(tmp_path: Path, moves: list[Move], time: str, what: str) -> None:
     path = bag_drive.record(tmp_path / "a.bag", moves)
-    with pytest.raises(NotAnAction, match=f"(?s)between {time}.*{what}"):
+    with raises_naming(NotAnAction, time, what):
         imported(path, tmp_path / "logs", task=TASK)
 
 
 def test_a_drive_without_rest_is_refused(tmp_path: Path) -> None:
     path = bag_drive.record(tmp_path / "a.bag", [Move(forward_m=0.5, turn_deg=60, seconds=2.0)])
-    with pytest.raises(NotAnAction, match="never stood still"):
+    with raises_naming(NotAnAction, "0.5 s"):
         imported(path, tmp_path / "logs", task=TASK, min_rest_s=0.5)
 
 
@@ -262,7 +263,7 @@ def test_a_drive_without_rest_is_refused(tmp_path: Path) -> None:
 )
 def test_a_missing_topic_is_named_with_its_remedy(tmp_path: Path, topic: str, remedy: str) -> None:
     path = bag_drive.record(tmp_path / "a.bag", [REST], change=bag_drive.without(topic))
-    with pytest.raises(MissingTopic, match=topic) as caught:
+    with raises_naming(MissingTopic, topic) as caught:
         imported(path, tmp_path / "logs", task=TASK)
     assert remedy in caught.value.remedy
 
@@ -273,23 +274,23 @@ def test_a_tf_that_does_not_reach_the_map_is_named(tmp_path: Path) -> None:
         return None if is_map else (message, at_ns)
 
     path = bag_drive.record(tmp_path / "a.bag", [REST], change=cut)
-    with pytest.raises(MissingTopic, match="odom has no parent"):
+    with raises_naming(MissingTopic, "/tf", "base_footprint", "odom"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
 @pytest.mark.parametrize(
-    ("shift_ns", "message"),
+    ("shift_ns", "named"),
     [
-        (lambda topic, _: 5 * NS_PER_S if "camera" in topic else 0, "differ by 4.95"),
+        (lambda topic, _: 5 * NS_PER_S if "camera" in topic else 0, ("4.95", "/camera/color/image_raw")),
         (
             lambda topic, stamp_ns: -3 * NS_PER_S if topic == "/odom" and stamp_ns > START_NS + NS_PER_S else 0,
-            "back by",
+            ("/odom",),
         ),
     ],
 )
-def test_mixed_clocks_are_named(tmp_path: Path, shift_ns: Callable[[str, int], int], message: str) -> None:
+def test_mixed_clocks_are_named(tmp_path: Path, shift_ns: Callable[[str, int], int], named: tuple[str, ...]) -> None:
     path = bag_drive.record(tmp_path / "a.bag", SHORT, change=bag_drive.restamped(shift_ns))
-    with pytest.raises(NotOneClock, match=message):
+    with raises_naming(NotOneClock, *named):
         imported(path, tmp_path / "logs", task=TASK)
 
 
@@ -314,7 +315,7 @@ def test_streams_that_do_not_overlap_are_named(tmp_path: Path) -> None:
         return (message, at_ns) if early == ("camera" in topic) else None
 
     path = bag_drive.record(tmp_path / "a.bag", SHORT, change=halves)
-    with pytest.raises(NoOverlap, match="pictures has ended"):
+    with raises_naming(NoOverlap, "/odom"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
@@ -325,7 +326,7 @@ def test_a_rest_without_a_picture_is_named(tmp_path: Path) -> None:
         return None if "camera" in topic and gap[0] < at_ns < gap[1] else (message, at_ns)
 
     path = bag_drive.record(tmp_path / "a.bag", DRIVE, change=blind)
-    with pytest.raises(NoOverlap, match="1700000001"):
+    with raises_naming(NoOverlap, "1700000001"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
@@ -333,20 +334,20 @@ def test_colour_and_depth_of_different_stamps_are_no_pair(tmp_path: Path) -> Non
     path = bag_drive.record(
         tmp_path / "a.bag", SHORT, change=bag_drive.restamped(lambda topic, _: 1000 if "depth" in topic else 0)
     )
-    with pytest.raises(NoOverlap, match="one stamp"):
+    with raises_naming(NoOverlap, "/camera/color/image_raw", "/camera/aligned_depth_to_color/image_raw"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
 def test_depth_in_another_unit_than_its_encodings(tmp_path: Path) -> None:
     path = bag_drive.record(tmp_path / "a.bag", SHORT, depth="metres as 16UC1")
-    with pytest.raises(DepthUnit, match="seem to be metres"):
+    with raises_naming(DepthUnit, "16UC1"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
 def test_another_definition_of_a_message(short: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.bag"
     path.write_bytes(short.read_bytes().replace(b"cd5e73d190d741a2f92e81eda573aca7", b"0" * 32))
-    with pytest.raises(WrongDefinition, match="/odom: md5 0000"):
+    with raises_naming(WrongDefinition, "/odom", "0000"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
@@ -355,7 +356,7 @@ def test_another_type_on_a_topic(tmp_path: Path) -> None:
         return (message.pose, at_ns) if topic == "/odom" else (message, at_ns)
 
     path = bag_drive.record(tmp_path / "a.bag", [REST], change=retype)
-    with pytest.raises(WrongDefinition, match="PoseWithCovariance, not nav_msgs/Odometry"):
+    with raises_naming(WrongDefinition, "PoseWithCovariance", "nav_msgs/Odometry"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
@@ -364,7 +365,7 @@ def test_a_truncated_bag_says_so(short: Path, tmp_path: Path, share: float) -> N
     data = short.read_bytes()
     path = tmp_path / "a.bag"
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(DamagedBag, match=r"a\.bag"):
+    with raises_naming(DamagedBag, "a.bag"):
         imported(path, tmp_path / "logs", task=TASK)
 
 
@@ -400,20 +401,20 @@ def test_flipped_bytes_are_typed_errors_or_nothing(short: Path, tmp_path: Path, 
 
 
 def test_a_drive_from_elsewhere_is_not_of_the_episode(short: Path, tmp_path: Path) -> None:
-    with pytest.raises(EpisodeError, match=r"begins 1\.00 m"):
+    with raises_naming(EpisodeError, "1.00 m"):
         imported(short, tmp_path, task=TASK, scene=synthetic.scene(), episode=episode(start=SE2(2.0, 1.9)))
 
 
 def test_what_belongs_to_a_task_needs_one(short: Path, tmp_path: Path) -> None:
     for said in ({"stop": True}, {"episode": episode(), "scene": synthetic.scene()}):
-        with pytest.raises(ConfigError, match="belong to a task"):
+        with raises_naming(ConfigError, "--task"):
             imported(short, tmp_path, **said)
-    with pytest.raises(ConfigError, match="belongs to a scene"):
+    with raises_naming(ConfigError, "--scene"):
         imported(short, tmp_path, task=TASK, episode=episode())
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="no such file"):
+    with raises_naming(RecordingError, ".bag"):
         imported(tmp_path / "a.bag", tmp_path)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import synthetic
 from mcap.reader import make_reader
+from raising import raises_naming
 from rosbags.rosbag1 import Reader, Writer
 from synthetic import FORWARD, LEFT, STOP, UP
 
@@ -164,7 +165,7 @@ def test_the_robots_own_topics_hold_what_the_log_says(log: Path, tmp_path: Path)
 
 def test_a_bag_is_not_written_over(log: Path, tmp_path: Path) -> None:
     bag = exported(log, tmp_path / "a.bag")
-    with pytest.raises(RecordingError, match="exists already"):
+    with raises_naming(RecordingError, ".bag"):
         exported(log, bag)
 
 
@@ -197,7 +198,7 @@ def test_an_exported_bag_that_lost_a_topic_says_which(log: Path, tmp_path: Path,
     bag = filtered(
         exported(log, tmp_path / "a.bag"), tmp_path / "b.bag", lambda name, data: None if name == topic else data
     )
-    with pytest.raises(MissingTopic, match=topic.rsplit("/", 1)[-1]):
+    with raises_naming(MissingTopic, topic.rsplit("/", 1)[-1]):
         restored(bag, tmp_path / "back")
 
 
@@ -215,7 +216,7 @@ def test_json_that_is_none_names_its_topic(log: Path, tmp_path: Path) -> None:
         return data.replace(b'"step"', b'"pest"') if topic == "/robot_runtime/step" else data
 
     bag = filtered(exported(log, tmp_path / "a.bag"), tmp_path / "b.bag", spoil)
-    with pytest.raises(DamagedBag, match="/robot_runtime/step"):
+    with raises_naming(DamagedBag, "/robot_runtime/step"):
         restored(bag, tmp_path / "back")
 
 
