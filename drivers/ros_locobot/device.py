@@ -1,4 +1,4 @@
-"""What the devices of one ROS robot share: the session, being connected or not, and their subscriptions."""
+"""The common part of all devices of a ROS robot: the session, the connection state and the subscriptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from robot_runtime.hal import Device
 
 
 class RosDevice(Device):
-    """A device that is a handful of topics. Subclasses subscribe in :meth:`_opened` and forget in :meth:`_closed`."""
+    """A device that consists of topics. Subclasses subscribe in :meth:`_opened` and clean up in :meth:`_closed`.
+
+    Args:
+        name: Of the device, for messages.
+        session: The connection to the ROS network.
+    """
 
     def __init__(self, name: str, session: Session) -> None:
         self._name = name
@@ -20,7 +25,7 @@ class RosDevice(Device):
         self._clock = session.clock
         self._connected = False
         self._endpoints: list[Any] = []
-        self._channels: list[TopicCache] = []
+        self._caches: list[TopicCache] = []
 
     def connect(self) -> None:
         if self._connected:
@@ -38,28 +43,28 @@ class RosDevice(Device):
         self._connected = False
         endpoints, self._endpoints = self._endpoints, []
         self._session.unsubscribe(*endpoints)
-        for channel in self._channels:
-            channel.forget()
+        for cache in self._caches:
+            cache.clear()
         self._session.close(self)
 
     @abstractmethod
     def _opened(self) -> None:
-        """Subscribe and advertise, leaving everything made in ``_endpoints``. Raises ``DeviceFault``."""
+        """Subscribe and advertise, adding all endpoints to ``_endpoints``. Raises ``DeviceFault``."""
 
     def _closed(self) -> None:
-        """Before the topics go: leave the device safe and forget what belongs to this connection. Never raises."""
+        """Make the device safe and discard the connection's state, before the endpoints are removed. Never raises."""
 
-    def _channel(self, topic: str) -> TopicCache:
-        """A channel of ``topic`` that is emptied on closing."""
-        channel = TopicCache(topic, self._clock)
-        self._channels.append(channel)
-        return channel
+    def _cache(self, topic: str) -> TopicCache:
+        """Return a cache of ``topic`` that is cleared on closing."""
+        cache = TopicCache(topic, self._clock)
+        self._caches.append(cache)
+        return cache
 
     def _require_connected(self) -> None:
         if not self._connected:
             raise NotConnected(f"ROS {self._name}: is not connected", "call connect() before using it")
 
     def _require_working(self) -> None:
-        """As :meth:`_require_connected`; also raises what has broken the connection."""
+        """Raise if the device is not connected, or the fault that has broken the connection."""
         self._require_connected()
         self._session.check()

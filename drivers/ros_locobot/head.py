@@ -38,7 +38,7 @@ class RosHead(RosDevice, Head):
         self._topics = topics_of(options)
         self._limits = head_limits(options)
         self._stillness = Stillness(math.radians(options.head.tolerance_deg), self._limits.settle_s)
-        self._joints = self._channel(self._topics.joints)
+        self._joints = self._cache(self._topics.joints)
         self._publishers: list[rospy.Publisher] = []
         self._lock = threading.Lock()
 

@@ -1,8 +1,9 @@
-"""How the robot gets to an episode's start: the simulated robot's service, a person, or its own wheels."""
+"""Placement of the robot at an episode's start: by the simulated robot's service, by a person, or by its own wheels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import rospy
 from geometry_msgs.msg import Pose2D
@@ -13,7 +14,6 @@ from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.head import RosHead
 from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.localizer.sources import RosLocalizer
-from drivers.ros_locobot.options import PlacerOptions
 from robot_runtime.common.clock import wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import DeviceFault, InvalidStart, StaleData
@@ -22,26 +22,38 @@ from robot_runtime.hal.streams import STREAMS
 from robot_runtime.placement.placer import GuidedPlacer, tilt_head
 
 SETTLED_S = 0.2
-"""By then this computer's clock is past the instant at which the robot was placed, however late ``/clock`` comes."""
+"""Time after which this computer's clock is past the instant of the placement, however late ``/clock`` is."""
 
 POLL_S = 0.02
 
 
-class RosPlacer(Placer):
-    """What all ways share: wheels at zero first, camera tilted, everything of the old place forgotten."""
+@dataclass(frozen=True)
+class PlacedDevices:
+    """The devices whose state a placement invalidates.
 
-    def __init__(
-        self,
-        session: Session,
-        base: RosBase,
-        head: RosHead,
-        camera: RosCamera,
-        localizers: Sequence[RosLocalizer],
-        motion: MotionHistory,
-    ) -> None:
-        self._session = session
-        self._base, self._head, self._camera, self._motion = base, head, camera, motion
-        self._localizers = tuple(localizers)
+    Attributes:
+        session: The connection to the ROS network.
+        base: Stopped before the placement.
+        head: Tilted after it.
+        camera: Its images of the old place are discarded.
+        motion: Cleared.
+        localizers: Their poses of the old place are discarded.
+    """
+
+    session: Session
+    base: RosBase
+    head: RosHead
+    camera: RosCamera
+    motion: MotionHistory
+    localizers: Sequence[RosLocalizer]
+
+
+class RosPlacer(Placer):
+    """Stops the wheels, moves the robot, tilts the head, and discards all measurements of the old place."""
+
+    def __init__(self, devices: PlacedDevices) -> None:
+        self._devices = devices
+        self._localizers = tuple(devices.localizers)
 
     def fitted(self, robot: Robot) -> Placer:
         sources = (robot.localizer, robot.referee, robot.odometry)
@@ -49,112 +61,107 @@ class RosPlacer(Placer):
         return self
 
     def place(self, pose: SE2, tilt_rad: float) -> None:
-        limits = self._head.limits
+        devices, limits = self._devices, self._devices.head.limits
         if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:
             raise InvalidStart(
                 f"the head cannot tilt to {tilt_rad:.3f} rad",
                 f"start between {limits.min_tilt_rad:.3f} and {limits.max_tilt_rad:.3f} rad",
             )
-        self._base.stop()
+        devices.base.stop()
         try:
-            self._bring(pose, tilt_rad)
-            self._head.command(0.0, tilt_rad)
+            self._move_robot(pose, tilt_rad)
+            devices.head.command(0.0, tilt_rad)
         finally:
-            # What is still on its way by now, on a busy computer, tells by its stamp of which place it is.
-            now_ns = self._session.clock.now_ns()
-            self._motion.clear(now_ns)
-            self._camera.forget()
+            # Messages still in transit, on a busy computer, are assigned to a place by their stamps.
+            now_ns = devices.session.clock.now_ns()
+            devices.motion.clear(now_ns)
+            devices.camera.forget()
             for localizer in self._localizers:
                 localizer.forget(now_ns)
-        tilt_head(self._session.clock, self._head, tilt_rad)
+        tilt_head(devices.session.clock, devices.head, tilt_rad)
         self._wait_for_poses()
 
-    def _bring(self, pose: SE2, tilt_rad: float) -> None:
-        """Have the base at ``pose``. Raises ``InvalidStart``, ``PlacementFailed`` or ``DeviceFault``."""
-        raise TypeError(f"{type(self).__name__} must override _bring()")
+    def _move_robot(self, pose: SE2, tilt_rad: float) -> None:
+        """Bring the base to ``pose``. Raises ``InvalidStart``, ``PlacementFailed`` or ``DeviceFault``."""
+        raise TypeError(f"{type(self).__name__} must override _move_robot()")
 
     def _wait_for_poses(self) -> None:
-        """Until every source has measured the new place."""
+        """Wait until every source has measured the new place."""
+        session = self._devices.session
+
+        def measure() -> bool:
+            for localizer in self._localizers:
+                localizer.latest(STREAMS["pose"].max_age_s)
+            return True
 
         def measured() -> bool | None:
             try:
-                for localizer in self._localizers:
-                    localizer.latest(STREAMS["pose"].max_age_s)
+                return measure()
             except StaleData:
                 return None
-            return True
 
-        if wait_for(self._session.clock, measured, self._session.options.connect_timeout_s, POLL_S) is None:
-            for localizer in self._localizers:
-                localizer.latest(STREAMS["pose"].max_age_s)
+        if wait_for(session.clock, measured, session.options.connect_timeout_s, POLL_S) is None:
+            measure()
 
 
 class SimulationPlacer(RosPlacer):
-    """Asks the simulated robot's service."""
+    """Calls the simulated robot's service.
 
-    def __init__(
-        self,
-        session: Session,
-        base: RosBase,
-        head: RosHead,
-        camera: RosCamera,
-        localizers: Sequence[RosLocalizer],
-        motion: MotionHistory,
-        options: PlacerOptions,
-    ) -> None:
-        super().__init__(session, base, head, camera, localizers, motion)
-        self._options = options
+    Args:
+        devices: The robot's devices.
+        service: Name of the service.
+    """
 
-    def _bring(self, pose: SE2, tilt_rad: float) -> None:
+    def __init__(self, devices: PlacedDevices, service: str) -> None:
+        super().__init__(devices)
+        self._service = service
+
+    def _move_robot(self, pose: SE2, tilt_rad: float) -> None:
         from robot_runtime_simulation.srv import Place
 
-        session, service = self._session, self._options.service
+        session, service = self._devices.session, self._service
         if not session.master.has_service(service):
             raise DeviceFault(
-                f"service {service}: nobody offers it",
+                f"service {service} does not exist",
                 "start the simulated robot, or on a real one set placer.by to operator in the robot's YAML",
             )
         for localizer in self._localizers:
             localizer.pause()
         request = Pose2D(pose.x_m, pose.y_m, pose.yaw_rad)
         try:
-            answer = session.call_with_timeout(
+            response = session.call_with_timeout(
                 lambda: rospy.ServiceProxy(service, Place)(request, tilt_rad), f"calling {service}"
             )
         except rospy.ServiceException as error:
             raise DeviceFault(f"service {service}: {error}", "look at the log of the simulated robot") from error
-        if not answer.success:
-            raise InvalidStart(f"service {service}: {answer.message}", answer.remedy)
+        if not response.success:
+            raise InvalidStart(f"service {service}: {response.message}", response.remedy)
         session.clock.sleep(SETTLED_S)
 
 
 class RealPlacer(RosPlacer):
-    """As ``by`` does: a person brings it, or it drives."""
+    """Uses a placer in which a person moves the robot, or the robot drives.
 
-    def __init__(
-        self,
-        session: Session,
-        base: RosBase,
-        head: RosHead,
-        camera: RosCamera,
-        localizers: Sequence[RosLocalizer],
-        motion: MotionHistory,
-        by: GuidedPlacer,
-    ) -> None:
-        super().__init__(session, base, head, camera, localizers, motion)
-        self._by = by
-        self.way = by.way
+    Args:
+        devices: The robot's devices.
+        guided: That placer.
+    """
+
+    def __init__(self, devices: PlacedDevices, guided: GuidedPlacer) -> None:
+        super().__init__(devices)
+        self._guided = guided
+        self.way = guided.way
 
     def fitted(self, robot: Robot) -> Placer:
-        self._by = self._by.fitted(robot)
+        self._guided = self._guided.fitted(robot)
         return super().fitted(robot)
 
-    def _bring(self, pose: SE2, tilt_rad: float) -> None:
-        self._by.bring(pose)
+    def _move_robot(self, pose: SE2, tilt_rad: float) -> None:
+        self._guided.bring(pose)
 
 
 def _ros_leaves(source: Localizer) -> list[RosLocalizer]:
-    """The ROS sources that a localizer is, or is made of."""
+    """Return the ROS sources that a localizer is, or consists of."""
     if isinstance(source, RosLocalizer):
         return [source]
     return [leaf for part in source.sources for leaf in _ros_leaves(part)]

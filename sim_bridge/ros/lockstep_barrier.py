@@ -20,8 +20,8 @@ AHEAD_S = 0.04
 """How far simulated time may pass the newest acknowledged message: two periods of a base."""
 
 STEADY_COUNT = 3
-"""After so many acknowledgements, each at most ``AHEAD_S`` after the one before, a subscriber is waited for, however late
-it is. Messages that come more rarely are not waited for."""
+"""A subscriber is waited for after this many acknowledgements, each at most ``AHEAD_S`` after the one before. Messages
+that come more rarely are not waited for."""
 
 PATIENCE_S = 1.5
 """Host seconds of waiting; then a subscriber is ignored until it is steady again.

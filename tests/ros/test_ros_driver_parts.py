@@ -24,7 +24,7 @@ from drivers.ros_locobot.head import Stillness
 from drivers.ros_locobot.localizer.motion_history import MotionHistory
 from drivers.ros_locobot.localizer.sources import make_localizer
 from drivers.ros_locobot.options import LocalizerOptions, RosOptions
-from drivers.ros_locobot.placer import RealPlacer
+from drivers.ros_locobot.placer import PlacedDevices, RealPlacer
 from robot_runtime.common import config
 from robot_runtime.common.clock import NS_PER_S, SimulatedClock
 from robot_runtime.common.geometry import SE2
@@ -211,9 +211,13 @@ class Carried:
         return PoseEstimate(self.clock.now_ns(), SE2(), "map")
 
 
+def real_placer(carried: Any) -> RealPlacer:
+    return RealPlacer(PlacedDevices(carried, carried, carried, carried, carried, [carried]), carried)
+
+
 def test_what_was_measured_before_the_robot_was_brought_is_forgotten() -> None:
     carried: Any = Carried()
-    RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(2.0, 1.0, 0.0), 0.3)
+    real_placer(carried).place(SE2(2.0, 1.0, 0.0), 0.3)
     assert carried.told == ["stop", "bring", "command", "clear", "forget", "forget", "command"]
 
 
@@ -225,7 +229,7 @@ def test_a_robot_that_was_not_brought_is_forgotten_as_well() -> None:
 
     carried.bring = bring
     with pytest.raises(PlacementFailed):
-        RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(), 0.0)
+        real_placer(carried).place(SE2(), 0.0)
     assert carried.told == ["stop", "clear", "forget", "forget"]
 
 
@@ -256,5 +260,5 @@ def test_poses_of_the_old_place_that_are_still_on_their_way_are_not_taken(source
 def test_a_tilt_out_of_reach_is_no_start() -> None:
     carried: Any = Carried()
     with raises_naming(InvalidStart, "1.5"):
-        RealPlacer(carried, carried, carried, carried, [carried], carried, carried).place(SE2(), 1.5)
+        real_placer(carried).place(SE2(), 1.5)
     assert carried.told == []

@@ -54,11 +54,11 @@ class RosBase(RosDevice, Base):
         self._guard = Guard(GuardLimits.of(self._info))
         self._lock = threading.Lock()
         self._sensors = BaseSensors(options, session, self._lock, self._on_levels)
-        self._odom = self._channel(self._topics.odom)
+        self._odom = self._cache(self._topics.odom)
         self.diagnostics = Diagnostics()
         """What the robot's drivers say of themselves; troubles are logged as well."""
         self._command_topic = f"{self._topics.guard}/command" if options.base.guard else self._topics.velocity
-        self._guard_status = self._channel(f"{self._topics.guard}/status")
+        self._guard_status = self._cache(f"{self._topics.guard}/status")
         self._wheels, self._halt = STILL, Halt.NO_FEEDBACK
         self._feedback: Feedback | None = None
         self._publisher: rospy.Publisher | None = None

@@ -69,7 +69,7 @@ class BaseSensors:
         """Forget everything; call it under the lock."""
         self._tracker = LevelTracker()
         for channel in (self._main, self._voltage, self._charge):
-            channel.forget()
+            channel.clear()
 
     def alive(self, now_ns: int) -> bool:
         """The base has sent odometry. Whether that is feedback, because it has events only; call it under the lock."""

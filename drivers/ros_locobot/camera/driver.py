@@ -77,9 +77,9 @@ class RosCamera(RosDevice, Camera):
             depth_unit_m=0.001,
             has_semantic=False,
         )
-        self._color = self._channel(self._topics.color)
-        self._depth = self._channel(self._topics.depth)
-        self._color_info = self._channel(self._topics.color_info)
+        self._color = self._cache(self._topics.color)
+        self._depth = self._cache(self._topics.depth)
+        self._color_info = self._cache(self._topics.color_info)
         self._pairs = ExactPairs(WAITING, kept=max(2, math.ceil(KEPT_S * chosen.rate_hz)))
 
     @property

@@ -64,7 +64,7 @@ class TopicCache:
             self._newest = received
         return received
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop what was received: the connection ended."""
         self._newest = self._last = None
 

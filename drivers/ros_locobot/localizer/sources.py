@@ -41,7 +41,7 @@ class RosLocalizer(RosDevice, Localizer):
     ) -> None:
         super().__init__(role, session)
         self._options = options
-        self._source = self._channel(topic)
+        self._source = self._cache(topic)
         self._info = LocalizerInfo(f"{role} on {topic}", frame, options.rate_hz)
         self._history = PoseHistory(self._info.name, frame, max_gap_s=options.max_gap_s)
         limits = GateLimits(
