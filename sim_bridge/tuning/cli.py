@@ -1,4 +1,4 @@
-"""``robot-runtime gap tune``: which settings of the simulator are the robot's."""
+"""``robot-runtime gap tune``: the simulator's settings that explain a robot's logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from robot_runtime.parallel.workers import WorkerLoss
     from robot_runtime.policy import PolicySource
-    from sim_bridge.tuning.progress import Watcher
+    from sim_bridge.tuning.progress import ProgressListener
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -38,7 +38,7 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="KEY=LOW:HIGH",
-            help="Look between these numbers for the most likely value, from the grid's most likely setting on; "
+            help="Search between these numbers for the most likely value, from the grid's most likely setting on; "
             "repeatable.",
         ),
     ] = None,
@@ -49,7 +49,7 @@ def tune(
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="AGENT=POLICY", help="What decides instead of the agent of that name in the logs; repeatable."
+            metavar="AGENT=POLICY", help="Policy to run instead of the agent of that name in the logs; repeatable."
         ),
     ] = None,
     episodes: Annotated[int | None, typer.Option(min=1, help="Take the first so many different episodes.")] = None,
@@ -60,17 +60,18 @@ def tune(
         str | None, typer.Option(help="Scene folder or bundled scene. Default: the one that each log names.")
     ] = None,
     any_scene_version: Annotated[
-        bool, typer.Option("--any-scene-version", help="Take a scene that was changed since the logs were written.")
+        bool, typer.Option("--any-scene-version", help="Accept a scene that was changed since the logs were written.")
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Folder for tuning.json, tuning.png, and what is done, from which it goes on.")
+        Path,
+        typer.Option(help="Folder for tuning.json, tuning.png, and finished work, to resume from."),
     ] = Path("tuning"),
     keep_logs: Annotated[bool, typer.Option("--keep-logs", help="Keep the logs of all runs in OUT/logs.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew what is in --out.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Discard the finished work in --out.")] = False,
     workers: options.Workers = None,
     ray: options.Ray = None,
 ) -> None:
-    """Find the simulator's settings that explain the robot's logs, and foretell which policy is better on it.
+    """Find the simulator's settings that explain the robot's logs and predict which policy is better on it.
 
     Examples:
 
@@ -85,18 +86,18 @@ def tune(
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.parallel.map import shared_ray
     from robot_runtime.scoring.summary import find_logs
-    from sim_bridge.tuning.episodes import Places
+    from sim_bridge.tuning.episodes import SceneSource
     from sim_bridge.tuning.plot import write_plot
     from sim_bridge.tuning.refinement import Range
     from sim_bridge.tuning.results import write_tuning
     from sim_bridge.tuning.settings import make_grid
-    from sim_bridge.tuning.sweep import Wishes, sweep
+    from sim_bridge.tuning.sweep import SweepOptions, sweep
     from sim_bridge.tuning.table import table
 
     ranges = [Range.parse(text) for text in refine or ()]
     settings = make_grid(robot, vary or (), fitted or (), study=not ranges)
-    wishes = Wishes(
-        Places(scene, any_scene_version),
+    sweep_options = SweepOptions(
+        SceneSource(scene, any_scene_version),
         dict(map(_policy, policy or ())),
         episodes,
         not likelihood_only,
@@ -107,20 +108,20 @@ def tune(
     )
     chosen = options.workers_from(workers, ray)
     with shared_ray(chosen), progress_bar() as progress:
-        tuning = sweep(find_logs(real), settings, wishes, chosen, _bar(progress))
+        tuning = sweep(find_logs(real), settings, sweep_options, chosen, _bar(progress))
     console.print(table(tuning))
     write_tuning(out / "tuning.json", tuning)
     write_plot(out / "tuning.png", tuning)
     console.print(f"{out / 'tuning.json'}, {out / 'tuning.png'}", style="dim", soft_wrap=True)
 
 
-def _bar(progress: Progress) -> Watcher:
+def _bar(progress: Progress) -> ProgressListener:
     from robot_runtime.common.console import print_retry
-    from sim_bridge.tuning.progress import Watcher
+    from sim_bridge.tuning.progress import ProgressListener
 
     bar = progress.add_task("starting", total=None, note="")
 
-    class Bar(Watcher):
+    class Bar(ProgressListener):
         def on_step(self, what: str, done: int, total: int) -> None:
             progress.update(bar, description=what, completed=done, total=total)
 

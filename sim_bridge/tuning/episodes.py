@@ -1,4 +1,4 @@
-"""A logged episode done again in simulation under a setting: same policy and its seed, same start and goal."""
+"""Repetition of a logged episode in simulation under a setting: same policy, seed, start and goal."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from robot_runtime.scoring.summary import EpisodeScore
 from robot_runtime.tasks.task import Task
 from sim_bridge.tuning.settings import Setting
 
-ERRORS_SEED = 1_000_003
-"""Added to the log's seed for the simulated robot: its errors are others than the robot's, which in a log that was
-simulated itself could be the very same numbers, and would flatter the setting."""
+NOISE_SEED_OFFSET = 1_000_003
+"""Added to the log's seed for the simulated robot. In a log that was simulated itself, the same seed would repeat the
+logged errors and favor the setting."""
 
 IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
-"""Sensors that somebody has to draw."""
+"""Sensors that need rendering."""
 
-JUDGED_BLIND = ("pointnav", "vln")
+SCORED_WITHOUT_IMAGES = ("pointnav", "vln")
 """Kinds of task whose success needs no image."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where scenes are found whose meshes no log holds.
+class SceneSource:
+    """Source of the scenes of logs, which hold no meshes.
 
     Attributes:
         scene: folder or bundled scene for all logs; None for the ones that they name.
-        any_version: whether another version of a scene will do.
+        any_version: whether another version of a scene is accepted.
     """
 
     scene: str | None = None
@@ -50,16 +50,16 @@ class Places:
         """The scene of a log, with its meshes.
 
         Raises:
-            SceneError: it is not where the log says and not bundled, has no meshes, or is another version.
+            SceneError: it is neither in the logged folder nor bundled, has no meshes, or is another version.
         """
         scene = load_scene(self._folder(header))
         if not scene.file.assets:
-            raise SceneError(f"{scene.folder}: has no meshes to simulate", "name a folder that has, with --scene")
+            raise SceneError(f"{scene.folder}: has no meshes to simulate", "name a folder with meshes, with --scene")
         if scene.digest != header.scene.digest and not self.any_version:
             raise SceneError(
                 f"{scene.folder}: is another version of scene {header.scene.name!r} than the log's: digest "
                 f"{scene.digest[:12]}, recorded {header.scene.digest[:12]}",
-                "name the recorded version with --scene, or take this one with --any-scene-version",
+                "name the recorded version with --scene, or accept this one with --any-scene-version",
             )
         return scene
 
@@ -77,64 +77,68 @@ class Places:
             ) from None
 
 
-class Scenes:
+class SceneCache:
     """Headers of logs and the scenes that they were recorded in; each scene is loaded once."""
 
     def __init__(self) -> None:
         self._scenes: dict[str, Scene] = {}
 
     def header(self, log: Path) -> EpisodeHeader:
-        """Raises ``RecordingError``."""
+        """The header of a log. Raises ``RecordingError``."""
         with LogReader(log) as reader:
             return reader.header
 
-    def of(self, header: EpisodeHeader, places: Places) -> Scene:
-        """Raises what :meth:`Places.of` does."""
+    def of(self, header: EpisodeHeader, scene_source: SceneSource) -> Scene:
+        """The scene of a log. Raises what :meth:`SceneSource.of` raises."""
         if header.scene.digest not in self._scenes:
-            self._scenes[header.scene.digest] = places.of(header)
+            self._scenes[header.scene.digest] = scene_source.of(header)
         return self._scenes[header.scene.digest]
 
 
-def policy_source(header: EpisodeHeader, instead: Mapping[str, PolicySource]) -> PolicySource:
-    """What decided in a log, or what is to decide instead of an agent of that name.
+def policy_source(header: EpisodeHeader, policy_overrides: Mapping[str, PolicySource]) -> PolicySource:
+    """The policy of a log, or the one that replaces an agent of that name.
+
+    Args:
+        header: of the log.
+        policy_overrides: policies by agent name.
 
     Raises:
-        PolicyError: the log does not say, as logs of earlier days do not.
+        PolicyError: the log does not name its policy, as old logs do not.
     """
-    if header.agent in instead:
-        return instead[header.agent]
+    if header.agent in policy_overrides:
+        return policy_overrides[header.agent]
     if header.policy is None:
         raise PolicyError(
-            f"agent {header.agent!r}: its logs do not say what it was loaded from",
+            f"agent {header.agent!r}: its logs do not name the policy that it was loaded from",
             f"name it: --policy {header.agent}=SPEC",
         )
     return header.policy
 
 
-class Policies:
-    """Policies as they are asked for, each loaded once."""
+class PolicyCache:
+    """Loaded policies; each is loaded once."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Policy] = {}
 
     def of(self, source: PolicySource) -> Policy:
-        """Raises ``RuntimeFault``: it cannot be loaded."""
+        """The policy. Raises ``RuntimeFault`` if it cannot be loaded."""
         key = str(source)
         if key not in self._loaded:
             self._loaded[key] = load_source(source)
         return self._loaded[key]
 
     def close(self) -> None:
-        """Release them all."""
+        """Close all policies."""
         for policy in self._loaded.values():
             policy.close()
         self._loaded.clear()
 
 
-def is_blind(policy: Policy, source: PolicySource, task: Task) -> bool:
-    """Whether nobody looks at the images of a run: neither the policy, which must say so, nor the task's success."""
-    says = bool(policy.needs) or source.spec in AGENTS
-    return says and not IMAGES & set(policy.needs) and task.kind in JUDGED_BLIND
+def needs_no_images(policy: Policy, source: PolicySource, task: Task) -> bool:
+    """Whether neither the policy, which must declare its sensors, nor the task's success needs images."""
+    declared = bool(policy.needs) or source.spec in AGENTS
+    return declared and not IMAGES & set(policy.needs) and task.kind in SCORED_WITHOUT_IMAGES
 
 
 def rerun(
@@ -144,22 +148,30 @@ def rerun(
     scene: Scene,
     policy: Policy,
     source: PolicySource,
-    keep: Path | None,
+    log_folder: Path | None,
 ) -> EpisodeScore:
-    """Do the episode of a log again, and score it as its log would be scored.
+    """Repeat the episode of a log, and score it as its log would be scored.
 
     Args:
-        scene: with meshes. keep: folder for a log of the run; None for none.
+        setting: of the simulated robot.
+        log: to be repeated.
+        header: of the log.
+        scene: with meshes.
+        policy: loaded from ``source``.
+        source: of the policy.
+        log_folder: folder for a log of the run; None for none.
 
     Returns:
-        Why there is no score, in ``reason``, where the run failed.
+        The score; where the run failed, its ``reason`` says why.
     """
-    blind = keep is None and is_blind(policy, source, header.task)
+    without_images = log_folder is None and needs_no_images(policy, source, header.task)
     task = header.task
-    if blind:
+    if without_images:
         task = replace(task, sensors=tuple(name for name in task.sensors if name not in IMAGES))
-    context = replace(RobotContext.of(task, scene, [header.episode], header.seed + ERRORS_SEED), images=not blind)
-    judge = Judge()
+    context = replace(
+        RobotContext.of(task, scene, [header.episode], header.seed + NOISE_SEED_OFFSET), images=not without_images
+    )
+    scoring = ScoringSubscriber()
     facts = EpisodeScore(
         log,
         task=task.name,
@@ -172,9 +184,9 @@ def rerun(
     )
     try:
         with ExitStack() as stack:
-            subscribers: list[Subscriber] = [judge]
-            if keep is not None:
-                recorder = Recorder(keep)
+            subscribers: list[Subscriber] = [scoring]
+            if log_folder is not None:
+                recorder = Recorder(log_folder)
                 stack.callback(recorder.close)
                 subscribers.append(recorder)
             robot = stack.enter_context(build_robot(setting.robot, setting.path, context))
@@ -184,13 +196,13 @@ def rerun(
             end = run_episode(env, policy, header.episode, header.seed, header.agent)
         if end.reason.aborted:
             return replace(facts, end=end.reason.value, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
-        return replace(facts, end=end.reason.value, metrics=judge.metrics(), choices=judge.choices())
+        return replace(facts, end=end.reason.value, metrics=scoring.metrics(), choices=scoring.choices())
     except RuntimeFault as error:
         return replace(facts, reason=error.message)
 
 
-class Judge(Subscriber):
-    """Scores the episode that it is told of."""
+class ScoringSubscriber(Subscriber):
+    """Scores the episode that is run."""
 
     def on_episode_start(self, header: EpisodeHeader) -> None:
         self._scorer = EpisodeScorer(header)
@@ -202,9 +214,9 @@ class Judge(Subscriber):
         self._scorer.on_episode_end(end)
 
     def metrics(self) -> Metrics:
-        """Of the episode."""
+        """The episode's metrics."""
         return self._scorer.metrics()
 
     def choices(self) -> dict[str, object]:
-        """That they depend on."""
+        """The scorer's choices that the metrics depend on."""
         return self._scorer.choices()

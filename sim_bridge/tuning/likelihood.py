@@ -1,22 +1,21 @@
-"""How probable logs of real episodes are under a setting: natural logarithms, in four parts that add up.
+"""Likelihood of logs of real episodes under a setting: natural logarithms, in four parts that add up.
 
 ========  ============================================================================================================
-motions   per action, the density (1/(m² rad)) of where the referee saw it end: normal about where the simulator ends it
-          (:mod:`sim_bridge.tuning.one_step_prediction`) plus the mean of the setting's errors of actions. Its
-          covariance adds the
-          setting's errors, the referee's at both ends, :data:`robot_runtime.robots.action_errors.ARRIVAL`, and where
-          something is
-          touched, :data:`WALL`: scenes are not exact. So that no single action decides, it is mixed with a wide one:
-          of :data:`STRAY` of all actions nobody knows why they end where they do (:data:`WIDE`).
-contacts  per action, the probability that it ends by contact, or does not: :data:`SURE` that the simulator knows.
-camera    per episode, the density (1/(m rad²)) of the height, tilt and roll at which its images show the floor,
-          normal about the setting's mount with :data:`MOUNT` and what the episodes differ by; mixed, as motions are,
-          with :data:`TABLE`: what was taken for the floor may have been something else.
+motions   per action, the density (1/(m² rad)) of its end by the referee: normal, with the simulator's end
+          (:mod:`sim_bridge.tuning.one_step_prediction`) plus the mean of the setting's action errors as its mean. Its
+          covariance adds those of the setting's errors, of the referee at both ends,
+          :data:`robot_runtime.robots.action_errors.ARRIVAL`, and where something is touched, :data:`WALL`, because
+          scenes are not exact. It is mixed with a wide density (:data:`WIDE`, weight :data:`STRAY`), so that no
+          single action decides.
+contacts  per action, the probability of the observed contact or its absence: :data:`SURE` that the simulator is right.
+camera    per episode, the density (1/(m rad²)) of the height, tilt and roll of the floor in its images, normal about
+          the setting's mount with :data:`MOUNT` and the spread between episodes; mixed with :data:`TABLE`, because
+          the plane may have been something else.
 delays    per episode, the density (1/s) of the time from exposure to use, normal about the setting's with
-          :data:`DELAY_S` and what the episodes differ by; mixed with :data:`LATE_S`, for what hosts were busy with.
+          :data:`DELAY_S` and the spread between episodes; mixed with :data:`LATE_S` for busy hosts.
 ========  ============================================================================================================
 
-The last two count once per episode, not per image: what is wrong with a mount is wrong in all of its images.
+The last two count once per episode, not per image: an error of the mount is the same in all of its images.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from sim_bridge.noise.actions import action_noise
 from sim_bridge.replay.camera_pose import LoggedCamera
 from sim_bridge.robot.camera_misalignment import MountError, misplaced
 from sim_bridge.robot.driver import SimOptions
-from sim_bridge.tuning.log_statistics import Evidence, FloorOff, Motion, described
+from sim_bridge.tuning.log_statistics import FloorOffset, LogStatistics, Motion, described
 from sim_bridge.tuning.one_step_prediction import Prediction
 
 Floats = NDArray[np.float64]
@@ -44,15 +43,15 @@ WIDE = np.diag([0.1, 0.1, math.radians(20.0)]) ** 2
 STRAY = 0.01
 SURE = 0.98
 MOUNT = (0.003, math.radians(0.1), math.radians(0.1))
-"""Standard deviations: m, rad, rad."""
+"""Standard deviations of height in m, tilt in rad and roll in rad."""
 
 TABLE = (0.1, math.radians(5.0), math.radians(5.0))
 TABLES = 0.05
-"""Of all episodes."""
+"""Share of episodes whose plane is not the floor."""
 
 DELAY_S, LATE_S = 0.002, 0.1
 LATE = 0.05
-"""Of all episodes."""
+"""Share of episodes on a busy host."""
 
 _NONE = ActionError((0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
 
@@ -61,7 +60,7 @@ PARTS = ("motions", "contacts", "camera", "delays")
 
 @dataclass(frozen=True)
 class Parts:
-    """Of one log under one setting; 0 where the log does not tell."""
+    """Logarithms of the likelihood of one log under one setting; 0 where the log has no data."""
 
     motions: float = 0.0
     contacts: float = 0.0
@@ -75,10 +74,11 @@ class Parts:
 
 
 class ActionErrorsOf:
-    """The distribution of a setting's errors of actions.
+    """The distribution of a setting's action errors.
 
     Args:
-        drift: by action, covariance (3, 3) of what wheels and odometry add.
+        options: of the simulated robot.
+        drift: by action, covariance (3, 3) of the errors of wheels and odometry.
     """
 
     def __init__(self, options: SimOptions, drift: Mapping[Action, Floats]) -> None:
@@ -87,7 +87,7 @@ class ActionErrorsOf:
         self._known: dict[Action, tuple[Floats, Floats]] = {}
 
     def of(self, motion: Motion, prediction: Prediction) -> tuple[Floats, Floats]:
-        """Mean (3,) and covariance (3, 3) of what is added to a prediction, in the frame of the start."""
+        """Mean (3,) and covariance (3, 3) of the errors of a prediction, in the frame of the start."""
         mean, covariance = np.zeros(3), self._drift.get(motion.action, np.zeros((3, 3)))
         noise = self._noise
         if noise is None:
@@ -96,9 +96,9 @@ class ActionErrorsOf:
             self._known[motion.action] = noise.moments(motion.action)
         moves = motion.action is Action.MOVE_FORWARD
         whole = noise.forward_m if moves else noise.turn_rad
-        wish = abs(motion.commanded.forward_m if moves else motion.commanded.turn_rad)
-        # As it happens: in proportion to the wheels' way, and no more than once.
-        share = min(1.0, prediction.share * wish / whole)
+        commanded = abs(motion.commanded.forward_m if moves else motion.commanded.turn_rad)
+        # As in the simulator, errors are proportional to the distance driven and occur once.
+        share = min(1.0, prediction.share * commanded / whole)
         mean, errors = self._known[motion.action]
         return share * mean, covariance + share**2 * errors
 
@@ -106,45 +106,58 @@ class ActionErrorsOf:
 def motion_part(
     motions: Sequence[Motion], predictions: Sequence[Prediction | None], errors: ActionErrorsOf
 ) -> tuple[float, float]:
-    """Of motions and of contacts; actions without a prediction are left out."""
-    pairs = [(motion, said) for motion, said in zip(motions, predictions, strict=True) if said is not None]
+    """The parts of motions and of contacts; actions without a prediction are left out."""
+    pairs = [
+        (motion, predicted) for motion, predicted in zip(motions, predictions, strict=True) if predicted is not None
+    ]
     if not pairs:
         return 0.0, 0.0
     off, covariance = np.empty((len(pairs), 3)), np.empty((len(pairs), 3, 3))
-    for i, (motion, said) in enumerate(pairs):
-        mean, spread = errors.of(motion, said)
-        off[i] = motion.moved - said.moved - mean
-        walls = WALL if said.touching or said.contact or motion.contact else 0.0
+    for i, (motion, predicted) in enumerate(pairs):
+        mean, spread = errors.of(motion, predicted)
+        off[i] = motion.moved - predicted.moved - mean
+        walls = WALL if predicted.touching or predicted.contact or motion.contact else 0.0
         covariance[i] = spread + motion.noise + ARRIVAL + walls
     off[:, 2] = np.mod(off[:, 2] + math.pi, 2 * math.pi) - math.pi
     one = math.log1p(-STRAY) + _NONE.log_densities(off, covariance)
     other = math.log(STRAY) + _NONE.log_densities(off, covariance + WIDE)
-    right = sum(motion.contact == said.contact for motion, said in pairs)
+    right = sum(motion.contact == predicted.contact for motion, predicted in pairs)
     contacts = right * math.log(SURE) + (len(pairs) - right) * math.log1p(-SURE)
     return float(np.logaddexp(one, other).sum()), contacts
 
 
 @dataclass(frozen=True)
 class Spread:
-    """By how much what an episode says once differs between episodes, standard deviations with their floors."""
+    """Standard deviations between episodes, with their lower limits.
+
+    Attributes:
+        mount: of height in m, tilt in rad and roll in rad.
+        delay_s: of the delay.
+    """
 
     mount: tuple[float, float, float]
     delay_s: float
 
     @classmethod
-    def of(cls, evidence: Sequence[Evidence]) -> Spread:
-        """Robust, of all logs together."""
+    def of(cls, statistics: Sequence[LogStatistics]) -> Spread:
+        """A robust estimate from all logs."""
         floors = np.array(
-            [(seen.height_m, seen.tilt_rad, seen.roll_rad) for one in evidence if (seen := one.floor) is not None]
+            [(seen.height_m, seen.tilt_rad, seen.roll_rad) for one in statistics if (seen := one.floor) is not None]
         ).reshape(-1, 3)
         height_m, tilt_rad, roll_rad = (math.hypot(least, _robust(floors[:, axis])) for axis, least in enumerate(MOUNT))
-        delays = np.array([one.delay_s for one in evidence if one.delay_s is not None])
+        delays = np.array([one.delay_s for one in statistics if one.delay_s is not None])
         return cls((height_m, tilt_rad, roll_rad), math.hypot(DELAY_S, _robust(delays)))
 
 
-def camera_part(seen: FloorOff, said: tuple[float, float, float], spread: Spread) -> float:
-    """Of one episode's floor. said: height m, tilt rad, roll rad by which the setting's camera is off."""
-    off = (seen.height_m - said[0], seen.tilt_rad - said[1], seen.roll_rad - said[2])
+def camera_part(seen: FloorOffset, predicted: tuple[float, float, float], spread: Spread) -> float:
+    """The part of one episode's floor.
+
+    Args:
+        seen: the floor in the images.
+        predicted: height m, tilt rad and roll rad by which the setting's camera is off.
+        spread: between episodes.
+    """
+    off = (seen.height_m - predicted[0], seen.tilt_rad - predicted[1], seen.roll_rad - predicted[2])
     one, other = (
         math.fsum(_log_normal_1(value, sigma) for value, sigma in zip(off, sigmas, strict=True))
         for sigmas in (spread.mount, TABLE)
@@ -153,17 +166,19 @@ def camera_part(seen: FloorOff, said: tuple[float, float, float], spread: Spread
 
 
 def delay_part(seen_s: float, said_s: float, spread: Spread) -> float:
-    """Of one episode's delay."""
+    """The part of one episode's delay."""
     one, other = (_log_normal_1(seen_s - said_s, sigma_s) for sigma_s in (spread.delay_s, LATE_S))
     return float(np.logaddexp(math.log1p(-LATE) + one, math.log(LATE) + other))
 
 
-def mount_off(camera: LoggedCamera, error: MountError, pan_rad: float, tilt_rad: float) -> tuple[float, float, float]:
-    """Height m, tilt rad and roll rad by which an error puts a camera off its description, where the head looks."""
-    # Not straightened: images are turned by what the description says, so what they are off by is the error's own.
+def mount_offset(
+    camera: LoggedCamera, error: MountError, pan_rad: float, tilt_rad: float
+) -> tuple[float, float, float]:
+    """Height m, tilt rad and roll rad between a misaligned camera and its description, at a pose of the head."""
+    # Without the rotation of straightened images, which follows the description and not the error.
     true = described(LoggedCamera(misplaced(camera.mount, error)), pan_rad, tilt_rad)
-    said = described(LoggedCamera(camera.mount), pan_rad, tilt_rad)
-    height_m, tilted_rad, rolled_rad = (a - b for a, b in zip(true, said, strict=True))
+    predicted = described(LoggedCamera(camera.mount), pan_rad, tilt_rad)
+    height_m, tilted_rad, rolled_rad = (a - b for a, b in zip(true, predicted, strict=True))
     return height_m, tilted_rad, rolled_rad
 
 
@@ -172,7 +187,7 @@ def _log_normal_1(off: float, sigma: float) -> float:
 
 
 def _robust(values: Floats) -> float:
-    """Standard deviation by the median of deviations; 0 of none."""
+    """Standard deviation estimated by the median absolute deviation; 0 without values."""
     if not values.size:
         return 0.0
     return 1.4826 * float(np.median(np.abs(values - np.median(values))))

@@ -1,4 +1,4 @@
-"""What the log of a real episode tells of the robot, whatever simulates it: its motions, its camera, its delays."""
+"""Statistics of the log of a real episode: the robot's motions, its camera's mount, its delays."""
 
 from __future__ import annotations
 
@@ -25,20 +25,24 @@ from sim_bridge.robot.odometry import moved_between
 Floats = NDArray[np.float64]
 
 FLOORS = 8
-"""Images of a log, evenly over it, in which the floor is looked for: what is wrong with a mount, all show."""
+"""Number of images of a log, evenly spaced, in which the floor is searched for."""
 
 MOST_M, MOST_RAD = 0.15, math.radians(10)
-"""A plane farther from where the floor is thought to be is a wall or a table, and not a camera that is so far off."""
+"""A plane that differs more than this from the expected floor is a wall or a table."""
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """One discrete action as the referee saw it.
+    """One discrete action as measured by the referee.
 
     Attributes:
-        step: of the log. start: base_link in ``map``.
-        moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start. noise: (3, 3), its covariance.
-        contact: whether it ended by contact.
+        step: index in the log.
+        action: that was executed.
+        commanded: displacement.
+        start: base_link in ``map``.
+        moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start.
+        noise: float64 (3, 3), covariance of ``moved``.
+        contact: whether the action ended by contact.
     """
 
     step: int
@@ -51,11 +55,14 @@ class Motion:
 
 
 @dataclass(frozen=True)
-class FloorOff:
-    """The camera by the floor that it sees, less where its description has it, means over an episode's images.
+class FloorOffset:
+    """The camera's pose over the floor in its images, less that of its description; medians over an episode.
 
     Attributes:
-        tilt_rad: up positive. roll_rad: to the right positive.
+        height_m: difference in height.
+        tilt_rad: difference in tilt, up positive.
+        roll_rad: difference in roll, to the right positive.
+        images: number of images that show the floor.
     """
 
     height_m: float
@@ -65,26 +72,30 @@ class FloorOff:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """One log.
+class LogStatistics:
+    """Statistics of one log.
 
     Attributes:
-        motions: that can be judged. actions: moves and turns in order, to be done again.
-        floor: None where no image shows one. delay_s: median time from exposure to use; None without any step.
-        without: reasons why motions were left out, with their numbers.
+        path: the log.
+        header: of the log.
+        motions: actions with a measured displacement.
+        actions: moves and turns in order.
+        floor: offset of the camera; None where no image shows the floor.
+        delay_s: median time from exposure to use; None without data.
+        without: numbers of motions that were left out, by reason.
     """
 
     path: Path
     header: EpisodeHeader
     motions: tuple[Motion, ...]
     actions: tuple[Action, ...]
-    floor: FloorOff | None
+    floor: FloorOffset | None
     delay_s: float | None
     without: dict[str, int]
 
 
-def read_evidence(path: Path) -> Evidence:
-    """Everything that one log tells. Raises ``RecordingError``: damaged, or without a step."""
+def read_log_statistics(path: Path) -> LogStatistics:
+    """Read one log. Raises ``RecordingError`` if it is damaged or has no step."""
     with LogReader(path) as log:
         records = list(log.steps(images=False))
         if not records:
@@ -92,7 +103,7 @@ def read_evidence(path: Path) -> Evidence:
         without: dict[str, int] = {}
         motions = tuple(_motions(records, without))
         delays_s = [(record.times.observed_ns - record.times.exposed_ns) / 1e9 for record in records]
-        return Evidence(
+        return LogStatistics(
             path,
             log.header,
             motions,
@@ -109,7 +120,7 @@ def _motions(records: Iterable[StepRecord], without: dict[str, int]) -> Iterable
         start, before = before, record
         if start is None or record.result is None or record.action not in MOVES:
             continue
-        reason = _why_not(start, record)
+        reason = _exclusion_reason(start, record)
         if reason:
             without[reason] = without.get(reason, 0) + 1
             continue
@@ -123,7 +134,7 @@ def _motions(records: Iterable[StepRecord], without: dict[str, int]) -> Iterable
         )
 
 
-def _why_not(start: StepRecord, end: StepRecord) -> str:
+def _exclusion_reason(start: StepRecord, end: StepRecord) -> str:
     assert end.result is not None
     if end.result.outcome not in (Outcome.REACHED, Outcome.CONTACT):
         return str(end.result.outcome.value).replace("_", " ")
@@ -144,13 +155,13 @@ def displacement(start: PoseEstimate, end: PoseEstimate) -> tuple[Floats, Floats
     cos, sin = math.cos(start.pose.yaw_rad), math.sin(start.pose.yaw_rad)
     turn = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
     by_start = -turn
-    # A start that was truly turned further to the left has its end farther to the right.
+    # An error of the start's heading rotates the end the other way.
     by_start[:, 2] = (moved.y_m, -moved.x_m, -1.0)
     noise = turn @ end.covariance @ turn.T + by_start @ start.covariance @ by_start.T
     return np.array([moved.x_m, moved.y_m, moved.yaw_rad]), noise
 
 
-def _floor(log: LogReader, records: list[StepRecord]) -> FloorOff | None:
+def _floor(log: LogReader, records: list[StepRecord]) -> FloorOffset | None:
     camera = logged_camera(log.header)
     chosen = np.unique(np.linspace(0, len(records) - 1, FLOORS).round().astype(int)).tolist()
     off = []
@@ -158,9 +169,7 @@ def _floor(log: LogReader, records: list[StepRecord]) -> FloorOff | None:
         height_m, tilt_rad, roll_rad = described(camera, record.head.pan_rad, record.head.tilt_rad)
         try:
             depth_m = log.frame(record).depth_m
-        except (
-            RecordingError
-        ):  # what was lost of the images is left out; that there are none at all shows in the result
+        except RecordingError:  # a lost image is left out; without any, the result is None
             continue
         seen = find_floor(depth_m, log.header.intrinsics, height_m, tilt_rad)
         if seen is None:
@@ -171,11 +180,11 @@ def _floor(log: LogReader, records: list[StepRecord]) -> FloorOff | None:
     if not off:
         return None
     height_m, tilt_rad, roll_rad = np.median(off, axis=0).tolist()
-    return FloorOff(height_m, tilt_rad, roll_rad, len(off))
+    return FloorOffset(height_m, tilt_rad, roll_rad, len(off))
 
 
 def described(camera: LoggedCamera, pan_rad: float, tilt_rad: float) -> tuple[float, float, float]:
-    """Height m, tilt rad (up positive) and roll rad (to the right positive) that a description gives its camera."""
+    """Height m, tilt rad (up positive) and roll rad (to the right positive) of a camera by its description."""
     sensor = camera.mount.sensor(SE2(), pan_rad, tilt_rad)
     if camera.straightened:
         return float(sensor[2, 3]), tilt_rad, 0.0

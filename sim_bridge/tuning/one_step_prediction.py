@@ -1,4 +1,4 @@
-"""Recorded actions one step ahead: what a simulator makes of each, begun where the recorded robot began it."""
+"""One-step predictions: each recorded action simulated from the recorded start."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ from sim_bridge.tuning.log_statistics import Motion
 
 Floats = NDArray[np.float64]
 
-ENDLESS = BatteryOptions(idle_w=0.0, drive_w=0.0)
+ENDLESS_BATTERY = BatteryOptions(idle_w=0.0, drive_w=0.0)
 
 DRIFT_TRIALS = 40
-"""Of each kind of action, where wheels or odometry err at random: their covariance is then known to 16 %."""
+"""Executions of each action where wheels or odometry have random errors; they give the covariance to 16 %."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Where a robot without random errors ends an action.
+    """The end of an action of a robot without random errors.
 
     Attributes:
         moved: float64 (3,), x m, y m, yaw rad of the end in the frame of the start.
-        share: of its way by the wheels: errors of actions grow with it.
-        contact: whether it ended by contact. touching: whether it touches anything in the end.
+        share: of the commanded displacement that the wheels made; action errors grow with it.
+        contact: whether the action ended by contact.
+        touching: whether the robot touches anything at its end.
     """
 
     moved: Floats
@@ -50,12 +51,13 @@ class Prediction:
     touching: bool
 
 
-class Rig:
+class MotionSimulator:
     """Base and motion control of a simulated robot in a scene, without camera and localizers.
 
     Args:
-        options: of the robot; ``action_noise`` has no effect, which is added to predictions as a distribution.
-        exact: whether wheels and odometry err by their scales only, not at random.
+        model: the compiled scene.
+        options: of the robot; ``action_noise`` has no effect, because it is added to predictions as a distribution.
+        exact: whether wheels and odometry have errors of scale only, no random ones.
     """
 
     def __init__(self, model: SceneModel, options: SimOptions, exact: bool = True) -> None:
@@ -70,7 +72,7 @@ class Rig:
             options.base,
             Drift(odometry),
             Drift(actuation),
-            Battery(ENDLESS),
+            Battery(ENDLESS_BATTERY),
             Slip(None, self.world.step_s),
             options.contact,
         )
@@ -80,36 +82,36 @@ class Rig:
         head.connect()
         self._motion = MotionController(self._clock, self._base, head)
 
-    def carry_out(self, start: SE2, commanded: Displacement, random: np.random.Generator) -> Prediction:
-        """One action from one pose. Raises ``InvalidStart``: the robot would be inside of something."""
-        stands = self.world.stand(start)
+    def execute(self, start: SE2, commanded: Displacement, random: np.random.Generator) -> Prediction:
+        """Execute one action from one pose. Raises ``InvalidStart`` if the robot would intersect the scene there."""
+        placed = self.world.stand(start)
         self._base.restart(random)
         self._motion.forget()
         result = self._motion.execute(commanded)
-        moved = moved_between(stands, self.world.pose)
-        wish = commanded.forward_m or commanded.turn_rad
+        moved = moved_between(placed, self.world.pose)
+        goal = commanded.forward_m or commanded.turn_rad
         done = result.measured.forward_m if commanded.forward_m else result.measured.turn_rad
-        share = min(1.0, max(0.0, done / wish)) if wish else 0.0
+        share = min(1.0, max(0.0, done / goal)) if goal else 0.0
         contact = result.outcome is Outcome.CONTACT
         return Prediction(np.array([moved.x_m, moved.y_m, moved.yaw_rad]), share, contact, self.world.touches)
 
 
 def predict(model: SceneModel, options: SimOptions, motions: Iterable[Motion]) -> Iterator[Prediction | None]:
-    """One for each; None where the recorded robot stood inside of what the scene says is there."""
-    rig, random = Rig(model, options), np.random.default_rng(0)
+    """A prediction for each motion; None where the recorded robot intersected the scene."""
+    simulator, random = MotionSimulator(model, options), np.random.default_rng(0)
     for motion in motions:
-        yield _tried(rig, motion, random)
+        yield _predict_one(simulator, motion, random)
 
 
-def _tried(rig: Rig, motion: Motion, random: np.random.Generator) -> Prediction | None:
+def _predict_one(simulator: MotionSimulator, motion: Motion, random: np.random.Generator) -> Prediction | None:
     try:
-        return rig.carry_out(motion.start, motion.commanded, random)
+        return simulator.execute(motion.start, motion.commanded, random)
     except InvalidStart:
         return None
 
 
 def motion_options(options: SimOptions) -> SimOptions:
-    """What predictions depend on: settings that share it share them, too."""
+    """The options that predictions depend on; the others have their default."""
     plain = SimOptions()
     return replace(
         options, action_noise=None, camera=plain.camera, localizer=plain.localizer, battery=plain.battery, tags=None
@@ -124,15 +126,15 @@ def scene_model(scene: Scene, options: SimOptions) -> SceneModel:
 def drift_covariances(
     scene: Scene, options: SimOptions, kinds: Iterable[tuple[Action, Displacement]]
 ) -> dict[Action, Floats]:
-    """Covariance (3, 3) of what the random errors of wheels and odometry add to each action, in free space."""
+    """Covariance (3, 3) of the random errors of wheels and odometry in each action, in free space."""
     if (_without_noise(options.odometry), _without_noise(options.actuation)) == (options.odometry, options.actuation):
         return {action: np.zeros((3, 3)) for action, _ in kinds}
     model = scene_model(scene, options)
-    rig, random = Rig(model, options, exact=False), np.random.default_rng(0)
+    simulator, random = MotionSimulator(model, options, exact=False), np.random.default_rng(0)
     start = SE2(*scene.map.most_open_point())
     found = {}
     for action, commanded in kinds:
-        ends = [rig.carry_out(start, commanded, random).moved for _ in range(DRIFT_TRIALS)]
+        ends = [simulator.execute(start, commanded, random).moved for _ in range(DRIFT_TRIALS)]
         found[action] = np.asarray(np.cov(np.array(ends), rowvar=False))
     return found
 

@@ -1,4 +1,4 @@
-"""A sweep as one picture: which settings explain the robot, which foretell it, and how the policies do under the best.
+"""A picture of a sweep: likelihoods and correlations of the settings, and the policies' scores under the best.
 
 After Kadian et al. 2020, whose figures show the correlation per setting of sliding and noise.
 """
@@ -18,21 +18,21 @@ from robot_runtime.scoring.report.png import INK, MUTED
 from robot_runtime.scoring.sim_to_real.plot import draw_correlation
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS
-from sim_bridge.tuning.results import Tried, Tuning
+from sim_bridge.tuning.results import Candidate, Tuning
 
 _COLORS = {"motions": "#2563eb", "contacts": "#c2410c", "camera": "#15803d", "delays": "#9333ea"}
 _SUM, _PART_ROW = "#cbd5e1", 0.16
 _METRICS = {"success": ("#c2410c", "success", -0.14), "spl": ("#2563eb", "SPL", 0.14)}
 _MOST = 24
-"""Settings that are drawn; a table holds more."""
+"""Number of settings in the picture."""
 
 _ROW_IN, _SCATTER_IN, _WIDTH_IN, _DPI = 0.36, 4.2, 13.5, 100
 SHOWN = 3
-"""Settings whose policies are drawn one by one."""
+"""Number of settings with a scatter plot of the policies."""
 
 
 def write_plot(path: Path, tuning: Tuning) -> None:
-    """Write the PNG. Raises ``RecordingError``: it cannot be written."""
+    """Write the PNG. Raises ``RecordingError`` if it cannot be written."""
     shown = tuning.ranked()[:_MOST]
     scatters = _scatters(tuning)
     rows_in = 1.3 + _ROW_IN * len(shown)
@@ -57,8 +57,8 @@ def write_plot(path: Path, tuning: Tuning) -> None:
         figure.savefig(path)
 
 
-def _draw_likelihoods(axes: Axes, shown: Sequence[Tried]) -> None:
-    """A bar for the sum, and a mark for each part, which cannot be stacked where the axis is logarithmic."""
+def _draw_likelihoods(axes: Axes, shown: Sequence[Candidate]) -> None:
+    """Draw a bar for the sum and a mark for each part; a logarithmic axis cannot stack them."""
     best = shown[0].parts
     axes.set_title("how much less likely the robot's logs are than under the best, nats", fontsize=9, loc="left")
     totals = [best.total - one.parts.total for one in shown]
@@ -76,10 +76,10 @@ def _draw_likelihoods(axes: Axes, shown: Sequence[Tried]) -> None:
     axes.set_yticks(range(len(shown)), [_wrapped(one.name) for one in shown], fontsize=8)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.legend(fontsize=8, loc="upper right", frameon=True, ncols=5)
-    _calm(axes)
+    _style_axes(axes)
 
 
-def _draw_correlations(axes: Axes, shown: Sequence[Tried]) -> None:
+def _draw_correlations(axes: Axes, shown: Sequence[Candidate]) -> None:
     axes.set_title(
         f"correlation of simulation and robot over policies (SRCC), {CONFIDENCE:.0%}", fontsize=9, loc="left"
     )
@@ -98,18 +98,18 @@ def _draw_correlations(axes: Axes, shown: Sequence[Tried]) -> None:
     axes.tick_params(labelleft=False)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, loc="lower left", frameon=True)
-    _calm(axes)
+    _style_axes(axes)
 
 
-def _scatters(tuning: Tuning) -> list[tuple[str, Tried]]:
-    """The most and the least likely setting, and the one that foretells best; each setting once."""
+def _scatters(tuning: Tuning) -> list[tuple[str, Candidate]]:
+    """The most and the least likely setting, and the best predictor; each setting once."""
     ranked = tuning.ranked()
-    wished = [("most likely", ranked[0])]
-    if (best := tuning.foretelling("spl")) is not None:
-        wished.append(("foretells SPL best", best))
-    wished.append(("least likely", ranked[-1]))
+    shown_candidates = [("most likely", ranked[0])]
+    if (best := tuning.best_predictor("spl")) is not None:
+        shown_candidates.append(("predicts SPL best", best))
+    shown_candidates.append(("least likely", ranked[-1]))
     titles: dict[int, list[str]] = {}
-    for title, one in wished:
+    for title, one in shown_candidates:
         if one.gap is not None:
             titles.setdefault(tuning.settings.index(one), []).append(title)
     return [(", ".join(names), tuning.settings[number]) for number, names in titles.items()]
@@ -122,7 +122,7 @@ def _wrapped(name: str, most: int = 44) -> str:
     return f"{name[:cut]}\n{name[cut:].strip()}"
 
 
-def _calm(axes: Axes) -> None:
+def _style_axes(axes: Axes) -> None:
     axes.grid(axis="x", color="#dfe3ea", linewidth=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right", "left"):

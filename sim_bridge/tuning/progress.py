@@ -1,4 +1,4 @@
-"""Long work on logs, which tells how far it is."""
+"""Parallel work on logs with reports of its progress."""
 
 from __future__ import annotations
 
@@ -11,46 +11,47 @@ from robot_runtime.parallel.result_journal import ResultJournal
 from robot_runtime.parallel.workers import Function, WorkerLoss
 
 CHUNK = 4
-"""Items that a worker gets at once: a learned policy takes a minute for each."""
+"""Items in a worker's batch; a learned policy takes a minute for each."""
 
 LIMIT_S = 1800.0
-"""Seconds that one item may take: a learned policy, drawn by software, over the steps of the longest tasks."""
+"""Time limit of an item: a learned policy with software rendering over the steps of the longest tasks."""
 
 
-class Watcher:
-    """Told how far long work is; this one does nothing about it."""
+class ProgressListener:
+    """Receiver of progress reports; this base class ignores them."""
 
     def on_step(self, what: str, done: int, total: int) -> None:
-        """What is being done, how much of it is done, and of how much."""
+        """Called with the name of the work, the number of items done, and their total."""
 
     def on_retry(self, log: Path, how: WorkerLoss) -> None:
-        """What a log was needed for has cost its worker, and is given to another."""
+        """Called when a worker was lost and its log is given to another."""
 
 
-SILENT = Watcher()
+SILENT = ProgressListener()
 
 
-class OfLog(Protocol):
-    """An item of work that needs a log."""
+class HasLog(Protocol):
+    """An item of work on a log."""
 
     @property
-    def log(self) -> Path: ...
+    def log(self) -> Path:
+        """The log."""
 
 
-T = TypeVar("T", bound=OfLog)
+T = TypeVar("T", bound=HasLog)
 R = TypeVar("R")
 
 
-def all_done(
+def map_with_progress(
     function: Function[T, R],
     items: Sequence[T],
     workers: Workers,
     lost: Callable[[T, WorkerLoss], R],
-    ledger: ResultJournal[T, R] | None,
-    watcher: Watcher,
+    journal: ResultJournal[T, R] | None,
+    listener: ProgressListener,
     what: str,
 ) -> list[R]:
-    """The results of :func:`map_in_order`, told of as ``what`` one by one."""
+    """The results of :func:`map_in_order`, each reported to the listener as ``what``."""
     results: list[R] = []
     done = map_in_order(
         function,
@@ -59,11 +60,11 @@ def all_done(
         lost,
         batch_size=CHUNK,
         limit_s=LIMIT_S,
-        on_retry=lambda item, how: watcher.on_retry(item.log, how),
+        on_retry=lambda item, how: listener.on_retry(item.log, how),
         required_paths=lambda item: [item.log],
-        journal=ledger,
+        journal=journal,
     )
     for result in done:
         results.append(result)
-        watcher.on_step(what, len(results), len(items))
+        listener.on_step(what, len(results), len(items))
     return results

@@ -1,4 +1,4 @@
-"""What a sweep found, as data and as JSON."""
+"""Results of a sweep, as data and as JSON."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One setting.
+class Candidate:
+    """One setting and its results.
 
     Attributes:
-        changes: (key, value) over the robot's file. options: of the simulated robot, whole.
+        name: of the setting.
+        changes: (key, value) over the robot's file.
+        robot: path of the robot's file.
+        options: all options of the simulated robot.
         parts: logarithms of the likelihood, sums over all logs.
-        behind: the likelihood's logarithm less that of the best setting, 0 or below, with its bootstrap interval over
-            episodes; None of the best itself. Below 0 with its whole interval, the setting
-            explains the logs less well.
-        gap: the policies in both worlds; None where none ran, and ``reason`` says why.
-        failed: runs without a score, by reason.
+        behind: the likelihood's logarithm less that of the best setting, with its bootstrap interval over episodes;
+            None of the best itself. If the whole interval is below 0, the setting explains the logs less well.
+        gap: the policies in both worlds; None where none ran.
+        reason: why there is no gap.
+        failed: numbers of runs without a score, by reason.
     """
 
     name: str
@@ -42,7 +45,7 @@ class Tried:
     failed: dict[str, int]
 
     def correlation(self, metric: str) -> Correlation | None:
-        """Of ``success`` or ``spl`` over the policies."""
+        """The correlation of ``success`` or ``spl`` over the policies."""
         return next((one for one in self.gap.correlations if one.metric == metric), None) if self.gap else None
 
 
@@ -51,12 +54,17 @@ class Tuning:
     """A sweep.
 
     Attributes:
-        settings: in the order in which they were asked for; :meth:`ranked` is that of likelihood.
-        logs, episodes, motions: real ones that took part; images, delays: logs that tell of camera and delays.
+        settings: in the order given; :meth:`ranked` is that of likelihood.
+        logs: number of real logs.
+        episodes: number of different real episodes.
+        policies: names of the logs' agents.
+        motions: number of real motions.
+        images: number of logs that show the camera's mount.
+        delays: number of logs that show delays.
         notes: what could not be done, and why.
     """
 
-    settings: tuple[Tried, ...]
+    settings: tuple[Candidate, ...]
     logs: int
     episodes: int
     policies: tuple[str, ...]
@@ -65,11 +73,11 @@ class Tuning:
     delays: int
     notes: tuple[str, ...] = ()
 
-    def ranked(self) -> list[Tried]:
-        """Most likely first."""
+    def ranked(self) -> list[Candidate]:
+        """The settings, most likely first."""
         return sorted(self.settings, key=lambda one: -one.parts.total)
 
-    def foretelling(self, metric: str = "spl") -> Tried | None:
+    def best_predictor(self, metric: str = "spl") -> Candidate | None:
         """The setting with the highest correlation; None where there is none."""
         found = [
             (one.interval.mean, setting)
@@ -80,7 +88,7 @@ class Tuning:
 
 
 def write_tuning(path: Path, tuning: Tuning) -> None:
-    """All of it as JSON. Raises ``RecordingError``: the file cannot be written."""
+    """Write a sweep as JSON. Raises ``RecordingError`` if the file cannot be written."""
     document = {
         "format": FORMAT,
         "scorer": SCORER_VERSION,

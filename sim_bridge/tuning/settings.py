@@ -1,4 +1,4 @@
-"""A setting: changes to the options of a simulated robot, by dotted keys; and the grid of them that a sweep tries."""
+"""Settings of a simulated robot: changes of its options by dotted keys, and the grid of them that a sweep tries."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sim_bridge.robot.driver import SimOptions
 
 DRIVER = "sim_bridge.robot.driver.make_robot"
 
-AS_IT_IS = "as it is"
+UNCHANGED = "as it is"
 
 PYROBOT = "{model: pyrobot, controller: Proportional, multiplier: %s}"
-"""Of the Habitat challenges and of Kadian et al. 2020, whose grid is the default."""
+"""Action noise of the Habitat challenges and of Kadian et al. 2020, whose grid is the default."""
 
 STUDY = (
     ("contact.behaviour", ("slide", "stop")),
@@ -29,11 +29,13 @@ STUDY_OF_OWN_NOISE = (STUDY[0], ("action_noise.multiplier", ("0.0", "0.5", "1.0"
 
 @dataclass(frozen=True)
 class Setting:
-    """One candidate.
+    """One simulated robot.
 
     Attributes:
-        name: for tables. robot: the YAML's content, changes included. path: where that came from, for messages.
-        changes: (key, value) as they were asked for; none of a robot as it is.
+        name: for tables.
+        robot: content of the YAML file, changes included.
+        path: of the file, for messages.
+        changes: (key, value) as given; empty for an unchanged robot.
     """
 
     name: str
@@ -43,11 +45,11 @@ class Setting:
 
     @property
     def options(self) -> SimOptions:
-        """Parsed; :func:`make_setting` has seen that they are good."""
+        """The parsed options, which :func:`make_setting` has checked."""
         return config.parse(self.robot.options, SimOptions, f"{self.path}: options")
 
     def described(self) -> dict[str, Any]:
-        """The robot's file as logs hold it."""
+        """The robot's file as it is logged."""
         return asdict(self.robot)
 
 
@@ -55,12 +57,11 @@ def make_setting(file: RobotFile, path: str, changes: Sequence[tuple[str, str]] 
     """A robot with some of its options changed.
 
     Raises:
-        ConfigError: not a robot of this simulator; there is no such option, with those whose names are similar; or a
-            value that it does not take.
+        ConfigError: the robot is not of this simulator, an option does not exist, or does not take its value.
     """
     if file.driver != DRIVER:
         raise ConfigError(
-            f"{path}: robot {file.name!r} is none of this simulator: its driver is {file.driver!r}",
+            f"{path}: robot {file.name!r} is not of this simulator: its driver is {file.driver!r}",
             f"name a robot whose driver is {DRIVER}, as sim is",
         )
     for key, _ in changes:
@@ -72,18 +73,19 @@ def make_setting(file: RobotFile, path: str, changes: Sequence[tuple[str, str]] 
 
 
 def make_grid(robot: str, vary: Sequence[str], fitted: Sequence[str] = (), study: bool = True) -> list[Setting]:
-    """The robot as it is, then every combination of the values to vary, then robots fitted elsewhere.
+    """The unchanged robot, every combination of the values to vary, and fitted robots.
 
     Args:
-        robot: preset or YAML file. vary: ``KEY=V1,V2,...`` each.
-        fitted: presets or YAML files of further candidates, as they are.
-        study: whether sliding and noise vary where nothing is named.
+        robot: preset or YAML file.
+        vary: texts ``KEY=V1,V2,...``.
+        fitted: presets or YAML files of further robots, which are not changed.
+        study: whether sliding and noise vary if ``vary`` is empty.
 
     Raises:
-        ConfigError: see :func:`make_setting`; or a text that is no KEY=VALUES.
+        ConfigError: see :func:`make_setting`; or a text is not KEY=VALUES.
     """
     path, file = read_robot_file(robot)
-    found = [make_setting(file, str(path), name=AS_IT_IS)]
+    found = [make_setting(file, str(path), name=UNCHANGED)]
     axes = [_axis(text) for text in vary]
     if study and not vary:
         axes = list(STUDY_OF_OWN_NOISE if "action_noise" in file.options else STUDY)
@@ -93,18 +95,18 @@ def make_grid(robot: str, vary: Sequence[str], fitted: Sequence[str] = (), study
     for other in fitted:
         other_path, other_file = read_robot_file(other)
         found.append(make_setting(other_file, str(other_path), name=f"fitted: {other_file.name}"))
-    return _once(found)
+    return _without_duplicates(found)
 
 
 def label(changes: Sequence[tuple[str, str]]) -> str:
-    """Changes as a table shows them: without what all settings have in common, they are told by their last words."""
-    return ", ".join(f"{_short_key(key)} {_short_value(value)}" for key, value in changes) or AS_IT_IS
+    """Changes as a table shows them, with the shortest unique keys."""
+    return ", ".join(f"{_short_key(key)} {_short_value(value)}" for key, value in changes) or UNCHANGED
 
 
 def _short_key(key: str) -> str:
-    told = {"contact.behaviour": "contact", "action_noise": "noise", "action_noise.multiplier": "noise x"}
-    if key in told:
-        return told[key]
+    names = {"contact.behaviour": "contact", "action_noise": "noise", "action_noise.multiplier": "noise x"}
+    if key in names:
+        return names[key]
     words, known = key.split("."), list(_keys(SimOptions))
     suffixes = (".".join(words[start:]) for start in range(len(words) - 1, 0, -1))
     return next((end for end in suffixes if sum(f".{other}".endswith(f".{end}") for other in known) == 1), key)
@@ -127,7 +129,7 @@ def _axis(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """At commas that no bracket holds together."""
+    """Split at commas outside of brackets."""
     depth, begin = 0, 0
     for i, letter in enumerate(text):
         depth += (letter in "{[") - (letter in "}]")
@@ -137,13 +139,13 @@ def _split(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def _once(settings: Sequence[Setting]) -> list[Setting]:
-    """Without those whose options mean what an earlier one's do."""
-    kept: list[Setting] = []
+def _without_duplicates(settings: Sequence[Setting]) -> list[Setting]:
+    """The settings without those whose options equal an earlier one's."""
+    unique: list[Setting] = []
     for setting in settings:
-        if all(setting.options != other.options for other in kept):
-            kept.append(setting)
-    return kept
+        if all(setting.options != other.options for other in unique):
+            unique.append(setting)
+    return unique
 
 
 def _check_key(key: str) -> None:
@@ -160,7 +162,7 @@ def _check_key(key: str) -> None:
 
 
 _OPEN = ("action_noise", "camera.depth_noise", "camera.color_noise")
-"""Options whose own keys depend on their model, which says itself what it does not take."""
+"""Options whose keys depend on their model, which checks them itself."""
 
 
 def _keys(cls: type[Any], prefix: str = "") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""All settings on all logs, on any number of workers; finished work is not done again."""
+"""A sweep of all settings over all logs, on any number of workers; finished work is not repeated."""
 
 from __future__ import annotations
 
@@ -20,101 +20,120 @@ from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
-from sim_bridge.tuning.episodes import Places
-from sim_bridge.tuning.evaluation import Evaluation, action_ledger, summed
+from sim_bridge.tuning.episodes import SceneSource
+from sim_bridge.tuning.evaluation import Evaluation, action_journal, summed
 from sim_bridge.tuning.likelihood import Parts
-from sim_bridge.tuning.log_statistics import Evidence, read_evidence
-from sim_bridge.tuning.policy_runs import Foretold, Replayer, run_ledger
-from sim_bridge.tuning.progress import LIMIT_S, SILENT, Watcher
+from sim_bridge.tuning.log_statistics import LogStatistics, read_log_statistics
+from sim_bridge.tuning.policy_runs import PolicyPrediction, PolicyRunner, run_journal
+from sim_bridge.tuning.progress import LIMIT_S, SILENT, ProgressListener
 from sim_bridge.tuning.refinement import Range, evaluations, refine
-from sim_bridge.tuning.results import Tried, Tuning
+from sim_bridge.tuning.results import Candidate, Tuning
 from sim_bridge.tuning.settings import Setting
 
 CHUNK = 8
-"""Logs that a worker reads at once."""
+"""Logs in a worker's batch."""
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What to try, besides the settings themselves.
+class SweepOptions:
+    """Options of a sweep.
 
     Attributes:
-        instead: what is to decide instead of agents of these names.
-        episodes: how many different episodes to take, the first in the order of the logs; None for all.
-        runs: whether to run policies; without, likelihoods alone.
-        keep: folder for the logs of all runs; None for none.
-        ranges: numbers to look for between the grid's, from its most likely setting on.
-        ledgers: folder in which finished work is noted, so that the same command goes on from it; None for none.
-        anew: whether to forget what is noted there.
+        scene_source: of the logs' scenes.
+        policy_overrides: policies by the names of the agents that they replace.
+        episodes: number of different episodes to take, the first in the order of the logs; None for all.
+        runs: whether to run policies; without, there are likelihoods only.
+        log_folder: folder for the logs of all runs; None for none.
+        ranges: of numbers to refine, starting from the grid's most likely setting.
+        journals: folder of the journals of finished work, from which the same command resumes; None for none.
+        overwrite: whether to discard the journals.
     """
 
-    places: Places = field(default_factory=Places)
-    instead: Mapping[str, PolicySource] = field(default_factory=dict)
+    scene_source: SceneSource = field(default_factory=SceneSource)
+    policy_overrides: Mapping[str, PolicySource] = field(default_factory=dict)
     episodes: int | None = None
     runs: bool = True
-    keep: Path | None = None
+    log_folder: Path | None = None
     ranges: Sequence[Range] = ()
-    ledgers: Path | None = None
-    anew: bool = False
+    journals: Path | None = None
+    overwrite: bool = False
 
 
 def sweep(
     logs: Sequence[Path],
     settings: Sequence[Setting],
-    wishes: Wishes | None = None,
+    sweep_options: SweepOptions | None = None,
     workers: Workers = ONE,
-    watcher: Watcher = SILENT,
+    listener: ProgressListener = SILENT,
 ) -> Tuning:
-    """Try settings on the logs of real episodes. The result does not depend on the workers.
+    """Compare settings on the logs of real episodes. The result does not depend on the workers.
+
+    Args:
+        logs: of real episodes.
+        settings: to compare.
+        sweep_options: None for the defaults.
+        workers: that do the work.
+        listener: of the progress.
 
     Raises:
-        RecordingError: no log can be read. SceneError: no log's scene can be simulated. RuntimeFault: no workers.
+        RecordingError: no log can be read.
+        SceneError: no log's scene can be simulated.
+        RuntimeFault: workers cannot be started.
     """
-    wishes, settings = wishes or Wishes(), list(settings)
+    sweep_options, settings = sweep_options or SweepOptions(), list(settings)
     notes: list[str] = []
-    evidence = _read(_chosen(logs, wishes.episodes), workers, watcher, notes)
-    evidence = _placed(evidence, wishes.places, notes)
+    statistics = _read(_chosen(logs, sweep_options.episodes), workers, listener, notes)
+    statistics = _with_scenes(statistics, sweep_options.scene_source, notes)
     with ExitStack() as stack:
         actions = runs = None
-        if wishes.ledgers is not None:
-            wishes.ledgers.mkdir(parents=True, exist_ok=True)
-            actions = stack.enter_context(action_ledger(wishes.ledgers / "actions.jsonl", wishes.anew))
-            runs = stack.enter_context(run_ledger(wishes.ledgers / "runs.jsonl", wishes.anew))
-        evaluation = Evaluation(evidence, wishes.places, workers, watcher, actions)
+        if sweep_options.journals is not None:
+            sweep_options.journals.mkdir(parents=True, exist_ok=True)
+            actions = stack.enter_context(
+                action_journal(sweep_options.journals / "actions.jsonl", sweep_options.overwrite)
+            )
+            runs = stack.enter_context(run_journal(sweep_options.journals / "runs.jsonl", sweep_options.overwrite))
+        evaluation = Evaluation(statistics, sweep_options.scene_source, workers, listener, actions)
         evaluation.prepare(settings)
-        if wishes.ranges:
-            settings.append(_refined(evaluation, settings, wishes.ranges, watcher))
+        if sweep_options.ranges:
+            settings.append(_refined(evaluation, settings, sweep_options.ranges, listener))
         parts = [evaluation.parts(setting) for setting in settings]
-        foretold = [Foretold(None, "no policy was run")] * len(settings)
-        if wishes.runs:
-            replayer = Replayer(wishes.places, wishes.instead, wishes.keep, workers, watcher, runs)
-            foretold = replayer.foretell(evidence, settings, notes)
+        predictions = [PolicyPrediction(None, "no policy was run")] * len(settings)
+        if sweep_options.runs:
+            runner = PolicyRunner(
+                sweep_options.scene_source,
+                sweep_options.policy_overrides,
+                sweep_options.log_folder,
+                workers,
+                listener,
+                runs,
+            )
+            predictions = runner.predict(statistics, settings, notes)
     if evaluation.unknown:
-        notes.append(
-            f"{evaluation.unknown} motions left out: they began inside of something that the scene says is there"
-        )
+        notes.append(f"{evaluation.unknown} motions left out: the robot intersects the scene at their start")
     tried = [
-        Tried(
+        Candidate(
             setting.name,
             setting.changes,
             setting.path,
             config.unparse(setting.options),
             summed(own),
             behind,
-            told.gap,
-            told.reason,
-            dict(told.failed),
+            outcome.gap,
+            outcome.reason,
+            dict(outcome.failed),
         )
-        for setting, own, behind, told in zip(settings, parts, _behind(evidence, parts), foretold, strict=True)
+        for setting, own, behind, outcome in zip(
+            settings, parts, _less_than_best(statistics, parts), predictions, strict=True
+        )
     ]
     return Tuning(
         tuple(tried),
-        logs=len(evidence),
-        episodes=len({_key(one.header) for one in evidence}),
-        policies=tuple(dict.fromkeys(one.header.agent for one in evidence)),
-        motions=sum(len(one.motions) for one in evidence) - evaluation.unknown,
-        images=sum(one.floor is not None for one in evidence),
-        delays=sum(one.delay_s is not None for one in evidence),
+        logs=len(statistics),
+        episodes=len({_key(one.header) for one in statistics}),
+        policies=tuple(dict.fromkeys(one.header.agent for one in statistics)),
+        motions=sum(len(one.motions) for one in statistics) - evaluation.unknown,
+        images=sum(one.floor is not None for one in statistics),
+        delays=sum(one.delay_s is not None for one in statistics),
         notes=tuple(notes),
     )
 
@@ -122,14 +141,14 @@ def sweep(
 # --- the real logs --------------------------------------------------------------------------------------------------
 
 
-def _read(logs: Sequence[Path], workers: Workers, watcher: Watcher, notes: list[str]) -> list[Evidence]:
-    found: list[Evidence] = []
+def _read(logs: Sequence[Path], workers: Workers, listener: ProgressListener, notes: list[str]) -> list[LogStatistics]:
+    found: list[LogStatistics] = []
     failed: list[str] = []
     results = map_in_order(
-        _read_each, logs, workers, _unread, batch_size=CHUNK, limit_s=LIMIT_S, on_retry=watcher.on_retry
+        _read_each, logs, workers, _unread, batch_size=CHUNK, limit_s=LIMIT_S, on_retry=listener.on_retry
     )
     for number, one in enumerate(results):
-        watcher.on_step("reading", number + 1, len(logs))
+        listener.on_step("reading", number + 1, len(logs))
         if isinstance(one, str):
             failed.append(one)
         else:
@@ -144,18 +163,18 @@ def _read(logs: Sequence[Path], workers: Workers, watcher: Watcher, notes: list[
     return found
 
 
-def _read_each(logs: Iterable[Path]) -> Iterator[Evidence | str]:
+def _read_each(logs: Iterable[Path]) -> Iterator[LogStatistics | str]:
     yield from map(_read_one, logs)
 
 
-def _read_one(log: Path) -> Evidence | str:
+def _read_one(log: Path) -> LogStatistics | str:
     try:
-        return read_evidence(log)
+        return read_log_statistics(log)
     except RuntimeFault as error:
         return error.message
 
 
-def _unread(log: Path, how: WorkerLoss) -> Evidence | str:
+def _unread(log: Path, how: WorkerLoss) -> LogStatistics | str:
     return f"{log}: the process that read it {how}"
 
 
@@ -164,7 +183,7 @@ def _key(header: EpisodeHeader) -> tuple[str, str]:
 
 
 def _chosen(logs: Sequence[Path], episodes: int | None) -> list[Path]:
-    """Those of the first so many episodes, and those that cannot be read, which reading says."""
+    """The logs of the first episodes, and those that cannot be read, which are reported later."""
     if episodes is None:
         return list(logs)
     keys = [_key_in(log) for log in logs]
@@ -180,44 +199,48 @@ def _key_in(log: Path) -> tuple[str, str] | None:
         return None
 
 
-def _placed(evidence: Sequence[Evidence], places: Places, notes: list[str]) -> list[Evidence]:
-    """Those whose scene can be simulated."""
+def _with_scenes(
+    statistics: Sequence[LogStatistics], scene_source: SceneSource, notes: list[str]
+) -> list[LogStatistics]:
+    """The logs whose scene can be simulated."""
     refused: dict[str, RuntimeFault] = {}
-    for one in evidence:
+    for one in statistics:
         digest = one.header.scene.digest
         if digest not in refused:
             try:
-                places.of(one.header)
+                scene_source.of(one.header)
             except RuntimeFault as error:
                 refused[digest] = error
                 notes.append(
-                    f"scene {one.header.scene.name!r} cannot be simulated, so its logs take no part: {error.message}"
+                    f"scene {one.header.scene.name!r} cannot be simulated, so its logs are left out: {error.message}"
                 )
-    placed = [one for one in evidence if one.header.scene.digest not in refused]
-    if not placed:
+    simulatable = [one for one in statistics if one.header.scene.digest not in refused]
+    if not simulatable:
         raise next(iter(refused.values()))
-    return placed
+    return simulatable
 
 
 # --- likelihoods ----------------------------------------------------------------------------------------------------
 
 
-def _refined(evaluation: Evaluation, settings: Sequence[Setting], ranges: Sequence[Range], watcher: Watcher) -> Setting:
-    """From the most likely setting on."""
+def _refined(
+    evaluation: Evaluation, settings: Sequence[Setting], ranges: Sequence[Range], listener: ProgressListener
+) -> Setting:
+    """Refine the most likely setting."""
     best = max(settings, key=evaluation.total)
     steps = count(1)
 
-    def told() -> None:
-        watcher.on_step("refining", next(steps), evaluations(ranges))
+    def on_evaluated() -> None:
+        listener.on_step("refining", next(steps), evaluations(ranges))
 
-    return refine(best, ranges, evaluation.total, told)
+    return refine(best, ranges, evaluation.total, on_evaluated)
 
 
-def _behind(evidence: Sequence[Evidence], parts: Sequence[Sequence[Parts]]) -> list[Interval | None]:
-    """Each setting's sum less the best one's, with its interval over episodes."""
+def _less_than_best(statistics: Sequence[LogStatistics], parts: Sequence[Sequence[Parts]]) -> list[Interval | None]:
+    """Each setting's likelihood less the best one's, with its interval over episodes."""
     totals = np.array([[one.total for one in each] for each in parts])
     best = int(np.argmax(totals.sum(axis=1)))
-    keys, logs = [_key(one.header) for one in evidence], len(evidence)
+    keys, logs = [_key(one.header) for one in statistics], len(statistics)
     found: list[Interval | None] = []
     for number, each in enumerate(totals):
         off = (each - totals[best]).tolist()

@@ -1,4 +1,4 @@
-"""A sweep as people read it in a terminal."""
+"""Terminal tables of a sweep."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rich.text import Text
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 from sim_bridge.tuning.likelihood import PARTS, Parts
-from sim_bridge.tuning.results import Tried, Tuning
+from sim_bridge.tuning.results import Candidate, Tuning
 
-ALIKE = 0.05
-"""Nats; settings that are nearer to each other are shown as equal."""
+EQUAL_NATS = 0.05
+"""Difference in nats below which settings are shown as equal."""
 
 
 def table(tuning: Tuning) -> Group:
-    """Settings by likelihood, what each foretells, and what was left out."""
+    """Settings by likelihood, their correlations, and what was left out."""
     ranked = tuning.ranked()
     parts: list[RenderableType] = [_likelihoods(tuning, ranked), Text()]
     if any(one.gap is not None for one in ranked):
@@ -27,7 +27,7 @@ def table(tuning: Tuning) -> Group:
     parts += [Text(line) for line in verdict(tuning)]
     interval = f"[ ] is a {CONFIDENCE:.0%} interval"
     parts.append(Text(f"nats: natural logarithm of a ratio of likelihoods; {interval} over episodes", style="dim"))
-    reasons = Counter(reason for one in ranked for reason in _why_none(one))
+    reasons = Counter(reason for one in ranked for reason in _missing_reasons(one))
     failed = sum((Counter(one.failed) for one in ranked), Counter[str]())
     for reason, count in reasons.items():
         parts.append(Text(f"no correlation under {count} of {len(ranked)} settings: {reason}", style="yellow"))
@@ -37,8 +37,8 @@ def table(tuning: Tuning) -> Group:
     return Group(*parts)
 
 
-def _why_none(one: Tried) -> dict[str, None]:
-    """The reasons, each once."""
+def _missing_reasons(one: Candidate) -> dict[str, None]:
+    """The reasons for missing correlations, each once."""
     found = (one.correlation(metric) for metric in METRICS)
     return dict.fromkeys(filter(None, [one.reason, *(each.reason for each in found if each is not None)]))
 
@@ -47,20 +47,22 @@ def verdict(tuning: Tuning) -> list[str]:
     """The sweep in a few sentences."""
     ranked = tuning.ranked()
     best, lines = ranked[0], [f"Most likely: {ranked[0].name}."]
-    rivals = [one.name for one in ranked if one is not best and one.behind is not None and one.behind.high > -ALIKE]
+    rivals = [
+        one.name for one in ranked if one is not best and one.behind is not None and one.behind.high > -EQUAL_NATS
+    ]
     if len(ranked) > 1 and tuning.episodes == 1:
-        lines.append("One episode does not show how much episodes differ, so nobody knows how sure that is.")
+        lines.append("One episode does not show the spread between episodes, so the uncertainty is unknown.")
     elif rivals:
-        lines.append(f"The logs do not tell it from: {'; '.join(rivals)}.")
+        lines.append(f"The logs do not distinguish it from: {'; '.join(rivals)}.")
     for metric, name in (("success", "success"), ("spl", "SPL")):
-        found = tuning.foretelling(metric)
+        found = tuning.best_predictor(metric)
         correlation = found.correlation(metric) if found is not None else None
         if found is None or correlation is None or correlation.interval is None:
             continue
         mean = correlation.interval.mean
         others = sum(_reaches(one.correlation(metric), mean) for one in ranked if one is not found)
         reached = f"; the intervals of {others} others reach it" if others else ""
-        lines.append(f"Foretells {name} best: {found.name}, SRCC {mean:.3f}{reached}.")
+        lines.append(f"Predicts {name} best: {found.name}, SRCC {mean:.3f}{reached}.")
     return lines
 
 
@@ -68,7 +70,7 @@ def _reaches(correlation: Correlation | None, mean: float) -> bool:
     return correlation is not None and correlation.interval is not None and correlation.interval.high >= mean - 1e-3
 
 
-def _likelihoods(tuning: Tuning, ranked: list[Tried]) -> Table:
+def _likelihoods(tuning: Tuning, ranked: list[Candidate]) -> Table:
     logs = f"{tuning.motions} actions of {tuning.logs} logs, {tuning.episodes} episodes"
     rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), title=f"How well settings explain {logs}")
     rows.title_justify, rows.title_style = "left", "bold"
@@ -92,13 +94,15 @@ def _less(parts: Parts, best: Parts) -> dict[str, float]:
 
 
 def _nats(value: float) -> str:
-    if abs(value) < ALIKE:
+    if abs(value) < EQUAL_NATS:
         return "0.0"
     return f"{value:.1f}" if abs(value) < 10 else f"{value:.0f}"
 
 
-def _correlations(ranked: list[Tried]) -> Table:
-    rows = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="What settings foretell of the policies")
+def _correlations(ranked: list[Candidate]) -> Table:
+    rows = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), title="Correlation of simulation and robot over the policies"
+    )
     rows.title_justify, rows.title_style = "left", "bold"
     rows.add_column("setting")
     for name in ("SRCC success", "SRCC SPL"):
@@ -119,5 +123,5 @@ def _srcc(correlation: Correlation | None) -> str:
 
 
 def _span(low: float, high: float, digits: int) -> str:
-    low, high = (round(end, digits) + 0.0 for end in (low, high))  # which leaves no -0
+    low, high = (round(end, digits) + 0.0 for end in (low, high))  # + 0.0 removes a negative zero
     return f"[{low:.{digits}f}, {high:.{digits}f}]" if math.isfinite(low + high) else "[?]"

@@ -1,4 +1,4 @@
-"""How old images are when a policy gets them, on a robot with some setting."""
+"""Delay from an image's exposure to its use on a simulated robot."""
 
 from __future__ import annotations
 
@@ -18,20 +18,26 @@ from sim_bridge.robot.driver import SimOptions
 from sim_bridge.tuning.settings import Setting
 
 STEPS = 5
-"""Of a recorded episode: what delays a simulated robot is the same in all of them, up to the phase of its streams."""
+"""Number of steps of a recorded episode; a simulated robot's delay varies only with the phase of its streams."""
 
 
 def timing_options(options: SimOptions) -> SimOptions:
-    """What delays depend on: settings that share it share them, too."""
+    """The options that delays depend on; the others have their default."""
     camera = replace(options.camera, mount_error=MountError(), depth_noise={}, color_noise={})
     return replace(options, camera=camera, action_noise=None, contact=ContactOptions(), tags=None)
 
 
 def delay_s(setting: Setting, scene: Scene, header: EpisodeHeader, actions: Sequence[Action]) -> float:
-    """Median seconds from an image's exposure to its use, over the first actions of an episode, done again.
+    """Median time from an image's exposure to its use, over the first actions of a repeated episode.
+
+    Args:
+        setting: of the simulated robot.
+        scene: with meshes.
+        header: of the log.
+        actions: of the log.
 
     Raises:
-        RuntimeFault: the robot cannot be made, or cannot stand at the start.
+        RuntimeFault: the robot cannot be built, or collides at the start.
     """
     context = replace(RobotContext.of(header.task, scene, [header.episode], header.seed), images=False)
     task = replace(header.task, sensors=())

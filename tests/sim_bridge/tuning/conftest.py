@@ -1,4 +1,4 @@
-"""A robot whose settings nobody tells: its logs are what there is."""
+"""Logs of a simulated robot whose settings are hidden from the sweep."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HIDDEN = {
     },
     "camera": {"latency_s": 0.1, "mount_error": {"tilt_deg": 2.0, "height_m": 0.02}},
 }
-"""Options of the robot that plays the real one."""
+"""Options of the simulated robot that stands for the real one."""
 
 AGENTS = {"goal-follower": {}, "near": {"stop_distance_m": "0.1"}, "forward-only": {}}
 """By the name in the logs; ``near`` is a variant of the goal follower."""
@@ -61,7 +61,7 @@ def robot_file(once: Callable[..., Path]) -> Path:
 
 @pytest.fixture(scope="session")
 def short_task() -> Task:
-    """Few steps, few pixels, a camera that looks at the floor."""
+    """A task with few steps, few pixels, and a camera that sees the floor."""
     task = load_task("pointnav_gps_compass")
     camera = replace(task.camera, width=64, height=48, tilt_deg=-25.0)
     return replace(task, camera=camera, max_steps=MAX_STEPS)

@@ -1,4 +1,4 @@
-"""What a log tells of a robot, and how settings are judged by it."""
+"""Statistics of logs, and likelihoods of settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.geometry import SE2
@@ -21,10 +22,10 @@ from sim_bridge.noise.drift import DriftOptions
 from sim_bridge.physics.world import World
 from sim_bridge.robot.chassis import ContactOptions
 from sim_bridge.robot.driver import SimOptions
-from sim_bridge.tuning.episodes import Places
+from sim_bridge.tuning.episodes import SceneSource
 from sim_bridge.tuning.evaluation import Evaluation
 from sim_bridge.tuning.likelihood import ActionErrorsOf, Spread, camera_part, delay_part, motion_part
-from sim_bridge.tuning.log_statistics import FloorOff, Motion, displacement, read_evidence
+from sim_bridge.tuning.log_statistics import FloorOffset, Motion, displacement, read_log_statistics
 from sim_bridge.tuning.one_step_prediction import Prediction, drift_covariances, predict, scene_model
 from sim_bridge.tuning.settings import make_grid
 
@@ -38,17 +39,17 @@ def motion(start: SE2, commanded: Displacement = FORWARD, moved: tuple[float, fl
     return Motion(1, action, commanded, start, np.array(moved), np.zeros((3, 3)), contact=False)
 
 
-class TestEvidence:
-    """``read_evidence``."""
+class TestLogStatistics:
+    """``read_log_statistics``."""
 
-    def test_a_log_tells_of_motions_camera_and_delays(self, real_logs: list[Path]) -> None:
-        one = read_evidence(real_logs[0])
+    def test_a_log_shows_motions_camera_and_delays(self, real_logs: list[Path]) -> None:
+        one = read_log_statistics(real_logs[0])
         assert one.delay_s == pytest.approx(0.1, abs=0.001)
         assert len(one.motions) == len(one.actions)
         assert one.floor is not None
         assert math.degrees(one.floor.tilt_rad) == pytest.approx(2.0, abs=0.2)
         assert one.floor.height_m == pytest.approx(0.02, abs=0.006)
-        motions = [m for log in real_logs for m in read_evidence(log).motions]
+        motions = [m for log in real_logs for m in read_log_statistics(log).motions]
         turned = [m.moved[2] for m in motions if m.action is Action.TURN_LEFT]
         assert np.mean(turned) == pytest.approx(LEFT.turn_rad - 0.04, abs=0.015)
 
@@ -71,15 +72,15 @@ class TestEvidence:
         assert moved[:2] == pytest.approx(drawn[:, :2].mean(axis=0), abs=0.01)
 
 
-def test_logs_that_tell_of_nothing_decide_nothing(real_logs: list[Path]) -> None:
-    silent = replace(read_evidence(real_logs[0]), motions=(), floor=None, delay_s=None)
+def test_logs_without_data_decide_nothing(real_logs: list[Path]) -> None:
+    empty = replace(read_log_statistics(real_logs[0]), motions=(), floor=None, delay_s=None)
     stop, slide = make_grid("sim", ["contact.behaviour=slide"])
-    evaluation = Evaluation([silent], Places())
+    evaluation = Evaluation([empty], SceneSource())
     assert (evaluation.total(stop), evaluation.total(slide), evaluation.unknown) == (0.0, 0.0, 0)
 
 
 class TestPrediction:
-    """One action ahead, from wherever the robot stood."""
+    """Predictions of one action from any start."""
 
     def test_free_motions_go_all_the_way(self, room: Scene) -> None:
         model = scene_model(room, SimOptions())
@@ -112,7 +113,7 @@ class TestPrediction:
         assert list(predict(scene_model(room, SimOptions()), SimOptions(), [motion(SE2(1.5, 1.2, 0.0))])) == [None]
 
     def test_poses_beyond_reach_are_refused_by_name(self, room: Scene) -> None:
-        with pytest.raises(InvalidStart, match="is inside of something"):
+        with raises_naming(InvalidStart, "1.5"):
             World(scene_model(room, SimOptions())).stand(SE2(1.5, 1.2, 0.0))
 
     def test_random_errors_of_wheels_are_measured(self, room: Scene) -> None:
@@ -126,26 +127,30 @@ class TestPrediction:
 class TestParts:
     """The likelihood's parts."""
 
-    def judged(self, options: SimOptions, moved: tuple[float, float, float], contact: bool = False) -> float:
-        said = Prediction(np.array([0.25, 0.0, 0.0]), 1.0, contact, contact)
-        return motion_part([motion(SE2(), moved=moved)], [said], ActionErrorsOf(options, {}))[0]
+    def likelihood(self, options: SimOptions, moved: tuple[float, float, float], contact: bool = False) -> float:
+        predicted = Prediction(np.array([0.25, 0.0, 0.0]), 1.0, contact, contact)
+        return motion_part([motion(SE2(), moved=moved)], [predicted], ActionErrorsOf(options, {}))[0]
 
     def test_an_exact_robot_expects_exact_ends(self) -> None:
         exact = SimOptions()
-        assert self.judged(exact, (0.25, 0, 0)) > self.judged(exact, (0.255, 0, 0)) > self.judged(exact, (0.3, 0, 0))
+        assert (
+            self.likelihood(exact, (0.25, 0, 0))
+            > self.likelihood(exact, (0.255, 0, 0))
+            > self.likelihood(exact, (0.3, 0, 0))
+        )
 
     def test_strays_cost_no_more_than_a_stray(self) -> None:
-        assert self.judged(SimOptions(), (0.25, 0, 0)) - self.judged(SimOptions(), (0.1, 0.1, 0.2)) < 25
+        assert self.likelihood(SimOptions(), (0.25, 0, 0)) - self.likelihood(SimOptions(), (0.1, 0.1, 0.2)) < 25
 
     def test_noise_is_expected_where_a_setting_has_it(self) -> None:
         noisy = SimOptions(action_noise=RobothorOptions("robothor", multiplier=4.0))
-        assert self.judged(noisy, (0.27, 0, 0)) > self.judged(SimOptions(), (0.27, 0, 0))
-        assert self.judged(noisy, (0.25, 0, 0)) < self.judged(SimOptions(), (0.25, 0, 0))
+        assert self.likelihood(noisy, (0.27, 0, 0)) > self.likelihood(SimOptions(), (0.27, 0, 0))
+        assert self.likelihood(noisy, (0.25, 0, 0)) < self.likelihood(SimOptions(), (0.25, 0, 0))
 
-    def test_contacts_that_nobody_foretold_count(self) -> None:
-        said = Prediction(np.array([0.25, 0.0, 0.0]), 1.0, True, True)
+    def test_unpredicted_contacts_reduce_the_likelihood(self) -> None:
+        predicted = Prediction(np.array([0.25, 0.0, 0.0]), 1.0, True, True)
         errors = ActionErrorsOf(SimOptions(), {})
-        assert motion_part([motion(SE2())], [said], errors)[1] == pytest.approx(math.log(0.02))
+        assert motion_part([motion(SE2())], [predicted], errors)[1] == pytest.approx(math.log(0.02))
 
     def test_motions_without_prediction_are_left_out(self) -> None:
         assert motion_part([motion(SE2())], [None], ActionErrorsOf(SimOptions(), {})) == (0.0, 0.0)
@@ -161,7 +166,7 @@ class TestParts:
         assert drawn.std(axis=0) == pytest.approx(sigmas, rel=0.05)
 
     def test_mounts_and_delays_peak_where_they_are(self) -> None:
-        seen = FloorOff(0.01, 0.03, 0.0, 4)
+        seen = FloorOffset(0.01, 0.03, 0.0, 4)
         right = camera_part(seen, (0.01, 0.03, 0.0), SPREAD)
         assert right > camera_part(seen, (0.01, 0.02, 0.0), SPREAD) > camera_part(seen, (0.0, 0.0, 0.0), SPREAD)
         assert delay_part(0.1, 0.1, SPREAD) > delay_part(0.1, 0.09, SPREAD) > delay_part(0.1, 0.0, SPREAD)

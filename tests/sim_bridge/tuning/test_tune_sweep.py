@@ -1,4 +1,4 @@
-"""A sweep from the logs of a robot whose settings are hidden: what it finds, and what it says where it cannot."""
+"""A sweep over the logs of a robot with hidden settings: its results, and its errors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from raising import raises_naming
 from rich.console import Console
 
 from robot_runtime.cli.main import run_command
@@ -17,10 +18,10 @@ from robot_runtime.errors import InvalidStart, PolicyError, RecordingError, Scen
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.scenes.scene import Scene
-from sim_bridge.tuning.episodes import Places, policy_source, rerun
+from sim_bridge.tuning.episodes import SceneSource, policy_source, rerun
 from sim_bridge.tuning.results import Tuning
-from sim_bridge.tuning.settings import AS_IT_IS, make_grid
-from sim_bridge.tuning.sweep import Wishes, sweep
+from sim_bridge.tuning.settings import UNCHANGED, make_grid
+from sim_bridge.tuning.sweep import SweepOptions, sweep
 from sim_bridge.tuning.table import table, verdict
 
 Run = Callable[..., str]
@@ -28,7 +29,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs ``robot-runtime gap``; returns what it printed, or its error."""
+    """A function that runs ``robot-runtime gap`` and returns its output or its error."""
 
     def run(*arguments: object, code: int = 0) -> str:
         assert run_command(["gap", *map(str, arguments)]) == code
@@ -46,7 +47,7 @@ def tuned(real_logs: list[Path], robot_file: Path) -> Tuning:
 
 def test_the_hidden_robot_is_the_most_likely(tuned: Tuning) -> None:
     ranked = tuned.ranked()
-    assert [one.name for one in ranked] == ["fitted: hidden", AS_IT_IS, "contact slide"]
+    assert [one.name for one in ranked] == ["fitted: hidden", UNCHANGED, "contact slide"]
     assert ranked[0].behind is None
     for other in ranked[1:]:
         assert other.behind is not None
@@ -70,14 +71,14 @@ def test_the_same_policies_ran_the_same_episodes_under_each(tuned: Tuning) -> No
 
 
 @pytest.mark.slow
-def test_the_command_goes_on_from_what_is_done(
+def test_a_repeated_command_resumes(
     real_logs: list[Path], tmp_path: Path, command: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One episode, by all three agents.
     arguments = ["tune", *real_logs[::2], "--vary", "contact.behaviour=slide", "--out", tmp_path]
     first = command(*arguments)
     assert "Most likely:" in first
-    assert "What settings foretell of the policies" in first
+    assert "Correlation of simulation and robot" in first
     found = (tmp_path / "tuning.json").read_bytes()
     assert (tmp_path / "tuning.png").read_bytes().startswith(b"\x89PNG")
 
@@ -112,42 +113,46 @@ def test_numbers_are_found_by_likelihood_alone(
     assert best["options"]["camera"]["mount_error"]["tilt_deg"] == pytest.approx(2.0, abs=0.2)
 
 
-def test_logs_of_runs_are_kept_where_asked(real_logs: list[Path], tmp_path: Path, command: Run) -> None:
+def test_logs_of_runs_are_saved_on_request(real_logs: list[Path], tmp_path: Path, command: Run) -> None:
     command(
         *["tune", real_logs[0], "--vary", "contact.behaviour=stop", "--keep-logs", "--out", tmp_path / "out"],
     )
-    (kept,) = (tmp_path / "out" / "logs").rglob("*.mcap")
-    with LogReader(kept) as log, LogReader(real_logs[0]) as real:
+    (saved,) = (tmp_path / "out" / "logs").rglob("*.mcap")
+    with LogReader(saved) as log, LogReader(real_logs[0]) as real:
         assert log.header.agent == real.header.agent
         assert log.header.episode == real.header.episode
         assert log.header.seed == real.header.seed
         assert next(iter(log.steps())).frame.depth_m.size
 
 
-def test_settings_that_nothing_tells_apart(real_logs: list[Path]) -> None:
-    # No part looks at how the depth of single pixels errs.
-    found = sweep(real_logs[:3], make_grid("sim", ["camera.depth_noise={model: redwood}"]), Wishes(runs=False))
-    assert "do not tell it from" in verdict(found)[1]
+def test_settings_that_logs_do_not_distinguish(real_logs: list[Path]) -> None:
+    # No part of the likelihood depends on the errors of single pixels.
+    found = sweep(real_logs[:3], make_grid("sim", ["camera.depth_noise={model: redwood}"]), SweepOptions(runs=False))
+    assert "do not distinguish it from" in verdict(found)[1]
 
 
 def test_one_episode_leaves_it_open(real_logs: list[Path]) -> None:
-    wishes = Wishes(episodes=1, runs=False)
-    found = sweep(real_logs, make_grid("sim", ["contact.behaviour=slide"], study=False), wishes)
+    sweep_options = SweepOptions(episodes=1, runs=False)
+    found = sweep(real_logs, make_grid("sim", ["contact.behaviour=slide"], study=False), sweep_options)
     assert "One episode does not show" in verdict(found)[1]
 
 
 class TestWithout:
-    """What is missing is said, and the rest is done."""
+    """Missing inputs are reported, and the rest is done."""
 
     def test_a_scene_that_cannot_be_simulated(self, real_logs: list[Path], tmp_path: Path) -> None:
-        with pytest.raises(SceneError, match="nowhere"):
-            sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(Places(str(tmp_path / "nowhere"))))
+        with raises_naming(SceneError, "nowhere"):
+            sweep(
+                real_logs[:1], make_grid("sim", [], study=False), SweepOptions(SceneSource(str(tmp_path / "nowhere")))
+            )
 
     def test_another_version_of_the_scene(self, real_logs: list[Path], make_room: Callable[..., Scene]) -> None:
         other = make_room(hole=True).folder
-        with pytest.raises(SceneError, match="another version"):
-            sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(Places(str(other)), runs=False))
-        found = sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(Places(str(other), True), runs=False))
+        with raises_naming(SceneError, other, "--any-scene-version"):
+            sweep(real_logs[:1], make_grid("sim", [], study=False), SweepOptions(SceneSource(str(other)), runs=False))
+        found = sweep(
+            real_logs[:1], make_grid("sim", [], study=False), SweepOptions(SceneSource(str(other), True), runs=False)
+        )
         assert found.motions
 
     def test_policies_that_cannot_be_loaded(self, real_logs: list[Path]) -> None:
@@ -156,26 +161,29 @@ class TestWithout:
             "goal-follower": PolicySource("gone"),
             "forward-only": PolicySource("x"),
         }
-        found = sweep(real_logs[::2], make_grid("sim", [], study=False), Wishes(instead=gone))
+        found = sweep(real_logs[::2], make_grid("sim", [], study=False), SweepOptions(policy_overrides=gone))
         assert found.settings[0].reason == "no policy can be loaded"
         assert any("gone.py" in note for note in found.notes)
-        with pytest.raises(PolicyError, match="no log is of an agent of that name"):
-            sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(instead={"other": PolicySource("random")}))
+        with raises_naming(PolicyError, "--policy other", "goal-follower"):
+            sweep(
+                real_logs[:1],
+                make_grid("sim", [], study=False),
+                SweepOptions(policy_overrides={"other": PolicySource("random")}),
+            )
 
     def test_a_log_that_does_not_name_its_policy(self, real_logs: list[Path]) -> None:
         with LogReader(real_logs[0]) as log:
             header = replace(log.header, policy=None)
-        with pytest.raises(PolicyError, match="do not say") as caught:
+        with raises_naming(PolicyError, header.agent, f"--policy {header.agent}=SPEC"):
             policy_source(header, {})
-        assert f"--policy {header.agent}=SPEC" in caught.value.remedy
 
     def test_a_policy_that_changed_runs_again(
         self, real_logs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         agent = tmp_path / "agent.py"
         body = "class Agent:\n    def reset(self): pass\n    def act(self, observations): return {'action': %d}\n"
-        instead = {"goal-follower": PolicySource(f"{agent}:Agent")}
-        wishes = Wishes(instead=instead, ledgers=tmp_path / "out")
+        policy_overrides = {"goal-follower": PolicySource(f"{agent}:Agent")}
+        sweep_options = SweepOptions(policy_overrides=policy_overrides, journals=tmp_path / "out")
         ran: list[int] = []
 
         def counted(*arguments: Any) -> Any:
@@ -185,7 +193,7 @@ class TestWithout:
         monkeypatch.setattr("sim_bridge.tuning.policy_runs.rerun", counted)
         for action in (0, 0, 2):
             agent.write_text(body % action, encoding="utf-8")
-            sweep(real_logs[:1], make_grid("sim", [], study=False), wishes)
+            sweep(real_logs[:1], make_grid("sim", [], study=False), sweep_options)
         assert len(ran) == 2
 
     def test_too_few_policies_for_a_correlation(self, real_logs: list[Path]) -> None:
@@ -193,7 +201,7 @@ class TestWithout:
         correlation = found.settings[0].correlation("success")
         assert correlation is not None
         assert "needs 3" in correlation.reason
-        assert found.foretelling() is None
+        assert found.best_predictor() is None
         console = Console(record=True, file=StringIO(), width=200)
         console.print(table(found))
         assert "no correlation under 1 of 1 settings: 1 policies ran in both worlds" in console.export_text()
@@ -201,10 +209,10 @@ class TestWithout:
     def test_torn_logs_are_left_out(self, real_logs: list[Path], tmp_path: Path) -> None:
         torn = tmp_path / "torn.mcap"
         torn.write_bytes(real_logs[0].read_bytes()[:200])
-        found = sweep([torn, real_logs[1]], make_grid("sim", [], study=False), Wishes(runs=False))
+        found = sweep([torn, real_logs[1]], make_grid("sim", [], study=False), SweepOptions(runs=False))
         assert found.logs == 1
         assert "torn.mcap" in found.notes[0]
-        with pytest.raises(RecordingError, match="no log can be read"):
+        with raises_naming(RecordingError, torn):
             sweep([torn], make_grid("sim", [], study=False))
 
     def test_a_run_that_fails_is_counted(self, real_logs: list[Path], tmp_path: Path) -> None:
@@ -213,18 +221,20 @@ class TestWithout:
             "class Agent:\n    def reset(self): pass\n    def act(self, observations): return 1 // 0\n",
             encoding="utf-8",
         )
-        instead = {"goal-follower": PolicySource(f"{agent}:Agent")}
-        (one,) = sweep(real_logs[:1], make_grid("sim", [], study=False), Wishes(instead=instead)).settings
+        policy_overrides = {"goal-follower": PolicySource(f"{agent}:Agent")}
+        (one,) = sweep(
+            real_logs[:1], make_grid("sim", [], study=False), SweepOptions(policy_overrides=policy_overrides)
+        ).settings
         ((reason, count),) = one.failed.items()
         assert "ZeroDivisionError" in reason
         assert count == 1
         assert "no policy has an episode in both worlds" in one.reason
 
     def test_a_robot_that_fits_nowhere(self, real_logs: list[Path]) -> None:
-        with pytest.raises(InvalidStart, match=r"setting 'radius_m 1\.5': pose"):
-            sweep(real_logs[:1], make_grid("sim", ["body.radius_m=1.5"]), Wishes(runs=False))
+        with raises_naming(InvalidStart, "'radius_m 1.5'"):
+            sweep(real_logs[:1], make_grid("sim", ["body.radius_m=1.5"]), SweepOptions(runs=False))
 
 
-def test_what_is_chosen_are_episodes_of_all_policies(real_logs: list[Path]) -> None:
-    found = sweep(real_logs, make_grid("sim", [], study=False), Wishes(episodes=1, runs=False))
+def test_the_first_episodes_of_all_policies_are_taken(real_logs: list[Path]) -> None:
+    found = sweep(real_logs, make_grid("sim", [], study=False), SweepOptions(episodes=1, runs=False))
     assert (found.episodes, found.logs) == (1, 3)
