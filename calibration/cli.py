@@ -1,4 +1,4 @@
-"""Adds every calibration to ``robot-runtime calibrate``."""
+"""Registration of the calibrations in ``robot-runtime calibrate``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from calibration.motion import cli as motion
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
-    """Add the commands to the groups of ``robot-runtime``."""
+    """Add the commands."""
     group = groups["calibrate"]
     group.command("board")(camera.board)
     group.command("intrinsics")(camera.intrinsics)

@@ -1,89 +1,104 @@
-"""What every ``robot-runtime calibrate`` command has: its options, the robot that they name, and its last words."""
+"""Options of ``robot-runtime calibrate``, and the run of a calibration on the robot that they name."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from robot_runtime.cli import options as shared
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
+    from calibration.camera.charuco import Board
     from calibration.procedure import Procedure
-    from robot_runtime.robots.loader import DeviceOverrides
-
-Out = Annotated[Path, typer.Option(help="File to write.")]
-
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file.")]
-
-View = Annotated[
-    Path | None, typer.Option(help="Folder for live pictures, coverage and plots of the result; kept up to date.")
-]
-
-Seed = Annotated[int, typer.Option(min=0, help="Of a simulated robot's noise and of what is moved before its camera.")]
+    from robot_runtime.robots.camera_mount import CameraMount
 
 ValidDays = Annotated[float, typer.Option(help="Days after which the file is refused.")]
 
 VALID_DAYS = 180.0
 
-TimeLimit = Annotated[float, typer.Option(min=1, max=3600, help="Seconds for a person to show everything.")]
-
-BoardSize = Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Squares of the ChArUco board.")]
-
-SquareMm = Annotated[float, typer.Option(help="Edge of its squares, as measured on the print.")]
-
-MarkerMm = Annotated[float, typer.Option(help="Edge of the black markers in its white squares.")]
-
 TagMm = Annotated[float, typer.Option(help="Edge of the tags' black squares, as measured on the print.")]
 
 
+@dataclass(frozen=True)
+class BoardOptions:
+    """A ChArUco board."""
+
+    board: Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Squares of the ChArUco board.")] = "9x6"
+    square_mm: Annotated[float, typer.Option(help="Edge of its squares, as measured on the print.")] = 40.0
+    marker_mm: Annotated[float, typer.Option(help="Edge of the black markers in its white squares.")] = 30.0
+
+    def made(self) -> Board:
+        """The board. Raises ``ConfigError``."""
+        from calibration.camera.charuco import Board
+
+        return Board.named(self.board, self.square_mm, self.marker_mm)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Scene, result and pictures of a calibration."""
+
+    out: Annotated[Path, typer.Option(help="File to write.")]
+    scene: shared.Scene = "apartment"
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of a simulated robot's noise and of what is moved before its camera.")
+    ] = 0
+    view: Annotated[
+        Path | None, typer.Option(help="Folder for live pictures, coverage and plots of the result; kept up to date.")
+    ] = None
+    valid_days: ValidDays = VALID_DAYS
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False
+
+    def calibrate(self, procedure: Procedure[Any, Any], robot: shared.RobotOption) -> None:
+        """Carry out a calibration on a robot, and print the result.
+
+        Raises:
+            ConfigError: an option is wrong.
+            CalibrationFailed: see ``calibrate``.
+            RuntimeFault: a device fails.
+        """
+        from calibration.operator_guide import Guide
+        from calibration.procedure import calibrate
+        from robot_runtime.common.console import console
+        from robot_runtime.robots.loader import RobotContext
+        from robot_runtime.scenes.scene import find_scene, load_scene
+
+        check_result(self.out, self.valid_days, self.overwrite)
+        with robot.load(RobotContext(load_scene(find_scene(self.scene)), None, self.seed)) as connected:
+            guide = Guide(console, self.view, attended=connected.simulation is None)
+            file = calibrate(procedure, connected, guide, self.out, self.valid_days)
+        stamp = file.stamp
+        for title, figures in (("residuals", stamp.residuals), ("held out", stamp.held_out)):
+            shown = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
+            console.print(f"{title:10} {shown}", soft_wrap=True, markup=False)
+        line = f"{self.out}: {stamp.kind} of robot {stamp.robot!r}, valid for {stamp.valid_days:g} days"
+        console.print(line, soft_wrap=True)
+
+
+def check_result(path: Path, valid_days: float, overwrite: bool) -> None:
+    """Raise ``ConfigError`` for a file that exists and may not be replaced, or a validity that is not positive."""
+    if path.exists() and not overwrite:
+        raise ConfigError(f"{path}: exists already", "choose another --out, or add --overwrite")
+    if not valid_days > 0:
+        raise ConfigError(f"--valid-days {valid_days} is not positive", "give days, such as 180")
+
+
 def tag_size_m(tag_mm: float) -> float:
-    """What ``--tag-mm`` says, in meters. Raises ``ConfigError``."""
+    """The value of ``--tag-mm`` in meters. Raises ``ConfigError``."""
     if not 10 <= tag_mm <= 2000:
-        raise ConfigError(f"--tag-mm {tag_mm:g} is no tag's size", "give the edge of the black square in millimeters")
+        raise ConfigError(
+            f"--tag-mm {tag_mm:g} is not a tag's size", "give the edge of the black square in millimeters"
+        )
     return tag_mm / 1000
 
 
-def of_camera(camera: str | None, camera_arg: list[str] | None) -> DeviceOverrides:
-    """The robot with the camera of these options."""
-    from robot_runtime.robots.loader import DeviceOverrides
+def find_mount(mount: str | None) -> CameraMount | None:
+    """The camera mount of a preset's name or a YAML file. Raises ``ConfigError``."""
+    from robot_runtime.common import config
+    from robot_runtime.robots.camera_mount import load_mount
 
-    return DeviceOverrides(camera=camera, camera_options=tuple(camera_arg or ()))
-
-
-def run_calibration(
-    procedure: Procedure[Any, Any],
-    robot: str,
-    chosen: DeviceOverrides,
-    scene: str,
-    seed: int,
-    out: Path,
-    overwrite: bool,
-    view: Path | None,
-    valid_days: float,
-) -> None:
-    """Carry out a calibration on the robot that the options name, and say what came of it.
-
-    Raises:
-        ConfigError: a bad option. CalibrationFailed: see ``calibrate``. RuntimeFault: whatever a device has.
-    """
-    from calibration.operator_guide import Guide
-    from calibration.procedure import calibrate
-    from robot_runtime.common.console import console
-    from robot_runtime.robots.loader import RobotContext, load_robot
-    from robot_runtime.scenes.scene import find_scene, load_scene
-
-    if out.exists() and not overwrite:
-        raise ConfigError(f"{out}: is there already", "choose another --out, or add --overwrite")
-    if not valid_days > 0:
-        raise ConfigError(f"--valid-days {valid_days} is not positive", "give days, such as 180")
-    context = RobotContext(load_scene(find_scene(scene)), None, seed)
-    with load_robot(robot, context, chosen) as connected:
-        guide = Guide(console, view, attended=connected.simulation is None)
-        file = calibrate(procedure, connected, guide, out, valid_days)
-    stamp = file.stamp
-    for title, figures in (("residuals", stamp.residuals), ("held out", stamp.held_out)):
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in figures.items())
-        console.print(f"{title:10} {shown}", soft_wrap=True, markup=False)
-    console.print(f"{out}: {stamp.kind} of robot {stamp.robot!r}, valid for {stamp.valid_days:g} days", soft_wrap=True)
+    return None if mount is None else load_mount(config.find_preset("mounts", mount))

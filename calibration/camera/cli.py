@@ -1,4 +1,4 @@
-"""``robot-runtime calibrate``: board, intrinsics, extrinsics, depth, tilt-servo and latency: what a camera sees."""
+"""``robot-runtime calibrate board``, ``intrinsics``, ``extrinsics``, ``depth``, ``tilt-servo`` and ``latency``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import typer
 
 from calibration import options
 from robot_runtime.cli import options as shared
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 PRINT_DPI = 300.0
 
 
+@grouped_options
 def board(
+    *,
     out: Annotated[Path, typer.Option(help="Picture to write, .png; it knows its size in print.")],
-    board: options.BoardSize = "9x6",
-    square_mm: options.SquareMm = 40.0,
-    marker_mm: options.MarkerMm = 30.0,
+    board: options.BoardOptions,
 ) -> None:
     """Make a ChArUco board to print at 100 % and glue to something flat.
 
@@ -28,10 +29,9 @@ def board(
     """
     from PIL import Image
 
-    from calibration.camera.charuco import Board
     from robot_runtime.common.console import console
 
-    made = Board.named(board, square_mm, marker_mm)
+    made, square_mm = board.made(), board.square_mm
     square_px = round(square_mm / 25.4 * PRINT_DPI)
     dpi = square_px / square_mm * 25.4
     Image.fromarray(made.picture(square_px)).save(out, dpi=(dpi, dpi))
@@ -42,24 +42,19 @@ def board(
     )
 
 
+@grouped_options
 def intrinsics(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
-    board: options.BoardSize = "9x6",
-    square_mm: options.SquareMm = 40.0,
-    marker_mm: options.MarkerMm = 30.0,
+    *,
+    run: options.RunOptions,
+    robot: shared.CameraRobotOptions,
+    board: options.BoardOptions,
     # Of 10 a quarter is held out, and intrinsics.MIN_VIEWS are left.
     views: Annotated[int, typer.Option(min=10, help="How many to take.")] = 32,
-    time_limit_s: options.TimeLimit = 300.0,
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
+    time_limit_s: Annotated[
+        float, typer.Option(min=1, max=3600, help="Seconds for a person to show everything.")
+    ] = 300.0,
 ) -> None:
-    """Find a colour camera's lens from views of a board, and how good its factory's calibration is.
+    """Find a color camera's lens from views of a board, and how good its factory's calibration is.
 
     Name the file as 'calibration' under 'imaging' in the camera's YAML.
 
@@ -69,35 +64,27 @@ def intrinsics(
 
         robot-runtime calibrate intrinsics --robot sim --camera azure-kinect --out lens.yaml
     """
-    from calibration.camera.charuco import Board
     from calibration.camera.intrinsics import IntrinsicsProcedure
 
-    procedure = IntrinsicsProcedure(Board.named(board, square_mm, marker_mm), views, time_limit_s)
-    chosen = options.of_camera(camera, camera_arg)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    run.calibrate(IntrinsicsProcedure(board.made(), views, time_limit_s), robot)
 
 
+@grouped_options
 def extrinsics(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
+    *,
+    run: options.RunOptions,
+    robot: shared.CameraRobotOptions,
     source: Annotated[
         str, typer.Option("--from", help="tags, or floor: the depth image's floor plane alone.")
     ] = "tags",
     mount: Annotated[
         str | None,
         typer.Option(
-            help="Preset (launch/mounts) or YAML file to start from; pan axis and colour sensor stay as it has them."
+            help="Preset (launch/mounts) or YAML file to start from; pan axis and color sensor stay as it has them."
         ),
     ] = None,
     tag_mm: options.TagMm = 160.0,
     floor_tags: Annotated[str, typer.Option(metavar="FIRST-LAST", help="Ids of the tags on the floor.")] = "0-9",
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
 ) -> None:
     """Find where the camera sits over the whole tilt range: height, pitch, roll, lateral offset.
 
@@ -113,10 +100,8 @@ def extrinsics(
     """
     from calibration.camera.extrinsics import ExtrinsicsProcedure
     from calibration.camera.floor_plane import FloorPlaneProcedure
-    from robot_runtime.common import config
-    from robot_runtime.robots.camera_mount import load_mount
 
-    nominal = load_mount(config.find_preset("mounts", mount)) if mount is not None else None
+    nominal = options.find_mount(mount)
     procedure: ExtrinsicsProcedure | FloorPlaneProcedure
     if source == "tags":
         procedure = ExtrinsicsProcedure(options.tag_size_m(tag_mm), _ids(floor_tags), nominal)
@@ -124,8 +109,7 @@ def extrinsics(
         procedure = FloorPlaneProcedure(nominal)
     else:
         raise ConfigError(f"--from {source!r} is not known", "use tags or floor")
-    chosen = options.of_camera(camera, camera_arg)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    run.calibrate(procedure, robot)
 
 
 def _ids(text: str) -> range:
@@ -135,17 +119,12 @@ def _ids(text: str) -> range:
     return range(int(first), int(last) + 1)
 
 
+@grouped_options
 def depth(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
+    *,
+    run: options.RunOptions,
+    robot: shared.CameraRobotOptions,
     tag_mm: options.TagMm = 160.0,
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
 ) -> None:
     """Find scale and bias of the depth sensor, against AprilTags that the robot drives towards.
 
@@ -158,23 +137,17 @@ def depth(
     from calibration.camera.depth import DepthProcedure
 
     procedure = DepthProcedure(options.tag_size_m(tag_mm))
-    chosen = options.of_camera(camera, camera_arg)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    run.calibrate(procedure, robot)
 
 
+@grouped_options
 def tilt_servo(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    scene: shared.Scene = "apartment",
+    *,
+    run: options.RunOptions,
+    robot: shared.CameraRobotOptions,
     mount: Annotated[
         str | None, typer.Option(help="Preset (launch/mounts) or YAML file that says where the camera sits.")
     ] = None,
-    seed: options.Seed = 0,
-    view: options.View = None,
-    valid_days: options.ValidDays = options.VALID_DAYS,
-    overwrite: options.Overwrite = False,
 ) -> None:
     """Find the tilt servo's zero, scale and backlash: every angle from both sides, judged by the floor in depth images.
 
@@ -185,24 +158,16 @@ def tilt_servo(
         robot-runtime calibrate tilt-servo --robot my_robot.yaml --mount mount.yaml --out servo.yaml
     """
     from calibration.camera.tilt_servo import TiltServoProcedure
-    from robot_runtime.common import config
-    from robot_runtime.robots.camera_mount import load_mount
 
-    known = load_mount(config.find_preset("mounts", mount)) if mount is not None else None
-    chosen = options.of_camera(camera, camera_arg)
-    options.run_calibration(TiltServoProcedure(known), robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    known = options.find_mount(mount)
+    run.calibrate(TiltServoProcedure(known), robot)
 
 
+@grouped_options
 def latency(
-    out: options.Out,
-    camera: shared.Camera = None,
-    camera_arg: shared.CameraArg = None,
-    robot: shared.Robot = "sim",
-    scene: shared.Scene = "apartment",
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
+    *,
+    run: options.RunOptions,
+    robot: shared.CameraRobotOptions,
 ) -> None:
     """Measure how late a camera's stamps are, by swinging the base while it looks.
 
@@ -214,5 +179,4 @@ def latency(
     """
     from calibration.camera.latency import LatencyProcedure
 
-    chosen = options.of_camera(camera, camera_arg)
-    options.run_calibration(LatencyProcedure(), robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    run.calibrate(LatencyProcedure(), robot)

@@ -1,4 +1,4 @@
-"""``robot-runtime fit``: a simulated robot fitted to the logs of a robot."""
+"""``robot-runtime fit``: simulated robot fitted to the logs of a robot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from calibration import options
-from robot_runtime.errors import ConfigError
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -27,7 +26,7 @@ def fit(
             exists=True, help="Replays of these logs, for camera and bias of depth: JSON or folder; repeatable."
         ),
     ] = None,
-    overwrite: options.Overwrite = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file.")] = False,
     valid_days: options.ValidDays = options.VALID_DAYS,
 ) -> None:
     """Fit a simulated robot to logs: errors of actions, contact, camera, depth, latency; and say how good it is.
@@ -51,10 +50,7 @@ def fit(
     from robot_runtime.common.console import console, progress_bar
     from robot_runtime.scoring.summary import find_logs
 
-    if (out / "robot.yaml").exists() and not overwrite:
-        raise ConfigError(f"{out / 'robot.yaml'}: is there already", "choose another --out, or add --overwrite")
-    if not valid_days > 0:
-        raise ConfigError(f"--valid-days {valid_days} is not positive", "give days, such as 180")
+    options.check_result(out / "robot.yaml", valid_days, overwrite)
     paths = find_logs(logs)
     with progress_bar() as progress:
         bar = progress.add_task("reading", total=len(paths), note="")

@@ -1,8 +1,9 @@
-"""``robot-runtime calibrate``: odometry, actuation and localization: how a robot moves, and where."""
+"""``robot-runtime calibrate odometry``, ``actuation`` and ``localization``: motion and poses of a robot."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +12,14 @@ import typer
 
 from calibration import options
 from robot_runtime.cli import options as shared
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 ROUNDS = 5
-"""One is held out; four tell the scales of a Kobuki with its noise to 0.2 % each."""
+"""Rounds of a drive. One is held out; from four the scales of a Kobuki are known to 0.2 % each."""
 
 CYCLES = 40
-"""Tell a standard deviation to 13 %, after a quarter of them has been held out."""
+"""Repetitions of an action. Without the held-out quarter they give a standard deviation to 13 %."""
 
 
 class HeadingSource(str, Enum):
@@ -27,11 +29,25 @@ class HeadingSource(str, Enum):
     WHEELS = "wheels"
 
 
+@dataclass(frozen=True)
+class RefereedRobotOptions(shared.RobotOption):
+    """A robot and its referee."""
+
+    referee: shared.Referee = None
+
+
+@dataclass(frozen=True)
+class LocalizerRobotOptions(shared.RobotOption):
+    """A robot and the localizer that is calibrated."""
+
+    localizer: shared.Localizer = None
+
+
+@grouped_options
 def odometry(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    referee: shared.Referee = None,
-    scene: shared.Scene = "apartment",
+    *,
+    run: options.RunOptions,
+    robot: RefereedRobotOptions,
     heading: Annotated[
         HeadingSource, typer.Option(help="What the base takes its heading from; a Kobuki from its gyro.")
     ] = HeadingSource.GYRO,
@@ -42,12 +58,8 @@ def odometry(
         float, typer.Option(min=1, help="That the base computes with; a Kobuki with 230.")
     ] = 230.0,
     rounds: Annotated[int, typer.Option(min=2, help="Of squares and turns; the last one is held out.")] = ROUNDS,
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
 ) -> None:
-    """Find how many metres and radians the base reports per metre and radian that it moves.
+    """Find how many meters and radians the base reports per meter and radian that it moves.
 
     Name the file as 'odometry' in the robot's YAML, and base and odometry are put right from then on.
 
@@ -56,25 +68,19 @@ def odometry(
         robot-runtime calibrate odometry --robot sim-noisy --out odometry.yaml
     """
     from calibration.motion.odometry import OdometryProcedure
-    from robot_runtime.robots.loader import DeviceOverrides
 
     procedure = OdometryProcedure(heading.value, wheel_radius_mm / 1e3, wheel_separation_mm / 1e3, rounds)
-    chosen = DeviceOverrides(referee=referee)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    run.calibrate(procedure, robot)
 
 
+@grouped_options
 def actuation(
-    out: options.Out,
-    robot: shared.Robot = "sim",
-    referee: shared.Referee = None,
-    scene: shared.Scene = "apartment",
-    forward: Annotated[float, typer.Option(min=0.05, help="Metres of move_forward.")] = 0.25,
+    *,
+    run: options.RunOptions,
+    robot: RefereedRobotOptions,
+    forward: Annotated[float, typer.Option(min=0.05, help="Meters of move_forward.")] = 0.25,
     turn: Annotated[float, typer.Option(min=5, max=90, help="Degrees of a turn.")] = 30.0,
     cycles: Annotated[int, typer.Option(min=12, help="How often each action is carried out.")] = CYCLES,
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
 ) -> None:
     """Measure where discrete actions really end, for a simulated robot that errs in the same way.
 
@@ -85,18 +91,16 @@ def actuation(
         robot-runtime calibrate actuation --robot sim-noisy --out actuation.yaml
     """
     from calibration.motion.action_errors import ActuationProcedure
-    from robot_runtime.robots.loader import DeviceOverrides
 
     procedure = ActuationProcedure(forward, turn, cycles)
-    chosen = DeviceOverrides(referee=referee)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    run.calibrate(procedure, robot)
 
 
+@grouped_options
 def localization(
-    out: options.Out,
-    localizer: shared.Localizer = None,
-    robot: shared.Robot = "sim",
-    scene: shared.Scene = "apartment",
+    *,
+    run: options.RunOptions,
+    robot: LocalizerRobotOptions,
     start: Annotated[
         tuple[float, float, float] | None,
         typer.Option(metavar="X Y YAW", help="Where in map the robot stands when the drive begins: m, m, degrees."),
@@ -108,10 +112,6 @@ def localization(
         tuple[float, float] | None,
         typer.Option(metavar="FORWARD LEFT", help="Where on the robot the mark sits, m. Default: solved for."),
     ] = None,
-    overwrite: options.Overwrite = False,
-    view: options.View = None,
-    seed: options.Seed = 0,
-    valid_days: options.ValidDays = options.VALID_DAYS,
 ) -> None:
     """Find what takes a localizer's own frame to the scene's map, on a short guided drive or on surveyed points.
 
@@ -125,7 +125,6 @@ def localization(
     from calibration.motion.localizer_alignment import LocalizationCalibration, SurveyedPoints
     from robot_runtime.common import config
     from robot_runtime.common.geometry import SE2
-    from robot_runtime.robots.loader import DeviceOverrides
 
     if (start is None) == (points is None):
         raise ConfigError("--start begins a drive and --points replaces it", "give one of them")
@@ -135,5 +134,4 @@ def localization(
     poses = [SE2(point.x_m, point.y_m, math.radians(point.yaw_deg)) for point in surveyed]
     x_m, y_m, yaw_deg = start or (0.0, 0.0, 0.0)
     procedure = LocalizationCalibration(SE2(x_m, y_m, math.radians(yaw_deg)), poses, lever)
-    chosen = DeviceOverrides(localizer=localizer)
-    options.run_calibration(procedure, robot, chosen, scene, seed, out, overwrite, view, valid_days)
+    run.calibrate(procedure, robot)

@@ -1,4 +1,4 @@
-"""``robot-runtime compare``: whether two policies differ."""
+"""``robot-runtime compare``: difference between two policies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robot_runtime.cli import options
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.score import ClusterBy
 
 
@@ -16,17 +17,16 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("compare")(compare)
 
 
+@grouped_options
 def compare(
+    *,
     a: Annotated[Path, typer.Argument(help="Logs of one policy: a folder, or a log.", metavar="A")],
     b: Annotated[Path, typer.Argument(help="Logs of the other, on the same episodes.", metavar="B")],
     json: Annotated[Path | None, typer.Option(help="Write the comparison to this file.")] = None,
     cluster: Annotated[
         ClusterBy, typer.Option(help="What interval and test take as independent: episodes, scenes or trajectories.")
     ] = ClusterBy.NONE,
-    workers: options.Workers = None,
-    ray: options.Ray = None,
-    ledger: options.Ledger = None,
-    overwrite: options.NewLedger = False,
+    parallel: options.JournalOptions,
 ) -> None:
     """Say whether two policies differ on the episodes that both have run, and how many more would tell.
 
@@ -41,8 +41,7 @@ def compare(
     from robot_runtime.scoring.report.comparison_table import table
     from robot_runtime.scoring.statistics import comparison as comparing
 
-    chosen = options.workers_from(workers, ray, None)
-    scores_a, scores_b = score_with_progress([[a], [b]], chosen, ledger=ledger, overwrite=overwrite)
+    scores_a, scores_b = score_with_progress([[a], [b]], parallel)
     comparison = comparing.compare(scores_a, scores_b, cluster.value)
     console.print(table(comparison))
     if json is not None:

@@ -1,36 +1,23 @@
-"""What the shell offers for the values of options: the names that there are, before it falls back to files."""
+"""Shell completion of the values of options: names of presets, scenes, agents and sensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
-def robots(incomplete: str) -> list[str]:
-    """Robot presets."""
-    from robot_runtime.common import config
+def _preset_completion(folder: str) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        from robot_runtime.common import config
 
-    return _starting(incomplete, (name for name, _ in config.presets("robots")))
+        return _starting(incomplete, (name for name, _ in config.presets(folder)))
 
-
-def cameras(incomplete: str) -> list[str]:
-    """Camera presets."""
-    from robot_runtime.common import config
-
-    return _starting(incomplete, (name for name, _ in config.presets("cameras")))
+    return complete
 
 
-def localizers(incomplete: str) -> list[str]:
-    """Localizer presets, for the policy and for the referee."""
-    from robot_runtime.common import config
-
-    return _starting(incomplete, (name for name, _ in config.presets("localizers")))
-
-
-def tasks(incomplete: str) -> list[str]:
-    """Task presets."""
-    from robot_runtime.common import config
-
-    return _starting(incomplete, (name for name, _ in config.presets("tasks")))
+robots = _preset_completion("robots")
+cameras = _preset_completion("cameras")
+localizers = _preset_completion("localizers")
+tasks = _preset_completion("tasks")
 
 
 def scenes(incomplete: str) -> list[str]:

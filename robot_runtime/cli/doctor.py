@@ -1,4 +1,4 @@
-"""``robot-runtime doctor``: whether this computer has what its devices need."""
+"""``robot-runtime doctor``: libraries, permissions and devices of this computer."""
 
 from __future__ import annotations
 

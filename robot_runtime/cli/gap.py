@@ -1,4 +1,4 @@
-"""``robot-runtime gap``: what simulation foretells of the robot. ``gap tune`` comes with the simulator."""
+"""``robot-runtime gap``: comparison of simulated with real episodes. ``sim_bridge`` adds ``gap tune``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typing_extensions import override
 
 from robot_runtime.cli import options
+from robot_runtime.cli.option_groups import grouped_options
 
 DEFAULT = "compare"
 
 
 class GapGroup(TyperGroup):
-    """A group in which :data:`DEFAULT` need not be said: ``gap SIM REAL`` is ``gap compare SIM REAL``."""
+    """A group with a default command: ``gap SIM REAL`` is ``gap compare SIM REAL``."""
 
+    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] != "--help" and args[0] not in self.commands:
             args = [DEFAULT, *args]
@@ -23,7 +26,7 @@ class GapGroup(TyperGroup):
 
 
 def group() -> typer.Typer:
-    """The group, empty."""
+    """The group, without commands."""
     return typer.Typer(
         cls=GapGroup,
         help="Compare simulation with the robot: `gap SIM REAL`; or find the simulator's settings: `gap tune REAL`.",
@@ -37,16 +40,15 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["gap"].command(DEFAULT)(compare)
 
 
+@grouped_options
 def compare(
+    *,
     simulated: Annotated[Path, typer.Argument(help="Logs of simulated episodes, of any number of policies.")],
     real: Annotated[Path, typer.Argument(help="Logs of the same policies and episodes on the robot.")],
     json: Annotated[Path | None, typer.Option(help="Write everything to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the correlation and the differences to this PNG.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with all of it to this file.")] = None,
-    workers: options.Workers = None,
-    ray: options.Ray = None,
-    ledger: options.Ledger = None,
-    overwrite: options.NewLedger = False,
+    parallel: options.JournalOptions,
 ) -> None:
     """Compare simulated with real episodes: differences, the correlation over policies (SRCC), why episodes failed.
 
@@ -61,8 +63,7 @@ def compare(
     from robot_runtime.scoring.sim_to_real.gap import find_gap, write_gap
     from robot_runtime.scoring.sim_to_real.table import table
 
-    chosen = options.workers_from(workers, ray, None)
-    found = find_gap(*score_with_progress([[simulated], [real]], chosen, ledger=ledger, overwrite=overwrite))
+    found = find_gap(*score_with_progress([[simulated], [real]], parallel))
     console.print(table(found))
     if json is not None:
         write_gap(json, found)

@@ -1,4 +1,4 @@
-"""``robot-runtime info``: what is installed and what can be named, for users and for bug reports."""
+"""``robot-runtime info``: versions and names of presets, for users and for bug reports."""
 
 from __future__ import annotations
 
@@ -48,10 +48,8 @@ def info() -> None:
     table.add_row("robot-runtime", f"{__version__} {git_commit() or ''}")
     table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
     table.add_row("libraries", ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES))
-    table.add_row("robots", ", ".join(name for name, _ in config.presets("robots")))
-    table.add_row("cameras", ", ".join(name for name, _ in config.presets("cameras")))
-    table.add_row("localizers", ", ".join(name for name, _ in config.presets("localizers")))
-    table.add_row("tasks", ", ".join(name for name, _ in config.presets("tasks")))
+    for folder in ("robots", "cameras", "localizers", "tasks"):
+        table.add_row(folder, ", ".join(name for name, _ in config.presets(folder)))
     table.add_row("scenes", ", ".join(sorted(ep.name for ep in metadata.entry_points(group=SCENE_ENTRY_POINTS))))
     table.add_row("agents", ", ".join(AGENTS) + ", module:Class")
     table.add_row("presets from", ", ".join(str(root) for root in config.preset_roots()))

@@ -1,4 +1,4 @@
-"""The ``robot-runtime`` command: collects the commands, and turns errors into messages and exit codes."""
+"""Entry point of ``robot-runtime``: collects the commands, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,34 @@ from robot_runtime.errors import RuntimeFault
 COMMAND_ENTRY_POINTS = "robot_runtime.commands"
 INTERRUPTED_EXIT_CODE = 130
 
-_GROUPS = ("scene", "episodes", "policy", "serve", "calibrate", "bench", "gap")
+_COMMANDS = (
+    run,
+    place,
+    serve,
+    score,
+    compare,
+    gap,
+    report,
+    verdict,
+    recover,
+    info,
+    doctor,
+    scene,
+    episodes,
+    policy,
+    preflight,
+    questions,
+)
+
+_GROUPS = {
+    "scene": "Make, import and inspect scenes.",
+    "episodes": "Generate, inspect, validate and convert episodes.",
+    "policy": "Inspect, validate, time and compare policies.",
+    "serve": "Let other software's clients drive the robot.",
+    "calibrate": "Measure what a robot and its camera really are, and write it to a file.",
+    "bench": "Measure; print and save a table.",
+}
+"""Name and help of the groups of commands; ``gap`` is one more, with a default command."""
 
 _HELP = """Run policies trained in simulation on a LoCoBot, real or simulated; log, score and replay every episode.
 
@@ -57,52 +84,22 @@ Exit codes:
 
 
 def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
-    """The application with every command, those of other packages included.
+    """Build the application with all commands, also those of other packages.
 
     Args:
-        arguments: of the command line. Once the command that they name is there, other packages stay unloaded: a policy
-            would wait for simulator, calibration and drivers that it does not use.
+        arguments: of the command line. Once the command that they name is registered, no further package is loaded,
+            so that a command does not import a simulator, calibration and drivers that it does not use.
     """
     app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     groups = {
-        "root": app,
-        "scene": typer.Typer(help="Make, import and inspect scenes.", no_args_is_help=True, rich_markup_mode=None),
-        "episodes": typer.Typer(
-            help="Generate, inspect, validate and convert episodes.", no_args_is_help=True, rich_markup_mode=None
-        ),
-        "policy": typer.Typer(
-            help="Inspect, validate, time and compare policies.", no_args_is_help=True, rich_markup_mode=None
-        ),
-        "serve": typer.Typer(
-            help="Let other software's clients drive the robot.", no_args_is_help=True, rich_markup_mode=None
-        ),
-        "calibrate": typer.Typer(
-            help="Measure what a robot and its camera really are, and write it to a file.",
-            no_args_is_help=True,
-            rich_markup_mode=None,
-        ),
-        "bench": typer.Typer(help="Measure; print and save a table.", no_args_is_help=True, rich_markup_mode=None),
-        "gap": gap.group(),
+        name: typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None) for name, text in _GROUPS.items()
     }
+    groups |= {"gap": gap.group()}
+    for name, group in groups.items():
+        app.add_typer(group, name=name)
+    groups["root"] = app
     app.callback()(_global_options)
-    for module in (
-        run,
-        place,
-        serve,
-        score,
-        compare,
-        gap,
-        report,
-        verdict,
-        recover,
-        info,
-        doctor,
-        scene,
-        episodes,
-        policy,
-        preflight,
-        questions,
-    ):
+    for module in _COMMANDS:
         module.register(groups)
     word = arguments[0] if arguments else ""
     for entry_point in sorted(
@@ -111,8 +108,6 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
         if _is_registered(groups, arguments):
             break
         entry_point.load()(groups)
-    for name in _GROUPS:
-        app.add_typer(groups[name], name=name)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
     _mend_help(command)
@@ -120,9 +115,9 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
 
 
 def _is_registered(groups: dict[str, typer.Typer], arguments: Sequence[str]) -> bool:
-    """Whether a command line begins with one of the commands that the groups have so far."""
+    """Whether the groups have the command that a command line names."""
     group, words = groups["root"], list(arguments[:2])
-    if words and words[0] in _GROUPS:
+    if words and words[0] in groups:
         group = groups[words.pop(0)]
     names = {
         known.name or get_command_name(known.callback.__name__) for known in group.registered_commands if known.callback
@@ -133,7 +128,7 @@ def _is_registered(groups: dict[str, typer.Typer], arguments: Sequence[str]) -> 
 def _mend_help(group: TyperGroup) -> None:
     """List commands with their whole first sentence, and show examples as they are written.
 
-    The library would cut the one after 45 characters, and wrap the others, which then cannot be copied.
+    By default typer cuts that sentence after 45 characters, and wraps the examples, which then cannot be copied.
     """
     for command in group.commands.values():
         if command.help:
@@ -158,13 +153,13 @@ def _global_options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Options of every command. ``--debug`` may stand anywhere: :func:`run_command` takes it out beforehand."""
+    """Options of every command. ``--debug`` may stand anywhere: :func:`run_command` removes it before parsing."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with the code that says what happened."""
+    """Run the command line and exit with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # The working folder, as `python -m` has it, so that module:Class finds an agent there; last, to hide nothing.
+    # The working directory, as with `python -m`, so that module:Class finds an agent there; last, to shadow nothing.
     sys.path.append("")
     sys.exit(run_command(arguments))
 
@@ -186,17 +181,17 @@ def run_command(arguments: list[str]) -> int:
     except typer.Exit as error:
         return error.exit_code
     except typer.TyperException as error:
-        if not arguments or arguments[-1] in _GROUPS:  # a group alone: its message is the list of commands
+        if not arguments or arguments[-1] in (*_GROUPS, "gap"):  # a group alone: its message is the list of commands
             error_console.print(_escape(error.format_message()), soft_wrap=True)
             return error.exit_code
         _print_error(error.format_message(), "`--help` after any command lists its options, with examples")
         return error.exit_code
-    except OSError as error:  # no permission, no folder, no space left: the world's fault, and the file has a name
+    except OSError as error:  # no permission, no folder, no space left
         if debug:
             traceback.print_exc()
         _print_error(
             f"{error.filename or 'a file'}: {error.strerror or error}",
-            "check the path, who may write there, and the free disk space",
+            "check the path, its permissions, and the free disk space",
         )
         return RuntimeFault.exit_code
     except (KeyboardInterrupt, typer.Abort):

@@ -1,34 +1,42 @@
-"""Options that several commands have, declared once: a command names the type and gives a default.
-
-::
-
-    def run(robot: Robot = "sim", camera: Camera = None, ...) -> None:
-"""
+"""Command-line options that several commands share: single ones, and groups with the methods that use them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from robot_runtime.cli import completion
+from robot_runtime.common.clock import utc_now_iso
+from robot_runtime.errors import ConfigError, RuntimeFault
 
 if TYPE_CHECKING:
-    from robot_runtime.parallel import result_journal as ledgers
-    from robot_runtime.parallel.map import Workers as WorkerPool
+    from robot_runtime.hal import Robot as ConnectedRobot
+    from robot_runtime.parallel.map import Workers as WorkerCount
+    from robot_runtime.parallel.result_journal import ResultJournal
+    from robot_runtime.policy import Policy, PolicySource
+    from robot_runtime.robots.loader import DeviceOverrides, RobotContext
+    from robot_runtime.scenes.scene import Scene as LoadedScene
+    from robot_runtime.tasks.episode import Episode
+    from robot_runtime.tasks.task import Task as LoadedTask
 
 T = TypeVar("T")
+
+DEFAULT_TASK = "pointnav_gps_compass"
 
 Robot = Annotated[
     str, typer.Option(help="Robot preset (launch/robots) or YAML file.", autocompletion=completion.robots)
 ]
-
 Scene = Annotated[
     str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
 ]
-
+Task = Annotated[str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)]
 Camera = Annotated[
     str | None,
     typer.Option(
@@ -36,12 +44,10 @@ Camera = Annotated[
         autocompletion=completion.cameras,
     ),
 ]
-
 CameraArg = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="Option over those in the camera's file; repeatable; imaging.mount=..."),
 ]
-
 Localizer = Annotated[
     str | None,
     typer.Option(
@@ -49,7 +55,6 @@ Localizer = Annotated[
         autocompletion=completion.localizers,
     ),
 ]
-
 Referee = Annotated[
     str | None,
     typer.Option(
@@ -57,71 +62,253 @@ Referee = Annotated[
         autocompletion=completion.localizers,
     ),
 ]
-
 LocalizationPatience = Annotated[
     float,
     typer.Option("--localization-patience", min=0, max=3600, help="Seconds that the robot waits where it is lost."),
 ]
-
 RealTime = Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")]
-
-Episodes = Annotated[
-    Path | None, typer.Option(help="Episode file (Habitat or RoboTHOR). Without it, episodes are generated.")
-]
-
-Count = Annotated[int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")]
-
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")]
-
 AgentArg = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="Argument of agent or policy; repeatable.")
 ]
-
 AgentPython = Annotated[
     Path | None,
     typer.Option(help="Interpreter of an unmodified agent: venv/bin/python or venv. Default: the runtime's."),
 ]
-
-AgentTimeout = Annotated[
-    float | None, typer.Option(help="Seconds that an unmodified agent has for each action. Default: 30.")
-]
-
-Host = Annotated[str, typer.Option(help="Address to listen on.")]
-
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")]
-
-Workers = Annotated[
-    int | None,
-    typer.Option(min=1, help="Processes. Default: one; to score and draw, one per core; with --ray, one per CPU."),
-]
-
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Work on this Ray cluster: HOST:PORT or auto; or local. Needs [cluster].",
-    ),
-]
-
-Ledger = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Keep each result here as it is made; the same command goes on from it."),
-]
-
-NewLedger = Annotated[bool, typer.Option("--overwrite", help="Begin --ledger anew.")]
+Logs = Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")]
 
 
-def resumed(ledger: ledgers.ResultJournal[T, Any], items: Sequence[T]) -> str:
-    """What a command says of the ledger that it goes on from."""
-    return f"{ledger.path}: {sum(map(ledger.has, items))} of {len(items)} are done already"
+@dataclass(frozen=True)
+class RobotOption:
+    """A robot; subclasses add the parts that can replace its own."""
+
+    robot: Robot = "sim"
+
+    @property
+    def parts(self) -> DeviceOverrides:
+        """The parts that replace the robot's own."""
+        from robot_runtime.robots.loader import DeviceOverrides
+
+        given = vars(self)
+        return DeviceOverrides(
+            given.get("camera"), given.get("localizer"), given.get("referee"), tuple(given.get("camera_arg") or ())
+        )
+
+    def load(self, context: RobotContext) -> AbstractContextManager[ConnectedRobot]:
+        """The robot, connected within the context that is returned. Raises ``RuntimeFault``."""
+        from robot_runtime.robots.loader import load_robot
+
+        return load_robot(self.robot, context, self.parts)
+
+    def config(self) -> dict[str, Any]:
+        """The content of the robot's file with the replaced parts, for logs. Raises ``ConfigError``."""
+        from robot_runtime.robots.loader import read_robot_file
+
+        return asdict(read_robot_file(self.robot, self.parts)[1])
 
 
-def workers_from(count: int | None, ray: str | None, default: int | None = 1) -> WorkerPool:
-    """Who does the work, by the options of that name.
+@dataclass(frozen=True)
+class CameraRobotOptions(RobotOption):
+    """A robot and its camera."""
 
-    Args:
-        default: where neither is given; None for one per core.
-    """
-    from robot_runtime.parallel.map import Workers
+    camera: Camera = None
+    camera_arg: CameraArg = None
 
-    return Workers(default if count is None and ray is None else count, ray)
+
+@dataclass(frozen=True)
+class LocalizedRobotOptions(RobotOption):
+    """A robot and its sources of poses."""
+
+    localizer: Localizer = None
+    referee: Referee = None
+
+
+@dataclass(frozen=True)
+class RobotOptions(CameraRobotOptions):
+    """A robot and all parts that can replace its own."""
+
+    localizer: Localizer = None
+    referee: Referee = None
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """Interpreter, time limit and arguments of an agent or policy."""
+
+    agent_python: AgentPython = None
+    agent_timeout: Annotated[
+        float | None, typer.Option(help="Seconds that an unmodified agent has for each action. Default: 30.")
+    ] = None
+    agent_arg: AgentArg = None
+
+    def source(self, spec: str) -> PolicySource:
+        """The policy that ``spec`` names, with these options. Raises ``ConfigError``."""
+        from robot_runtime.policy import PolicySource
+
+        python = None if self.agent_python is None else str(self.agent_python)
+        return PolicySource(spec, agent_arguments(self.agent_arg), python, self.agent_timeout)
+
+    def load(self, spec: str) -> Policy:
+        """Load the policy that ``spec`` names; the caller closes it. Raises ``RuntimeFault``."""
+        from robot_runtime.policies import load_source
+
+        return load_source(self.source(spec))
+
+
+def agent_arguments(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Parse the values ``KEY=VALUE`` of ``--agent-arg``. Raises ``ConfigError``."""
+    arguments = {}
+    for pair in pairs or ():
+        key, equals, value = pair.partition("=")
+        if not (equals and key.isidentifier()):
+            raise ConfigError(f"--agent-arg {pair!r} is not KEY=VALUE", "write it like --agent-arg radius=0.2")
+        arguments[key] = value
+    return arguments
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """An agent that ships, or another policy."""
+
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, module:Class or "
+            "file.py:Class. Default: pointnav-depth, a learned policy, in the default task; classical in any other.",
+            autocompletion=completion.agents,
+        ),
+    ] = None
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of an agent that ships: a policy package (folder or zip); an unmodified agent in a process "
+            "of its own, habitat:, habitat-2019:, robothor:, gym: or function: and module:Class or file.py:Class; "
+            "or a policy server, ws://HOST:PORT.",
+            metavar="POLICY",
+        ),
+    ] = None
+
+    def load(self, options: AgentOptions, task: str) -> Policy:
+        """Load the policy, by default the task's; the caller closes it. Raises ``RuntimeFault``."""
+        from robot_runtime.policies import has_own_process, is_remote
+        from robot_runtime.policies.package.files import read_manifest
+
+        if self.agent is not None and self.policy is not None:
+            raise ConfigError("--agent and --policy are two policies", "give one of them")
+        own_process = options.agent_python is not None or options.agent_timeout is not None
+        if self.policy is not None and not (has_own_process(self.policy) or is_remote(self.policy) or own_process):
+            options.source(self.policy)  # first, because it checks the options
+            read_manifest(Path(self.policy))  # raises for a path that is no package
+        return options.load(self.policy or self.agent or default_agent(task))
+
+
+def default_agent(task: str) -> str:
+    """The agent for a task in which none is named: the policy that ships, in the task that it was trained for."""
+    return "pointnav-depth" if task == DEFAULT_TASK else "classical"
+
+
+@dataclass(frozen=True)
+class EpisodeOptions:
+    """Episodes of a file, or generated ones."""
+
+    episodes: Annotated[
+        Path | None, typer.Option(help="Episode file (Habitat or RoboTHOR). Without it, episodes are generated.")
+    ] = None
+    count: Annotated[
+        int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")
+    ] = None
+
+    @property
+    def dataset(self) -> str:
+        """Name of the file, for logs; empty without one."""
+        return str(self.episodes or "")
+
+    def choose(
+        self, seed: int, task: LoadedTask, scene: LoadedScene, unreadable: list[RuntimeFault] | None = None
+    ) -> list[Episode]:
+        """Return the episodes.
+
+        Args:
+            seed: of generated episodes.
+            task: that they are for.
+            scene: in which they are generated.
+            unreadable: takes the errors of episodes that cannot be read; None to raise the first.
+
+        Raises:
+            RuntimeFault: an episode cannot be read or generated, or none can be read.
+        """
+        from robot_runtime.datasets import iter_readable
+        from robot_runtime.datasets.generate import generate_episodes
+
+        if self.episodes is None:
+            return generate_episodes(scene, task, self.count or 3, seed)
+        read = []
+        for found in islice(iter_readable(self.episodes), self.count):
+            if not isinstance(found, RuntimeFault):
+                read.append(found)
+            elif unreadable is None:
+                raise found
+            else:
+                unreadable.append(found)
+        if unreadable and not read:
+            raise unreadable[0]
+        return read
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Folder of new logs."""
+
+    out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the logs in --out.")] = False
+
+    def folder(self, agent: str, task: str) -> Path:
+        """Return the folder, after deleting its logs if that is allowed. Raises ``ConfigError``."""
+        out = self.out
+        if out is None:
+            stamp = utc_now_iso().split("+")[0].replace(":", "").replace("-", "")
+            out = Path("logs") / f"{stamp}-{re.sub(r'[:/]+', '.', agent)}-{task}"
+        present = sorted(out.glob("*.mcap")) if out.is_dir() else []
+        if present and not self.overwrite:
+            raise ConfigError(f"{out}: already holds {len(present)} logs", "choose another --out, or add --overwrite")
+        for log in present:
+            log.unlink()
+        return out
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """Processes on this machine, or a Ray cluster."""
+
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes. Default: one; to score and draw, one per core; with --ray, one per CPU."),
+    ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Work on this Ray cluster: HOST:PORT or auto; or local. Needs [cluster].",
+        ),
+    ] = None
+
+    def counted(self, default: int | None = 1) -> WorkerCount:
+        """The workers; without options, ``default`` processes, or one per core if that is None."""
+        from robot_runtime.parallel.map import Workers
+
+        return Workers(default if self.workers is None and self.ray is None else self.workers, self.ray)
+
+
+@dataclass(frozen=True)
+class JournalOptions(WorkerOptions):
+    """Workers, and a file of results from which a repeated command resumes."""
+
+    ledger: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep each result here as it is made; the same command goes on from it."),
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin --ledger anew.")] = False
+
+
+def resumed(journal: ResultJournal[T, Any], items: Sequence[T]) -> str:
+    """Message about the results that a journal has already."""
+    return f"{journal.path}: {sum(map(journal.has, items))} of {len(items)} are done already"

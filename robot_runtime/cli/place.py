@@ -1,27 +1,31 @@
-"""``robot-runtime place``: the robot to an episode's start, by hand or by its own wheels."""
+"""``robot-runtime place``: the robot at an episode's start, pushed by hand or driven by itself."""
 
 from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion, options
+from robot_runtime.cli import options
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError, EpisodeError, PlacementFailed
 
 if TYPE_CHECKING:
+    from robot_runtime.common.geometry import SE2
     from robot_runtime.hal import Placer, Robot
     from robot_runtime.placement.guide import Guide
     from robot_runtime.placement.offset import Tolerance
+    from robot_runtime.records import Placement
     from robot_runtime.scenes.scene import Scene
     from robot_runtime.tasks.episode import Episode
+    from robot_runtime.tasks.task import Task
 
 STAND_S = 1.0
-"""For how long the robot is measured where it was left."""
+"""Seconds for which the pose of the placed robot is measured."""
 
 _HELP = """Bring the robot to where an episode begins, with the error shown live; `run` then starts from there.
 
@@ -44,22 +48,58 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("place", help=_HELP)(place)
 
 
-def place(
-    robot: options.Robot = "sim",
-    localizer: options.Localizer = None,
-    referee: options.Referee = None,
-    scene: options.Scene = "apartment",
-    task: Annotated[
-        str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)
-    ] = "pointnav_gps_compass",
+@dataclass(frozen=True)
+class ChosenEpisode:
+    """The episode to whose start the robot is brought."""
+
     episodes: Annotated[
         Path | None, typer.Option(help="Episode file. Without it, the episodes that `run` would generate.")
-    ] = None,
-    episode: Annotated[str, typer.Option(help="Which one: its number in the file, from 0, or its id.")] = "0",
+    ] = None
+    episode: Annotated[str, typer.Option(help="Which one: its number in the file, from 0, or its id.")] = "0"
+
+    def find(self, seed: int, task: Task, scene: Scene) -> Episode:
+        """The episode of that number or id. Raises ``EpisodeError``."""
+        which = self.episode
+        count = int(which) + 1 if which.isdecimal() and self.episodes is None else None
+        found = options.EpisodeOptions(self.episodes, count).choose(seed, task, scene)
+        named = [episode for episode in found if episode.id == which]
+        if named:
+            return named[0]
+        if which.isdecimal() and int(which) < len(found):
+            return found[int(which)]
+        raise EpisodeError(
+            f"there is no episode {which!r} among {len(found)}", "give its number, from 0, or its id as in the file"
+        )
+
+
+@dataclass(frozen=True)
+class ToleranceOptions:
+    """Accuracy of the placement, and its time limit."""
+
+    within_cm: Annotated[float, typer.Option(help="How near is near enough.")] = 5.0
+    within_deg: Annotated[float, typer.Option(help="How well turned is well enough.")] = 5.0
+    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds that it may take.")] = 300.0
+
+    def tolerance(self) -> Tolerance:
+        """The tolerance. Raises ``ConfigError`` for a value that is not positive."""
+        from robot_runtime.placement.offset import Tolerance
+
+        values = {"--within-cm": self.within_cm, "--within-deg": self.within_deg, "--timeout": self.timeout_s}
+        for option, value in values.items():
+            if not (math.isfinite(value) and value > 0):
+                raise ConfigError(f"{option} {value} is not positive", "give a positive number")
+        return Tolerance(self.within_cm / 100, self.within_deg, self.timeout_s)
+
+
+@grouped_options
+def place(
+    *,
+    robot: options.LocalizedRobotOptions,
+    scene: options.Scene = "apartment",
+    task: options.Task = options.DEFAULT_TASK,
+    chosen: ChosenEpisode,
     drive: Annotated[bool, typer.Option("--drive", help="The robot drives itself.")] = False,
-    within_cm: Annotated[float, typer.Option(help="How near is near enough.")] = 5.0,
-    within_deg: Annotated[float, typer.Option(help="How well turned is well enough.")] = 5.0,
-    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds that it may take.")] = 300.0,
+    accuracy: ToleranceOptions,
     begin: Annotated[
         tuple[float, float, float] | None,
         typer.Option(
@@ -70,43 +110,51 @@ def place(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
     real_time: options.RealTime = False,
 ) -> None:
-    from robot_runtime.cli.place_view import LiveGuide
-    from robot_runtime.cli.run import choose_episodes
-    from robot_runtime.common.console import console, error_console
-    from robot_runtime.common.geometry import SE2
-    from robot_runtime.placement.guide import Guide
-    from robot_runtime.placement.measured import placement
-    from robot_runtime.placement.offset import Tolerance
-    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
+    from robot_runtime.common.console import console
+    from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
-    for option, value in (("--within-cm", within_cm), ("--within-deg", within_deg), ("--timeout", timeout_s)):
-        if not (math.isfinite(value) and value > 0):
-            raise ConfigError(f"{option} {value} is no tolerance", "give a positive number")
-    tolerance = Tolerance(within_cm / 100, within_deg, timeout_s)
-    chosen_task, chosen_scene = load_task(task), load_scene(find_scene(scene))
-    count = int(episode) + 1 if episode.isdecimal() and episodes is None else None
-    chosen = _find(choose_episodes(episodes, count, seed, chosen_task, chosen_scene, None), episode)
-    context = RobotContext.of(chosen_task, chosen_scene, [chosen], seed, real_time)
-    with ExitStack() as stack:
-        connected = stack.enter_context(load_robot(robot, context, DeviceOverrides(None, localizer, referee)))
-        connected.clock.sleep(1.0)  # until every source has said something
+    tolerance = accuracy.tolerance()
+    place_in, run_in = load_scene(find_scene(scene)), load_task(task)
+    episode = chosen.find(seed, run_in, place_in)
+    with robot.load(RobotContext.of(run_in, place_in, [episode], seed, real_time)) as connected:
+        connected.clock.sleep(1.0)  # until every source of poses has reported
         if drive and connected.simulation is not None:
-            x_m, y_m, yaw_deg = begin or (*chosen_scene.map.most_open_point(), 0.0)
-            connected.placer.place(SE2(x_m, y_m, math.radians(yaw_deg)), 0.0)
-        guide = stack.enter_context(LiveGuide(error_console)) if error_console.is_terminal else Guide()
-        placer = _placer(connected, chosen_scene, drive, tolerance, guide)
-        tilt_rad = chosen_task.camera.tilt_rad if chosen.start_tilt_rad is None else chosen.start_tilt_rad
-        placer.place(chosen.start, tilt_rad)
-        stood_ns = connected.clock.now_ns()
-        connected.clock.sleep(STAND_S)
-        placed = placement(replace(connected, placer=placer), chosen.start, stood_ns)
+            _stand(connected, place_in, begin)
+        tilt_rad = run_in.camera.tilt_rad if episode.start_tilt_rad is None else episode.start_tilt_rad
+        placed = _bring_to_start(connected, place_in, episode.start, tilt_rad, drive, tolerance)
     if placed is None:
         raise PlacementFailed(
-            f"episode {chosen.id}: nobody sees where the robot stands", "name a --localizer or --referee that does"
+            f"episode {episode.id}: no localizer reports the robot's pose", "name a --localizer or --referee that does"
         )
-    console.print(f"episode {chosen.id}: the robot stands {placed}", soft_wrap=True, markup=False)
+    console.print(f"episode {episode.id}: the robot stands {placed}", soft_wrap=True, markup=False)
+
+
+def _stand(robot: Robot, scene: Scene, begin: tuple[float, float, float] | None) -> None:
+    """Set a simulated robot down, by default at the place with the most free room."""
+    from robot_runtime.common.geometry import SE2
+
+    x_m, y_m, yaw_deg = begin or (*scene.map.most_open_point(), 0.0)
+    robot.placer.place(SE2(x_m, y_m, math.radians(yaw_deg)), 0.0)
+
+
+def _bring_to_start(
+    robot: Robot, scene: Scene, start: SE2, tilt_rad: float, drive: bool, tolerance: Tolerance
+) -> Placement | None:
+    """Place the robot and measure where it stands; None if no localizer reports a pose."""
+    from robot_runtime.cli.place_view import LiveGuide
+    from robot_runtime.common.console import error_console
+    from robot_runtime.placement.guide import Guide
+    from robot_runtime.placement.measured import placement
+
+    with ExitStack() as stack:
+        guide = stack.enter_context(LiveGuide(error_console)) if error_console.is_terminal else Guide()
+        placer = _placer(robot, scene, drive, tolerance, guide)
+        placer.place(start, tilt_rad)
+        stood_ns = robot.clock.now_ns()
+        robot.clock.sleep(STAND_S)
+        return placement(replace(robot, placer=placer), start, stood_ns)
 
 
 def _placer(robot: Robot, scene: Scene, drive: bool, tolerance: Tolerance, guide: Guide) -> Placer:
@@ -117,15 +165,3 @@ def _placer(robot: Robot, scene: Scene, drive: bool, tolerance: Tolerance, guide
     if drive:
         return DrivingPlacer(*parts, occupancy=scene.map)
     return OperatorPlacer(*parts) if robot.simulation is None else robot.placer
-
-
-def _find(episodes: list[Episode], which: str) -> Episode:
-    """The episode of a number or an id. Raises ``EpisodeError``."""
-    named = [episode for episode in episodes if episode.id == which]
-    if named:
-        return named[0]
-    if which.isdecimal() and int(which) < len(episodes):
-        return episodes[int(which)]
-    raise EpisodeError(
-        f"there is no episode {which!r} among {len(episodes)}", "give its number, from 0, or its id as in the file"
-    )

@@ -1,4 +1,4 @@
-"""The live picture of a robot that is being placed: where its start is, seen from above, and how far off it stands."""
+"""Live picture in the terminal of a robot that is being placed: its start from above, and its distance from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.placement.guide import Guide
@@ -18,7 +18,7 @@ from robot_runtime.placement.offset import Offset, Tolerance
 
 COLUMNS, ROWS = 33, 13
 ARROWS = "↑↖←↙↓↘→↗"
-"""By eighths of a turn to the left of straight ahead, which is up."""
+"""Arrows by eighths of a turn to the left of straight ahead, which is up."""
 
 
 class LiveGuide(Guide):
@@ -39,10 +39,12 @@ class LiveGuide(Guide):
     ) -> None:
         self._live.stop()
 
+    @override
     def begin(self, goal: SE2, tolerance: Tolerance, drives: bool) -> None:
         self._tolerance = tolerance
         super().begin(goal, tolerance, drives)
 
+    @override
     def show(self, now_ns: int, offset: Offset | None, note: str) -> None:
         self._live.update(picture(offset, note, self._tolerance))
 
@@ -51,9 +53,9 @@ class LiveGuide(Guide):
 
 
 def picture(offset: Offset | None, note: str, tolerance: Tolerance) -> Panel:
-    """What the operator sees: the robot in the middle, facing up, and the way to where it must stand."""
+    """Picture for the operator: the robot in the center, facing up, and the direction to its start."""
     if offset is None:
-        return Panel(Text(f"nobody sees the robot: {note}", style="red"), title="start", expand=False)
+        return Panel(Text(f"no pose of the robot: {note}", style="red"), title="start", expand=False)
     ahead, left = 100 * offset.ahead_m, 100 * offset.left_m
     turn_deg = math.degrees(offset.turn_rad)
     table = Table.grid(padding=(0, 2))
@@ -69,9 +71,9 @@ def picture(offset: Offset | None, note: str, tolerance: Tolerance) -> Panel:
 
 
 def view(offset: Offset) -> list[str]:
-    """The floor around the robot as text: ``R`` is the robot, looking up, the arrow its start and the heading there.
+    """The floor around the robot as text: ``R`` is the robot, facing up, and the arrow its start and heading.
 
-    The picture reaches 20 cm, 1 m, 5 m or so far that the start is on its edge.
+    The picture extends to 20 cm, 1 m, 5 m or to the start, whichever is the first that contains the start.
     """
     away_m = max(abs(offset.ahead_m), abs(offset.left_m))
     reach_m = next((reach for reach in (0.2, 1.0, 5.0) if away_m <= reach), away_m)

@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.cli import completion, options
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.policy_export import export
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from robot_runtime.imaging.preprocess import Operation
-    from robot_runtime.policies.package.formats.network import Execution
     from robot_runtime.policies.package.manifest import Manifest, Recurrent
+    from robot_runtime.policies.package.policy import Package
     from robot_runtime.policy import Policy
     from robot_runtime.scoring.policy_agreement import OpenLoop
 
 _Package = Annotated[Path, typer.Argument(help="Policy package: a folder or a zip.", metavar="PACKAGE")]
-_Threads = Annotated[int, typer.Option(min=1, help="CPU threads of the network.")]
-_Device = Annotated[str, typer.Option(help="auto (CUDA where there is one), cpu or cuda.")]
+
 
 _MOST_DIFFERENCES = 20
+
+
+@dataclass(frozen=True)
+class ExecutionOptions:
+    """Execution of a network."""
+
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads of the network.")] = 1
+    device: Annotated[str, typer.Option(help="auto (CUDA where there is one), cpu or cuda.")] = "auto"
+
+    def load(self, package: Path) -> Package:
+        """The package, ready to run. Raises ``RuntimeFault``."""
+        from robot_runtime.policies.package.formats.network import Execution
+        from robot_runtime.policies.package.policy import load_package
+
+        execution = Execution(self.threads, self.device)  # type: ignore[arg-type]  # checked there
+        return load_package(package, execution)
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -56,14 +74,15 @@ def inspect(
         console.print(_about(manifest))
 
 
+@grouped_options
 def validate(
+    *,
     package: _Package,
     task: Annotated[
         str | None,
         typer.Option(help="Also check that it fits this task preset or YAML file.", autocompletion=completion.tasks),
     ] = None,
-    threads: _Threads = 1,
-    device: _Device = "auto",
+    execution: ExecutionOptions,
 ) -> None:
     """Run a package over its golden rollout, as every load does, and say how nearly it repeats it.
 
@@ -74,9 +93,9 @@ def validate(
         robot-runtime policy validate my_policy.zip --task pointnav_gps_compass
     """
     from robot_runtime.common.console import console
-    from robot_runtime.policies.package.policy import PackagePolicy, load_package
+    from robot_runtime.policies.package.policy import PackagePolicy
 
-    loaded = load_package(package, _execution(threads, device))
+    loaded = execution.load(package)
     found = loaded.agreement
     console.print(
         f"{loaded.manifest.name}: the golden rollout of {found.steps} steps is repeated: largest difference of logits "
@@ -93,11 +112,12 @@ def validate(
         console.print(f"it fits task {task}", soft_wrap=True, markup=False)
 
 
+@grouped_options
 def bench(
+    *,
     package: _Package,
     steps: Annotated[int, typer.Option(min=10, help="Decisions to time.")] = 100,
-    threads: _Threads = 1,
-    device: _Device = "auto",
+    execution: ExecutionOptions,
 ) -> None:
     """Time a package's decisions on this machine, on noise in the shapes of its task's observations.
 
@@ -110,11 +130,10 @@ def bench(
 
     from robot_runtime.common.clock import Stopwatch
     from robot_runtime.common.console import console
-    from robot_runtime.policies.package.policy import load_package
     from robot_runtime.policies.package.speed import time_package
 
     timer = Stopwatch()
-    loaded = load_package(package, _execution(threads, device))
+    loaded = execution.load(package)
     ready_s = timer.elapsed_s()
     times = time_package(loaded, steps)
     table = Table(title=f"{loaded.manifest.name}: {loaded.network.runtime}", title_justify="left", box=None)
@@ -126,14 +145,14 @@ def bench(
     console.print(f"{steps} decisions; loading and proving the package took {ready_s:.2f} s", soft_wrap=True)
 
 
+@grouped_options
 def diff(
+    *,
     policy: Annotated[str, typer.Argument(help="Policy package, or any agent that `run --agent` takes.")],
     others: Annotated[
         list[Path], typer.Argument(help="Logs or folders of them to decide again; or one other package.")
     ],
-    agent_arg: options.AgentArg = None,
-    agent_python: options.AgentPython = None,
-    agent_timeout: options.AgentTimeout = None,
+    agent: options.AgentOptions,
 ) -> None:
     """Decide again what a log saw and compare actions and logits; or say in what two packages differ.
 
@@ -147,20 +166,13 @@ def diff(
 
         robot-runtime policy diff my_policy.zip retrained.zip
     """
-    from robot_runtime.cli.run import agent_arguments
-    from robot_runtime.policies import load_source
     from robot_runtime.policies.package.files import is_package
-    from robot_runtime.policy import PolicySource
 
     if len(others) == 1 and is_package(others[0]):
         same = _diff_packages(Path(policy), others[0])
     else:
-        python = None if agent_python is None else str(agent_python)
-        loaded = load_source(PolicySource(policy, agent_arguments(agent_arg or []), python, agent_timeout))
-        try:
+        with closing(agent.load(policy)) as loaded:
             same = _diff_logs(loaded, others)
-        finally:
-            loaded.close()
     if not same:
         raise typer.Exit(1)
 
@@ -181,7 +193,7 @@ def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
                 again = open_loop(log, policy)
             steps += len(again.steps)
             same += len(again.steps) - len(again.differences)
-            lines += _said_otherwise(path.name, again)
+            lines += _describe_differences(path.name, again)
             progress.advance(bar)
     for line in lines[:_MOST_DIFFERENCES]:
         console.print(line, soft_wrap=True, markup=False)
@@ -192,8 +204,8 @@ def _diff_logs(policy: Policy, paths: list[Path]) -> bool:
     return not lines
 
 
-def _said_otherwise(name: str, again: OpenLoop) -> Iterator[str]:
-    """In what a log's policy decided otherwise, a line each; nothing where it repeated the log."""
+def _describe_differences(name: str, again: OpenLoop) -> Iterator[str]:
+    """Lines about the differences from a log; none if the policy repeated the log."""
     if not again.differences and not again.logit_difference and again.answer_same is not False:
         return
     if again.same_source is False:
@@ -236,19 +248,13 @@ def _diff_packages(first: Path, second: Path) -> bool:
     return not differences and found.same_actions == found.steps
 
 
-def _execution(threads: int, device: str) -> Execution:
-    from robot_runtime.policies.package.formats.network import Execution
-
-    return Execution(threads, device)  # type: ignore[arg-type]  # checked there, with a better message
-
-
 def _about(manifest: Manifest) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
     task, camera, model = manifest.task, manifest.task.camera, manifest.model
     tilt = f", tilted {camera.tilt_deg:g}°" if camera.tilt_deg else ""
-    depth = f"{camera.depth_min_m:g} to {camera.depth_max_m:g} m{', normalised' if camera.depth_normalized else ''}"
+    depth = f"{camera.depth_min_m:g} to {camera.depth_max_m:g} m{', normalized' if camera.depth_normalized else ''}"
     magnitudes = task.magnitudes
     selection = manifest.selection
     opset = "" if model.opset is None else f", opset {model.opset}"

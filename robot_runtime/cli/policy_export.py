@@ -1,22 +1,68 @@
-"""``robot-runtime policy export``: a training framework's checkpoint becomes a package."""
+"""``robot-runtime policy export``: conversion of a training framework's checkpoint to a package."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from robot_runtime.cli import completion
+from robot_runtime.cli.option_groups import grouped_options
 
 if TYPE_CHECKING:
     from robot_runtime.imaging.preprocess import Operation
     from robot_runtime.policies.convert.conversion import Options
+    from robot_runtime.policies.convert.export import Exported
 
-_FAMILIES = ("auto", "habitat", "allenact")
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """Properties of the package that is made."""
+
+    name: Annotated[str | None, typer.Option(help="Of the policy; the file's without it.")] = None
+    source: Annotated[str, typer.Option(help="Where the checkpoint is from: URL, repository and commit.")] = ""
+    format: Annotated[str, typer.Option(help="onnx, torch_export or torchscript.")] = "onnx"
+    selection: Annotated[str, typer.Option(help="sample, as both frameworks evaluate, or argmax.")] = "sample"
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0
 
 
+@dataclass(frozen=True)
+class NetworkOptions:
+    """Properties of a network that its checkpoint may not have."""
+
+    channel_order: Annotated[
+        str | None,
+        typer.Option(help="Of an RGB-D network of habitat: rgb_depth to 0.2.2, depth_rgb from 0.2.3 on."),
+    ] = None
+    transform: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SIZE",
+            help="resize_shortest_edge=256 or center_crop=256x256, repeated in order, for a checkpoint without "
+            "configuration.",
+        ),
+    ] = None
+    eye: Annotated[
+        str, typer.Option(help="What an AllenAct policy with one image sees: rgb or depth. Its file does not say.")
+    ] = "rgb"
+
+
+@dataclass(frozen=True)
+class BackboneOptions:
+    """Weights of a backbone that are not in the checkpoint."""
+
+    backbone: Annotated[
+        Path | None, typer.Option(help="Weights of the frozen backbone, which AllenAct's checkpoints do not hold.")
+    ] = None
+    backbone_sha256: Annotated[str | None, typer.Option(help="That these weights must have.")] = None
+    backbone_licence: Annotated[str, typer.Option(help="Of these weights.")] = ""
+
+
+@grouped_options
 def export(
+    *,
     checkpoint: Annotated[Path, typer.Argument(help="What torch.save wrote. No code in it is run.")],
     out: Annotated[Path, typer.Option(help="The package: a zip if it ends in .zip, else a folder.")],
     licence: Annotated[str, typer.Option(help="Of the weights: an SPDX identifier or a name.")],
@@ -33,31 +79,9 @@ def export(
         Path | None,
         typer.Option(help="Python that has the framework: the proof is then against the framework itself."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of the policy; the file's without it.")] = None,
-    source: Annotated[str, typer.Option(help="Where the checkpoint is from: URL, repository and commit.")] = "",
-    format: Annotated[str, typer.Option(help="onnx, torch_export or torchscript.")] = "onnx",
-    selection: Annotated[str, typer.Option(help="sample, as both frameworks evaluate, or argmax.")] = "sample",
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
-    channel_order: Annotated[
-        str | None,
-        typer.Option(help="Of an RGB-D network of habitat: rgb_depth to 0.2.2, depth_rgb from 0.2.3 on."),
-    ] = None,
-    transform: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=SIZE",
-            help="resize_shortest_edge=256 or center_crop=256x256, repeated in order, for a checkpoint without "
-            "configuration.",
-        ),
-    ] = None,
-    eye: Annotated[
-        str, typer.Option(help="What an AllenAct policy with one image sees: rgb or depth. Its file does not say.")
-    ] = "rgb",
-    backbone: Annotated[
-        Path | None, typer.Option(help="Weights of the frozen backbone, which AllenAct's checkpoints do not hold.")
-    ] = None,
-    backbone_sha256: Annotated[str | None, typer.Option(help="That these weights must have.")] = None,
-    backbone_licence: Annotated[str, typer.Option(help="Of these weights.")] = "",
+    result: ResultOptions,
+    network: NetworkOptions,
+    backbone: BackboneOptions,
     steps: Annotated[int, typer.Option(min=2, help="Of the rollout that proves.")] = 50,
 ) -> None:
     """Convert a checkpoint of habitat-baselines (DD-PPO) or AllenAct (RoboTHOR ObjectNav), and prove the result.
@@ -72,28 +96,50 @@ def export(
         --backbone resnet18-f37072fd.pth --framework-python frameworks/bin/python
     """
     from robot_runtime.common import config
-    from robot_runtime.common.console import console
     from robot_runtime.tasks.task import load_task
 
     export_checkpoint = config.resolve("robot_runtime.policies.convert.export:export_checkpoint", "policy export")
-    options = _options(
+    chosen = _conversion(
         licence=licence,
-        name=name or checkpoint.stem,
-        source=source,
         task=load_task(task) if task is not None else None,
-        format=_one_of("--format", format, ("onnx", "torch_export", "torchscript")),
-        mode=_one_of("--selection", selection, ("sample", "argmax")),
-        seed=seed,
         steps=steps,
-        channel_order=channel_order and _one_of("--channel-order", channel_order, ("rgb_depth", "depth_rgb")),
-        transforms=tuple(_transform(text) for text in transform or ()),
-        eye=_one_of("--eye", eye, ("rgb", "depth")),
-        backbone=backbone,
-        backbone_sha256=backbone_sha256,
-        backbone_licence=backbone_licence,
+        **_result_fields(result, checkpoint),
+        **_network_fields(network),
+        **asdict(backbone),
     )
-    wanted = _one_of("--family", family, _FAMILIES)
-    done = export_checkpoint(checkpoint, out, options, None if wanted == "auto" else wanted, framework_python)
+    wanted = _one_of("--family", family, ("auto", "habitat", "allenact"))
+    done = export_checkpoint(checkpoint, out, chosen, None if wanted == "auto" else wanted, framework_python)
+    _print_result(out, done)
+
+
+def _conversion(**fields: Any) -> Options:
+    from robot_runtime.policies.convert.conversion import Options
+
+    return Options(**fields)
+
+
+def _result_fields(result: ResultOptions, checkpoint: Path) -> dict[str, Any]:
+    return {
+        "name": result.name or checkpoint.stem,
+        "source": result.source,
+        "format": _one_of("--format", result.format, ("onnx", "torch_export", "torchscript")),
+        "mode": _one_of("--selection", result.selection, ("sample", "argmax")),
+        "seed": result.seed,
+    }
+
+
+def _network_fields(network: NetworkOptions) -> dict[str, Any]:
+    order = network.channel_order
+    return {
+        "channel_order": order and _one_of("--channel-order", order, ("rgb_depth", "depth_rgb")),
+        "transforms": tuple(_transform(text) for text in network.transform or ()),
+        "eye": _one_of("--eye", network.eye, ("rgb", "depth")),
+    }
+
+
+def _print_result(out: Path, done: Exported) -> None:
+    from robot_runtime.common.console import console
+
     for proof in done.proofs:
         console.print(
             f"proven against {proof.against}: the same action at {proof.same_actions} of {proof.steps} steps, logits "
@@ -106,12 +152,6 @@ def export(
     console.print(f"{out}: {done.package.manifest.name}, in task {done.package.manifest.task.name}", soft_wrap=True)
 
 
-def _options(**fields: Any) -> Options:
-    from robot_runtime.policies.convert.conversion import Options
-
-    return Options(**fields)
-
-
 def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
     from robot_runtime.errors import ConfigError
 
@@ -121,7 +161,7 @@ def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def _transform(text: str) -> Operation:
-    """One ``NAME=SIZE``, on both images; the converter leaves out the one that a network does not take."""
+    """Parse ``NAME=SIZE``, for both images; the converter leaves out the one that a network does not take."""
     from robot_runtime.errors import ConfigError
     from robot_runtime.imaging.preprocess import CenterCrop, ResizeShortestEdge
 

@@ -1,13 +1,17 @@
-"""``robot-runtime preflight``: whether this robot is the one that a policy was trained on."""
+"""``robot-runtime preflight``: comparison of a robot with the one that a policy was trained on."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.cli import completion, options
+from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +28,21 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("preflight")(preflight)
 
 
+@dataclass(frozen=True)
+class OutputOptions:
+    """Results beside the table of findings."""
+
+    picture: Annotated[
+        Path | None, typer.Option(help="PNG to write: what the policy expects beside what the robot sees.")
+    ] = None
+    modes: Annotated[
+        bool, typer.Option("--modes", help="Also list what each mode of the camera fills of the policy's image.")
+    ] = False
+
+
+@grouped_options
 def preflight(
+    *,
     policy: Annotated[
         str,
         typer.Option(
@@ -33,9 +51,7 @@ def preflight(
             autocompletion=completion.agents,
         ),
     ] = "pointnav-depth",
-    robot: options.Robot = "sim",
-    camera: options.Camera = None,
-    camera_arg: options.CameraArg = None,
+    robot: options.CameraRobotOptions,
     scene: options.Scene = "apartment",
     task: Annotated[
         str | None,
@@ -46,12 +62,7 @@ def preflight(
     actuation: Annotated[
         Path | None, typer.Option(help="File of `calibrate actuation`: where this robot's steps really end.")
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="PNG to write: what the policy expects beside what the robot sees.")
-    ] = None,
-    modes: Annotated[
-        bool, typer.Option("--modes", help="Also list what each mode of the camera fills of the policy's image.")
-    ] = False,
+    output: OutputOptions,
     seed: Annotated[int, typer.Option(min=0, help="Of simulated noise.")] = 0,
 ) -> None:
     """Compare the robot, as it is calibrated and as it sees, with the camera and steps of a policy's training.
@@ -64,41 +75,38 @@ def preflight(
 
         robot-runtime preflight --policy pointnav-depth --camera azure-kinect
     """
-    from contextlib import ExitStack
-
-    from robot_runtime.common.console import console
-    from robot_runtime.errors import ConfigError
     from robot_runtime.policies import load_policy
     from robot_runtime.preflight import checks
     from robot_runtime.robots.action_errors import load_actuation
-    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot
+    from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task
 
     with ExitStack() as stack:
-        chosen_policy = load_policy(policy)
-        stack.callback(chosen_policy.close)
-        run_in = load_task(task) if task is not None else chosen_policy.task
+        loaded = stack.enter_context(closing(load_policy(policy)))
+        run_in = load_task(task) if task is not None else loaded.task
         if run_in is None:
-            raise ConfigError(f"policy {policy!r} was trained in no task that it names", "say which with --task")
-        trained = chosen_policy.task or run_in
-        chosen_scene = load_scene(find_scene(scene))
-        context = RobotContext.of(trained, chosen_scene, [], seed)
-        parts = DeviceOverrides(camera, camera_options=tuple(camera_arg or ()))
-        connected = stack.enter_context(load_robot(robot, context, parts))
-        seen = look_around(connected, trained, chosen_scene) if needs_images(chosen_policy.needs) else None
+            raise ConfigError(f"policy {policy!r} names no task that it was trained in", "name one with --task")
+        trained = loaded.task or run_in
+        place = load_scene(find_scene(scene))
+        connected = stack.enter_context(robot.load(RobotContext.of(trained, place, [], seed)))
+        view = look_around(connected, trained, place) if needs_images(loaded.needs) else None
         measured = load_actuation(actuation) if actuation is not None else None
-        found = checks.findings(chosen_policy.needs, trained, run_in, connected, seen, measured)
-        print_findings(chosen_policy.name, connected, found)
-        if modes:
+        found = checks.findings(loaded.needs, trained, run_in, connected, view, measured)
+        print_findings(loaded.name, connected, found)
+        if output.modes:
             print_modes(connected.camera)
-        if picture is not None and seen is not None:
-            from robot_runtime.preflight.figure import draw
+        if output.picture is not None and view is not None:
+            _draw(output.picture, loaded.name, connected, trained, view)
+        checks.check_findings(loaded.name, found)
 
-            draw(picture, chosen_policy.name, connected.name, trained.camera, connected.camera.info, seen)
-            console.print(f"picture: {picture}", soft_wrap=True)
-        checks.check_findings(chosen_policy.name, found)
-        console.print("[green]this robot is what the policy was trained on[/]")
+
+def _draw(picture: Path, policy: str, robot: Robot, trained: Task, view: StartView) -> None:
+    from robot_runtime.common.console import console
+    from robot_runtime.preflight.figure import draw
+
+    draw(picture, policy, robot.name, trained.camera, robot.camera.info, view)
+    console.print(f"picture: {picture}", soft_wrap=True)
 
 
 def needs_images(needs: Sequence[str]) -> bool:

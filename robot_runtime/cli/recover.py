@@ -1,4 +1,4 @@
-"""``robot-runtime recover``: mend a torn log."""
+"""``robot-runtime recover``: repair of a log whose writer was killed."""
 
 from __future__ import annotations
 

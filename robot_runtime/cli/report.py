@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from robot_runtime.cli import options
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.cli.score import ClusterBy, Referee
 
 
@@ -16,8 +17,10 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("report")(report)
 
 
+@grouped_options
 def report(
-    logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
+    *,
+    logs: options.Logs,
     out: Annotated[
         Path | None,
         typer.Option(help="NAME.html for one page, else a folder. Default: report.html, or, of many logs, report/."),
@@ -25,8 +28,7 @@ def report(
     picture: Annotated[Path | None, typer.Option(help="Also write the first episode as one PNG.")] = None,
     cluster: Annotated[ClusterBy, typer.Option(help="As for score: what intervals are over.")] = ClusterBy.NONE,
     referee: Annotated[Referee, typer.Option(help="As for score: by whose poses.")] = Referee.LOGGED,
-    workers: options.Workers = None,
-    ray: options.Ray = None,
+    parallel: options.WorkerOptions,
 ) -> None:
     """Write self-contained HTML: scores with plots, and every episode with map, images and what its task is about.
 
@@ -55,7 +57,7 @@ def report(
             lambda _: progress.advance(bar),
             rules=Rules(referee=referee.value),
             cluster=cluster.value,
-            workers=options.workers_from(workers, ray, None),
+            workers=parallel.counted(None),
             on_retry=print_retry,
         )
     for line in not_scored(scores):

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import ExitStack
-from dataclasses import asdict
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.cli import completion, options
-from robot_runtime.common.clock import utc_now_iso
-from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.cli.option_groups import grouped_options
+from robot_runtime.cli.options import DEFAULT_TASK
+from robot_runtime.errors import RuntimeFault
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from robot_runtime.env import Env
+    from robot_runtime.hal import Robot
     from robot_runtime.policy import Policy
-    from robot_runtime.records import StepRecord
-    from robot_runtime.scenes.scene import Scene
+    from robot_runtime.recording.writer import Recorder
+    from robot_runtime.records import StepRecord, Subscriber
+    from robot_runtime.robots.loader import RobotContext
     from robot_runtime.tasks.episode import Episode
-    from robot_runtime.tasks.task import Task
 
-DEFAULT_TASK = "pointnav_gps_compass"
-
-_EXAMPLES = """Run episodes and print their scores; every episode becomes one log in --out.
+_HELP = """Run episodes and print their scores; every episode becomes one log in --out.
 
 Examples:
 
@@ -50,20 +51,13 @@ Examples:
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
-    groups["root"].command("run", help=_EXAMPLES)(run)
+    groups["root"].command("run", help=_HELP)(run)
 
 
-def default_agent(task: str) -> str:
-    """Who drives in a task where nobody is named: the policy that ships in the one that it was trained for."""
-    return "pointnav-depth" if task == DEFAULT_TASK else "classical"
-
-
+@grouped_options
 def run(
-    robot: options.Robot = "sim",
-    camera: options.Camera = None,
-    camera_arg: options.CameraArg = None,
-    localizer: options.Localizer = None,
-    referee: options.Referee = None,
+    *,
+    robot: options.RobotOptions,
     scene: options.Scene = "apartment",
     task: Annotated[
         str | None,
@@ -72,114 +66,138 @@ def run(
             autocompletion=completion.tasks,
         ),
     ] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            help="pointnav-depth, random, forward-only, goal-follower, bug, oracle, classical, module:Class or "
-            "file.py:Class. Default: pointnav-depth, a learned policy, in the default task; classical in any other.",
-            autocompletion=completion.agents,
-        ),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of an agent that ships: a policy package (folder or zip); an unmodified agent in a process "
-            "of its own, habitat:, habitat-2019:, robothor:, gym: or function: and module:Class or file.py:Class; "
-            "or a policy server, ws://HOST:PORT.",
-            metavar="POLICY",
-        ),
-    ] = None,
-    agent_python: options.AgentPython = None,
-    agent_timeout: options.AgentTimeout = None,
-    agent_arg: options.AgentArg = None,
+    policy: options.PolicyOptions,
+    agent: options.AgentOptions,
     sensor: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME", autocompletion=completion.sensors, help="Sensor that the agent gets besides the task's."
         ),
     ] = None,
-    episodes: options.Episodes = None,
-    count: options.Count = None,
+    episodes: options.EpisodeOptions,
     name: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="What logs call the agent: two variants of one become two policies."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, agent and simulated noise.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-AGENT-TASK.")] = None,
-    overwrite: options.Overwrite = False,
+    output: options.LogOptions,
     real_time: options.RealTime = False,
     localization_patience: options.LocalizationPatience = 30.0,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
 ) -> None:
-    from robot_runtime.cli.score import print_scores
-    from robot_runtime.common.console import console, error_console, progress_bar
     from robot_runtime.env import Env
     from robot_runtime.policies.stepping import check_policy
-    from robot_runtime.recording.writer import Recorder
-    from robot_runtime.records import Subscriber
-    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot, read_robot_file
-    from robot_runtime.runtime import run_episode
+    from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.tasks.task import load_task, with_sensors
 
-    if agent is not None and policy is not None:
-        raise ConfigError("--agent and --policy are two policies", "give one of them")
+    failures: list[RuntimeFault] | None = [] if keep_going else None
     with ExitStack() as stack:
-        named = agent or default_agent(task or DEFAULT_TASK)
-        chosen_policy = choose_policy(named, policy, agent_python, agent_timeout, agent_arguments(agent_arg or []))
-        stack.callback(chosen_policy.close)
-        own_task = chosen_policy.task if task is None else None
-        chosen_task = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
-        chosen_scene = load_scene(find_scene(scene))
-        check_policy(chosen_policy, chosen_task)
-        failures: list[RuntimeFault] = []
-        chosen_episodes = choose_episodes(
-            episodes, count, seed, chosen_task, chosen_scene, failures if keep_going else None
+        loaded = stack.enter_context(closing(policy.load(agent, task or DEFAULT_TASK)))
+        own_task = loaded.task if task is None else None
+        run_in = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
+        place = load_scene(find_scene(scene))
+        check_policy(loaded, run_in)
+        chosen = episodes.choose(seed, run_in, place, failures)
+        folder = output.folder(name or policy.agent or loaded.name, run_in.name)
+        config, context = robot.config(), RobotContext.of(run_in, place, chosen, seed, real_time)
+        connected, recorder = stack.enter_context(recorded_robot(robot, context, folder))
+        bar = stack.enter_context(_episode_bar(len(chosen), run_in.max_steps))
+        env = Env(
+            connected,
+            run_in,
+            place,
+            (recorder, bar.subscriber()),
+            seed=seed,
+            robot_config=config,
+            dataset=episodes.dataset,
+            localization_patience_s=localization_patience,
         )
-        folder = log_folder(out, overwrite, name or agent or chosen_policy.name, chosen_task.name)
-        parts = DeviceOverrides(camera, localizer, referee, tuple(camera_arg or ()))
-        _, robot_file = read_robot_file(robot, parts)
-        context = RobotContext.of(chosen_task, chosen_scene, chosen_episodes, seed, real_time)
+        _run_episodes(stack.enter_context(env), loaded, chosen, seed, name, bar, failures)
+    _print_outcome(folder, failures or [])
 
-        connected = stack.enter_context(load_robot(robot, context, parts))
+
+@contextmanager
+def recorded_robot(
+    robot: options.RobotOptions, context: RobotContext, folder: Path
+) -> Iterator[tuple[Robot, Recorder]]:
+    """Connect a robot and record to a folder, whose name is printed at the end in any case."""
+    from robot_runtime.common.console import error_console
+    from robot_runtime.recording.writer import Recorder
+
+    with ExitStack() as stack:
+        connected = stack.enter_context(robot.load(context))
         recorder = Recorder(folder)
         stack.callback(recorder.close)
-        # Last in, first out: whatever happens, the user learns where the logs are after they were closed.
         stack.callback(error_console.print, f"logs: {folder}", soft_wrap=True)
-        progress = stack.enter_context(progress_bar())
-        bar = progress.add_task("episodes", total=len(chosen_episodes), note="")
+        yield connected, recorder
 
-        class StepNote(Subscriber):
-            def on_step(self, record: StepRecord) -> None:
-                done = index + record.index / chosen_task.max_steps
-                progress.update(bar, completed=done, note=f"step {record.index}")
 
-        env = stack.enter_context(
-            Env(
-                connected,
-                chosen_task,
-                chosen_scene,
-                (recorder, StepNote()),
-                seed=seed,
-                robot_config=asdict(robot_file),
-                dataset=str(episodes or ""),
-                localization_patience_s=localization_patience,
-            )
-        )
-        for index, episode in enumerate(chosen_episodes):
-            try:
-                run_episode(env, chosen_policy, episode, seed + index, name or None)
-            except RuntimeFault as error:
-                if not keep_going:
-                    raise
-                failures.append(error)
-            except KeyboardInterrupt:
-                where = f"episode {index + 1} of {len(chosen_episodes)}"
-                error_console.print(f"{where}: the wheels are stopped, the log is closed", soft_wrap=True)
+class _EpisodeBar:
+    """Progress over episodes, and over the steps of the current one."""
+
+    def __init__(self, progress: Progress, bar: TaskID, max_steps: int) -> None:
+        self._progress, self._bar, self._max_steps = progress, bar, max_steps
+        self._finished = 0
+
+    def finish_episode(self) -> None:
+        """Count an episode."""
+        self._finished += 1
+        self._progress.update(self._bar, completed=self._finished)
+
+    def subscriber(self) -> Subscriber:
+        """A subscriber to an environment's steps that shows them."""
+        from robot_runtime.records import Subscriber
+
+        class Steps(Subscriber):
+            def on_step(_, record: StepRecord) -> None:  # noqa: N805 (self is the bar)
+                completed = self._finished + record.index / self._max_steps
+                self._progress.update(self._bar, completed=completed, note=f"step {record.index}")
+
+        return Steps()
+
+
+@contextmanager
+def _episode_bar(count: int, max_steps: int) -> Iterator[_EpisodeBar]:
+    from robot_runtime.common.console import progress_bar
+
+    with progress_bar() as progress:
+        yield _EpisodeBar(progress, progress.add_task("episodes", total=count, note=""), max_steps)
+
+
+def _run_episodes(
+    env: Env,
+    policy: Policy,
+    episodes: Sequence[Episode],
+    seed: int,
+    name: str | None,
+    bar: _EpisodeBar,
+    failures: list[RuntimeFault] | None,
+) -> None:
+    """Run episodes; errors go to ``failures``, or end the run if that is None."""
+    from robot_runtime.common.console import error_console
+    from robot_runtime.runtime import run_episode
+
+    for index, episode in enumerate(episodes):
+        try:
+            run_episode(env, policy, episode, seed + index, name or None)
+        except RuntimeFault as error:
+            if failures is None:
                 raise
-            progress.update(bar, completed=index + 1)
+            failures.append(error)
+        except KeyboardInterrupt:
+            where = f"episode {index + 1} of {len(episodes)}"
+            error_console.print(f"{where}: the wheels are stopped, the log is closed", soft_wrap=True)
+            raise
+        bar.finish_episode()
+
+
+def _print_outcome(folder: Path, failures: Sequence[RuntimeFault]) -> None:
+    """Print the scores and the failures; raise the first failure."""
+    from robot_runtime.cli.score import print_scores
+    from robot_runtime.common.console import console, error_console
 
     if not failures or any(folder.glob("*.mcap")):
         print_scores([folder], console)
@@ -187,64 +205,3 @@ def run(
         error_console.print(f"[yellow]not run:[/] {failure.message}", soft_wrap=True)
     if failures:
         raise failures[0]
-
-
-def choose_policy(
-    agent: str, policy: str | None, python: Path | None, timeout_s: float | None, arguments: dict[str, str]
-) -> Policy:
-    """What ``--agent``, ``--policy`` and their options name; the caller closes it. Raises ``RuntimeFault``."""
-    from robot_runtime.policies import has_own_process, is_remote, load_source
-    from robot_runtime.policies.package.files import read_manifest
-    from robot_runtime.policy import PolicySource
-
-    source = PolicySource(policy or agent, arguments, None if python is None else str(python), timeout_s)
-    isolated = python is not None or timeout_s is not None
-    if policy is not None and not (has_own_process(policy) or is_remote(policy) or isolated):
-        read_manifest(Path(policy))  # says what is wrong with something that is no package
-    return load_source(source)
-
-
-def choose_episodes(
-    path: Path | None, count: int | None, seed: int, task: Task, scene: Scene, unreadable: list[RuntimeFault] | None
-) -> list[Episode]:
-    """The first ``count``; one that cannot be read goes to ``unreadable`` if that is a list, else ends everything."""
-    from robot_runtime.datasets import iter_readable
-    from robot_runtime.datasets.generate import generate_episodes
-
-    if path is None:
-        return generate_episodes(scene, task, count or 3, seed)
-    read = []
-    for found in islice(iter_readable(path), count):
-        if not isinstance(found, RuntimeFault):
-            read.append(found)
-        elif unreadable is None:
-            raise found
-        else:
-            unreadable.append(found)
-    if unreadable and not read:
-        raise unreadable[0]
-    return read
-
-
-def agent_arguments(pairs: list[str]) -> dict[str, str]:
-    """What ``--agent-arg KEY=VALUE`` said. Raises ``ConfigError``."""
-    arguments = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (equals and key.isidentifier()):
-            raise ConfigError(f"--agent-arg {pair!r} is not KEY=VALUE", "write it like --agent-arg radius=0.2")
-        arguments[key] = value
-    return arguments
-
-
-def log_folder(out: Path | None, overwrite: bool, agent: str, task: str) -> Path:
-    """Where logs go, emptied of logs if it may be. Raises ``ConfigError``."""
-    if out is None:
-        stamp = utc_now_iso().split("+")[0].replace(":", "").replace("-", "")
-        out = Path("logs") / f"{stamp}-{re.sub(r'[:/]+', '.', agent)}-{task}"
-    present = sorted(out.glob("*.mcap")) if out.is_dir() else []
-    if present and not overwrite:
-        raise ConfigError(f"{out}: already holds {len(present)} logs", "choose another --out, or add --overwrite")
-    for log in present:
-        log.unlink()
-    return out

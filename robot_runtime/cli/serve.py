@@ -1,22 +1,26 @@
-"""``robot-runtime serve``: another program's client drives the robot; or a policy decides for robots elsewhere."""
+"""``robot-runtime serve``: the robot for clients of other programs, or a policy for robots elsewhere."""
 
 from __future__ import annotations
 
 import ipaddress
 import secrets
 import socket
-from contextlib import ExitStack
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from ssl import SSLContext
 from typing import Annotated
 
 import typer
 
 from robot_runtime.cli import completion, options
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 TOKEN_VARIABLE = "ROBOT_RUNTIME_TOKEN"
 
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")]
 
 _HELP = """Serve episodes to ai2thor's robot client and print their scores when all were run.
 
@@ -51,84 +55,102 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["serve"].command("policy", help=_POLICY_HELP)(policy)
 
 
-def robothor(
-    robot: options.Robot = "sim",
-    camera: options.Camera = None,
-    camera_arg: options.CameraArg = None,
-    localizer: options.Localizer = None,
-    referee: options.Referee = None,
-    scene: options.Scene = "apartment",
-    task: Annotated[
-        str, typer.Option(help="Task preset (launch/tasks) or YAML file.", autocompletion=completion.tasks)
-    ] = "objectnav_robothor2021",
-    episodes: options.Episodes = None,
-    count: options.Count = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-CLIENT-TASK.")] = None,
-    overwrite: options.Overwrite = False,
-    real_time: options.RealTime = False,
-    localization_patience: options.LocalizationPatience = 30.0,
-    host: options.Host = "127.0.0.1",
-    port: options.Port = 9200,
+@dataclass(frozen=True)
+class ServedLogOptions(options.LogOptions):
+    """Folder of the logs of served episodes."""
+
+    out: Annotated[Path | None, typer.Option(help="Folder for the logs. Default: logs/TIME-CLIENT-TASK.")] = None
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """Access of clients to the robot."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 9200
     token: Annotated[
         str | None,
         typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: a new one, printed."),
-    ] = None,
+    ] = None
     client_timeout: Annotated[
         float, typer.Option(min=1, max=86400, help="Seconds of silence after which a client has lost its episode.")
-    ] = 60.0,
+    ] = 60.0
+
+
+@dataclass(frozen=True)
+class EncryptionOptions:
+    """Certificate of an encrypted server."""
+
+    certificate: Annotated[
+        Path | None, typer.Option(help="PEM file to show to clients, which then write wss:// for ws://.")
+    ] = None
+    key: Annotated[Path | None, typer.Option(help="PEM file with its private key.")] = None
+
+    def context(self) -> SSLContext | None:
+        """The server's encryption; None without. Raises ``ConfigError``."""
+        from robot_runtime.policies.remote.encryption import server_context
+
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigError("--certificate and --key belong together", "give both, or neither")
+        return None if self.certificate is None or self.key is None else server_context(self.certificate, self.key)
+
+
+@grouped_options
+def robothor(
+    *,
+    robot: options.RobotOptions,
+    scene: options.Scene = "apartment",
+    task: options.Task = "objectnav_robothor2021",
+    episodes: options.EpisodeOptions,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
+    output: ServedLogOptions,
+    real_time: options.RealTime = False,
+    localization_patience: options.LocalizationPatience = 30.0,
+    client: ClientOptions,
 ) -> None:
-    from robot_runtime.cli.run import choose_episodes, log_folder
+    from robot_runtime.cli.run import recorded_robot
     from robot_runtime.cli.score import print_scores
     from robot_runtime.common.console import console, error_console
-    from robot_runtime.recording.writer import Recorder
-    from robot_runtime.robots.loader import DeviceOverrides, RobotContext, load_robot, read_robot_file
+    from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
     from robot_runtime.servers.robothor import AGENT_NAME, RobothorServer
     from robot_runtime.tasks.task import load_task
 
-    password = token or secrets.token_urlsafe(16)
-    check_token(password, host)
-    chosen_task = load_task(task)
-    chosen_scene = load_scene(find_scene(scene))
-    chosen = choose_episodes(episodes, count, seed, chosen_task, chosen_scene, None)
-    folder = log_folder(out, overwrite, AGENT_NAME, chosen_task.name)
-    parts = DeviceOverrides(camera, localizer, referee, tuple(camera_arg or ()))
-    _, robot_file = read_robot_file(robot, parts)
-
-    with ExitStack() as stack:
-        connected = stack.enter_context(
-            load_robot(robot, RobotContext.of(chosen_task, chosen_scene, chosen, seed, real_time), parts)
-        )
-        recorder = Recorder(folder)
-        stack.callback(recorder.close)
-        stack.callback(error_console.print, f"logs: {folder}", soft_wrap=True)
-        server = stack.enter_context(
-            RobothorServer(
-                connected,
-                chosen_task,
-                chosen_scene,
-                chosen,
-                password,
-                (host, port),
-                (recorder,),
-                client_timeout_s=client_timeout,
-                localization_patience_s=localization_patience,
-                seed=seed,
-                robot_config=asdict(robot_file),
-                dataset=str(episodes or ""),
-                on_refused=lambda error: error_console.print(f"refused: {error.message}", soft_wrap=True, markup=False),
-            )
-        )
-        shown = password if token is None else "TOKEN"
-        console.print(f"serving {len(chosen)} episodes of {chosen_task.name} on port {server.port}", soft_wrap=True)
-        client = f'Controller(host="robot:{shown}@{reached_as(host)}", port={server.port})'
-        console.print(f"client: {client}", soft_wrap=True)
+    token = client.token or secrets.token_urlsafe(16)
+    check_token(token, client.host)
+    run_in, place = load_task(task), load_scene(find_scene(scene))
+    chosen = episodes.choose(seed, run_in, place)
+    folder = output.folder(AGENT_NAME, run_in.name)
+    config, context = robot.config(), RobotContext.of(run_in, place, chosen, seed, real_time)
+    with (
+        recorded_robot(robot, context, folder) as (connected, recorder),
+        RobothorServer(
+            connected,
+            run_in,
+            place,
+            chosen,
+            token,
+            (client.host, client.port),
+            (recorder,),
+            client_timeout_s=client.client_timeout,
+            localization_patience_s=localization_patience,
+            seed=seed,
+            robot_config=config,
+            dataset=episodes.dataset,
+            on_refused=lambda error: error_console.print(f"refused: {error.message}", soft_wrap=True, markup=False),
+        ) as server,
+    ):
+        shown = token if client.token is None else "TOKEN"
+        console.print(f"serving {len(chosen)} episodes of {run_in.name} on port {server.port}", soft_wrap=True)
+        controller = f'Controller(host="robot:{shown}@{reached_as(client.host)}", port={server.port})'
+        console.print(f"client: {controller}", soft_wrap=True)
         server.serve()
     print_scores([folder], console)
 
 
+@grouped_options
 def policy(
+    *,
     name: Annotated[str, typer.Argument(metavar="POLICY", help="What `run` takes as --policy or --agent.")],
     task: Annotated[
         str | None,
@@ -137,58 +159,46 @@ def policy(
             autocompletion=completion.tasks,
         ),
     ] = None,
-    agent_arg: options.AgentArg = None,
-    agent_python: options.AgentPython = None,
-    agent_timeout: options.AgentTimeout = None,
+    agent: options.AgentOptions,
     seed: Annotated[int, typer.Option(min=0, help="Of clients that do not say theirs.")] = 0,
-    host: options.Host = "127.0.0.1",
-    port: options.Port = 8000,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
     token: Annotated[
         str | None,
         typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: none here, else a new one."),
     ] = None,
-    certificate: Annotated[
-        Path | None, typer.Option(help="PEM file to show to clients, which then write wss:// for ws://.")
-    ] = None,
-    key: Annotated[Path | None, typer.Option(help="PEM file with its private key.")] = None,
+    encryption: EncryptionOptions,
 ) -> None:
-    from robot_runtime.cli.run import DEFAULT_TASK, agent_arguments, choose_policy
     from robot_runtime.common.console import console, error_console
-    from robot_runtime.policies.remote.encryption import server_context
     from robot_runtime.servers.policy import PolicyServer
     from robot_runtime.tasks.task import load_task
 
-    if (certificate is None) != (key is None):
-        raise ConfigError("--certificate and --key belong together", "give both, or neither")
-    encryption = server_context(certificate, key) if certificate is not None and key is not None else None
-    password = token or (None if is_local(host) else secrets.token_urlsafe(16))
-    if password is not None:
-        check_token(password, host)
-    with ExitStack() as stack:
-        chosen = choose_policy(name, None, agent_python, agent_timeout, agent_arguments(agent_arg or []))
-        stack.callback(chosen.close)
-        own_task = chosen.task if task is None else None
-        server = stack.enter_context(
-            PolicyServer(
-                chosen,
-                own_task or load_task(task or DEFAULT_TASK),
-                (host, port),
-                password,
-                seed,
-                on_error=lambda message: error_console.print(message, soft_wrap=True, markup=False),
-                encryption=encryption,
-            )
-        )
-        url = f"{'ws' if encryption is None else 'wss'}://{reached_as(host)}:{server.port}"
-        console.print(f"serving {chosen.name}: robot-runtime run --policy {url}", soft_wrap=True)
-        if password is not None and token is None:
-            console.print(f"on the robot: export {TOKEN_VARIABLE}={password}", soft_wrap=True)
-        while server.wait(1.0):
-            pass
+    ssl_context = encryption.context()
+    required = token or (None if is_local(host) else secrets.token_urlsafe(16))
+    if required is not None:
+        check_token(required, host)
+    with closing(agent.load(name)) as loaded:
+        own_task = loaded.task if task is None else None
+        run_in = own_task or load_task(task or options.DEFAULT_TASK)
+        with PolicyServer(
+            loaded,
+            run_in,
+            (host, port),
+            required,
+            seed,
+            on_error=lambda message: error_console.print(message, soft_wrap=True, markup=False),
+            encryption=ssl_context,
+        ) as server:
+            url = f"{'ws' if ssl_context is None else 'wss'}://{reached_as(host)}:{server.port}"
+            console.print(f"serving {loaded.name}: robot-runtime run --policy {url}", soft_wrap=True)
+            if required is not None and token is None:
+                console.print(f"on the robot: export {TOKEN_VARIABLE}={required}", soft_wrap=True)
+            while server.wait(1.0):
+                pass
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Whether an address can be reached from this machine only."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -196,16 +206,16 @@ def is_local(host: str) -> bool:
 
 
 def reached_as(host: str) -> str:
-    """What clients call the address that a server listens on: this computer's name where it listens on all of them."""
+    """The name by which clients reach a server: the computer's if it listens on all addresses, else the address."""
     return socket.gethostname() if host in ("0.0.0.0", "::", "") else host
 
 
 def check_token(token: str, host: str) -> None:
-    """Whether a token can be written into a URL, and is long enough for where it is needed. Raises ``ConfigError``."""
+    """Raise ``ConfigError`` for a token that cannot be part of a URL, or is too short for the host's network."""
     if not (token.isascii() and token.replace("-", "").replace("_", "").isalnum()):
-        raise ConfigError("the token has characters that a URL cannot carry", "use letters, digits, - and _")
+        raise ConfigError("the token has characters that a URL cannot have", "use letters, digits, - and _")
     if len(token) < 16 and not is_local(host):
         raise ConfigError(
-            f"a token of {len(token)} characters is too short for the network that {host!r} is in",
-            "use 16 or more, or leave it out and get one",
+            f"a token of {len(token)} characters is too short to listen on {host!r}",
+            "use 16 or more, or leave it out for a new one",
         )

@@ -1,4 +1,4 @@
-"""``robot-runtime verdict``: what people saw, added to a log after the run."""
+"""``robot-runtime verdict``: annotations of a log by people, after the run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from robot_runtime.cli import options
+
 
 def register(groups: dict[str, typer.Typer]) -> None:
     """Add the command."""
@@ -14,7 +16,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def verdict(
-    logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
+    logs: options.Logs,
     by: Annotated[str, typer.Option(help="Your name: scores say whose verdict they use.")],
     visible: Annotated[
         bool | None,
@@ -41,7 +43,6 @@ def verdict(
 
     poses = read_objects(objects) if objects is not None else {}
     for log in find_logs(logs):
-        said = len(add_annotation(log, by, visible, poses, note).statements)
-        console.print(
-            f"{annotations_path(log)}: {said} statement{'' if said == 1 else 's'}", soft_wrap=True, markup=False
-        )
+        count = len(add_annotation(log, by, visible, poses, note).statements)
+        line = f"{annotations_path(log)}: {count} statement{'' if count == 1 else 's'}"
+        console.print(line, soft_wrap=True, markup=False)
