@@ -1,16 +1,22 @@
-"""``robot-runtime tags``: print AprilTags, and survey where they hang."""
+"""``robot-runtime tags``: AprilTags to print, and the survey of their poses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import ConfigError
 
+if TYPE_CHECKING:
+    from drivers.apriltag.bundle_adjustment import TagView
+    from drivers.apriltag.survey import Survey
+
 SAME_SCALE = 0.03
+"""Largest difference of the two path lengths, as a fraction, that is not reported."""
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -34,7 +40,9 @@ def make(
       robot-runtime tags make --ids 0-23 --out tags.pdf
       robot-runtime tags make --ids 100 --size 0.2 --out robot.pdf
     """
-    from drivers.apriltag.print_sheets import write_sheets  # the command line must be ready before matplotlib is
+    from drivers.apriltag.print_sheets import (
+        write_sheets,
+    )  # here, so that the command line does not wait for matplotlib
 
     numbers = _ids(ids)
     paper = write_sheets(out, numbers, size)
@@ -69,32 +77,15 @@ def survey(
       robot-runtime tags survey logs/tour --size 0.16 --out scenes/lab/tags.yaml
       robot-runtime tags survey logs/tour --size 0.16 --surveyed door.yaml
     """
-    from drivers.apriltag import survey as surveying  # the command line must be ready before scipy is
-    from drivers.apriltag.bundle_adjustment import TagView
+    from drivers.apriltag import survey as surveying  # here, so that the command line does not wait for scipy
     from drivers.apriltag.pose import FloorPrior
-    from drivers.apriltag.survey_images import FRAMES_FILE, views_from_folder, views_from_log
-    from robot_runtime.common import config
-    from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
-    from robot_runtime.robots.camera_mount import load_mount
     from robot_runtime.scenes.tag_map import TagMap, load_tag_map, write_tag_map
-    from robot_runtime.scoring.summary import find_logs
 
-    detector = TagDetector(DetectorOptions(decimate=decimate))
-    camera = None if mount is None else load_mount(config.find_preset("mounts", mount))
     known = {} if surveyed is None else load_tag_map(surveyed).by_id
-    looks: list[TagView] = []
-    runs = 0
-    for source in sources:
-        if (source / FRAMES_FILE).is_file():
-            looks.extend(views_from_folder(source, runs, detector))
-            runs += 1
-            continue
-        for path in find_logs([source]):
-            looks.extend(views_from_log(path, runs, detector, camera))
-            runs += 1
-    seen = {tag_id for look in looks for tag_id in look.rays}
+    views = _read_views(sources, mount, decimate)
+    seen = {tag_id for view in views for tag_id in view.rays}
     sizes_m = {tag_id: known[tag_id].size_m if tag_id in known else size for tag_id in seen}
-    result = surveying.survey(looks, sizes_m, known, FloorPrior())
+    result = surveying.survey(views, sizes_m, known, FloorPrior())
     facts: dict[str, str | int | float] = {
         "date": utc_now_iso(),
         "sources": ", ".join(map(str, sources)),
@@ -106,6 +97,33 @@ def survey(
     if result.held_out_rms_px is not None:
         facts["held_out_rms_px"] = round(result.held_out_rms_px, 3)
     write_tag_map(out, TagMap(1, "tag36h11", result.tags, facts))
+    _print_survey(out, result)
+
+
+def _read_views(sources: Sequence[Path], mount: str | None, decimate: float) -> list[TagView]:
+    """The tags in the images of logs and of folders of pictures. Raises ``RuntimeFault``."""
+    from drivers.apriltag.survey_images import FRAMES_FILE, views_from_folder, views_from_log
+    from robot_runtime.common import config
+    from robot_runtime.imaging.tag_detector import DetectorOptions, TagDetector
+    from robot_runtime.robots.camera_mount import load_mount
+    from robot_runtime.scoring.summary import find_logs
+
+    detector = TagDetector(DetectorOptions(decimate=decimate))
+    camera = None if mount is None else load_mount(config.find_preset("mounts", mount))
+    views: list[TagView] = []
+    runs = 0
+    for source in sources:
+        if (source / FRAMES_FILE).is_file():
+            views.extend(views_from_folder(source, runs, detector))
+            runs += 1
+            continue
+        for path in find_logs([source]):
+            views.extend(views_from_log(path, runs, detector, camera))
+            runs += 1
+    return views
+
+
+def _print_survey(out: Path, result: Survey) -> None:
     for tag in result.tags:
         place = ", ".join(f"{value:.3f}" for value in tag.xyz_m)
         typer.echo(f"tag {tag.id:3d}  ({place}) m  {tag.looks} images  {tag.rms_px:.2f} px")
@@ -113,8 +131,8 @@ def survey(
         typer.echo(f"warning: tag {tag.id} fits badly: it moved meanwhile, is bent, or is not {tag.size_m:g} m large")
     if result.path_length_ratio is not None and abs(result.path_length_ratio - 1) > SAME_SCALE:
         typer.echo(
-            f"warning: the way by tags is {100 * result.path_length_ratio:.1f} % of odometry's: if that is calibrated, "
-            "the tags are not as large as stated"
+            f"warning: the path by tags is {100 * result.path_length_ratio:.1f} % of odometry's: if that is "
+            "calibrated, the tags are not as large as stated"
         )
     held_out = "-" if result.held_out_rms_px is None else f"{result.held_out_rms_px:.2f} px"
     typer.echo(
@@ -123,7 +141,7 @@ def survey(
 
 
 def _ids(text: str) -> list[int]:
-    """Numbers and ranges of numbers. Raises ``ConfigError``."""
+    """Parse numbers and ranges of numbers. Raises ``ConfigError``."""
     from robot_runtime.scenes.tag_map import IDS
 
     numbers: list[int] = []

@@ -94,10 +94,7 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
     groups = {
         name: typer.Typer(help=text, no_args_is_help=True, rich_markup_mode=None) for name, text in _GROUPS.items()
     }
-    groups |= {"gap": gap.group()}
-    for name, group in groups.items():
-        app.add_typer(group, name=name)
-    groups["root"] = app
+    groups |= {"gap": gap.group(), "root": app}
     app.callback()(_global_options)
     for module in _COMMANDS:
         module.register(groups)
@@ -108,6 +105,8 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
         if _is_registered(groups, arguments):
             break
         entry_point.load()(groups)
+    for name in (*_GROUPS, "gap"):
+        app.add_typer(groups[name], name=name)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
     _mend_help(command)
@@ -117,7 +116,7 @@ def build_app(arguments: Sequence[str] = ()) -> TyperGroup:
 def _is_registered(groups: dict[str, typer.Typer], arguments: Sequence[str]) -> bool:
     """Whether the groups have the command that a command line names."""
     group, words = groups["root"], list(arguments[:2])
-    if words and words[0] in groups:
+    if words and words[0] in groups and words[0] != "root":
         group = groups[words.pop(0)]
     names = {
         known.name or get_command_name(known.callback.__name__) for known in group.registered_commands if known.callback

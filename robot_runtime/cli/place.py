@@ -87,7 +87,7 @@ class ToleranceOptions:
         values = {"--within-cm": self.within_cm, "--within-deg": self.within_deg, "--timeout": self.timeout_s}
         for option, value in values.items():
             if not (math.isfinite(value) and value > 0):
-                raise ConfigError(f"{option} {value} is not positive", "give a positive number")
+                raise ConfigError(f"{option} {value} is not positive and finite", "give a positive number")
         return Tolerance(self.within_cm / 100, self.within_deg, self.timeout_s)
 
 

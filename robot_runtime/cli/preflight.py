@@ -28,6 +28,14 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("preflight")(preflight)
 
 
+TaskToRunIn = Annotated[
+    str | None,
+    typer.Option(
+        help="Task preset or YAML file to run in. Default: the policy's own.", autocompletion=completion.tasks
+    ),
+]
+
+
 @dataclass(frozen=True)
 class OutputOptions:
     """Results beside the table of findings."""
@@ -53,12 +61,7 @@ def preflight(
     ] = "pointnav-depth",
     robot: options.CameraRobotOptions,
     scene: options.Scene = "apartment",
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="Task preset or YAML file to run in. Default: the policy's own.", autocompletion=completion.tasks
-        ),
-    ] = None,
+    task: TaskToRunIn = None,
     actuation: Annotated[
         Path | None, typer.Option(help="File of `calibrate actuation`: where this robot's steps really end.")
     ] = None,
@@ -75,6 +78,7 @@ def preflight(
 
         robot-runtime preflight --policy pointnav-depth --camera azure-kinect
     """
+    from robot_runtime.common.console import console
     from robot_runtime.policies import load_policy
     from robot_runtime.preflight import checks
     from robot_runtime.robots.action_errors import load_actuation
@@ -91,14 +95,15 @@ def preflight(
         place = load_scene(find_scene(scene))
         connected = stack.enter_context(robot.load(RobotContext.of(trained, place, [], seed)))
         view = look_around(connected, trained, place) if needs_images(loaded.needs) else None
-        measured = load_actuation(actuation) if actuation is not None else None
-        found = checks.findings(loaded.needs, trained, run_in, connected, view, measured)
+        steps = load_actuation(actuation) if actuation is not None else None
+        found = checks.findings(loaded.needs, trained, run_in, connected, view, steps)
         print_findings(loaded.name, connected, found)
         if output.modes:
             print_modes(connected.camera)
         if output.picture is not None and view is not None:
             _draw(output.picture, loaded.name, connected, trained, view)
         checks.check_findings(loaded.name, found)
+        console.print("[green]this robot is what the policy was trained on[/]")
 
 
 def _draw(picture: Path, policy: str, robot: Robot, trained: Task, view: StartView) -> None:
@@ -110,7 +115,7 @@ def _draw(picture: Path, policy: str, robot: Robot, trained: Task, view: StartVi
 
 
 def needs_images(needs: Sequence[str]) -> bool:
-    """Whether a policy of these sensors sees anything."""
+    """Whether these sensors of a policy include images."""
     from robot_runtime.preflight.checks import IMAGES
 
     return bool(IMAGES & set(needs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from robot_runtime.records import StepRecord, Subscriber
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.tasks.episode import Episode
+    from robot_runtime.tasks.task import Task
 
 _HELP = """Run episodes and print their scores; every episode becomes one log in --out.
 
@@ -54,26 +56,40 @@ def register(groups: dict[str, typer.Typer]) -> None:
     groups["root"].command("run", help=_HELP)(run)
 
 
-@grouped_options
-def run(
-    *,
-    robot: options.RobotOptions,
-    scene: options.Scene = "apartment",
+@dataclass(frozen=True)
+class TaskOptions:
+    """The task, and sensors besides its own."""
+
     task: Annotated[
         str | None,
         typer.Option(
             help="Task preset (launch/tasks) or YAML file. Default: the policy's own, else pointnav_gps_compass.",
             autocompletion=completion.tasks,
         ),
-    ] = None,
-    policy: options.PolicyOptions,
-    agent: options.AgentOptions,
+    ] = None
     sensor: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME", autocompletion=completion.sensors, help="Sensor that the agent gets besides the task's."
         ),
-    ] = None,
+    ] = None
+
+    def load(self, policy: Policy) -> Task:
+        """The task, by default the policy's own. Raises ``ConfigError``."""
+        from robot_runtime.tasks.task import load_task, with_sensors
+
+        own = policy.task if self.task is None else None
+        return with_sensors(own or load_task(self.task or DEFAULT_TASK), self.sensor or ())
+
+
+@grouped_options
+def run(
+    *,
+    robot: options.RobotOptions,
+    scene: options.Scene = "apartment",
+    task: TaskOptions,
+    policy: options.PolicyOptions,
+    agent: options.AgentOptions,
     episodes: options.EpisodeOptions,
     name: Annotated[
         str | None,
@@ -91,13 +107,11 @@ def run(
     from robot_runtime.policies.stepping import check_policy
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene
-    from robot_runtime.tasks.task import load_task, with_sensors
 
     failures: list[RuntimeFault] | None = [] if keep_going else None
     with ExitStack() as stack:
-        loaded = stack.enter_context(closing(policy.load(agent, task or DEFAULT_TASK)))
-        own_task = loaded.task if task is None else None
-        run_in = with_sensors(own_task or load_task(task or DEFAULT_TASK), sensor or ())
+        loaded = stack.enter_context(closing(policy.load(agent, task.task or DEFAULT_TASK)))
+        run_in = task.load(loaded)
         place = load_scene(find_scene(scene))
         check_policy(loaded, run_in)
         chosen = episodes.choose(seed, run_in, place, failures)

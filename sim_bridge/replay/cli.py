@@ -1,18 +1,21 @@
-"""``robot-runtime replay``: logged episodes back in simulation."""
+"""``robot-runtime replay``: replay of logged episodes in simulation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.cli import completion, options
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
     from robot_runtime.policy import PolicySource
+    from sim_bridge.replay.options import ReplayOptions
     from sim_bridge.replay.results import Part
     from sim_bridge.replay.summary import ReplaySummary
 
@@ -27,62 +30,135 @@ def _simulators(incomplete: str) -> list[str]:
     return [*completion.robots(incomplete), *(name for name in others if name.startswith(incomplete))]
 
 
-def replay(
-    logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
+@dataclass(frozen=True)
+class PartOptions:
+    """Parts of a replay."""
+
+    poses: Annotated[
+        bool | None, typer.Option("--poses/--no-poses", help="Render the recorded poses: sensor against sensor.")
+    ] = None
+    actions: Annotated[
+        bool | None, typer.Option("--actions/--no-actions", help="Carry out the recorded actions: path against path.")
+    ] = None
+    open_loop: Annotated[
+        bool | None, typer.Option("--open-loop/--no-open-loop", help="Ask the policy about the recorded images.")
+    ] = None
+    closed_loop: Annotated[
+        bool | None, typer.Option("--closed-loop/--no-closed-loop", help="Run the policy from the recorded start.")
+    ] = None
+
+    def chosen(self) -> tuple[Part, ...]:
+        """The parts that are asked for; if none is, all that are not excluded. Raises ``ConfigError``."""
+        options: dict[Part, bool | None] = {
+            "pose": self.poses,
+            "action": self.actions,
+            "open": self.open_loop,
+            "closed": self.closed_loop,
+        }
+        wanted = tuple(part for part, want in options.items() if want)
+        wanted = wanted or tuple(part for part, want in options.items() if want is not False)
+        if not wanted:
+            raise ConfigError("every part of the replay is excluded", "leave out one of the --no options")
+        return wanted
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """The policy in place of the one that a log names."""
+
+    policy: Annotated[
+        str | None, typer.Option(help="Policy package or address, in place of the one that the log names.")
+    ] = None
+    agent: Annotated[
+        str | None,
+        typer.Option(help="Agent, in place of the policy that the log names.", autocompletion=completion.agents),
+    ] = None
+    agent_arg: options.AgentArg = None
+    agent_python: options.AgentPython = None
+
+    def source(self) -> PolicySource | None:
+        """The policy, or None for the one that each log names. Raises ``ConfigError``."""
+        if self.policy is not None and self.agent is not None:
+            raise ConfigError("--policy and --agent exclude each other", "name one of them")
+        spec = self.policy or self.agent
+        if spec is not None:
+            return options.AgentOptions(self.agent_python, None, self.agent_arg).source(spec)
+        if self.agent_arg or self.agent_python is not None:
+            raise ConfigError("--agent-arg and --agent-python are of a policy", "name it with --policy or --agent")
+        return None
+
+
+@dataclass(frozen=True)
+class SimulatorOptions:
+    """The simulator, its options and its scene."""
+
     into: Annotated[
         str,
         typer.Option(
             help="Simulator: a robot's preset or YAML file, recorded (the log's own), habitat or ai2thor.",
             autocompletion=_simulators,
         ),
-    ] = "sim",
+    ] = "sim"
     scene: Annotated[
         str | None,
         typer.Option(help="Scene folder or bundled scene. Default: the log's.", autocompletion=completion.scenes),
-    ] = None,
+    ] = None
     any_scene_version: Annotated[
         bool, typer.Option("--any-scene-version", help="Take the scene though it is another version than recorded in.")
-    ] = False,
-    poses: Annotated[
-        bool | None, typer.Option("--poses/--no-poses", help="Render the recorded poses: sensor against sensor.")
-    ] = None,
-    actions: Annotated[
-        bool | None, typer.Option("--actions/--no-actions", help="Carry out the recorded actions: path against path.")
-    ] = None,
-    open_loop: Annotated[
-        bool | None, typer.Option("--open-loop/--no-open-loop", help="Ask the policy about the recorded images.")
-    ] = None,
-    closed_loop: Annotated[
-        bool | None, typer.Option("--closed-loop/--no-closed-loop", help="Run the policy from the recorded start.")
-    ] = None,
-    policy: Annotated[
-        str | None, typer.Option(help="Policy package or address, in place of the one that the log names.")
-    ] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(help="Agent, in place of the policy that the log names.", autocompletion=completion.agents),
-    ] = None,
-    agent_arg: options.AgentArg = None,
-    agent_python: options.AgentPython = None,
-    action_images: Annotated[
-        bool, typer.Option("--action-images", help="Compare images where replayed actions lead, too.")
-    ] = False,
-    forced: Annotated[
-        bool, typer.Option("--forced", help="Also replay every action from the pose recorded before it.")
-    ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for pages, JSON files and closed loops' logs.")] = Path("replay"),
-    pages: Annotated[bool, typer.Option("--pages/--no-pages", help="Write a page per log.")] = True,
+    ] = False
     twin_arg: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Option of the simulator; repeatable.")
-    ] = None,
-    within_m: Annotated[float, typer.Option(min=0.001, help="Farther apart than this, the paths have diverged.")] = 0.1,
-    within_deg: Annotated[float, typer.Option(min=0.01, help="Likewise, the headings.")] = 10.0,
+    ] = None
+
+    def check(self) -> None:
+        """Raise ``ConfigError`` or ``SceneError``, before the first log, for what is wrong for every log."""
+        from robot_runtime.robots.loader import read_robot_file
+        from robot_runtime.scenes.scene import find_scene
+        from sim_bridge.replay.backends.mujoco import RECORDED
+        from sim_bridge.replay.options import ADAPTERS
+
+        if self.into != RECORDED and self.into not in ADAPTERS:
+            read_robot_file(self.into)
+        if self.scene is not None:
+            find_scene(self.scene)
+
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """Comparison of a replay with its log."""
+
+    action_images: Annotated[
+        bool, typer.Option("--action-images", help="Compare images where replayed actions lead, too.")
+    ] = False
+    forced: Annotated[
+        bool, typer.Option("--forced", help="Also replay every action from the pose recorded before it.")
+    ] = False
+    within_m: Annotated[float, typer.Option(min=0.001, help="Farther apart than this, the paths have diverged.")] = 0.1
+    within_deg: Annotated[float, typer.Option(min=0.01, help="Likewise, the headings.")] = 10.0
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """Files that a replay writes."""
+
+    out: Annotated[Path, typer.Option(help="Folder for pages, JSON files and closed loops' logs.")] = Path("replay")
+    pages: Annotated[bool, typer.Option("--pages/--no-pages", help="Write a page per log.")] = True
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin anew: else logs that are finished are not replayed again.")
-    ] = False,
-    json: Annotated[Path | None, typer.Option(help="Write a row of numbers per log to this file.")] = None,
-    workers: options.Workers = None,
-    ray: options.Ray = None,
+    ] = False
+    json: Annotated[Path | None, typer.Option(help="Write a row of numbers per log to this file.")] = None
+
+
+@grouped_options
+def replay(
+    *,
+    logs: options.Logs,
+    simulator: SimulatorOptions,
+    parts: PartOptions,
+    policy: PolicyOptions,
+    comparison: ComparisonOptions,
+    result: ResultOptions,
+    parallel: options.WorkerOptions,
 ) -> None:
     """Replay logs in simulation: images, actions and decisions, beside what was recorded, on a page with a time slider.
 
@@ -103,27 +179,12 @@ def replay(
 
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
     """
-    from robot_runtime.common.console import console, error_console, print_retry, progress_bar
-    from robot_runtime.robots.loader import changed_options
+    from robot_runtime.common.console import error_console, print_retry, progress_bar
     from robot_runtime.scoring.summary import find_logs
-    from sim_bridge.replay import summary_table
     from sim_bridge.replay.batch import named, replay_logs, write_summaries
-    from sim_bridge.replay.options import ReplayOptions
-    from sim_bridge.replay.results import Thresholds, read_replay
 
-    _check(into, scene)
-    chosen = ReplayOptions(
-        into=into,
-        twin_options=changed_options({}, twin_arg or ()),
-        parts=_parts({"pose": poses, "action": actions, "open": open_loop, "closed": closed_loop}),
-        scene=scene,
-        any_scene_version=any_scene_version,
-        images=action_images,
-        forced=forced,
-        policy=_source(policy, agent, agent_arg or [], agent_python),
-        out=out,
-        thresholds=Thresholds(within_m, within_deg),
-    )
+    simulator.check()
+    chosen = _replay_options(simulator, parts, policy, comparison, result.out)
     jobs = named(find_logs(logs))
     with progress_bar() as progress:
         bar = progress.add_task("replaying", total=len(jobs), note="")
@@ -133,52 +194,50 @@ def replay(
             if summary.reason and len(jobs) == 1:  # the table of several logs has the reasons
                 error_console.print(summary.failure, style="yellow", soft_wrap=True, markup=False)
 
-        summaries = replay_logs(jobs, chosen, options.workers_from(workers, ray), pages, overwrite, show, print_retry)
-    if len(summaries) > 1:
-        console.print(summary_table.many(summaries), crop=False)
-    elif not summaries[0].reason:
-        console.print(summary_table.one(read_replay(out / f"{summaries[0].name}.json")), crop=False)
-    if json is not None:
-        write_summaries(json, summaries, chosen)
-    if pages and not all(one.reason for one in summaries):
-        page = out / ("index.html" if len(summaries) > 1 else f"{summaries[0].name}.html")
-        console.print(f"page: {page}", soft_wrap=True, markup=False)
+        summaries = replay_logs(jobs, chosen, parallel.counted(), result.pages, result.overwrite, show, print_retry)
+    _print_summaries(summaries, result)
+    if result.json is not None:
+        write_summaries(result.json, summaries, chosen)
+    _print_page(summaries, result)
     if all(one.empty for one in summaries):
         raise typer.Exit(1)
 
 
-def _check(into: str, scene: str | None) -> None:
-    """Check what all logs share, before the first. Raises ``ConfigError``, ``SceneError``."""
-    from robot_runtime.robots.loader import read_robot_file
-    from robot_runtime.scenes.scene import find_scene
-    from sim_bridge.replay.backends.mujoco import RECORDED
-    from sim_bridge.replay.options import ADAPTERS
+def _replay_options(
+    simulator: SimulatorOptions, parts: PartOptions, policy: PolicyOptions, comparison: ComparisonOptions, out: Path
+) -> ReplayOptions:
+    from robot_runtime.robots.loader import changed_options
+    from sim_bridge.replay.options import ReplayOptions
+    from sim_bridge.replay.results import Thresholds
 
-    if into != RECORDED and into not in ADAPTERS:
-        read_robot_file(into)
-    if scene is not None:
-        find_scene(scene)
+    return ReplayOptions(
+        into=simulator.into,
+        twin_options=changed_options({}, simulator.twin_arg or ()),
+        parts=parts.chosen(),
+        scene=simulator.scene,
+        any_scene_version=simulator.any_scene_version,
+        images=comparison.action_images,
+        forced=comparison.forced,
+        policy=policy.source(),
+        out=out,
+        thresholds=Thresholds(comparison.within_m, comparison.within_deg),
+    )
 
 
-def _parts(chosen: Mapping[Part, bool | None]) -> tuple[Part, ...]:
-    """The parts that were requested, else all that were not excluded. Raises ``ConfigError``."""
-    wanted = tuple(part for part, want in chosen.items() if want)
-    wanted = wanted or tuple(part for part, want in chosen.items() if want is not False)
-    if not wanted:
-        raise ConfigError("every part of the replay is excluded", "leave out one of the --no options")
-    return wanted
+def _print_summaries(summaries: Sequence[ReplaySummary], result: ResultOptions) -> None:
+    from robot_runtime.common.console import console
+    from sim_bridge.replay import summary_table
+    from sim_bridge.replay.results import read_replay
+
+    if len(summaries) > 1:
+        console.print(summary_table.many(summaries), crop=False)
+    elif not summaries[0].reason:
+        console.print(summary_table.one(read_replay(result.out / f"{summaries[0].name}.json")), crop=False)
 
 
-def _source(policy: str | None, agent: str | None, pairs: list[str], python: Path | None) -> PolicySource | None:
-    """The policy in place of the one that a log names. Raises ``ConfigError``."""
-    from robot_runtime.cli.run import agent_arguments
-    from robot_runtime.policy import PolicySource
+def _print_page(summaries: Sequence[ReplaySummary], result: ResultOptions) -> None:
+    from robot_runtime.common.console import console
 
-    if policy is not None and agent is not None:
-        raise ConfigError("--policy and --agent exclude each other", "name one of them")
-    spec = policy or agent
-    if spec is None:
-        if pairs or python is not None:
-            raise ConfigError("--agent-arg and --agent-python are of a policy", "name it with --policy or --agent")
-        return None
-    return PolicySource(spec, agent_arguments(pairs), None if python is None else str(python))
+    if result.pages and not all(one.reason for one in summaries):
+        page = result.out / ("index.html" if len(summaries) > 1 else f"{summaries[0].name}.html")
+        console.print(f"page: {page}", soft_wrap=True, markup=False)

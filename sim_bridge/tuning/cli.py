@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from robot_runtime.cli import options
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,16 +19,21 @@ if TYPE_CHECKING:
     from robot_runtime.parallel.workers import WorkerLoss
     from robot_runtime.policy import PolicySource
     from sim_bridge.tuning.progress import ProgressListener
+    from sim_bridge.tuning.refinement import Range
+    from sim_bridge.tuning.results import Tuning
+    from sim_bridge.tuning.settings import Setting
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
-    """Add the command to the groups of ``robot-runtime``."""
+    """Add the command."""
     groups["gap"].command("tune")(tune)
 
 
-def tune(
-    real: Annotated[list[Path], typer.Argument(help="Logs of episodes on the robot, of any number of policies.")],
-    robot: options.Robot = "sim",
+@dataclass(frozen=True)
+class SettingOptions:
+    """Settings of the simulator to try."""
+
+    robot: options.Robot = "sim"
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,7 +41,7 @@ def tune(
             help="Option of the simulated robot and values to try; repeatable, all combinations are tried. Default: "
             "sliding on and off, with 0, 0.5 and 1 times PyRobot's errors of actions.",
         ),
-    ] = None,
+    ] = None
     refine: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,11 +49,53 @@ def tune(
             help="Search between these numbers for the most likely value, from the grid's most likely setting on; "
             "repeatable.",
         ),
-    ] = None,
+    ] = None
     fitted: Annotated[
         list[str] | None,
         typer.Option(metavar="ROBOT", help="Another simulated robot to try, as it is: a fit's robot.yaml; repeatable."),
-    ] = None,
+    ] = None
+
+    def ranges(self) -> list[Range]:
+        """The ranges to refine. Raises ``ConfigError``."""
+        from sim_bridge.tuning.refinement import Range
+
+        return [Range.parse(text) for text in self.refine or ()]
+
+    def grid(self, study: bool) -> Sequence[Setting]:
+        """The settings to try; with ``study``, the default ones if none are given. Raises ``ConfigError``."""
+        from sim_bridge.tuning.settings import make_grid
+
+        return make_grid(self.robot, self.vary or (), self.fitted or (), study=study)
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """The scene of the logs."""
+
+    scene: Annotated[
+        str | None, typer.Option(help="Scene folder or bundled scene. Default: the one that each log names.")
+    ] = None
+    any_scene_version: Annotated[
+        bool, typer.Option("--any-scene-version", help="Accept a scene that was changed since the logs were written.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """Files that a study writes."""
+
+    out: Annotated[
+        Path, typer.Option(help="Folder for tuning.json, tuning.png, and finished work, to resume from.")
+    ] = Path("tuning")
+    keep_logs: Annotated[bool, typer.Option("--keep-logs", help="Keep the logs of all runs in OUT/logs.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Discard the finished work in --out.")] = False
+
+
+@grouped_options
+def tune(
+    *,
+    real: Annotated[list[Path], typer.Argument(help="Logs of episodes on the robot, of any number of policies.")],
+    tried: SettingOptions,
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,20 +106,9 @@ def tune(
     likelihood_only: Annotated[
         bool, typer.Option("--likelihood-only", help="Run no policy: settings by likelihood, without correlations.")
     ] = False,
-    scene: Annotated[
-        str | None, typer.Option(help="Scene folder or bundled scene. Default: the one that each log names.")
-    ] = None,
-    any_scene_version: Annotated[
-        bool, typer.Option("--any-scene-version", help="Accept a scene that was changed since the logs were written.")
-    ] = False,
-    out: Annotated[
-        Path,
-        typer.Option(help="Folder for tuning.json, tuning.png, and finished work, to resume from."),
-    ] = Path("tuning"),
-    keep_logs: Annotated[bool, typer.Option("--keep-logs", help="Keep the logs of all runs in OUT/logs.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Discard the finished work in --out.")] = False,
-    workers: options.Workers = None,
-    ray: options.Ray = None,
+    place: PlaceOptions,
+    result: ResultOptions,
+    parallel: options.WorkerOptions,
 ) -> None:
     """Find the simulator's settings that explain the robot's logs and predict which policy is better on it.
 
@@ -83,32 +122,37 @@ def tune(
 
         robot-runtime gap tune logs/real --likelihood-only --refine camera.mount_error.tilt_deg=-5:5
     """
-    from robot_runtime.common.console import console, progress_bar
+    from robot_runtime.common.console import progress_bar
     from robot_runtime.parallel.map import shared_ray
     from robot_runtime.scoring.summary import find_logs
     from sim_bridge.tuning.episodes import SceneSource
-    from sim_bridge.tuning.plot import write_plot
-    from sim_bridge.tuning.refinement import Range
-    from sim_bridge.tuning.results import write_tuning
-    from sim_bridge.tuning.settings import make_grid
     from sim_bridge.tuning.sweep import SweepOptions, sweep
-    from sim_bridge.tuning.table import table
 
-    ranges = [Range.parse(text) for text in refine or ()]
-    settings = make_grid(robot, vary or (), fitted or (), study=not ranges)
+    ranges = tried.ranges()
+    settings = tried.grid(study=not ranges)
     sweep_options = SweepOptions(
-        SceneSource(scene, any_scene_version),
+        SceneSource(place.scene, place.any_scene_version),
         dict(map(_policy, policy or ())),
         episodes,
         not likelihood_only,
-        out / "logs" if keep_logs else None,
+        result.out / "logs" if result.keep_logs else None,
         ranges,
-        out,
-        overwrite,
+        result.out,
+        result.overwrite,
     )
-    chosen = options.workers_from(workers, ray)
-    with shared_ray(chosen), progress_bar() as progress:
-        tuning = sweep(find_logs(real), settings, sweep_options, chosen, _bar(progress))
+    workers = parallel.counted()
+    with shared_ray(workers), progress_bar() as progress:
+        tuning = sweep(find_logs(real), settings, sweep_options, workers, _bar(progress))
+    _write(result.out, tuning)
+
+
+def _write(out: Path, tuning: Tuning) -> None:
+    """Print the table; write the results and their plot."""
+    from robot_runtime.common.console import console
+    from sim_bridge.tuning.plot import write_plot
+    from sim_bridge.tuning.results import write_tuning
+    from sim_bridge.tuning.table import table
+
     console.print(table(tuning))
     write_tuning(out / "tuning.json", tuning)
     write_plot(out / "tuning.png", tuning)

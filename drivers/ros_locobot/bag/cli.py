@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from robot_runtime.cli import completion
+from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError, DriverMissing, EpisodeError, RecordingError
 
 if TYPE_CHECKING:
+    from drivers.ros_locobot.bag.episode_header import ImportOptions
     from drivers.ros_locobot.bag.reader import BagReader
     from drivers.ros_locobot.options import RosOptions
     from robot_runtime.recording.writer import Recorder
@@ -28,11 +31,11 @@ PRESETS = {
     "pyrobot-create": "locobot-ros-create",
     "interbotix": "locobot-ros-interbotix",
 }
-"""Of ``launch/robots``, by family."""
+"""Robots of ``launch/robots`` by family."""
 
 
 class RobotVariant(str, Enum):
-    """Whose topics."""
+    """Family of robots, which determines the topics."""
 
     PYROBOT = "pyrobot-kobuki"
     CREATE = "pyrobot-create"
@@ -40,14 +43,14 @@ class RobotVariant(str, Enum):
 
 
 class Poses(str, Enum):
-    """What says where the robot was."""
+    """Source of the robot's poses."""
 
     ROBOT = "robot"
     ODOMETRY = "odometry"
 
 
 class Part(str, Enum):
-    """What a bag may lack."""
+    """Part of a log that a bag may lack."""
 
     DEPTH = "depth"
     HEAD = "head"
@@ -100,9 +103,43 @@ def export(
         console.print(f"{bag}: {write(path, bag)} steps", soft_wrap=True, markup=False)
 
 
-def import_(
-    rosbag: Annotated[Path, typer.Option(help="Bag of a LoCoBot's drive, or one that `export` wrote.")],
-    out: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("logs/imported"),
+@dataclass(frozen=True)
+class DriveOptions:
+    """The task, scene and episode that were driven."""
+
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="Task whose actions were driven, one between any two rests. Default: none; steps are then waypoints.",
+            autocompletion=completion.tasks,
+        ),
+    ] = None
+    scene: Annotated[
+        str | None,
+        typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes),
+    ] = None
+    episodes: Annotated[Path | None, typer.Option(help="Episode file with the episode that was driven.")] = None
+    episode: Annotated[str | None, typer.Option(help="Its id; not needed if the file has one.", metavar="ID")] = None
+    agent: Annotated[str, typer.Option(help="Who drove, for the log.")] = "drive"
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """Division of a drive into steps."""
+
+    tolerance: Annotated[
+        float, typer.Option(min=0.01, max=0.5, help="Share of its size by which an action may be missed.")
+    ] = 0.2
+    min_rest: Annotated[float, typer.Option(min=0.02, help="Seconds: the shortest pause between two actions.")] = 0.15
+    every_m: Annotated[float, typer.Option(min=0.01, help="Without a task: meters between two steps.")] = 0.25
+    every_deg: Annotated[float, typer.Option(min=1.0, help="Without a task: degrees between two steps.")] = 30.0
+    stop: Annotated[bool, typer.Option("--stop", help="The driver said stop where the drive ends.")] = False
+
+
+@dataclass(frozen=True)
+class BagOptions:
+    """Content of the bag."""
+
     robot: Annotated[
         str | None,
         typer.Option(
@@ -110,37 +147,26 @@ def import_(
             "bag has.",
             autocompletion=completion.robots,
         ),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="Task whose actions were driven, one between any two rests. Default: none; steps are then waypoints.",
-            autocompletion=completion.tasks,
-        ),
-    ] = None,
-    scene: Annotated[
-        str | None,
-        typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes),
-    ] = None,
-    episodes: Annotated[Path | None, typer.Option(help="Episode file with the episode that was driven.")] = None,
-    episode: Annotated[str | None, typer.Option(help="Its id; not needed if the file has one.", metavar="ID")] = None,
+    ] = None
     poses: Annotated[
         Poses, typer.Option(help="Where the robot was: by the localizers of the robot's YAML, or by odometry alone.")
-    ] = Poses.ROBOT,
+    ] = Poses.ROBOT
     without: Annotated[
         list[Part] | None, typer.Option(help="What the bag lacks and the log is to lack, too; repeatable.")
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option(min=0.01, max=0.5, help="Share of its size by which an action may be missed.")
-    ] = 0.2,
-    min_rest: Annotated[float, typer.Option(min=0.02, help="Seconds: the shortest pause between two actions.")] = 0.15,
-    every_m: Annotated[float, typer.Option(min=0.01, help="Without a task: metres between two steps.")] = 0.25,
-    every_deg: Annotated[float, typer.Option(min=1.0, help="Without a task: degrees between two steps.")] = 30.0,
-    stop: Annotated[bool, typer.Option("--stop", help="The driver said stop where the drive ends.")] = False,
+    ] = None
     any_camera: Annotated[
         bool, typer.Option("--any-camera", help="Take the bag's camera for the task's, and say so in its name.")
-    ] = False,
-    agent: Annotated[str, typer.Option(help="Who drove, for the log.")] = "drive",
+    ] = False
+
+
+@grouped_options
+def import_(
+    *,
+    rosbag: Annotated[Path, typer.Option(help="Bag of a LoCoBot's drive, or one that `export` wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("logs/imported"),
+    content: BagOptions,
+    drive: DriveOptions,
+    steps: StepOptions,
 ) -> None:
     """Make an episode log of a ROS 1 bag: of a teleoperated drive, of another stack's, or of an exported log.
 
@@ -154,48 +180,53 @@ def import_(
     """
     _require_rosbags()
     from drivers.ros_locobot.bag import topic_layout
-    from drivers.ros_locobot.bag.episode_header import ImportOptions
     from drivers.ros_locobot.bag.import_external import import_drive
     from drivers.ros_locobot.bag.import_own import is_exported, restore
     from drivers.ros_locobot.bag.reader import BagReader
     from robot_runtime.common.console import console, progress_bar
-    from robot_runtime.scenes.scene import find_scene, load_scene
-    from robot_runtime.tasks.task import load_task
 
     with BagReader(rosbag) as bag, progress_bar() as progress:
         bar = progress.add_task(rosbag.name, total=bag.count((topic_layout.STEP,)) or None, note="steps")
         if is_exported(bag):
             log = _record(out, lambda recorder: restore(bag, recorder, lambda: progress.advance(bar)))
         else:
-            robot_file, ros = _robot(bag, robot)
-            said = ImportOptions(
-                robot=robot_file,
-                ros=ros,
-                agent=agent,
-                task=None if task is None else load_task(task),
-                scene=None if scene is None else load_scene(find_scene(scene)),
-                episode=None if episodes is None else _episode(episodes, episode),
-                dataset=str(episodes or ""),
-                poses=poses.value,
-                without=tuple(part.value for part in without or ()),
-                tolerance=tolerance,
-                min_rest_s=min_rest,
-                every_m=every_m,
-                every_deg=every_deg,
-                stop=stop,
-                any_camera=any_camera,
-            )
-            log = _record(out, lambda recorder: import_drive(bag, said, recorder, lambda: progress.advance(bar)))
+            chosen = _import_options(bag, content, drive, steps)
+            log = _record(out, lambda recorder: import_drive(bag, chosen, recorder, lambda: progress.advance(bar)))
     console.print(f"log: {log}", soft_wrap=True, markup=False)
 
 
-def _record(folder: Path, tell: Callable[[Recorder], object]) -> Path:
-    """The log of what ``tell`` tells; after an error there is none."""
+def _import_options(bag: BagReader, content: BagOptions, drive: DriveOptions, steps: StepOptions) -> ImportOptions:
+    from drivers.ros_locobot.bag.episode_header import ImportOptions
+    from robot_runtime.scenes.scene import find_scene, load_scene
+    from robot_runtime.tasks.task import load_task
+
+    robot, ros = _robot(bag, content.robot)
+    return ImportOptions(
+        robot=robot,
+        ros=ros,
+        agent=drive.agent,
+        task=None if drive.task is None else load_task(drive.task),
+        scene=None if drive.scene is None else load_scene(find_scene(drive.scene)),
+        episode=None if drive.episodes is None else _episode(drive.episodes, drive.episode),
+        dataset=str(drive.episodes or ""),
+        poses=content.poses.value,
+        without=tuple(part.value for part in content.without or ()),
+        tolerance=steps.tolerance,
+        min_rest_s=steps.min_rest,
+        every_m=steps.every_m,
+        every_deg=steps.every_deg,
+        stop=steps.stop,
+        any_camera=content.any_camera,
+    )
+
+
+def _record(folder: Path, record: Callable[[Recorder], object]) -> Path:
+    """Return the log that ``record`` writes; after an error there is none."""
     from robot_runtime.recording.writer import Recorder
 
     recorder = Recorder(folder)
     try:
-        tell(recorder)
+        record(recorder)
         recorder.close()
     except BaseException:
         with suppress(RecordingError):
@@ -226,7 +257,7 @@ def _preset(bag: BagReader) -> str:
     from drivers.ros_locobot.bag.topic_layout import layout
 
     def found(family: RobotVariant) -> int:
-        """How many of its topics the bag has."""
+        """Number of the family's topics that the bag has."""
         topics = layout(family.value).topics
         return sum(name in bag.kinds for name in (topics.velocity, topics.core, topics.bumper, topics.odom))
 

@@ -102,7 +102,7 @@ def test_the_picture_says_how_far_and_where_to_push() -> None:
     shown = text(picture(offset, "let go of it", Tolerance()))
     for part in ("50.0 cm", "45.0°", "40.0 cm", "ahead", "30.0 cm", "left", "right", "let go of it", "R"):
         assert part in shown
-    assert "nobody sees the robot: no fix" in text(picture(None, "no fix", Tolerance()))
+    assert "no fix" in text(picture(None, "no fix", Tolerance()))
 
 
 @pytest.mark.parametrize(
