@@ -12,7 +12,6 @@ from robot_runtime.cli import options as shared
 from robot_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from calibration.camera.charuco import Board
     from calibration.procedure import Procedure
     from robot_runtime.robots.camera_mount import CameraMount
 
@@ -21,21 +20,6 @@ ValidDays = Annotated[float, typer.Option(help="Days after which the file is ref
 VALID_DAYS = 180.0
 
 TagMm = Annotated[float, typer.Option(help="Edge of the tags' black squares, as measured on the print.")]
-
-
-@dataclass(frozen=True)
-class BoardOptions:
-    """A ChArUco board."""
-
-    board: Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Squares of the ChArUco board.")] = "9x6"
-    square_mm: Annotated[float, typer.Option(help="Edge of its squares, as measured on the print.")] = 40.0
-    marker_mm: Annotated[float, typer.Option(help="Edge of the black markers in its white squares.")] = 30.0
-
-    def made(self) -> Board:
-        """The board. Raises ``ConfigError``."""
-        from calibration.camera.charuco import Board
-
-        return Board.named(self.board, self.square_mm, self.marker_mm)
 
 
 @dataclass(frozen=True)

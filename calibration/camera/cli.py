@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +13,32 @@ from robot_runtime.cli import options as shared
 from robot_runtime.cli.option_groups import grouped_options
 from robot_runtime.errors import ConfigError
 
+if TYPE_CHECKING:
+    from calibration.camera.charuco import Board
+
 PRINT_DPI = 300.0
+
+
+@dataclass(frozen=True)
+class BoardOptions:
+    """A ChArUco board."""
+
+    board: Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Squares of the ChArUco board.")] = "9x6"
+    square_mm: Annotated[float, typer.Option(help="Edge of its squares, as measured on the print.")] = 40.0
+    marker_mm: Annotated[float, typer.Option(help="Edge of the black markers in its white squares.")] = 30.0
+
+    def made(self) -> Board:
+        """The board. Raises ``ConfigError``."""
+        from calibration.camera.charuco import Board
+
+        return Board.named(self.board, self.square_mm, self.marker_mm)
 
 
 @grouped_options
 def board(
     *,
     out: Annotated[Path, typer.Option(help="Picture to write, .png; it knows its size in print.")],
-    board: options.BoardOptions,
+    board: BoardOptions,
 ) -> None:
     """Make a ChArUco board to print at 100 % and glue to something flat.
 
@@ -47,7 +66,7 @@ def intrinsics(
     *,
     run: options.RunOptions,
     robot: shared.CameraRobotOptions,
-    board: options.BoardOptions,
+    board: BoardOptions,
     # Of 10 a quarter is held out, and intrinsics.MIN_VIEWS are left.
     views: Annotated[int, typer.Option(min=10, help="How many to take.")] = 32,
     time_limit_s: Annotated[
