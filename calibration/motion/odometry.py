@@ -98,7 +98,7 @@ class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
             deviation = math.sqrt(float(off @ off) / (len(legs) - 1) / float(true @ true))
             residuals[f"{name}_std_pct"] = 100 * deviation
             scales[name] = scale
-        found = OdometryCalibration.found(
+        found = OdometryCalibration.from_scales(
             scales["linear"], scales["angular"], self._heading, self._radius_m, self._separation_m
         )
         rounds = len({leg.round for leg in captures})

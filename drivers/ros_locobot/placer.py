@@ -157,7 +157,7 @@ class RealPlacer(RosPlacer):
         return super().fitted(robot)
 
     def _move_robot(self, pose: SE2, tilt_rad: float) -> None:
-        self._guided.bring(pose)
+        self._guided.move_to(pose)
 
 
 def _ros_leaves(source: Localizer) -> list[RosLocalizer]:

@@ -1,4 +1,4 @@
-"""What a person is told while a robot is being placed."""
+"""Messages to the operator during placement."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from robot_runtime.placement.offset import Offset, Tolerance
 
 
 class Guide:
-    """Tells a person, one line at a time, on stderr.
+    """Messages to the operator, one line at a time, by default on stderr.
 
     Args:
-        write: takes a line.
-        every_s: how long at least between two lines about an offset, seconds of the robot's clock.
+        write: function of a line.
+        every_s: shortest interval between lines about an offset, seconds of the robot's clock.
     """
 
     def __init__(self, write: Callable[[str], None] | None = None, every_s: float = 2.0) -> None:
@@ -26,7 +26,7 @@ class Guide:
         self._last = ""
 
     def begin(self, goal: SE2, tolerance: Tolerance, drives: bool) -> None:
-        """Placing begins."""
+        """Announce the goal."""
         self._next_ns, self._last = 0, ""
         what = "The robot drives itself" if drives else "Bring the robot"
         self._write(
@@ -35,14 +35,14 @@ class Guide:
         )
 
     def show(self, now_ns: int, offset: Offset | None, note: str) -> None:
-        """How far off the robot is; None while nobody sees it, for the reason in ``note``."""
+        """Show the offset from the goal, or ``note`` with the reason why it is unknown."""
         line = "; ".join(str(item) for item in (offset, note) if item)
         if now_ns >= self._next_ns and line != self._last:
             self._next_ns, self._last = now_ns + self._every_ns, line
             self._write(line)
 
     def done(self, offset: Offset) -> None:
-        """The robot stands there."""
+        """Announce that the robot stands at the goal."""
         degrees = math.degrees(abs(offset.turn_rad))
         self._write(f"The robot stands at the start, {100 * offset.distance_m:.1f} cm and {degrees:.1f}° off.")
 

@@ -1,4 +1,4 @@
-"""How well a robot was placed: from what was measured while it stood there."""
+"""Accuracy of a placement, from poses measured while the robot stood still."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from robot_runtime.records import Placement
 
 
 def placement(robot: Robot, goal: SE2, since_ns: int) -> Placement | None:
-    """Where the robot stands, as its referee saw it since ``since_ns``; or its localizer, if that knows no headings.
+    """The pose measured since ``since_ns`` by the referee, or by the localizer if the referee measures no heading.
 
-    The robot must have stood still since then. Nothing is waited for.
+    The robot must have stood still since then. Only poses that have already arrived are used.
 
     Returns:
-        None if neither has seen it in ``map``.
+        None if neither source has a pose in ``map``.
     """
-    seen = [
-        found
+    poses = [
+        pose
         for source in dict.fromkeys((robot.referee, robot.localizer))
-        if source.info.frame == "map" and (found := _seen(source, since_ns)) is not None
+        if source.info.frame == "map" and (pose := _median_pose(source, since_ns)) is not None
     ]
-    # A source without headings still knows more about the position than nobody does.
-    best = next((found for found in seen if found[3] is not None), seen[0] if seen else None)
+    # A position without heading is better than nothing.
+    best = next((pose for pose in poses if pose[3] is not None), poses[0] if poses else None)
     if best is None:
         return None
     source, x_m, y_m, yaw_rad, std_m = best
@@ -34,12 +34,12 @@ def placement(robot: Robot, goal: SE2, since_ns: int) -> Placement | None:
     return Placement(robot.placer.way, source, goal, here, here.distance_to(goal), error_rad, std_m)
 
 
-def _seen(source: Localizer, since_ns: int) -> tuple[str, float, float, float | None, float] | None:
-    """Name, mean x, y and yaw (None if unknown), and the position's standard deviation from pose to pose."""
+def _median_pose(source: Localizer, since_ns: int) -> tuple[str, float, float, float | None, float] | None:
+    """Name, median x, y and yaw (None if unknown), and the standard deviation of the position."""
     estimates = [e for e in source.arrivals().estimates if e.stamp_ns >= since_ns and e.status is PoseStatus.OK]
     if not estimates:
         return None
-    # Medians: one jump among a second's poses must not move the mean of eight of them.
+    # Medians, because one jump would move the mean of the few poses of a second.
     points = np.array([(e.pose.x_m, e.pose.y_m) for e in estimates])
     x_m, y_m = np.median(points, axis=0).tolist()
     return source.info.name, x_m, y_m, _yaw(estimates), float(points.std(axis=0).max())

@@ -1,4 +1,4 @@
-"""How far a robot is from where it must stand, and how near is near enough."""
+"""Offset of a robot from its goal, and the tolerance of a placement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How near is near enough, and how long getting there may take."""
+    """Largest accepted offset, and the time allowed for the placement."""
 
     within_m: float = 0.05
     within_deg: float = 5.0
@@ -26,16 +26,19 @@ class Tolerance:
 
     @property
     def within_rad(self) -> float:
+        """``within_deg`` in radians."""
         return math.radians(self.within_deg)
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Where the robot is, and where it must go, seen from it.
+    """The robot's pose, and the goal in the robot's frame.
 
     Attributes:
         here: base_link in ``map``.
-        ahead_m, left_m: of the goal's position. turn_rad: to the goal's heading, left positive.
+        ahead_m: of the goal.
+        left_m: of the goal.
+        turn_rad: to the goal's heading, left positive.
     """
 
     here: SE2
@@ -45,15 +48,17 @@ class Offset:
 
     @classmethod
     def of(cls, here: SE2, goal: SE2) -> Offset:
-        away = goal.relative_to(here)
-        return cls(here, away.x_m, away.y_m, wrap_angle(goal.yaw_rad - here.yaw_rad))
+        """The offset of a pose from a goal."""
+        relative = goal.relative_to(here)
+        return cls(here, relative.x_m, relative.y_m, wrap_angle(goal.yaw_rad - here.yaw_rad))
 
     @property
     def distance_m(self) -> float:
+        """Distance to the goal."""
         return math.hypot(self.ahead_m, self.left_m)
 
     def within(self, tolerance: Tolerance, share: float = 1.0) -> bool:
-        """Whether the robot stands within a share of the tolerance."""
+        """Whether the robot stands within a fraction of the tolerance."""
         return (
             self.distance_m <= share * tolerance.within_m and abs(self.turn_rad) <= share * tolerance.within_rad + 1e-9
         )

@@ -1,14 +1,15 @@
-"""What placing by a person and placing by driving share.
+"""Base class of placement by a person and by driving.
 
-A source of poses in ``map`` that knows the heading watches (the referee if it does, else the policy's localizer), a
-:class:`Guide` is told how far off the robot is, and nothing is begun before the robot stands within the tolerance, at
-rest.
+A source of poses in ``map`` with a heading (the referee if it has one, else the policy's localizer) measures the offset
+from the goal, a :class:`Guide` shows it, and the episode starts once the robot stands within the tolerance.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+
+from typing_extensions import override
 
 from robot_runtime.common.clock import Clock, wait_for
 from robot_runtime.common.geometry import SE2
@@ -23,10 +24,16 @@ POLL_S = 0.1
 
 
 class GuidedPlacer(Placer):
-    """What both ways share.
+    """Placement with measured offsets.
 
     Args:
-        referee, localizer: who may see where the robot is; the first that knows a heading in ``map`` does.
+        clock: the robot's.
+        base: the robot's.
+        head: the robot's.
+        localizer: the policy's.
+        referee: the scores'; preferred to the localizer where it measures a heading in ``map``.
+        tolerance: of the placement.
+        guide: output for the operator.
     """
 
     def __init__(
@@ -46,8 +53,10 @@ class GuidedPlacer(Placer):
         self._sources = tuple(dict.fromkeys(in_map))
 
     @abstractmethod
+    @override
     def fitted(self, robot: Robot) -> GuidedPlacer: ...
 
+    @override
     def place(self, pose: SE2, tilt_rad: float) -> None:
         limits = self._head.limits
         if not limits.min_tilt_rad <= tilt_rad <= limits.max_tilt_rad:
@@ -56,34 +65,35 @@ class GuidedPlacer(Placer):
                 f"start between {limits.min_tilt_rad:.3f} and {limits.max_tilt_rad:.3f} rad",
             )
         self._base.stop()
-        self.bring(pose)
+        self.move_to(pose)
         tilt_head(self._clock, self._head, tilt_rad)
 
     @abstractmethod
-    def bring(self, pose: SE2) -> None:
-        """Have the base at ``pose``, at rest.
+    def move_to(self, pose: SE2) -> None:
+        """Move the base to ``pose``, and leave it at rest.
 
         Raises:
-            PlacementFailed: it did not get there. DeviceFault: a device failed.
+            PlacementFailed: it did not get there.
+            DeviceFault: a device failed.
         """
 
-    def look(self) -> tuple[SE2 | None, str]:
-        """Where the robot is now; None with the reason if nobody sees it."""
-        why = "no source of poses knows the map"
+    def current_pose(self) -> tuple[SE2 | None, str]:
+        """The robot's pose, or None with the reason why it is unknown."""
+        reason = "no source reports poses in the map"
         for source in self._sources:
             try:
                 estimate = source.latest(STREAMS["pose"].max_age_s)
             except StaleData as error:
-                why = error.message
+                reason = error.message
                 continue
             if estimate.status is PoseStatus.OK and math.isfinite(estimate.covariance[2, 2]):
                 return estimate.pose, ""
-            why = f"{source.info.name} {_lacks(estimate)}"
-        return None, why
+            reason = f"{source.info.name} {_problem(estimate)}"
+        return None, reason
 
 
 def tilt_head(clock: Clock, head: Head, tilt_rad: float) -> None:
-    """Look straight ahead at this tilt, and wait until the head rests. Raises ``DeviceFault``."""
+    """Turn the head straight ahead at this tilt, and wait until it rests. Raises ``DeviceFault``."""
     head.command(0.0, tilt_rad)
 
     def settled() -> HeadState | None:
@@ -92,12 +102,12 @@ def tilt_head(clock: Clock, head: Head, tilt_rad: float) -> None:
 
     if wait_for(clock, settled, HEAD_TIMEOUT_S, POLL_S / 5) is None:
         raise DeviceFault(
-            f"head: has not reached tilt {tilt_rad:.3f} rad in {HEAD_TIMEOUT_S:g} s",
-            "check the pan-tilt's servos, their torque and their load",
+            f"head: did not reach tilt {tilt_rad:.3f} rad within {HEAD_TIMEOUT_S:g} s",
+            "check the pan-tilt servos, their torque and their load",
         )
 
 
-def _lacks(estimate: PoseEstimate) -> str:
+def _problem(estimate: PoseEstimate) -> str:
     if estimate.status is not PoseStatus.OK:
         return "has lost the robot"
-    return "does not know the robot's heading"
+    return "does not measure the robot's heading"

@@ -1,1 +1,1 @@
-"""Before the first episode: is this robot, as calibrated and as it sees, the one that the policy was trained on?"""
+"""Preflight: comparison of a robot, as calibrated and as measured, with the one that a policy was trained on."""

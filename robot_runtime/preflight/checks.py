@@ -1,4 +1,4 @@
-"""The robot beside the policy's training, one finding per thing, with what a difference is expected to cost."""
+"""Preflight checks: one finding per property of the robot, with the expected cost of a difference."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Verdict = Literal["ok", "note", "refused"]
 
 FLOOR_HEIGHT_TOLERANCE_M = 0.03
 FLOOR_ANGLE_TOLERANCE_DEG = 1.5
-"""Of what the floor says: wider, because the floor is seen with the sensor's own errors, and may slope."""
+"""Wider than for calibrated values, because the floor is measured with the sensor's errors, and may slope."""
 
 RADIUS_TOLERANCE_M = 0.02
 
 STEP_TOLERANCE = 0.1
-"""Of a step's size, that its mean may be off: an odometry that is wrong by as much shows in every point goal."""
+"""Largest relative error of a step's mean: a larger odometry error affects every point goal."""
 
 IMAGES = frozenset({"rgb", "depth", "semantic", "imagegoal"})
 
@@ -38,8 +38,11 @@ class Finding:
     """One line of the table.
 
     Attributes:
-        trained, found: with units.
-        effect: what the difference is expected to cost; empty where there is none.
+        what: the property.
+        trained: value in training, with unit.
+        found: value of the robot, with unit.
+        verdict: of the comparison.
+        effect: expected cost of the difference; empty where there is none.
         remedy: one imperative sentence.
     """
 
@@ -56,24 +59,26 @@ def findings(
     trained: Task,
     task: Task,
     robot: Robot,
-    seen: StartView | None,
+    view: StartView | None,
     measured: ActuationModel | None = None,
 ) -> list[Finding]:
-    """Everything that a preflight compares.
+    """Compare a robot with a policy's training.
 
     Args:
-        needs: the policy's sensors. trained: the task that it was trained in; task: the one that it is to run in.
-        robot: connected, if ``seen`` is given.
-        seen: with the head as at an episode's start; None for a policy that sees nothing.
-        measured: where the robot's actions really end, if that was calibrated.
+        needs: the policy's sensors.
+        trained: the task of the training.
+        task: the task to run.
+        robot: connected, if ``view`` is given.
+        view: with the head as at an episode's start; None for a policy without images.
+        measured: calibrated errors of the robot's actions.
     """
     found = list(_actions(trained, task, robot))
     if measured is not None:
         found += _measured_steps(trained, measured)
-    if seen is not None and IMAGES & set(needs):
+    if view is not None and IMAGES & set(needs):
         camera, info = trained.camera, robot.camera.info
         found += _pinhole(camera, info)
-        found += _place(camera, robot, seen)
+        found += _camera_pose(camera, robot, view)
         if "depth" in needs:
             found += _depth(camera, info)
         found += _sensors(robot, needs, camera)
@@ -81,7 +86,7 @@ def findings(
 
 
 def check_findings(policy: str, found: Sequence[Finding]) -> None:
-    """Raise ``PolicyMismatch`` naming everything that was refused, with the remedies."""
+    """Raise ``PolicyMismatch`` naming every refused finding, with the remedies."""
     refused = [finding for finding in found if finding.verdict == "refused"]
     if refused:
         what = "; ".join(f"{one.what}: trained with {one.trained}, found {one.found}" for one in refused)
@@ -91,7 +96,7 @@ def check_findings(policy: str, found: Sequence[Finding]) -> None:
         )
 
 
-def _judged(what: str, trained: str, found: str, differs: bool, effect: str, remedy: str) -> Finding:
+def _finding(what: str, trained: str, found: str, differs: bool, effect: str, remedy: str) -> Finding:
     return Finding(what, trained, found, "refused", effect, remedy) if differs else Finding(what, trained, found)
 
 
@@ -104,11 +109,11 @@ def _actions(trained: Task, task: Task, robot: Robot) -> Iterator[Finding]:
         if not any(action in trained.actions for action in actions):
             continue
         before, now = getattr(trained.magnitudes, field), getattr(task.magnitudes, field)
-        gap = "" if unit == "°" else " "
-        yield _judged(
+        space = "" if unit == "°" else " "
+        yield _finding(
             what,
-            f"{before:g}{gap}{unit}",
-            f"{now:g}{gap}{unit}",
+            f"{before:g}{space}{unit}",
+            f"{now:g}{space}{unit}",
             before != now,
             f"every such step leads {100 * abs(now / before - 1):.0f} % {'farther' if now > before else 'less far'}"
             if before
@@ -117,14 +122,14 @@ def _actions(trained: Task, task: Task, robot: Robot) -> Iterator[Finding]:
         )
     radius_m, own_m = robot.base.info.radius_m, trained.robot_radius_m
     differs = abs(radius_m - own_m) > RADIUS_TOLERANCE_M
-    effect = "it touches what it would have passed in training" if radius_m > own_m else "gaps count as too narrow"
+    effect = "it touches obstacles that it passed in training" if radius_m > own_m else "gaps count as too narrow"
     yield Finding(
         "robot's radius", f"{own_m:.2f} m", f"{radius_m:.2f} m", "note" if differs else "ok", effect if differs else ""
     )
 
 
 def _measured_steps(trained: Task, measured: ActuationModel) -> Iterator[Finding]:
-    """What the actions do on this robot: their mean, and how far single ones scatter."""
+    """Means and standard deviations of the robot's actions."""
     step_m, turn_deg = trained.magnitudes.forward_m, trained.magnitudes.turn_deg
     for action in MOVES:
         if action not in trained.actions:
@@ -144,12 +149,12 @@ def _measured_steps(trained: Task, measured: ActuationModel) -> Iterator[Finding
             share, trained_text = abs(off) / turn_deg, f"{turn_deg:g}°"
             effect = f"after a full turn the robot looks {abs(off) * 360 / turn_deg:.0f}° past where its steps say"
         differs = share > STEP_TOLERANCE
-        yield _judged(what, trained_text, found, differs, f"{effect}; no published measurement", remedy)
+        yield _finding(what, trained_text, found, differs, f"{effect}; no published measurement", remedy)
 
 
 def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
     k = info.intrinsics
-    yield _judged(
+    yield _finding(
         "image",
         f"{camera.width}x{camera.height}",
         f"{k.width}x{k.height}",
@@ -157,7 +162,7 @@ def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
         "the network takes no other size",
         "choose that mode in the robot's YAML, or a camera of launch/cameras, which makes any size",
     )
-    yield _judged(
+    yield _finding(
         "horizontal field of view",
         f"{camera.hfov_deg:.1f}°",
         f"{k.hfov_deg:.1f}°",
@@ -167,29 +172,29 @@ def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
     )
 
 
-def _place(camera: TrainingCamera, robot: Robot, seen: StartView) -> Iterator[Finding]:
-    """Height and tilt: as described and commanded, and as the floor shows them."""
-    height_m, tilt_deg = robot.camera.info.mount.z_m, math.degrees(seen.tilt_rad)
-    mend_height = "mount the camera at that height, then `robot-runtime calibrate extrinsics`"
-    mend_tilt = "`robot-runtime calibrate tilt-servo`, and look whether the head reaches that tilt"
+def _camera_pose(camera: TrainingCamera, robot: Robot, view: StartView) -> Iterator[Finding]:
+    """Height and tilt: as calibrated and commanded, and as the floor shows them."""
+    height_m, tilt_deg = robot.camera.info.mount.z_m, math.degrees(view.tilt_rad)
+    height_remedy = "mount the camera at that height, then `robot-runtime calibrate extrinsics`"
+    tilt_remedy = "`robot-runtime calibrate tilt-servo`, and check that the head reaches that tilt"
     trained_height, trained_tilt = f"{camera.height_m:.2f} m", f"{camera.tilt_deg:+.1f}°"
-    yield _judged(
+    yield _finding(
         "camera height, as calibrated",
         trained_height,
         f"{height_m:.2f} m",
         abs(height_m - camera.height_m) > HEIGHT_TOLERANCE_M,
         expected_cost.of_height(height_m - camera.height_m),
-        mend_height,
+        height_remedy,
     )
-    yield _judged(
+    yield _finding(
         "camera tilt, as the head says",
         trained_tilt,
         f"{tilt_deg:+.1f}°",
         abs(tilt_deg - camera.tilt_deg) > TILT_TOLERANCE_DEG,
         expected_cost.of_tilt(tilt_deg - camera.tilt_deg),
-        mend_tilt,
+        tilt_remedy,
     )
-    floor = seen.floor
+    floor = view.floor
     if floor is None:
         yield Finding(
             "camera's place, as the floor says",
@@ -197,19 +202,19 @@ def _place(camera: TrainingCamera, robot: Robot, seen: StartView) -> Iterator[Fi
             "no floor in sight",
             "note",
             "height and tilt are what the calibration says, unchecked",
-            "put the robot where it sees two meters of free floor",
+            "move the robot to where it sees two meters of free floor",
         )
         return
-    yield _judged(
+    yield _finding(
         "camera height, as the floor says",
         trained_height,
         f"{floor.height_m:.2f} m",
         abs(floor.height_m - camera.height_m) > FLOOR_HEIGHT_TOLERANCE_M,
         expected_cost.of_height(floor.height_m - camera.height_m),
-        mend_height,
+        height_remedy,
     )
     floor_deg = math.degrees(floor.tilt_rad)
-    yield _judged(
+    yield _finding(
         "camera tilt, as the floor says",
         trained_tilt,
         f"{floor_deg:+.1f}°",
@@ -218,7 +223,7 @@ def _place(camera: TrainingCamera, robot: Robot, seen: StartView) -> Iterator[Fi
         "`robot-runtime calibrate extrinsics`, and name the file it writes under 'mount'",
     )
     roll_deg = math.degrees(floor.roll_rad)
-    yield _judged(
+    yield _finding(
         "camera roll, as the floor says",
         "+0.0°",
         f"{roll_deg:+.1f}°",
@@ -235,15 +240,15 @@ def _depth(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
         return
     found = f"{info.depth_min_m:g} to {info.depth_max_m:g} m"
     holes_near = camera.depth_holes == "zero"
-    # What the sensor cannot measure is a hole; whether a hole then looks near or far is the policy's rule.
+    # The sensor has holes outside its range; the policy's rule decides whether they are near or far.
     if info.depth_max_m < camera.depth_max_m and holes_near:
         yield Finding(
             "depth range",
             trained,
             found,
             "refused",
-            f"what is farther than {info.depth_max_m:g} m is a hole, and holes look as near as can be, like a wall",
-            "set 'depth_holes: max' in the policy's task, or use a sensor that sees farther",
+            f"beyond {info.depth_max_m:g} m are holes, which have the smallest depth, like a wall",
+            "set 'depth_holes: max' in the policy's task, or use a sensor with a longer range",
         )
     elif info.depth_min_m > camera.depth_min_m and not holes_near:
         yield Finding(
@@ -251,22 +256,22 @@ def _depth(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
             trained,
             found,
             "note",
-            f"what is nearer than {info.depth_min_m:g} m is a hole, and holes look far away: it may drive into a wall",
-            "use a sensor that sees nearer",
+            f"nearer than {info.depth_min_m:g} m are holes, which have the largest depth: it may drive into a wall",
+            "use a sensor with a shorter minimum range",
         )
     else:
         yield Finding("depth range", trained, found)
 
 
 def _sensors(robot: Robot, needs: Sequence[str], trained: TrainingCamera) -> Iterator[Finding]:
-    """How much of the image the camera fills, and whose word its lenses rest on."""
+    """Coverage of the image by each sensor, and the origin of the lenses' calibration."""
     camera = robot.camera
     if not isinstance(camera, SourceCamera):
         return
     for part in camera.coverage():
         name = "rgb" if part.mode.sensor == "color" else "depth"
         if name in needs:
-            effect = "" if part.fraction > 0.995 else _rest(name, trained)
+            effect = "" if part.fraction > 0.995 else _uncovered_effect(name, trained)
             yield Finding(
                 f"{part.mode.sensor} fills the image ({part.mode.name})",
                 "100 %",
@@ -288,7 +293,7 @@ def _sensors(robot: Robot, needs: Sequence[str], trained: TrainingCamera) -> Ite
     )
 
 
-def _rest(sensor: str, trained: TrainingCamera) -> str:
+def _uncovered_effect(sensor: str, trained: TrainingCamera) -> str:
     if sensor == "rgb":
         return "the rest is black"
-    return f"the rest is holes, which look {'as near as can be' if trained.depth_holes == 'zero' else 'far away'}"
+    return f"the rest is holes, with the {'smallest' if trained.depth_holes == 'zero' else 'largest'} depth"

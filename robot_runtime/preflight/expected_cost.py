@@ -1,4 +1,4 @@
-"""What a wrongly mounted camera costs a policy, as far as anybody has measured it.
+"""Published costs of a wrongly mounted camera.
 
 ``rpartsey/pointgoal-navigation``, ``Sim2real_Debug.md`` at 186c2b2: one PointNav checkpoint, trained with its camera at
 0.88 m and -20 degrees, evaluated on Gibson's val_mini with true localization:
@@ -12,7 +12,7 @@ height     tilt      SPL    success
 0.61 m     0°        0.17   0.37
 =========  ========  =====  ========
 
-and, trained at 1.25 m, 0.01 at 0.88 m and -20°. Proportions between these points are our guess, and said to be one.
+and 0.01 at 0.88 m and -20° for one trained at 1.25 m. Proportions between these points are guesses, and marked as such.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import math
 TILT_DEG, TILT_POINTS = 20.0, 74
 HEIGHT_M, HEIGHT_POINTS = 0.27, 10
 HIGH_M, HIGH_POINTS = 0.37, 97
-"""A camera that is lower than in training by this much: another checkpoint, and nearly nothing of it is left."""
+"""A camera that is lower than in training by this much, with another checkpoint."""
 
 MOST_POINTS = 97
 
 
 def of_tilt(difference_deg: float) -> str:
-    """The expected effect of a tilt that is off."""
+    """Expected effect of a tilt error."""
     points = min(MOST_POINTS, TILT_POINTS * abs(difference_deg) / TILT_DEG)
     return f"20° cost a policy {TILT_POINTS} points of success (98 to 24 %); in proportion {points:.0f}"
 
 
 def of_height(difference_m: float) -> str:
-    """The expected effect of a height that is off."""
+    """Expected effect of a height error."""
     off_m = abs(difference_m)
     least, most = HEIGHT_POINTS * off_m / HEIGHT_M, HIGH_POINTS * off_m / HIGH_M
     return (
@@ -44,7 +44,7 @@ def of_height(difference_m: float) -> str:
 
 
 def of_hfov(trained_deg: float, found_deg: float) -> str:
-    """The expected effect of another field of view: nobody has published one, but what changes is plain."""
+    """Effect of another field of view, for which there is no published measurement."""
     scale = math.tan(math.radians(trained_deg) / 2) / math.tan(math.radians(found_deg) / 2)
     change = f"{100 * abs(scale - 1):.0f} % {'larger' if scale > 1 else 'smaller'}"
-    return f"everything looks {change}, so distances in color images are wrong by as much; no published measurement"
+    return f"everything appears {change}, so distances by color are wrong by as much; no published measurement"

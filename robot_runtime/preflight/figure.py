@@ -1,4 +1,4 @@
-"""One picture: what the policy expects to see from where the robot stands, beside what the robot sees."""
+"""Figure of a preflight: the view that the policy expects from the robot's pose beside the robot's own image."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from robot_runtime.preflight.observe import StartView
 from robot_runtime.tasks.task import TrainingCamera
 
 LINES_M = (1.0, 2.0, 4.0)
-"""Distances on the floor, straight ahead of the robot, at which a line is drawn."""
+"""Distances on the floor, straight ahead, that are marked by a line."""
 
 _GAP_RGB = (225, 225, 225)
 
 
-def expected_view(frame: RgbdFrame, found: CameraInfo, seen: StartView, trained: TrainingCamera) -> RgbdFrame:
-    """What the training camera would see: as the simulation knows it, else the robot's own frame seen from there.
+def expected_view(frame: RgbdFrame, found: CameraInfo, view: StartView, trained: TrainingCamera) -> RgbdFrame:
+    """The training camera's view: rendered by the simulation, else the robot's own frame, reprojected.
 
-    Then the robot's camera is where the floor says that it is, or, where it sees none, where it is calibrated to be;
-    its points are seen from the training camera's place, and nothing is invented between them.
+    The robot's camera is placed as the floor shows it, or as calibrated where no floor is visible; its points are
+    projected into the training camera without interpolation of gaps.
 
     Returns:
-        ``rgb`` and ``depth_m`` of the training camera's size; gray and 0 where the robot's frame tells nothing.
+        ``rgb`` and ``depth_m`` of the training camera's size; gray and 0 where the robot's frame has no data.
     """
     from robot_runtime.imaging.raster import SPAN_ROWS, depth_of, draw_surface
 
-    if seen.expected is not None:
-        return seen.expected
+    if view.expected is not None:
+        return view.expected
     target, own = trained.intrinsics, found.intrinsics
-    height_m, tilt_rad = _place(found, seen)
+    height_m, tilt_rad = _camera_height_and_tilt(found, view)
     target_axes, own_axes = optical_axes(0.0, trained.tilt_rad), optical_axes(0.0, tilt_rad)
     turn = target_axes.T @ own_axes
     shift = target_axes.T @ np.array([0.0, 0.0, height_m - trained.height_m])
@@ -65,18 +65,18 @@ def expected_view(frame: RgbdFrame, found: CameraInfo, seen: StartView, trained:
     return RgbdFrame(frame.stamp_ns, np.asarray(rgb, np.uint8), depth_m)
 
 
-def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: CameraInfo, seen: StartView) -> None:
-    """Write the picture as PNG: color above, depth below, with the horizon and lines on the floor in both."""
+def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: CameraInfo, view: StartView) -> None:
+    """Write the figure as PNG: color above, depth below, with the horizon and lines on the floor in both."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 8.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(2, 2)
-    height_m, tilt_rad = _place(found, seen)
+    height_m, tilt_rad = _camera_height_and_tilt(found, view)
     views = (
-        (expected_view(seen.frame, found, seen, trained), trained.intrinsics, trained.height_m, trained.tilt_rad),
-        (seen.frame, found.intrinsics, height_m, tilt_rad),
+        (expected_view(view.frame, found, view, trained), trained.intrinsics, trained.height_m, trained.tilt_rad),
+        (view.frame, found.intrinsics, height_m, tilt_rad),
     )
     titles = (f"what {policy} expects here", f"what {robot} sees")
     for column, (title, (frame, pinhole, height, tilt)) in enumerate(zip(titles, views, strict=True)):
@@ -94,10 +94,10 @@ def draw(path: Path, policy: str, robot: str, trained: TrainingCamera, found: Ca
     figure.savefig(path, dpi=90)
 
 
-def _place(found: CameraInfo, seen: StartView) -> tuple[float, float]:
-    if seen.floor is not None:
-        return seen.floor.height_m, seen.floor.tilt_rad
-    return found.mount.z_m, seen.tilt_rad
+def _camera_height_and_tilt(found: CameraInfo, view: StartView) -> tuple[float, float]:
+    if view.floor is not None:
+        return view.floor.height_m, view.floor.tilt_rad
+    return found.mount.z_m, view.tilt_rad
 
 
 def _draw_lines(axis: object, pinhole: Intrinsics, height_m: float, tilt_rad: float) -> None:

@@ -1,4 +1,4 @@
-"""What the robot sees and does while it stands still with its head as at an episode's start."""
+"""One frame of a standing robot with its head as at an episode's start."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ CAPTURE_TIMEOUT_S = 2.0
 
 HEADING_RAD = math.radians(15)
 BESIDE = 2
-"""Headings to either side that a camera sees, too."""
+"""Neighboring headings to either side that lie in the camera's view."""
 
 LONGEST_M = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class StartView:
-    """One frame, and where the camera was.
+    """One frame and the pose of the camera.
 
     Attributes:
-        tilt_rad: as the head says, at rest, up positive.
-        floor: where the camera is by the floor that it sees; None where it sees none.
-        expected: what the training camera would see there; None where nobody knows, as on a real robot.
+        frame: as captured.
+        tilt_rad: by the head, at rest, up positive.
+        floor: pose of the camera by the visible floor; None without one.
+        expected: the training camera's view; None without a simulation.
     """
 
     frame: RgbdFrame
@@ -45,7 +46,7 @@ class StartView:
 
 
 def observe_start(robot: Robot, trained: TrainingCamera) -> StartView:
-    """Turn the head as at an episode's start, and look once.
+    """Turn the head as at an episode's start, and capture a frame.
 
     Raises:
         DeviceFault: the head does not come to rest, or the camera does not deliver.
@@ -60,7 +61,7 @@ def observe_start(robot: Robot, trained: TrainingCamera) -> StartView:
 
     rested_rad = wait_for(robot.clock, rested, HEAD_TIMEOUT_S, POLL_S)
     if rested_rad is None:
-        raise DeviceFault(f"head: still moving after {HEAD_TIMEOUT_S:g} s", "see whether something holds the head")
+        raise DeviceFault(f"head: still moving after {HEAD_TIMEOUT_S:g} s", "check whether something blocks the head")
     frame = robot.camera.capture(robot.clock.now_ns(), CAPTURE_TIMEOUT_S)
     info = robot.camera.info
     floor = find_floor(frame.depth_m, info.intrinsics, info.mount.z_m, rested_rad)
@@ -68,20 +69,21 @@ def observe_start(robot: Robot, trained: TrainingCamera) -> StartView:
 
 
 def open_start_pose(scene: Scene, radius_m: float) -> SE2:
-    """Where a simulated robot stands free and looks over the most free floor, not just along a gap."""
+    """The start pose of a simulated robot with the most free floor in view."""
     free = scene.map.navigable(radius_m)
-    here = scene.map.most_open_point()
+    place = scene.map.most_open_point()
     headings_rad = np.arange(0, 2 * math.pi, HEADING_RAD)
     steps_m = np.arange(0, LONGEST_M, scene.map.resolution_m)
-    far_m = np.full(len(headings_rad), LONGEST_M)
+    free_m = np.full(len(headings_rad), LONGEST_M)
     for number, yaw_rad in enumerate(headings_rad):
         for step_m in steps_m:
-            row, column = scene.map.to_cell(here[0] + step_m * math.cos(yaw_rad), here[1] + step_m * math.sin(yaw_rad))
+            x_m, y_m = place[0] + step_m * math.cos(yaw_rad), place[1] + step_m * math.sin(yaw_rad)
+            row, column = scene.map.to_cell(x_m, y_m)
             if not (0 <= row < free.shape[0] and 0 <= column < free.shape[1] and free[row, column]):
-                far_m[number] = step_m
+                free_m[number] = step_m
                 break
-    area_m2 = np.sum([np.roll(far_m**2, shift) for shift in range(-BESIDE, BESIDE + 1)], axis=0)
-    return SE2(*here, wrap_angle(float(headings_rad[np.argmax(area_m2)])))
+    area_m2 = np.sum([np.roll(free_m**2, shift) for shift in range(-BESIDE, BESIDE + 1)], axis=0)
+    return SE2(*place, wrap_angle(float(headings_rad[np.argmax(area_m2)])))
 
 
 def _from_training_camera(robot: Robot, trained: TrainingCamera) -> RgbdFrame | None:

@@ -1,7 +1,7 @@
-"""What discrete actions really do on one robot: where it ends beside where it was told to go.
+"""Errors of a robot's discrete actions: the pose where an action ended relative to the commanded one.
 
-``robot-runtime calibrate actuation`` measures it by driving, ``robot-runtime fit`` from logs, and both write this file;
-a simulated robot whose ``action_noise`` names it errs in the same way. It is stamped
+``robot-runtime calibrate actuation`` measures them by driving, ``robot-runtime fit`` from logs, and both write this
+file; a simulated robot whose ``action_noise`` names it has the same errors. It is stamped
 (``robot_runtime.robots.calibration_file``)::
 
     forward_m: 0.25
@@ -13,10 +13,10 @@ a simulated robot whose ``action_noise`` names it errs in the same way. It is st
         covariance: [[...], [...], [...]]
       turn_left: ...
       turn_right: ...
-    contact:                            # where logs tell of enough contacts
-      behaviour: stop                   # or slide
+    contact:                              # if the logs contain enough contacts
+      behaviour: stop                     # or slide
       count: 23
-      log_ratio: -61.5                  # of slide to stop, nats
+      log_ratio: -61.5                    # of slide to stop, nats
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ from robot_runtime.common import config
 from robot_runtime.robots.calibration_file import check_if_stamped
 
 KIND = "actuation"
-"""Of the calibration's file."""
+"""Kind of the calibration."""
 
 Triple = tuple[float, float, float]
 
 MOVES = (Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT)
 
 ARRIVAL = np.diag([0.001, 0.001, math.radians(0.1)]) ** 2
-"""Covariance (m, m, rad) with which a motion controller ends an action at all: ``MotionProfile``'s tolerances."""
+"""Covariance (m, m, rad) of the end of an action by ``MotionProfile``'s tolerances."""
 
 
 @dataclass(frozen=True)
 class ActionError:
-    """How one action's end departs from what was commanded: normally distributed, in the frame of its start.
+    """Normally distributed error of one action in the frame of its start.
 
     Attributes:
-        mean: x m, y m, yaw rad. covariance: of the same three.
-        count: of the actions that it was measured from.
+        mean: x m, y m, yaw rad.
+        covariance: of the same three.
+        count: number of actions that it was measured from.
     """
 
     mean: Triple
@@ -63,7 +64,7 @@ class ActionError:
     def __post_init__(self) -> None:
         matrix = np.array(self.covariance)
         if not np.allclose(matrix, matrix.T, atol=1e-12) or np.linalg.eigvalsh(matrix).min() < -1e-9:
-            raise ValueError(f"no covariance: {self.covariance}")
+            raise ValueError(f"covariance must be symmetric and positive semidefinite, got {self.covariance}")
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -71,28 +72,29 @@ class ActionError:
         return np.array(self.covariance, np.float64)
 
     def log_densities(self, errors: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How probable errors are, float64 (N,): logarithms of the density per m² rad.
+        """Logarithms of the probability density of errors, float64 (N,), per m² rad.
 
         Args:
-            errors: float64 (N, 3), x m, y m, yaw rad. noise: float64 (N, 3, 3), covariance with which each was
-                measured; what it leaves singular has no density, so add :data:`ARRIVAL` where models may be exact.
+            errors: float64 (N, 3), x m, y m, yaw rad.
+            noise: float64 (N, 3, 3), covariance of each measurement. A singular sum has no density: add :data:`ARRIVAL`
+                where models may be exact.
         """
         covariance = self.matrix + noise
-        off = np.asarray(errors) - np.array(self.mean)
-        squared = np.einsum("ni,ni->n", off, np.linalg.solve(covariance, off[..., None])[..., 0])
+        deviations = np.asarray(errors) - np.array(self.mean)
+        squared = np.einsum("ni,ni->n", deviations, np.linalg.solve(covariance, deviations[..., None])[..., 0])
         return np.asarray(-0.5 * (squared + np.linalg.slogdet(covariance)[1] + 3 * math.log(2 * math.pi)))
 
 
 @dataclass(frozen=True)
 class ContactBehavior:
-    """What happens to a robot that drives on where something is in its way.
+    """Motion of a robot that continues to drive into an obstacle.
 
     Attributes:
-        behaviour: it holds where it touched, or slides along (Habitat's ``allow_sliding``).
-        count: of the contacts that tell the two apart.
-        log_ratio: logarithm of how much more probable they are if it slides than if it stops.
-        travel_m: how far it still went after touching; None where nobody felt the touch.
-        radius_m: of the robot where it touches, by the map; None where too few contacts ended at a wall.
+        behaviour: it stops where it touched, or slides along (Habitat's ``allow_sliding``).
+        count: number of contacts that distinguish the two.
+        log_ratio: logarithm of the likelihood of sliding over that of stopping.
+        travel_m: distance driven after the contact; None without a contact sensor.
+        radius_m: of the robot at the contact, by the map; None if too few contacts ended at a wall.
     """
 
     behaviour: Literal["stop", "slide"]
@@ -106,11 +108,13 @@ class ContactBehavior:
 
 @dataclass(frozen=True)
 class ActuationModel:
-    """Of all moves of one robot; the module's docstring has the file.
+    """Errors of all moves of one robot; see the module's docstring for the file.
 
     Attributes:
-        forward_m, turn_deg: what the actions asked for.
-        contact: None if it is not known.
+        forward_m: commanded distance of a forward move.
+        turn_deg: commanded angle of a turn.
+        actions: error by action name.
+        contact: None if unknown.
     """
 
     forward_m: Annotated[float, Field(gt=0)]
@@ -127,10 +131,11 @@ class ActuationModel:
 
 
 def load_actuation(path: Path) -> ActuationModel:
-    """A file of ``calibrate actuation``, of whatever robot: a simulated one may err like any other.
+    """Read a file of ``calibrate actuation``, of any robot: a simulated one may have the errors of another.
 
     Raises:
-        ConfigError: no such file, or malformed. CalibrationError: of another kind, altered, or too old.
+        ConfigError: no such file, or malformed.
+        CalibrationError: of another kind, altered, or too old.
     """
     document = config.read_yaml(path)
     check_if_stamped(path, document, KIND)

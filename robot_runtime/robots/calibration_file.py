@@ -1,4 +1,4 @@
-"""What a calibration found, as a file: the ordinary file of whoever uses it, with a stamp that says what it is worth.
+"""Calibration files: the configuration file of a device or model, with a stamp of its origin and validity.
 
 ::
 
@@ -6,18 +6,18 @@
       schema: 1
       kind: extrinsics                # which `robot-runtime calibrate` wrote it
       robot: lab-1                    # `name` in the robot's YAML
-      device: '001514394512'          # serial number of what was calibrated; '' where it has none
+      device: '001514394512'          # serial number of the calibrated device; '' where it has none
       created: '2026-11-22T05:40:00+00:00'
-      valid_days: 180.0               # whoever reads it afterwards is refused
+      valid_days: 180.0               # reading it later is an error
       method: AprilTags, 24 views, 4 stations
       versions: {robot_runtime: 0.1.0, commit: 81e46c3, numpy: 2.4.6, ...}
-      residuals: {reprojection_px: 0.21}      # of what it was solved from
-      held_out: {reprojection_px: 0.24}       # of captures that it was not solved from
+      residuals: {reprojection_px: 0.21}      # on the captures used for solving
+      held_out: {reprojection_px: 0.24}       # on other captures
       sha256: 9f2c...                 # of everything else in the document
     pan_joint_m: [0.0, 0.0, 0.88]     # the content, here a camera mount
     ...
 
-So a calibrated mount is a mount, a calibrated pair of lenses is a pair of lenses, and one reader checks all stamps.
+A calibrated mount is a mount, a calibrated pair of lenses is a pair of lenses, and one reader checks all stamps.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ from robot_runtime.common.provenance import provenance
 from robot_runtime.errors import AlteredCalibration, CalibrationError, ExpiredCalibration, ForeignCalibration
 
 STAMP = "calibration"
-"""The key under which a document has its stamp."""
+"""Key of the stamp in a document."""
 
 SECONDS_PER_DAY = 86400
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """Who calibrated what, when, how, and how well; the module's docstring has the fields.
+    """Origin and quality of a calibration; see the module's docstring for the fields.
 
     Attributes:
         created: ISO 8601 with its offset from UTC.
-        residuals, held_out: figures by name, the unit in the name.
+        residuals: figures by name, with the unit in the name.
+        held_out: likewise.
         sha256: 64 hexadecimal digits; empty until the file is written.
     """
 
@@ -88,7 +89,7 @@ class Stamp:
         residuals: Mapping[str, float],
         held_out: Mapping[str, float],
     ) -> Stamp:
-        """A stamp of this moment and of this installation's versions."""
+        """A stamp of the current time and of this installation's versions."""
         here = provenance()
         libraries = {name: here["libraries"].get(name) for name in ("numpy", "scipy", "opencv-python-headless")}
         versions = {"robot_runtime": here["robot_runtime"], "commit": here["commit"], **libraries}
@@ -103,9 +104,11 @@ class Stamp:
 
 @dataclass(frozen=True)
 class CalibrationFile:
-    """A stamp and the document that it belongs to, without the stamp.
+    """A stamp and its document without the stamp.
 
     Attributes:
+        path: of the file.
+        stamp: of the document.
         content: mappings, lists, strings and numbers; parse it with ``config.parse(content, Class, str(path))``.
     """
 
@@ -115,17 +118,19 @@ class CalibrationFile:
 
 
 def write_calibration(path: Path, stamp: Stamp, content: Mapping[str, Any]) -> CalibrationFile:
-    """Write a calibration, whole or not at all, and return what was written, its hash included.
+    """Write a calibration atomically, and return it with its hash.
 
     Args:
-        content: the document of whoever uses it; finite numbers, strings, lists, mappings (``config.unparse``).
+        path: of the file.
+        stamp: without a hash.
+        content: the document: finite numbers, strings, lists, mappings (``config.unparse``).
 
     Raises:
-        ValueError: ``content`` has a key ``calibration``, or what neither YAML nor JSON can say.
+        ValueError: ``content`` has a key ``calibration``, or values that YAML or JSON cannot represent.
     """
     if STAMP in content:
-        raise ValueError(f"the content has a key {STAMP!r}, which is the stamp's")
-    # By way of JSON, so that tuples are the lists that will be read.
+        raise ValueError(f"the content must not have the key {STAMP!r}, which is the stamp's")
+    # Through JSON, so that tuples become lists as they will be read.
     plain = json.loads(json.dumps(dict(content), allow_nan=False))
     signed = replace(stamp, sha256="")
     signed = replace(stamp, sha256=_digest({STAMP: config.unparse(signed), **plain}))
@@ -138,18 +143,17 @@ def write_calibration(path: Path, stamp: Stamp, content: Mapping[str, Any]) -> C
 
 
 def open_calibration(path: Path) -> CalibrationFile:
-    """A calibration that is as it was written, of whatever kind, robot and age.
+    """Read an unaltered calibration of any kind, robot and age.
 
     Raises:
         ConfigError: no such file, malformed YAML or stamp.
         CalibrationError: there is no stamp.
-        AlteredCalibration: the content is not what was written.
+        AlteredCalibration: the content was changed after it was written.
     """
     document = config.read_yaml(path)
     if not isinstance(document, dict) or STAMP not in document:
         raise CalibrationError(
-            f"{path}: has no {STAMP!r}, so nobody knows what it is worth",
-            "name a file that `robot-runtime calibrate` wrote",
+            f"{path}: is no calibration: it has no field {STAMP!r}", "use a file that `robot-runtime calibrate` wrote"
         )
     return _opened(path, document)
 
@@ -157,16 +161,21 @@ def open_calibration(path: Path) -> CalibrationFile:
 def read_calibration(
     path: Path, kind: str, robot: str, device: str | None = None, now: str | None = None
 ) -> CalibrationFile:
-    """A calibration of this kind, robot and device that is still valid.
+    """Read a valid calibration of a kind, robot and device.
 
     Args:
-        device: serial number; None if it is not known.
+        path: of the file.
+        kind: of the calibration.
+        robot: its name.
+        device: serial number; None if unknown.
         now: ISO 8601; the present by default.
 
     Raises:
         ConfigError: no such file, malformed YAML or stamp.
         CalibrationError: no stamp, or another kind of calibration.
-        AlteredCalibration, ForeignCalibration, ExpiredCalibration: see there.
+        AlteredCalibration: it was changed.
+        ForeignCalibration: it belongs to another robot or device.
+        ExpiredCalibration: it is too old.
     """
     file = open_calibration(path)
     check_stamp(file, kind, robot, device, now)
@@ -174,13 +183,17 @@ def read_calibration(
 
 
 def check_if_stamped(path: Path, document: Any, kind: str, robot: str | None = None) -> None:
-    """For documents that need no stamp: if this one has one, it must be unaltered and valid, of that kind and robot.
+    """Check the stamp of a document if it has one: it must be unaltered, valid, and of the kind and robot.
 
     Args:
-        document: what ``config.read_yaml(path)`` returned. robot: None if it is not known.
+        path: of the document, for messages.
+        document: result of ``config.read_yaml(path)``.
+        kind: of the calibration.
+        robot: its name; None if unknown.
 
     Raises:
-        ConfigError, CalibrationError, AlteredCalibration, ForeignCalibration, ExpiredCalibration.
+        ConfigError: malformed stamp.
+        CalibrationError: another kind, or as :func:`read_calibration`.
     """
     if isinstance(document, dict) and STAMP in document:
         check_stamp(_opened(path, document), kind, robot)
@@ -190,10 +203,11 @@ def calibrations_in(configuration: Any) -> dict[str, str]:
     """The calibrations that a robot's configuration names, for logs: sha256 by path.
 
     Args:
-        configuration: mappings, lists and values; every text in it that is the path of a YAML file is looked into.
+        configuration: mappings, lists and values; every text that is the path of a YAML file is read.
 
     Raises:
-        ConfigError: malformed YAML. AlteredCalibration: a calibration that is not as it was written.
+        ConfigError: malformed YAML.
+        AlteredCalibration: a calibration was changed after it was written.
     """
     if isinstance(configuration, Mapping):
         return calibrations_in(list(configuration.values()))
@@ -236,7 +250,7 @@ def check_stamp(
 
 
 def remedy(kind: str, robot: str | None) -> str:
-    """What helps against a calibration that cannot be used."""
+    """The remedy for a calibration that cannot be used."""
     return f"calibrate anew: `robot-runtime calibrate {kind} --robot {robot or 'ROBOT'} --out FILE`"
 
 
@@ -246,8 +260,8 @@ def _opened(path: Path, document: Mapping[str, Any]) -> CalibrationFile:
     found = _digest(unsigned)
     if found != stamp.sha256:
         raise AlteredCalibration(
-            f"{path}: was changed after it was written: its sha256 says {stamp.sha256[:12] or 'nothing'}, "
-            f"its content {found[:12]}",
+            f"{path}: was changed after it was written: its sha256 is {stamp.sha256[:12] or 'missing'}, "
+            f"that of its content {found[:12]}",
             f"restore the file, or {remedy(stamp.kind, stamp.robot)}",
         )
     return CalibrationFile(path, stamp, {key: value for key, value in document.items() if key != STAMP})

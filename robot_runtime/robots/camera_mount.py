@@ -1,17 +1,17 @@
-"""Where the camera sits on the robot: one YAML file, read by the simulator, by the robot description and by static tf.
+"""Pose of the camera on the robot: one YAML file, read by the simulator, the robot description and static tf.
 
 ::
 
     pan_joint_m: [0.0, 0.0, 0.88]    # base_footprint (on the floor) -> pan axis
     tilt_joint_m: [0.0, 0.0, 0.0]    # pan link -> tilt axis
-    camera:                          # tilt link -> camera_link (x forward, y left, z up); what a calibration finds
+    camera:                          # tilt link -> camera_link (x forward, y left, z up); result of a calibration
       xyz_m: [0.0, 0.0, 0.0]
       rpy_deg: [0.0, 0.0, 0.0]       # fixed axes x, y, z, as in URDF
-    color:                           # camera_link -> color sensor; what the camera's own driver publishes
+    color:                           # camera_link -> color sensor; published by the camera's own driver
       xyz_m: [0.0, 0.0, 0.0]
       rpy_deg: [0.0, 0.0, 0.0]
 
-A calibrated mount has the stamp of :mod:`robot_runtime.robots.calibration_file` besides.
+A calibrated mount also has the stamp of :mod:`robot_runtime.robots.calibration_file`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from robot_runtime.common.transforms import Matrix, Offset, Point3, rotation_rpy
 from robot_runtime.robots.calibration_file import Stamp, check_if_stamped
 
 EXTRINSICS = "extrinsics"
-"""The kind of calibration that finds a mount."""
+"""Kind of the calibration of mounts."""
 
 
 @dataclass(frozen=True)
 class CameraMount:
-    """The chain from the floor below the robot to the color camera; the module's docstring has the file.
+    """The chain from the floor below the robot to the color camera; see the module's docstring for the file.
 
     Attributes:
-        calibration: who measured it, when and how well, where ``robot-runtime calibrate extrinsics`` wrote it.
+        calibration: stamp, if ``robot-runtime calibrate extrinsics`` wrote the file.
     """
 
     pan_joint_m: Point3
@@ -50,29 +50,32 @@ class CameraMount:
         """The color sensor's body frame (x forward, y left, z up) in ``map``, float64 (4, 4).
 
         Args:
-            base: base_footprint in ``map``. pan_rad: left positive. tilt_rad: up positive.
+            base: base_footprint in ``map``.
+            pan_rad: left positive.
+            tilt_rad: up positive.
         """
         chain = transform((base.x_m, base.y_m, 0.0), rotation_rpy(0.0, 0.0, base.yaw_rad))
         chain = chain @ transform(self.pan_joint_m, rotation_rpy(0.0, 0.0, pan_rad))
-        # The joint's axis is +y, about which positive angles look down.
+        # The joint's axis is +y: positive angles tilt down.
         chain = chain @ transform(self.tilt_joint_m, rotation_rpy(0.0, -tilt_rad, 0.0))
         return np.asarray(chain @ self.camera.matrix @ self.color.matrix)
 
     @property
     def height_m(self) -> float:
-        """Of the optical center above the floor, looking straight ahead."""
+        """Height of the optical center above the floor, looking straight ahead."""
         return float(self.sensor(SE2(), 0.0, 0.0)[2, 3])
 
 
 def load_mount(path: Path, robot: str | None = None) -> CameraMount:
-    """The mount in a YAML file.
+    """Read a mount.
 
     Args:
-        robot: whose mount a calibrated one must be; None if it is not known.
+        path: of the YAML file.
+        robot: name that a calibrated mount must carry; None to accept any.
 
     Raises:
         ConfigError: naming file and field.
-        CalibrationError: a calibrated mount that was changed, is another robot's, or is too old.
+        CalibrationError: a calibrated mount that was changed, belongs to another robot, or is too old.
     """
     document = config.read_yaml(path)
     check_if_stamped(path, document, EXTRINSICS, robot)

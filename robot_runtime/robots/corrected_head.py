@@ -1,7 +1,7 @@
-"""What a tilt servo makes of the angle that it is told: its zero, its scale, its play; and a head that allows for it.
+"""Tilt servo calibration: zero, scale and backlash, and a head that corrects them.
 
-Found by ``robot-runtime calibrate tilt-servo``. A robot's YAML that says ``tilt_servo: servo.yaml`` gets the
-:class:`CorrectedHead`: what it is told and says are then angles of the camera, not of the servo.
+``robot-runtime calibrate tilt-servo`` writes the file. A robot's YAML with ``tilt_servo: servo.yaml`` gets the
+:class:`CorrectedHead`, whose angles are those of the camera instead of the servo.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from typing_extensions import override
+
 from robot_runtime.common import config
 from robot_runtime.hal import Head, HeadLimits, HeadState
 from robot_runtime.robots.calibration_file import read_calibration
@@ -17,19 +19,20 @@ from robot_runtime.robots.calibration_file import read_calibration
 KIND = "tilt-servo"
 
 MAX_AGE_S = 1.0
-"""Of the head's state, from which the side is told that a command comes from."""
+"""Largest age of the head's state from which the direction of approach is determined."""
 
 SAME_RAD = math.radians(0.05)
-"""A command this near to where the camera looks turns nothing round."""
+"""A command this close to the current angle does not change the direction of approach."""
 
 
 @dataclass(frozen=True)
 class TiltServo:
-    """Where the camera looks is ``zero_deg + scale * commanded``, and half the backlash behind it.
+    """The camera's tilt is ``zero_deg + scale * commanded``, less half the backlash in the direction of approach.
 
     Attributes:
-        zero_deg: where the camera looks at command 0, tilt up positive.
-        backlash_deg: between coming from below and coming from above.
+        zero_deg: the camera's tilt at command 0, up positive.
+        scale: tilt per commanded angle.
+        backlash_deg: between approaching from below and from above.
     """
 
     zero_deg: float = 0.0
@@ -40,23 +43,24 @@ class TiltServo:
 
     def __post_init__(self) -> None:
         if not (0.5 < self.scale < 2 and abs(self.zero_deg) < 90 and 0 <= self.backlash_deg < 90):
-            raise ValueError(f"no servo is like this: {self}")
+            raise ValueError(f"scale must lie within 0.5 to 2, zero_deg and backlash_deg below 90, got {self}")
 
     def camera_tilt_rad(self, commanded_rad: float, upward: bool) -> float:
-        """Where the camera looks once the servo has come to a command from below (``upward``) or from above."""
+        """The camera's tilt after the servo approached a command from below (``upward``) or from above."""
         side = -0.5 if upward else 0.5
         return math.radians(self.zero_deg) + self.scale * commanded_rad + side * math.radians(self.backlash_deg)
 
-    def command_rad(self, wanted_rad: float, upward: bool) -> float:
-        """What to command so that the camera looks there: the inverse of :meth:`camera_tilt_rad`."""
-        return (wanted_rad - self.camera_tilt_rad(0.0, upward)) / self.scale
+    def command_rad(self, camera_rad: float, upward: bool) -> float:
+        """The command for a tilt of the camera: the inverse of :meth:`camera_tilt_rad`."""
+        return (camera_rad - self.camera_tilt_rad(0.0, upward)) / self.scale
 
 
 def load_tilt_servo(path: Path, robot: str) -> TiltServo:
-    """The servo in a calibration file.
+    """Read the servo from a calibration file.
 
     Raises:
-        ConfigError: malformed. CalibrationError: changed, another robot's, or too old.
+        ConfigError: malformed.
+        CalibrationError: changed, another robot's, or too old.
     """
     file = read_calibration(path, KIND, robot)
     return config.parse(file.content, TiltServo, str(path))
@@ -65,8 +69,8 @@ def load_tilt_servo(path: Path, robot: str) -> TiltServo:
 class CorrectedHead(Head):
     """A head whose angles are those of its camera.
 
-    The play is allowed for by the side from which an angle is approached: the camera lags behind the servo, so the
-    servo goes half the play farther.
+    The camera lags behind the servo by half the backlash, so the servo moves that much farther in the direction of
+    approach.
     """
 
     def __init__(self, servos: Head, servo: TiltServo) -> None:
@@ -75,7 +79,7 @@ class CorrectedHead(Head):
 
     @property
     def limits(self) -> HeadLimits:
-        """What the camera can reach from either side."""
+        """The angles that the camera reaches from either side."""
         limits, servo = self._servos.limits, self._servo
         return replace(
             limits,
@@ -83,16 +87,20 @@ class CorrectedHead(Head):
             max_tilt_rad=servo.camera_tilt_rad(limits.max_tilt_rad, upward=True),
         )
 
+    @override
     def connect(self) -> None:
         self._servos.connect()
 
+    @override
     def close(self) -> None:
         self._servos.close()
 
+    @override
     def state(self, max_age_s: float) -> HeadState:
         state = self._servos.state(max_age_s)
         return replace(state, tilt_rad=self._servo.camera_tilt_rad(state.tilt_rad, self._upward))
 
+    @override
     def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
         pan_rad, tilt_rad = self.limits.clip(pan_rad, tilt_rad)
         camera_tilt_rad = self.state(MAX_AGE_S).tilt_rad

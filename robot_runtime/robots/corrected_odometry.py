@@ -1,13 +1,13 @@
-"""Odometry that was calibrated: what wheels and gyro report, put right before anybody sees it.
+"""Calibrated odometry: poses and velocities of a base with the errors of wheels and gyro corrected.
 
 ``robot-runtime calibrate odometry`` writes the file, and the robot's YAML names it as ``odometry``. It is stamped
 (``robot_runtime.robots.calibration_file``)::
 
     linear_scale: 1.0098         # meters reported per meter driven
     angular_scale: 0.9951        # radians reported per radian turned
-    heading: wheels              # what the base takes its heading from: wheels, or its gyro
-    wheel_radius_m: 0.03466      # what the base's driver would have to be told, to report right by itself
-    wheel_separation_m: 0.22665  # of bases that take the heading from their wheels
+    heading: wheels              # source of the base's heading: wheels, or its gyro
+    wheel_radius_m: 0.03466      # with this value the base's driver would report correctly
+    wheel_separation_m: 0.22665  # likewise, for bases whose heading comes from the wheels
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock
@@ -37,7 +38,7 @@ from robot_runtime.hal.pose_history import PoseHistory, pose_at
 from robot_runtime.robots.calibration_file import read_calibration
 
 KIND = "odometry"
-"""Of the calibration's file."""
+"""Kind of the calibration."""
 
 Scale = Annotated[float, Field(gt=0.5, lt=2.0)]
 
@@ -46,10 +47,10 @@ Heading = Literal["wheels", "gyro"]
 
 @dataclass(frozen=True)
 class OdometryCalibration:
-    """How a base's odometry errs; the module's docstring has the file.
+    """Errors of a base's odometry; see the module's docstring for the file.
 
     Attributes:
-        gyro_scale: what the gyro's readings have to be multiplied by, of bases that take the heading from it.
+        gyro_scale: factor for the gyro's readings, for bases whose heading comes from it.
     """
 
     linear_scale: Scale
@@ -62,40 +63,40 @@ class OdometryCalibration:
     __pydantic_config__ = config.STRICT
 
     @classmethod
-    def found(
+    def from_scales(
         cls, linear_scale: float, angular_scale: float, heading: Heading, radius_m: float, separation_m: float
     ) -> OdometryCalibration:
-        """What scales mean for a base that computes with this wheel radius and separation.
+        """The calibration of a base that computes with this wheel radius and separation.
 
-        Wheels that are smaller than believed report more meters than they drive. Radians by wheels are the difference
-        of two distances over the separation: a radius that is believed too large makes too many of them, a separation
-        that is believed too large too few.
+        Wheels that are smaller than assumed report more meters than they drive. Radians by wheels are the difference of
+        two distances over the separation: too large a radius reports too many, too large a separation too few.
         """
-        radius_found_m = radius_m / linear_scale
+        true_radius_m = radius_m / linear_scale
         if heading == "gyro":
-            return cls(linear_scale, angular_scale, heading, radius_found_m, gyro_scale=1 / angular_scale)
-        separation_found_m = separation_m * angular_scale / linear_scale
-        return cls(linear_scale, angular_scale, heading, radius_found_m, wheel_separation_m=separation_found_m)
+            return cls(linear_scale, angular_scale, heading, true_radius_m, gyro_scale=1 / angular_scale)
+        true_separation_m = separation_m * angular_scale / linear_scale
+        return cls(linear_scale, angular_scale, heading, true_radius_m, wheel_separation_m=true_separation_m)
 
 
 def load_odometry(path: Path, robot: str) -> OdometryCalibration:
-    """The calibration of this robot.
+    """Read the calibration of a robot.
 
     Raises:
-        ConfigError: no such file, or malformed. CalibrationError: no stamp, another kind or robot, altered, too old.
+        ConfigError: no such file, or malformed.
+        CalibrationError: no stamp, another kind or robot, altered, or too old.
     """
     file = read_calibration(path, KIND, robot)
     return config.parse(dict(file.content), OdometryCalibration, str(path))
 
 
 def calibrated(robot: Robot, calibration: OdometryCalibration) -> Robot:
-    """The robot with its base's odometry put right, and every localizer of it that reports in ``odom``."""
-    right: dict[Localizer, Localizer] = {}
+    """The robot with corrected odometry, of its base and of every localizer that reports in ``odom``."""
+    corrected_sources: dict[Localizer, Localizer] = {}
 
     def corrected(source: Localizer) -> Localizer:
         if source.info.frame != "odom":
             return source
-        return right.setdefault(source, CalibratedOdometry(source, robot.clock, calibration))
+        return corrected_sources.setdefault(source, CalibratedOdometry(source, robot.clock, calibration))
 
     return replace(
         robot,
@@ -105,23 +106,23 @@ def calibrated(robot: Robot, calibration: OdometryCalibration) -> Robot:
     )
 
 
-class Correction:
-    """Follows an odometry and adds up what really was driven."""
+class OdometryCorrection:
+    """Accumulates the true motion from reported odometry."""
 
     def __init__(self, calibration: OdometryCalibration) -> None:
         self._calibration = calibration
-        self._seen: SE2 | None = None
+        self._last: SE2 | None = None
         self._pose = SE2()
 
     def update(self, reported: SE2) -> SE2:
-        """The pose that belongs to the one reported next; they begin at the same one."""
-        if self._seen is None:
-            self._seen = self._pose = reported
-        if reported != self._seen:
-            moved = reported.relative_to(self._seen)
-            self._seen = reported
+        """The corrected pose of the next reported pose; both start at the same one."""
+        if self._last is None:
+            self._last = self._pose = reported
+        if reported != self._last:
+            moved = reported.relative_to(self._last)
+            self._last = reported
             half_rad = moved.yaw_rad / 2
-            # An arc's chord, which lies along its mean heading.
+            # The chord of an arc lies along its mean heading.
             forward_m = moved.x_m * math.cos(half_rad) + moved.y_m * math.sin(half_rad)
             forward_m /= self._calibration.linear_scale
             turn_rad = moved.yaw_rad / self._calibration.angular_scale
@@ -131,22 +132,26 @@ class Correction:
 
 
 class CalibratedBase(Base):
-    """A base whose states have the true odometry and velocity."""
+    """A base whose states have corrected odometry and velocity."""
 
     def __init__(self, base: Base, calibration: OdometryCalibration) -> None:
         self._base, self._calibration = base, calibration
-        self._correction = Correction(calibration)
+        self._correction = OdometryCorrection(calibration)
 
     @property
+    @override
     def info(self) -> BaseInfo:
         return self._base.info
 
+    @override
     def connect(self) -> None:
         self._base.connect()
 
+    @override
     def close(self) -> None:
         self._base.close()
 
+    @override
     def state(self, max_age_s: float) -> BaseState:
         state = self._base.state(max_age_s)
         velocity = Velocity(
@@ -155,58 +160,68 @@ class CalibratedBase(Base):
         )
         return replace(state, odom=self._correction.update(state.odom), velocity=velocity)
 
+    @override
     def command(self, velocity: Velocity) -> Velocity:
         return self._base.command(velocity)
 
+    @override
     def stop(self) -> None:
         self._base.stop()
 
+    @override
     def emergency_stop(self) -> None:
         self._base.emergency_stop()
 
+    @override
     def release_emergency_stop(self) -> None:
         self._base.release_emergency_stop()
 
 
 class CalibratedOdometry(Localizer):
-    """A source of poses in ``odom``, put right one by one as they arrive."""
+    """A localizer in ``odom`` whose poses are corrected as they arrive."""
 
     def __init__(self, source: Localizer, clock: Clock, calibration: OdometryCalibration) -> None:
         self._source, self._clock, self._calibration = source, clock, calibration
         self._history = PoseHistory(source.info.name, source.info.frame)
-        self._correction = Correction(calibration)
+        self._correction = OdometryCorrection(calibration)
         self._mark = 0
 
     @property
+    @override
     def info(self) -> LocalizerInfo:
         return self._source.info
 
+    @override
     def connect(self) -> None:
         self._source.connect()
 
+    @override
     def close(self) -> None:
         self._source.close()
 
+    @override
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._source.latest(max_age_s)
-        self._follow()
+        self._take_arrivals()
         return self._history.latest(self._clock.now_ns, max_age_s)
 
+    @override
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
-        self._source.at(stamp_ns, timeout_s)  # waits until that has been measured
-        self._follow()
+        self._source.at(stamp_ns, timeout_s)  # waits for the measurement
+        self._take_arrivals()
         return pose_at(self._history, self._clock, stamp_ns, 0.0, 1 / self.info.rate_hz)
 
+    @override
     def arrivals(self, after: int = 0) -> Arrivals:
-        self._follow()
+        self._take_arrivals()
         return self._history.arrivals(after)
 
-    def _follow(self) -> None:
+    def _take_arrivals(self) -> None:
         arrived = self._source.arrivals(self._mark)
         self._mark = arrived.mark
         if arrived.restarted:
             self._history.clear()
-            self._correction = Correction(self._calibration)
+            self._correction = OdometryCorrection(self._calibration)
         for estimate in arrived.estimates:
             self._history.add(replace(estimate, pose=self._correction.update(estimate.pose)))
         for event in arrived.events:

@@ -1,17 +1,17 @@
-"""Which robot: one YAML file in ``launch/robots/`` names a driver and its options, and this makes the robot of it.
+"""Loader of robots: builds a robot from a YAML file in ``launch/robots/`` that names a driver and its options.
 
 ::
 
     name: fake
     driver: drivers.fake.driver.make_robot   # package.module.factory, a RobotFactory
-    options: {wall_x_m: 2.0}                 # what the driver's README lists
-    tracker:                                 # optional: who says where objects are
+    options: {wall_x_m: 2.0}                 # see the driver's README
+    tracker:                                 # optional: measures the poses of objects
       driver: drivers.object_tracker.driver.make_tracker
       options: {port: 7420}
 
-Beside ``tracker`` there may be ``camera``, ``localizer`` (the policy's) and ``referee`` (the scores'). Each names a
-:class:`DeviceFactory`, which receives the robot as built so far; its device replaces the driver's own. The same three
-can be chosen when a command starts (:class:`DeviceOverrides`), by the name of a file in ``launch/cameras/`` or
+Besides ``tracker`` there may be ``camera``, ``localizer`` (for the policy) and ``referee`` (for scores). Each names a
+:class:`DeviceFactory`, which receives the robot as built so far; its device replaces the driver's own. The last three
+can also be chosen on the command line (:class:`DeviceOverrides`), by the name of a file in ``launch/cameras/`` or
 ``launch/localizers/`` or by its path::
 
     name: fused-marvelmind
@@ -41,16 +41,16 @@ from robot_runtime.tasks.task import Task, TrainingCamera
 
 @dataclass(frozen=True)
 class RobotContext:
-    """What a robot may need to know of the run that it is made for.
+    """The run that a robot is built for.
 
     Attributes:
-        scene: where it drives; None if unknown. Simulators need it, real robots have a place already.
-        camera: the policy's training camera, so that a simulator can render it; None if unknown.
-        seed: of everything random that the robot does.
+        scene: where the robot drives; None if unknown. Simulators need it, real robots have a place already.
+        camera: the policy's training camera, which a simulator renders; None if unknown.
+        seed: of all random numbers of the robot.
         real_time: whether simulated time must keep pace with the wall clock.
-        objects_move: whether the task moves objects, so that a simulator must let them be moved.
+        objects_move: whether the task moves objects, which a simulator must allow.
         added_objects: objects of the episodes that the scene does not have.
-        images: whether anybody looks at them. Without, a simulator may deliver dark frames, which cost nothing.
+        images: whether images are used. If not, a simulator may deliver black frames, which cost nothing.
     """
 
     scene: Scene | None
@@ -65,7 +65,7 @@ class RobotContext:
     def of(
         cls, task: Task, scene: Scene, episodes: Iterable[Episode], seed: int, real_time: bool = False
     ) -> RobotContext:
-        """What a robot needs to know to run these episodes of a task."""
+        """The context for these episodes of a task."""
         moves = task.rearrangement is not None
         added = added_objects(scene, episodes) if moves else ()
         return cls(scene, task.camera, seed, real_time, moves, added)
@@ -73,7 +73,13 @@ class RobotContext:
 
 @dataclass(frozen=True)
 class DeviceConfig:
-    """A part of a robot: dotted name of its :class:`DeviceFactory`, and its own options; ``name`` is for logs."""
+    """The configuration of one device.
+
+    Attributes:
+        driver: dotted name of its :class:`DeviceFactory`.
+        options: for the factory.
+        name: for logs.
+    """
 
     driver: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -89,10 +95,13 @@ class RobotFile:
     Attributes:
         name: of the robot, for logs.
         driver: dotted name of its :class:`RobotFactory`.
-        options: the driver's own.
-        odometry: the file that ``robot-runtime calibrate odometry`` wrote, of which base and odometry are put right.
-        tilt_servo: the file that ``robot-runtime calibrate tilt-servo`` wrote, of which the head is put right.
-        camera, localizer, referee, tracker: parts in place of the driver's own; None leaves that one to the driver.
+        options: for the factory.
+        odometry: file of ``robot-runtime calibrate odometry``, with which base and odometry are corrected.
+        tilt_servo: file of ``robot-runtime calibrate tilt-servo``, with which the head is corrected.
+        camera: replaces the driver's own; None keeps that.
+        localizer: likewise.
+        referee: likewise.
+        tracker: likewise.
     """
 
     name: str
@@ -110,13 +119,16 @@ class RobotFile:
 
 @dataclass(frozen=True)
 class DeviceOverrides:
-    """Parts that are named apart from the robot's file, and go before those in it.
+    """Devices chosen on the command line, which take precedence over those in the robot's file.
 
-    Each is a preset's name (``launch/cameras/``; ``launch/localizers/`` for the other two), a path ending in
-    ``.yaml``, or None for what the robot's file says.
+    Each is the name of a preset (``launch/cameras/``, or ``launch/localizers/`` for the other two), a path ending in
+    ``.yaml``, or None to keep the robot's file.
 
     Attributes:
-        camera_options: over those in the camera's file, ``KEY=VALUE``: the key may reach into an option by dots
+        camera: for observations.
+        localizer: for the policy.
+        referee: for scores.
+        camera_options: ``KEY=VALUE`` changes of the options in the camera's file: dots in the key select nested options
             (``imaging.mount=interbotix``), the value is read as YAML.
     """
 
@@ -127,50 +139,91 @@ class DeviceOverrides:
 
 
 class DeviceFactory(Protocol):
-    """What the ``driver`` of a part names."""
+    """Type of the function that the ``driver`` of a :class:`DeviceConfig` names.
+
+    A camera for any robot::
+
+        def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Camera:
+            chosen = config.parse(options, MyOptions, where)    # MyOptions: a frozen dataclass
+            return MyCamera(robot.clock, chosen)
+    """
 
     def __call__(self, robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Device:
-        """The part, disconnected: a ``Camera``, ``Localizer`` or ``ObjectTracker``, as the place asks that names it.
+        """Build the device, disconnected.
 
         Args:
-            robot: as built so far, in the order camera, localizer, referee, tracker: a localizer may wrap
-                ``robot.odometry`` or look through ``robot.camera``. It is disconnected, and a part that keeps one of
-                its devices connects and closes that with itself.
-            where: as :class:`RobotFactory`'s.
+            robot: as built so far, in the order camera, localizer, referee, tracker: a localizer may use
+                ``robot.odometry`` or ``robot.camera``. It is disconnected; a device that uses another one connects and
+                closes it with itself.
+            context: the run that the robot is built for.
+            options: from the file, for ``config.parse(options, SomeOptions, where)``.
+            where: file and field of ``options``, the beginning of error messages.
+
+        Returns:
+            A ``Camera``, ``Localizer`` or ``ObjectTracker``, as the field of the robot's file requires.
 
         Raises:
-            ConfigError: for a bad option, or a robot that has not what the part needs.
+            ConfigError: for a bad option, or a robot that lacks what the device needs.
         """
         ...
 
 
 class RobotFactory(Protocol):
-    """What ``driver`` names."""
+    """Type of the function that ``driver`` in a robot's file names.
+
+    A minimal driver (``drivers/fake/driver.py`` is a complete one)::
+
+        @dataclass(frozen=True)
+        class MyOptions:
+            port: str = "/dev/ttyUSB0"
+            __pydantic_config__ = config.STRICT     # unknown and mistyped options are errors that name file and field
+
+        def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
+            chosen = config.parse(options, MyOptions, where)
+            clock = SystemClock()
+            base, head, camera = MyBase(clock, chosen.port), MyHead(clock), MyCamera(clock)
+            odometry = MyOdometry(clock, base)
+            placer = OperatorPlacer(clock, base, head, localizer=odometry, referee=odometry)
+            return Robot(name, clock, base, head, camera, odometry, odometry, placer, odometry=odometry)
+
+    The interfaces and their contracts are in ``robot_runtime.hal``; ``robot_runtime.conformance.RobotConformance``
+    tests them.
+    """
 
     def __call__(self, context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
-        """The robot, disconnected.
+        """Build the robot. Open no port and start no thread: ``Robot.connect`` does so later, and ``close`` ends it.
 
         Args:
-            where: file and field that ``options`` come from, to begin error messages with;
-                ``config.parse(options, SomeOptions, where)`` does so.
+            context: the run that the robot is built for; a real robot may ignore it.
+            name: of the robot, for logs and messages.
+            options: from the file, for ``config.parse(options, SomeOptions, where)``.
+            where: file and field of ``options``, the beginning of error messages.
+
+        Returns:
+            The robot with all its devices, disconnected. They share its clock.
 
         Raises:
-            ConfigError: for a bad option. RuntimeFault: if the robot cannot be made.
+            ConfigError: for a bad option.
+            RuntimeFault: the robot cannot be built.
         """
         ...
 
 
 def read_robot_file(name_or_path: str, chosen: DeviceOverrides | None = None) -> tuple[Path, RobotFile]:
-    """A robot's YAML file, by preset name or by path ending in ``.yaml``, and its content with the chosen parts in it.
+    """Read a robot's file and apply the overrides.
+
+    Args:
+        name_or_path: preset name, or path ending in ``.yaml``.
+        chosen: devices that replace those in the file.
 
     Raises:
-        ConfigError: no such file, or one that is not what it should be.
+        ConfigError: no such file, or a malformed one.
     """
     path = config.find_preset("robots", name_or_path)
     file = config.load(path, RobotFile)
     chosen = chosen or DeviceOverrides()
-    parts: dict[str, Any] = {role: config.load(at, DeviceConfig) for role, at in _chosen_paths(chosen).items()}
-    file = replace(file, **parts)
+    devices: dict[str, Any] = {role: config.load(at, DeviceConfig) for role, at in _chosen_paths(chosen).items()}
+    file = replace(file, **devices)
     if not chosen.camera_options:
         return path, file
     if file.camera is None:
@@ -183,7 +236,7 @@ def read_robot_file(name_or_path: str, chosen: DeviceOverrides | None = None) ->
 
 
 def changed_options(options: Mapping[str, Any], changes: Iterable[str]) -> dict[str, Any]:
-    """``options`` with ``KEY=VALUE`` changes in them, as :class:`DeviceOverrides` has them. Raises ``ConfigError``."""
+    """``options`` with ``KEY=VALUE`` changes; see :class:`DeviceOverrides`. Raises ``ConfigError``."""
     changed = copy.deepcopy(dict(options))
     for change in changes:
         key, equals, value = change.partition("=")
@@ -192,27 +245,33 @@ def changed_options(options: Mapping[str, Any], changes: Iterable[str]) -> dict[
         for name in path:
             into = into.setdefault(name, {}) if isinstance(into, dict) else None
         if not (equals and last and isinstance(into, dict)):
-            raise ConfigError(f"{change!r} is no option", "write KEY=VALUE, for instance imaging.mount=interbotix")
+            raise ConfigError(f"{change!r} is no option", "write KEY=VALUE, for example imaging.mount=interbotix")
         into[last] = config.parse_yaml(value, repr(change))
     return changed
 
 
 def load_robot(name_or_path: str, context: RobotContext, chosen: DeviceOverrides | None = None) -> Robot:
-    """The robot of a preset name or YAML file, with the chosen parts, disconnected.
+    """Build the robot of a preset name or YAML file, disconnected.
 
     Raises:
-        ConfigError: no such preset, malformed YAML, a bad option, or a driver that makes no robot or no such part.
-        DriverMissing: naming the file, the driver and what to install.
+        ConfigError: no such preset, malformed YAML, a bad option, or a driver that builds no robot or no such device.
+        DriverMissing: naming the file, the driver and the package to install.
     """
     path, file = read_robot_file(name_or_path, chosen)
     return build_robot(file, str(path), context, chosen)
 
 
 def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: DeviceOverrides | None = None) -> Robot:
-    """As :func:`load_robot`, of a file's content with the chosen parts in it.
+    """Build the robot of a file's content, disconnected.
 
     Args:
-        path: that the content comes from, to begin error messages with.
+        file: content with the overrides applied.
+        path: of the content, the beginning of error messages.
+        context: the run that the robot is built for.
+        chosen: the overrides, for error messages.
+
+    Raises:
+        ConfigError: as :func:`load_robot`.
     """
     where = f"{path}: field 'driver'"
     factory: RobotFactory = config.resolve(file.driver, where)
@@ -232,50 +291,56 @@ def build_robot(file: RobotFile, path: str, context: RobotContext, chosen: Devic
         servo = load_tilt_servo(Path(file.tilt_servo), file.name)
         robot = replace(robot, head=CorrectedHead(robot.head, servo))
     chosen_paths = _chosen_paths(chosen or DeviceOverrides())
-    for role, kind in _KINDS.items():
-        part: DeviceConfig | None = getattr(file, role)
-        if part is not None:
+    for role, kind in _DEVICE_TYPES.items():
+        device: DeviceConfig | None = getattr(file, role)
+        if device is not None:
             at = str(chosen_paths.get(role, f"{path}: {role}"))
             # One source for both is one device: a port opens once.
-            shared = role == "referee" and part == file.localizer
-            made: dict[str, Any] = {role: robot.localizer if shared else make_device(part, kind, robot, context, at)}
+            shared = role == "referee" and device == file.localizer
+            made: dict[str, Any] = {role: robot.localizer if shared else make_device(device, kind, robot, context, at)}
             robot = replace(robot, **made)
     return replace(robot, placer=robot.placer.fitted(robot))
 
 
-_KINDS: dict[str, type[Device]] = {
+_DEVICE_TYPES: dict[str, type[Device]] = {
     "camera": Camera,
     "localizer": Localizer,
     "referee": Localizer,
     "tracker": ObjectTracker,
 }
-"""The parts that a robot's file may name, in the order in which they are made."""
+"""The devices that a robot's file may name, in the order of construction."""
 
 D = TypeVar("D", bound=Device)
 
 
-def make_device(part: DeviceConfig, kind: type[D], robot: Robot, context: RobotContext, where: str) -> D:
-    """What a part's factory makes, for a place that takes a ``kind``; also for parts that are made of parts.
+def make_device(device: DeviceConfig, kind: type[D], robot: Robot, context: RobotContext, where: str) -> D:
+    """Build a device of a type; also used by devices that consist of others.
 
     Args:
-        where: file, and field if it is not the whole file, that ``part`` comes from: ``"my.yaml: tracker"``.
+        device: factory and options.
+        kind: required type.
+        robot: as built so far.
+        context: the run that the robot is built for.
+        where: file, and field if it is not the whole file: ``"my.yaml: tracker"``.
 
     Raises:
-        ConfigError: a bad option, or a driver that makes something else. DriverMissing: naming what to install.
+        ConfigError: a bad option, or a driver that builds something else.
+        DriverMissing: naming the package to install.
     """
     at = f"{where}: field 'driver'"
-    factory: DeviceFactory = config.resolve(part.driver, at)
+    factory: DeviceFactory = config.resolve(device.driver, at)
     makes = callable(factory) and not inspect.isclass(factory)
-    made = factory(robot, context, part.options, f"{where}: options") if makes else None
+    made = factory(robot, context, device.options, f"{where}: options") if makes else None
     if not isinstance(made, kind):
         raise ConfigError(
-            f"{at}: {part.driver!r} makes no {kind.__name__}", "name a part's factory function, not one of its classes"
+            f"{at}: {device.driver!r} makes no {kind.__name__}",
+            "name a device's factory function, not one of its classes",
         )
     return made
 
 
 def _chosen_paths(chosen: DeviceOverrides) -> dict[str, Path]:
-    """The files of those parts that are chosen, by role."""
+    """The files of the overrides, by field."""
     folders = {"camera": "cameras", "localizer": "localizers", "referee": "localizers"}
     return {
         role: config.find_preset(folder, name)

@@ -1,11 +1,11 @@
-"""What others have published about how a LoCoBot's actions err: PyRobot's tables, and AI2-THOR's for RoboTHOR.
+"""Published models of a LoCoBot's action errors: PyRobot's tables, and AI2-THOR's parameters for RoboTHOR.
 
 PyRobot: ``habitat_sim/agent/controls/pyrobot_noisy_controls.py`` (habitat-sim, MIT), parameters contributed by the
 authors of PyRobot (Murali et al., arXiv 1906.08236), who measured two LoCoBots with three controllers. Per action: an
 error along and to the right of the heading, and one of the heading, each normal with the table's mean and **the square
-root of the table's second number** as its standard deviation, as the code samples them, cut off at three standard
-deviations and where an action would go less than 5 % of its way. They do not depend on how far the action goes, and the
-means turn with a turn's direction.
+root of the table's second number** as its standard deviation, as the code samples them, truncated at three standard
+deviations and at 5 % of the commanded distance or angle. The errors do not depend on the action's magnitude, and the
+means change sign with the direction of a turn.
 
 RoboTHOR: ``movementGaussianSigma`` 0.005 m and ``rotateGaussianSigma`` 0.5 degrees, the defaults of the stochastic
 agent (ai2thor.allenai.org/robothor/documentation); zero mean, nothing sideways.
@@ -23,13 +23,13 @@ from robot_runtime.actions.discrete import Action
 from robot_runtime.robots.action_errors import MOVES, ActionError, ActuationModel
 
 TRUNCATION = 3.0
-"""PyRobot's, in standard deviations."""
+"""Of PyRobot's errors, in standard deviations."""
 
-LEAST_WAY = 0.05
-"""PyRobot's: what an action goes of its way at least."""
+MIN_FRACTION = 0.05
+"""Smallest fraction of a commanded distance or angle that PyRobot's noise leaves."""
 
 HABITAT_MULTIPLIER = 0.5
-"""Of every error, means included: the Habitat challenges of 2020 and 2021 take this of ``Proportional``."""
+"""Factor on all errors and means of ``Proportional`` in the Habitat challenges of 2020 and 2021."""
 
 ROBOTHOR_MOVE_M = 0.005
 ROBOTHOR_TURN_DEG = 0.5
@@ -37,7 +37,7 @@ ROBOTHOR_TURN_DEG = 0.5
 
 @dataclass(frozen=True)
 class Gaussian:
-    """One of PyRobot's: means of the error and its second numbers."""
+    """A row of PyRobot's tables: means and second numbers."""
 
     mean: tuple[float, ...]
     variance: tuple[float, ...]
@@ -45,7 +45,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class ControllerErrors:
-    """One controller of one robot: errors (along, right) and of the heading, of moves and of turns."""
+    """Errors of one controller on one robot: along, to the right, and of the heading, for moves and turns."""
 
     move: Gaussian
     move_yaw: Gaussian
@@ -55,10 +55,13 @@ class ControllerErrors:
 
 @dataclass(frozen=True)
 class ErrorComponent:
-    """One component of an action's error: ``sign`` times a normal number, cut off at :data:`TRUNCATION` and ``least``.
+    """One component of an action's error: ``sign`` times a truncated normal number.
 
     Attributes:
-        sigma: the square root of the table's second number. least: None where nothing but the truncation cuts.
+        mean: of the normal number.
+        sigma: the square root of the table's second number.
+        sign: of the component.
+        least: lower bound; None for :data:`TRUNCATION` alone.
     """
 
     mean: float
@@ -67,8 +70,8 @@ class ErrorComponent:
     least: float | None = None
 
     def draw(self, random: np.random.Generator) -> float:
-        """One error."""
-        # The least lies below the mean in every row, so every second draw at least is good.
+        """Sample an error."""
+        # ``least`` lies below the mean in every row, so at least every second sample is accepted.
         while True:
             deviation = float(random.standard_normal())
             value = self.mean + self.sigma * deviation
@@ -76,7 +79,7 @@ class ErrorComponent:
                 return self.sign * value
 
     def moments(self) -> tuple[float, float]:
-        """Mean and variance of the errors."""
+        """Mean and variance."""
         from scipy.stats import truncnorm  # here because it takes 0.3 s, which every run would wait for
 
         if self.sigma == 0:
@@ -128,21 +131,24 @@ PYROBOT: dict[str, dict[str, ControllerErrors]] = {
         ),
     },
 }
-"""Meters and radians; variances as the code takes them."""
+"""Meters and radians; variances as the code interprets them."""
 
 
 def pyrobot_components(
     motions: ControllerErrors, action: Action, forward_m: float, turn_rad: float
 ) -> tuple[ErrorComponent, ErrorComponent, ErrorComponent]:
-    """Of one action's error: x forward m, y to the left m, yaw to the left rad; independent of each other.
+    """Independent components of one action's error: x forward m, y to the left m, yaw to the left rad.
 
     Args:
-        action: ``MOVE_FORWARD``, ``TURN_LEFT`` or ``TURN_RIGHT``. forward_m, turn_rad: what it asks for, positive.
+        motions: the table.
+        action: ``MOVE_FORWARD``, ``TURN_LEFT`` or ``TURN_RIGHT``.
+        forward_m: commanded distance, positive.
+        turn_rad: commanded angle, positive.
     """
     moves = action is Action.MOVE_FORWARD
     plane, heading = (motions.move, motions.move_yaw) if moves else (motions.turn, motions.turn_yaw)
-    least_m = -(1 - LEAST_WAY) * forward_m if moves else None
-    least_rad = None if moves else -(1 - LEAST_WAY) * turn_rad
+    least_m = -(1 - MIN_FRACTION) * forward_m if moves else None
+    least_rad = None if moves else -(1 - MIN_FRACTION) * turn_rad
     along, right = (
         ErrorComponent(mean, math.sqrt(variance)) for mean, variance in zip(plane.mean, plane.variance, strict=True)
     )
@@ -154,17 +160,17 @@ def pyrobot_components(
 def pyrobot_model(
     robot: str, controller: str, forward_m: float, turn_deg: float, multiplier: float = 1.0
 ) -> ActuationModel:
-    """The moments of PyRobot's errors, as a model: normal with the mean and covariance of what is drawn."""
+    """Normal model with the mean and covariance of PyRobot's errors."""
     errors = {}
     for action in MOVES:
-        parts = pyrobot_components(PYROBOT[robot][controller], action, forward_m, math.radians(turn_deg))
-        moments = np.array([part.moments() for part in parts])
+        components = pyrobot_components(PYROBOT[robot][controller], action, forward_m, math.radians(turn_deg))
+        moments = np.array([component.moments() for component in components])
         errors[action.name.lower()] = _error(multiplier * moments[:, 0], multiplier**2 * moments[:, 1])
     return ActuationModel(forward_m, turn_deg, errors)
 
 
 def published_models(forward_m: float, turn_deg: float) -> dict[str, ActuationModel]:
-    """Every published model of the errors of a LoCoBot's actions by name, and ``ideal``, which has none."""
+    """All published error models of a LoCoBot by name, and ``ideal`` without errors."""
     models = {
         f"PyRobot {robot} {controller}": pyrobot_model(robot, controller, forward_m, turn_deg)
         for robot, controllers in PYROBOT.items()

@@ -218,16 +218,16 @@ def real_placer(carried: Any) -> RealPlacer:
 def test_what_was_measured_before_the_robot_was_brought_is_forgotten() -> None:
     carried: Any = Carried()
     real_placer(carried).place(SE2(2.0, 1.0, 0.0), 0.3)
-    assert carried.told == ["stop", "bring", "command", "clear", "forget", "forget", "command"]
+    assert carried.told == ["stop", "move_to", "command", "clear", "forget", "forget", "command"]
 
 
 def test_a_robot_that_was_not_brought_is_forgotten_as_well() -> None:
     carried: Any = Carried()
 
-    def bring(_: SE2) -> None:
-        raise PlacementFailed("it was not brought", "bring it")
+    def move_to(_: SE2) -> None:
+        raise PlacementFailed("it was not moved", "move it")
 
-    carried.bring = bring
+    carried.move_to = move_to
     with pytest.raises(PlacementFailed):
         real_placer(carried).place(SE2(), 0.0)
     assert carried.told == ["stop", "clear", "forget", "forget"]

@@ -76,12 +76,12 @@ def test_wheels_are_found_to_half_a_per_cent(apartment: Scene, tmp_path: Path) -
 
 
 def test_what_scales_mean_depends_on_where_the_heading_comes_from() -> None:
-    gyro = OdometryCalibration.found(1.02, 0.98, "gyro", 0.035, 0.23)
+    gyro = OdometryCalibration.from_scales(1.02, 0.98, "gyro", 0.035, 0.23)
     assert (gyro.gyro_scale, gyro.wheel_separation_m) == (pytest.approx(1 / 0.98), None)
     # Wheels of radius r, b apart: a base that believes 0.035 and 0.23 reports these scales.
     radius_m, separation_m = 0.0341, 0.2345
     linear, angular = 0.035 / radius_m, 0.035 / radius_m * separation_m / 0.23
-    wheels = OdometryCalibration.found(linear, angular, "wheels", 0.035, 0.23)
+    wheels = OdometryCalibration.from_scales(linear, angular, "wheels", 0.035, 0.23)
     assert (wheels.wheel_radius_m, wheels.wheel_separation_m) == pytest.approx((radius_m, separation_m))
 
 

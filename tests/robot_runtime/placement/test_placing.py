@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_room import make_scene
+from raising import raises_naming
 
 from drivers.fake.driver import make_robot
 from robot_runtime.actions.discrete import Displacement
@@ -140,7 +141,7 @@ def test_a_person_who_does_not_bring_it_is_not_waited_for_for_ever(
 ) -> None:
     robot, placer, _ = carried(path)
     begin_s = robot.clock.now_ns() / NS_PER_S
-    with pytest.raises(PlacementFailed, match=r"was not brought to \(2.00, 1.00\) in 60 s") as caught:
+    with raises_naming(PlacementFailed, "(2.00, 1.00)", "60 s") as caught:
         placer.place(GOAL, 0.0)
     assert said in caught.value.message
     assert robot.clock.now_ns() / NS_PER_S - begin_s <= 60.2
@@ -153,16 +154,16 @@ def test_a_robot_that_nobody_sees_on_its_way_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "thing"),
     [
-        ({"yaw_variance": math.inf}, "does not know the robot's heading"),
-        ({"status": PoseStatus.LOST}, "has lost the robot"),
-        ({"frame": "odom"}, "no source of poses knows the map"),
+        ({"yaw_variance": math.inf}, "heading"),
+        ({"status": PoseStatus.LOST}, "lost"),
+        ({"frame": "odom"}, "map"),
     ],
 )
-def test_who_does_not_know_where_the_robot_is_places_nobody(changes: dict[str, Any], why: str) -> None:
+def test_who_does_not_know_where_the_robot_is_places_nobody(changes: dict[str, Any], thing: str) -> None:
     _, placer, _ = carried(lambda s: GOAL, **changes)
-    with pytest.raises(PlacementFailed, match=why):
+    with raises_naming(PlacementFailed, thing):
         placer.place(GOAL, 0.0)
 
 
@@ -175,7 +176,7 @@ def test_where_the_referee_knows_no_heading_the_policys_localizer_watches() -> N
 
 def test_a_tilt_out_of_reach_is_no_start() -> None:
     robot, placer, told = carried(lambda s: GOAL)
-    with pytest.raises(InvalidStart, match="cannot tilt"):
+    with raises_naming(InvalidStart, "tilt", "rad"):
         placer.place(GOAL, robot.head.limits.max_tilt_rad + 0.1)
     assert told == []
 
@@ -223,9 +224,8 @@ def test_a_robot_that_is_there_does_not_move() -> None:
 def test_a_contact_ends_placing_with_the_robot_at_rest() -> None:
     robot = fake(wall_x_m=1.0)
     placer, _ = driving(robot)
-    with pytest.raises(PlacementFailed, match=r"touched something \(center\) and stopped after 0\.8.* m") as caught:
+    with raises_naming(PlacementFailed, "(center)", "after 0.8"):
         placer.place(SE2(2.0, 0.0, 0.0), 0.0)
-    assert "clear its way" in caught.value.remedy
     before = robot.base.state(0.1).odom
     robot.clock.sleep(0.5)
     assert robot.base.state(0.1).odom.distance_to(before) < 1e-6
@@ -233,19 +233,19 @@ def test_a_contact_ends_placing_with_the_robot_at_rest() -> None:
 
 def test_a_cliff_ends_placing() -> None:
     robot = fake(faults=[{"kind": "cliff", "from_s": 4.0}])
-    with pytest.raises(PlacementFailed, match=r"ended as stopped .* held by cliff"):
+    with raises_naming(PlacementFailed, "stopped", "cliff"):
         driving(robot)[0].place(SE2(2.0, 0.0, 0.0), 0.0)
 
 
 def test_a_goal_that_no_way_leads_to_is_named() -> None:
-    with pytest.raises(PlacementFailed, match=r"no way leads from \(0.00, 0.00\) to \(5.00, 0.00\)"):
+    with raises_naming(PlacementFailed, "(0.00, 0.00)", "(5.00, 0.00)", "map"):
         driving(fake(), scene=True)[0].place(SE2(5.0, 0.0, 0.0), 0.0)
 
 
 def test_a_robot_that_nobody_sees_is_not_driven_far() -> None:
     robot = fake(faults=[{"kind": "lost_tracking"}])
     robot = replace(robot, referee=robot.localizer)
-    with pytest.raises(PlacementFailed, match="nobody sees where the robot is: fake localizer has lost the robot"):
+    with raises_naming(PlacementFailed, "fake localizer has lost the robot"):
         driving(robot)[0].place(SE2(2.0, 0.0, 0.0), 0.0)
     assert robot.base.state(0.1).odom.x_m <= 2.01
 
@@ -268,7 +268,7 @@ def test_a_heading_that_is_learnt_from_motion_is_driven_for() -> None:
 
 
 def test_time_that_is_over_ends_placing() -> None:
-    with pytest.raises(PlacementFailed, match=r"is still .* off: .* after 4 s"):
+    with raises_naming(PlacementFailed, " off: ", "4 s"):
         driving(fake(), tolerance=Tolerance(timeout_s=4.0))[0].place(SE2(2.5, 2.0, 0.0), 0.0)
 
 

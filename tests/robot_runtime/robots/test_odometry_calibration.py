@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from drivers.fake.driver import make_robot
 from robot_runtime.common import config
@@ -15,10 +16,10 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.conformance import BaseConformance, LocalizerConformance
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Robot
-from robot_runtime.robots.corrected_odometry import CalibratedBase, Correction, OdometryCalibration, calibrated
+from robot_runtime.robots.corrected_odometry import CalibratedBase, OdometryCalibration, OdometryCorrection, calibrated
 from robot_runtime.robots.loader import RobotContext
 
-CALIBRATION = OdometryCalibration.found(1.04, 0.97, "gyro", 0.035, 0.23)
+CALIBRATION = OdometryCalibration.from_scales(1.04, 0.97, "gyro", 0.035, 0.23)
 
 
 class TestCalibratedRobot(BaseConformance, LocalizerConformance):
@@ -51,7 +52,7 @@ def test_what_is_reported_too_long_is_put_right(
     def arc(forward_m: float, turn_rad: float) -> SE2:
         return SE2(forward_m * math.cos(turn_rad / 2), forward_m * math.sin(turn_rad / 2), turn_rad)
 
-    correction = Correction(OdometryCalibration.found(linear, angular, "wheels", 0.035, 0.23))
+    correction = OdometryCorrection(OdometryCalibration.from_scales(linear, angular, "wheels", 0.035, 0.23))
     start = SE2(1.0, -2.0, 0.5)
     true = reported = start
     assert correction.update(start) == start
@@ -66,5 +67,5 @@ def test_what_is_reported_too_long_is_put_right(
 @pytest.mark.parametrize("scale", [0.4, 2.5])
 def test_impossible_scales_are_refused(scale: float) -> None:
     document = {"linear_scale": scale, "angular_scale": 1.0, "heading": "gyro", "wheel_radius_m": 0.035}
-    with pytest.raises(ConfigError, match="linear_scale"):
+    with raises_naming(ConfigError, "linear_scale"):
         config.parse(document, OdometryCalibration, "odometry.yaml")

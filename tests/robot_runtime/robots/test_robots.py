@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from raising import raises_naming
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, DriverMissing
@@ -74,7 +75,7 @@ def test_a_missing_driver_module_is_its_own_error(tmp_path: Path) -> None:
 def test_a_missing_dependency_of_a_driver_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lidar_driver.py").write_text("import a_vendor_sdk\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(DriverMissing, match="there is no module 'a_vendor_sdk'") as caught:
+    with raises_naming(DriverMissing, "'a_vendor_sdk'") as caught:
         load_robot(robot_file(tmp_path, "name: r\ndriver: lidar_driver.make\n"), CONTEXT)
     assert caught.value.remedy == "install the package that provides 'a_vendor_sdk'"
 
@@ -88,7 +89,7 @@ def test_a_factory_gets_everything_and_must_make_a_robot(tmp_path: Path, monkeyp
         return given
 
     monkeypatch.setattr(config, "resolve", lambda dotted, where: factory)
-    with pytest.raises(ConfigError, match=r"'somewhere\.no_robot' made a list, not a Robot"):
+    with raises_naming(ConfigError, "'somewhere.no_robot'", "list", "Robot"):
         load_robot(path, CONTEXT)
     assert given == [[CONTEXT, "r", {"a": 1}, f"{path}: options"]]
 
@@ -137,9 +138,9 @@ def test_a_cameras_options_can_be_given_when_a_command_starts(tmp_path: Path) ->
 def test_what_is_no_option_of_a_camera_is_refused(change: str, tmp_path: Path) -> None:
     camera = tmp_path / "camera.yaml"
     camera.write_text("name: c\ndriver: a.b\noptions: {color: 720p}\n")
-    with pytest.raises(ConfigError, match="is no option"):
+    with raises_naming(ConfigError, repr(change)):
         read_robot_file("fake", DeviceOverrides(camera=str(camera), camera_options=(change,)))
-    with pytest.raises(ConfigError, match="names no camera that takes options: color=1"):
+    with raises_naming(ConfigError, "camera", "color=1"):
         read_robot_file("fake", DeviceOverrides(camera_options=("color=1",)))
 
 
@@ -163,7 +164,7 @@ def test_a_chosen_part_replaces_the_drivers_own_and_stands_in_the_configuration(
 def test_a_part_in_the_robots_file_yields_to_a_chosen_one(tmp_path: Path) -> None:
     text = f"name: r\ndriver: drivers.fake.driver.make_robot\nreferee: {{{FUSED}, options: {{nonsense: 1}}}}\n"
     path = robot_file(tmp_path, text)
-    with pytest.raises(ConfigError, match=r"mine\.yaml: referee: options: field 'nonsense'"):
+    with raises_naming(ConfigError, "mine.yaml: referee: options: field 'nonsense'"):
         load_robot(path, CONTEXT)
     assert load_robot(path, CONTEXT, DeviceOverrides(referee="fused")).referee.info.name == "fused fake localizer"
 
