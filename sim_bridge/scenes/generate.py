@@ -1,13 +1,13 @@
-"""Generate furnished flats as scene folders.
+"""Furnished flats as scene folders.
 
-``generate_scene(folder, seed, size)`` is the whole interface. A seed stands for one flat: plan, style, furniture,
-textures; the same seed writes the same bytes. A flat that a robot cannot drive through, in which a room lacks what
-makes it that room, or that has no place for one of RoboTHOR's object categories, is thrown away and the seed's next
-attempt is taken.
+A seed stands for one flat: plan, style, furniture, textures; the same seed writes the same bytes. A flat that a robot
+cannot drive through, in which a room lacks what is indispensable for it, or that has no place for one of RoboTHOR's
+object categories, is discarded and the seed's next attempt is taken.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from collections import Counter
@@ -19,56 +19,40 @@ from scipy import ndimage
 
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import OccupancyMap
-from robot_runtime.scenes.scene import Asset, Room, SceneFile
-from sim_bridge.scenes import shell
-from sim_bridge.scenes.furnish import FURNISH
-from sim_bridge.scenes.furniture import decor
-from sim_bridge.scenes.furniture.kit import Surface
-from sim_bridge.scenes.goals import GOALS, goal_objects
-from sim_bridge.scenes.layout import FloorPlan, draw_plan
+from robot_runtime.scenes.scene import Asset, Collision, Room, SceneFile, SceneObject
+from sim_bridge.scenes.assets import AssetWriter
+from sim_bridge.scenes.building import building
+from sim_bridge.scenes.decompose import DecompositionSettings
+from sim_bridge.scenes.furnish import Furnisher
+from sim_bridge.scenes.furniture import catalog, draw_style
+from sim_bridge.scenes.layout import draw_plan
 from sim_bridge.scenes.occupancy import occupancy_from_assets
-from sim_bridge.scenes.passage import ROBOT_RADIUS_M
-from sim_bridge.scenes.placement import RoomPlanner
+from sim_bridge.scenes.pieces import Piece
+from sim_bridge.scenes.placement import ROBOT_RADIUS_M, Placed, RoomPlanner
 from sim_bridge.scenes.progress import Progress, silent
-from sim_bridge.scenes.rect import SIDES
 from sim_bridge.scenes.scene_files import save_scene_file
-from sim_bridge.scenes.scene_writer import AssetStore, object_asset, scene_object
-from sim_bridge.scenes.style import Style, draw_style
 from sim_bridge.scenes.view_points import write_view_points
 
 CEILING_M = 2.5
-_INDISPENSABLE = {
-    "living_room": ("sofa",),
-    "kitchen": ("sink", "stove", "refrigerator"),
-    "bedroom": ("bed",),
-    "bathroom": ("toilet", "sink"),
-    "study": ("desk", "chair"),
-}
 _DOOR_LANE_M = 0.22
 _ATTEMPTS = 60
-
-
-@dataclass(frozen=True)
-class _Furnished:
-    """A floor plan with everything in its rooms."""
-
-    plan: FloorPlan
-    style: Style
-    rooms: list[RoomPlanner]
+_TEXTURE_PX = 256
 
 
 def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Progress = silent) -> None:
     """Write a furnished flat as a scene folder (see :mod:`robot_runtime.scenes.scene`).
 
     Args:
-        folder: made if absent; must hold nothing yet; the scene is called like it. seed: of everything random.
-        size: a footprint of ``layout.SIZES``: ``robothor`` (8.8 x 3.9 m), ``medium`` (10 x 6.4), ``large`` (12 x 9).
+        folder: Made if absent; must be empty; the scene is named after it.
+        seed: Of everything random.
+        size: Footprint of ``layout.SIZES``: ``robothor`` (8.8 x 3.9 m), ``medium`` (10 x 6.4), ``large`` (12 x 9).
+        report: Receives the progress.
 
     Raises:
         SceneError: unknown size, a folder that is not empty, or no valid flat within the attempts.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SceneError(f"{folder}: is there already", "name a new folder, or delete this one first")
+        raise SceneError(f"{folder}: exists already", "name a new folder, or delete this one first")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
         report("plan and furniture", 0, 1)
@@ -79,7 +63,7 @@ def generate_scene(folder: Path, seed: int, size: str = "robothor", report: Prog
             replace(flat, file=replace(flat.file, name=folder.name)).write(draft)
             report("meshes and textures", 1, 1)
             view_points = write_view_points(draft, report)
-            if {item.category for item in flat.file.objects if item.id in view_points}.issuperset(GOALS):
+            if {item.category for item in flat.file.objects if item.id in view_points}.issuperset(catalog().goals):
                 # Only whole scenes appear under the folder's own name.
                 draft.replace(folder)
                 return
@@ -91,92 +75,101 @@ class Flat:
     """A flat before it is written.
 
     Attributes:
-        store: its meshes and textures. map: its occupancy.
+        file: The scene; its assets have contact shapes only.
+        pieces: Building and furniture with their surfaces.
+        map: Its occupancy.
     """
 
     file: SceneFile
-    store: AssetStore
+    pieces: list[Piece]
     map: OccupancyMap
-    seed: int
 
     def write(self, folder: Path) -> None:
         """Write everything but the view points into a new folder."""
-        folder.mkdir()
-        self.store.write(folder, self.seed)
+        (folder / "assets").mkdir(parents=True)
+        writer = AssetWriter(folder, DecompositionSettings(), _TEXTURE_PX, 0.0, CEILING_M)
+        drawn = writer.write(self.pieces, silent)
+        ids = {item.id for item in self.file.objects}
+        assets = tuple(replace(asset, object=asset.name if asset.name in ids else None) for asset in drawn.assets)
         self.map.save(folder / "map.yaml")
-        save_scene_file(folder / "scene.yaml", self.file)
+        save_scene_file(folder / "scene.yaml", replace(self.file, materials=drawn.materials, assets=assets))
 
 
 def flats(seed: int, size: str) -> Iterator[Flat]:
-    """A seed's flats that are furnished in full and that a robot can drive through, best taken the first.
+    """A seed's completely furnished flats that a robot can drive through; the first is the seed's flat.
 
     Raises:
         SceneError: unknown size.
     """
     for attempt in range(_ATTEMPTS):
-        rng = random.Random(f"{size}:{seed}:{attempt}")
-        furnished = _furnish(size, rng)
-        if furnished is None:
-            continue
-        store = AssetStore()
-        file = _scene_file(furnished, store, rng, seed, size)
-        # The contact shapes are boxes and cylinders: no mesh file is read.
-        occupancy = occupancy_from_assets(Path(file.name), file)
-        if everywhere_reachable(occupancy, file):
-            yield Flat(file, store, occupancy, seed)
+        flat = _draw_flat(seed, size, random.Random(f"{size}:{seed}:{attempt}"))
+        if flat is not None and everywhere_reachable(flat.map, flat.file):
+            yield flat
 
 
-def _furnish(size: str, rng: random.Random) -> _Furnished | None:
-    """A flat with everything in it; None when an object category found no place."""
-    plan = draw_plan(size, rng)
-    style = draw_style(rng)
-    rooms = []
+def _draw_flat(seed: int, size: str, rng: random.Random) -> Flat | None:
+    """A flat with everything in it; None if a piece that it needs found no place."""
+    plan, style = draw_plan(size, rng), draw_style(rng)
+    furnisher = Furnisher(style, rng)
     categories = [room.category for room in plan.rooms]
     desk_in = "study" if "study" in categories else rng.choice(("bedroom", "living_room"))
-    for room in plan.rooms:
-        planner = RoomPlanner(room, rng, CEILING_M, with_desk=room.category == desk_in)
-        FURNISH[room.category](planner, style)
-        planner.from_ceiling(decor.ceiling_lamp(Surface(rng.choice(("white", "cream")))))
-        rooms.append(planner)
-    whole = all(_indispensable(planner) for planner in rooms) and not goal_objects(rooms, style)
-    return _Furnished(plan, style, rooms) if whole else None
-
-
-def _indispensable(planner: RoomPlanner) -> bool:
-    kinds = {item.model.category for item in planner.placed}
-    return kinds.issuperset(_INDISPENSABLE.get(planner.room.category, ()))
-
-
-def _scene_file(flat: _Furnished, store: AssetStore, rng: random.Random, seed: int, size: str) -> SceneFile:
-    outside = store.visuals("outside", shell.outside_parts(flat.plan, CEILING_M))
-    assets = [Asset("walls", visual=outside, collision=shell.wall_collision(flat.plan, CEILING_M))]
-    objects, counts = [], Counter[str]()
-    for planner in flat.rooms:
-        room = planner.room
-        finish = flat.style.finish(room.category, rng)
-        doors = Counter(door.side for door in room.doors)
-        accent_side = min(SIDES, key=lambda side: (doors[side], rng.random()))
-        parts = shell.room_parts(room, finish, CEILING_M, accent_side)
-        assets.append(Asset(room.id, visual=store.visuals(room.id, parts)))
-        for item in planner.placed:
-            category = item.model.category.lower()
-            counts[category] += 1
-            object_id = f"{category}_{counts[category]}"
-            objects.append(scene_object(item, object_id))
-            assets.append(object_asset(item, object_id, store))
-    rooms = tuple(
-        Room(r.id, r.category, ((f.x0, f.y0), (f.x1, f.y0), (f.x1, f.y1), (f.x0, f.y1)))
-        for r, f in ((r, r.floor) for r in flat.plan.rooms)
-    )
-    return SceneFile(
+    rooms = [RoomPlanner(room, rng) for room in plan.rooms]
+    if not all(furnisher.furnish(room, room.room.category == desk_in, CEILING_M) for room in rooms):
+        return None
+    if not furnisher.add_goals(rooms):
+        return None
+    pieces, objects, counts = list(building(plan, CEILING_M, style, rng, seed)), [], Counter[str]()
+    for room in rooms:
+        for item in room.placed:
+            name = item.model.category.lower()
+            counts[name] += 1
+            objects.append(_scene_object(item, f"{name}_{counts[name]}", room.room.id))
+            pieces.append(
+                Piece(
+                    objects[-1].id,
+                    item.model.name,
+                    item.matrix(),
+                    item.model.visuals(seed),
+                    item.model.design.collision,
+                )
+            )
+    polygons = ((r, r.floor) for r in plan.rooms)
+    file = SceneFile(
         schema=1,
         name=f"{size}_{seed}",
-        rooms=rooms,
+        rooms=tuple(
+            Room(r.id, r.category, ((f.x0, f.y0), (f.x1, f.y0), (f.x1, f.y1), (f.x0, f.y1))) for r, f in polygons
+        ),
         objects=tuple(objects),
         ceiling_m=CEILING_M,
-        materials=store.materials,
-        assets=tuple(assets),
+        assets=tuple(map(_contact_asset, pieces)),
         source={"generator": "sim_bridge.scenes.generate", "seed": seed, "size": size},
+    )
+    # The contact shapes are boxes: no mesh file is read.
+    return Flat(file, pieces, occupancy_from_assets(Path(file.name), file))
+
+
+def _contact_asset(piece: Piece) -> Asset:
+    x, y, z = piece.matrix[:3, 3].tolist()
+    half = math.atan2(piece.matrix[1, 0], piece.matrix[0, 0]) / 2
+    shapes = tuple(shape for shape in piece.contacts if isinstance(shape, Collision))
+    return Asset(piece.name, None, (x, y, z), (math.cos(half), 0.0, 0.0, math.sin(half)), (), shapes)
+
+
+def _scene_object(item: Placed, object_id: str, room_id: str) -> SceneObject:
+    """The object's entry with the tight box round its meshes."""
+    low, high = item.model.design.bounds
+    x, y = item.point(float(low[0] + high[0]) / 2, float(low[1] + high[1]) / 2)
+    width, depth, height = (round(float(extent), 4) for extent in high - low)
+    return SceneObject(
+        object_id,
+        item.model.category,
+        (round(x, 4), round(y, 4), round(item.z + float(low[2] + high[2]) / 2, 4)),
+        (width, depth, height),
+        item.yaw_deg,
+        room_id,
+        item.model.color,
+        item.model.design.movable,
     )
 
 

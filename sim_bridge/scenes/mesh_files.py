@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,8 @@ class MeshPart:
     name: str
     corners: Array
     normals: Array | None
-    uv: Array | None
-    appearance: Appearance
+    uv: Array | None = None
+    appearance: Appearance = field(default_factory=Appearance)
 
     def moved(self, matrix: Array) -> MeshPart:
         """The part under a 4x4 affine transform; mirrored triangles keep their outside outside."""

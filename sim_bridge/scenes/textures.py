@@ -1,172 +1,249 @@
-"""Procedural textures: each function returns a seamless uint8 image.
-
-Those of this module are gray, (256, 256), and tinted by their material's color, so that one file serves many
-materials; those of :mod:`sim_bridge.scenes.pictures` keep their colors.
-"""
+"""Surfaces of generated flats: colors, procedural textures, and meshes that carry them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
-from sim_bridge.scenes import pictures
-from sim_bridge.scenes.noise import SIZE_PX, Image, gray, noise, rows_columns
+from sim_bridge.scenes.mesh_files import Appearance, MeshPart
+
+Array = NDArray[np.float64]
+Pixels = NDArray[np.uint8]
+SIZE_PX = 128
+
+COLORS: dict[str, tuple[float, float, float]] = {
+    "white": (0.93, 0.93, 0.91), "black": (0.09, 0.09, 0.10), "gray": (0.50, 0.51, 0.53),
+    "silver": (0.74, 0.75, 0.77), "beige": (0.86, 0.78, 0.64), "brown": (0.42, 0.27, 0.17),
+    "red": (0.74, 0.16, 0.15), "orange": (0.88, 0.48, 0.14), "yellow": (0.92, 0.78, 0.26),
+    "green": (0.28, 0.52, 0.28), "blue": (0.20, 0.36, 0.64), "purple": (0.44, 0.28, 0.54),
+    "pink": (0.88, 0.56, 0.62), "oak": (0.80, 0.62, 0.42), "birch": (0.90, 0.78, 0.60),
+    "walnut": (0.46, 0.30, 0.20), "ebony": (0.20, 0.15, 0.13), "terracotta": (0.72, 0.38, 0.26),
+    "leaf": (0.22, 0.46, 0.20), "soil": (0.20, 0.14, 0.10), "chrome": (0.82, 0.84, 0.86),
+    "glass": (0.72, 0.84, 0.90), "sage": (0.72, 0.78, 0.68), "sky": (0.70, 0.80, 0.88),
+    "cream": (0.94, 0.90, 0.80), "sand": (0.88, 0.80, 0.68), "rose": (0.88, 0.76, 0.73), "mist": (0.82, 0.84, 0.86),
+}  # fmt: skip
+"""Linear RGB by name."""
+
+_PLAIN_NAMES = {
+    "oak": "brown", "birch": "beige", "walnut": "brown", "ebony": "black", "terracotta": "orange", "leaf": "green",
+    "chrome": "silver", "cream": "beige", "soil": "brown", "mist": "white",
+}  # fmt: skip
+"""The color that a person names, where it differs."""
+
+
+def noise(rng: np.random.Generator, rows: int, columns: int) -> Array:
+    """Smooth noise in [0, 1], float64 (SIZE_PX, SIZE_PX), that repeats seamlessly after its cells."""
+    grid = np.pad(rng.random((rows, columns)), 2, mode="wrap")
+    y, x = SIZE_PX // rows, SIZE_PX // columns
+    large = cv2.resize(grid, None, fx=x, fy=y, interpolation=cv2.INTER_CUBIC)
+    return np.clip(large[2 * y : 2 * y + SIZE_PX, 2 * x : 2 * x + SIZE_PX], 0.0, 1.0)
+
+
+def _tiled(rows: int, columns: int, stagger: bool, joint: float, spread: float) -> Callable[..., Array]:
+    """A texture of rectangles with joints of another brightness, alternate rows shifted by half a rectangle."""
+
+    def draw(rng: np.random.Generator) -> Array:
+        v, u = np.mgrid[0:rows:SIZE_PX * 1j, 0:columns:SIZE_PX * 1j] * (1 - 1e-9)  # fmt: skip
+        u = (u + 0.5 * stagger * (np.floor(v) % 2)) % columns
+        tone = rng.uniform(0.9 - spread, 0.9, (rows, columns))[v.astype(int), u.astype(int)]
+        gap = (v % 1 < 2.5 * rows / SIZE_PX) | (u % 1 < 2.5 * columns / SIZE_PX)
+        return np.where(gap, joint, tone + 0.1 * (noise(rng, 64, 8) - 0.5))
+
+    return draw
+
+
+def _noisy(mean: float, amplitude: float, rows: int, columns: int) -> Callable[..., Array]:
+    return lambda rng: mean + amplitude * (noise(rng, rows, columns) - 0.5)
+
+
+def _wood(rng: np.random.Generator) -> Array:
+    rows = np.mgrid[0:SIZE_PX, 0:SIZE_PX][0] / 16
+    return 0.84 + 0.05 * np.sin(2 * math.pi * (rows + noise(rng, 4, 2))) + 0.12 * (noise(rng, 64, 4) - 0.5)
+
+
+def _vivid(rng: np.random.Generator) -> tuple[int, int, int]:
+    pixel = np.array([[[rng.uniform(0, 180), rng.uniform(110, 220), rng.uniform(110, 230)]]], np.uint8)
+    red, green, blue = cv2.cvtColor(pixel, cv2.COLOR_HSV2RGB)[0, 0].tolist()
+    return red, green, blue
+
+
+def _canvas(color: tuple[int, int, int], height: int = SIZE_PX) -> Pixels:
+    return np.full((height, 192, 3), color, np.uint8)
+
+
+def _landscape(rng: np.random.Generator) -> Pixels:
+    image = _canvas((160, 190, 225))
+    cv2.circle(image, (int(rng.integers(30, 160)), 28), 11, (250, 235, 170), -1)
+    across = np.arange(192)
+    for layer in range(4):
+        ridge = 52 + 19 * layer + 11 * np.sin(rng.uniform(0.02, 0.05) * across + rng.uniform(0, 6))
+        outline = np.concatenate([np.stack([across, ridge], axis=1), [[191, 127], [0, 127]]]).astype(np.int32)
+        cv2.fillPoly(image, [outline], _vivid(rng))
+    return image
+
+
+def _abstract(rng: np.random.Generator) -> Pixels:
+    image = _canvas((238, 232, 218))
+    for _ in range(9):
+        cv2.circle(
+            image, (int(rng.integers(0, 192)), int(rng.integers(0, 128))), int(rng.integers(8, 36)), _vivid(rng), -1
+        )
+    return image
+
+
+def _books(rng: np.random.Generator) -> Pixels:
+    image = _canvas((34, 26, 22))
+    left = 0
+    while left < 192:
+        width, top = int(rng.integers(6, 14)), int(rng.integers(2, 34))
+        cv2.rectangle(image, (left, top), (left + width - 2, 127), _vivid(rng), -1)
+        cv2.rectangle(image, (left + 1, top + 10), (left + width - 3, top + 16), (225, 215, 190), -1)
+        left += width
+    return image
+
+
+def _window(rng: np.random.Generator) -> Pixels:
+    image = _canvas((170, 205, 235))
+    for _ in range(6):
+        left, top = int(rng.integers(0, 170)), int(rng.integers(50, 90))
+        cv2.rectangle(image, (left, top), (left + int(rng.integers(16, 40)), 127), _vivid(rng), -1)
+    for x in range(0, 200, 12):
+        cv2.circle(image, (x, 120), int(rng.integers(8, 16)), (60, 110, 60), -1)
+    return image
+
+
+def _television(rng: np.random.Generator) -> Pixels:
+    image = _landscape(rng)
+    cv2.rectangle(image, (0, 104), (191, 122), (24, 32, 88), -1)
+    cv2.rectangle(image, (6, 108), (50, 118), (210, 40, 40), -1)
+    return image
+
+
+def _laptop(rng: np.random.Generator) -> Pixels:
+    image = _canvas((44, 78, 128))
+    cv2.rectangle(image, (14, 12), (150, 104), (32, 34, 40), -1)
+    for y in range(24, 100, 7):
+        left = 20 + 7 * int(rng.integers(0, 4))
+        cv2.rectangle(image, (left, y), (left + int(rng.integers(20, 90)), y + 2), (150, 200, 150), -1)
+    return image
+
+
+def _clock(rng: np.random.Generator) -> Pixels:
+    image = _canvas((245, 243, 235))[:, :128].copy()
+    for length, width, turn in [(54, 3, k * math.pi / 6) for k in range(12)] + [(34, 8, 1.0), (48, 6, 4.5)]:
+        tip = (int(64 + length * math.sin(turn)), int(64 - length * math.cos(turn)))
+        start = (64, 64) if width > 3 else (int(64 + 0.8 * (tip[0] - 64)), int(64 + 0.8 * (tip[1] - 64)))
+        cv2.line(image, start, tip, (20, 20, 20), width)
+    return image
+
+
+def _basketball(rng: np.random.Generator) -> Pixels:
+    image = _canvas((208, 100, 38))
+    for start, end in (((96, 0), (96, 127)), ((0, 64), (191, 64))):
+        cv2.line(image, start, end, (30, 22, 18), 4)
+    for x in (10, 182):
+        cv2.ellipse(image, (x, 64), (52, 70), 0, 0, 360, (30, 22, 18), 4)
+    return image
+
+
+def _rug(rng: np.random.Generator) -> Pixels:
+    ground, border = _vivid(rng), _vivid(rng)
+    image = _canvas(border)
+    cv2.rectangle(image, (8, 8), (183, 119), (226, 214, 190), -1)
+    cv2.rectangle(image, (12, 12), (179, 115), ground, -1)
+    for x in range(36, 180, 30):
+        for y in (38, 64, 90):
+            cv2.fillPoly(image, [np.array([[x - 12, y], [x, y - 12], [x + 12, y], [x, y + 12]], np.int32)], border)
+    return image
+
+
+TINTED: dict[str, tuple[Callable[..., Array], float]] = {
+    "planks": (_tiled(8, 2, True, 0.55, 0.25), 1.0),
+    "tiles": (_tiled(4, 4, False, 0.58, 0.08), 1.2),
+    "checker": (_tiled(2, 2, False, 0.45, 0.45), 0.8),
+    "brick": (_tiled(8, 4, True, 0.98, 0.25), 1.0),
+    "wood": (_wood, 0.6),
+    "fabric": (_noisy(0.88, 0.2, 64, 64), 0.12),
+    "carpet": (_noisy(0.85, 0.2, 32, 32), 0.5),
+    "plaster": (_noisy(0.95, 0.05, 32, 32), 1.5),
+    "marble": (_noisy(0.85, 0.3, 8, 8), 0.9),
+}
+"""Brightness in [0, 1], multiplied by a color, and the meters that one repetition covers."""
+
+PICTURES: dict[str, Callable[[np.random.Generator], Pixels]] = {
+    "landscape": _landscape, "abstract": _abstract, "books": _books, "window": _window, "rug": _rug,
+    "television_screen": _television, "laptop_screen": _laptop, "clock_face": _clock, "basketball": _basketball,
+}  # fmt: skip
+"""RGB images, uint8 (H, W, 3), each stretched over a whole mesh."""
+
+
+@lru_cache(maxsize=256)
+def draw(name: str, seed: int) -> Image.Image:
+    """The RGB image of a texture; each name has a random stream of its own in ``seed``."""
+    rng = np.random.default_rng([seed, *name.encode()])
+    if name in PICTURES:
+        return Image.fromarray(PICTURES[name](rng))
+    levels = np.round(np.clip(TINTED[name][0](rng), 0, 1) * 48) * (255 / 48)
+    return Image.fromarray(np.repeat(levels.astype(np.uint8)[..., None], 3, axis=2))
 
 
 @dataclass(frozen=True)
-class Texture:
-    """How a texture is made and used.
+class Surface:
+    """A color, a texture in a color, or a picture.
 
     Attributes:
-        draw: makes the image. tile_m: meters of surface that one repetition covers. specular: shininess in [0, 1].
-        tinted: whether the material's color multiplies it (a picture keeps its own colors).
+        color: Name in :data:`COLORS`.
+        texture: Name in :data:`TINTED` or :data:`PICTURES`.
     """
 
-    draw: Callable[[np.random.Generator], Image]
-    tile_m: float
-    specular: float = 0.05
-    tinted: bool = True
+    color: str = "white"
+    texture: str | None = None
+
+    @classmethod
+    def parse(cls, token: str) -> Surface:
+        """The surface of ``color``, ``texture:color`` or a picture's name."""
+        if token in PICTURES:
+            return cls(texture=token)
+        texture, _, color = token.rpartition(":")
+        return cls(color, texture or None)
+
+    @property
+    def color_name(self) -> str:
+        """The color's plain name."""
+        if self.texture == "basketball":
+            return "orange"
+        return _PLAIN_NAMES.get(self.color, self.color)
+
+    def appearance(self, seed: int) -> Appearance:
+        """Image and tint."""
+        rgba = (*COLORS[self.color], 0.35 if self.color == "glass" else 1.0)
+        if self.texture is None:
+            return Appearance(image_name=self.color, rgba=rgba)
+        tint = (1.0, 1.0, 1.0, 1.0) if self.texture in PICTURES else rgba
+        return Appearance(draw(self.texture, seed), self.texture, tint)
 
 
-def planks(rng: np.random.Generator) -> Image:
-    """Floor boards: eight strips with staggered joints."""
-    board_px = SIZE_PX // 8
-    image = np.zeros((SIZE_PX, SIZE_PX))
-    grain = 0.5 * noise(rng, 128, 8) + 0.5 * noise(rng, 64, 4)
-    for strip in range(8):
-        rows = slice(strip * board_px, (strip + 1) * board_px)
-        joints = sorted((int(rng.integers(0, SIZE_PX)), int(rng.integers(0, SIZE_PX))))
-        tone = np.full(SIZE_PX, rng.uniform(0.72, 0.95))
-        tone[joints[0] : joints[1]] = rng.uniform(0.72, 0.95)
-        image[rows] = tone + 0.16 * (np.roll(grain, int(rng.integers(0, SIZE_PX)), axis=1)[rows] - 0.5)
-        image[strip * board_px] *= 0.62
-        for joint in joints:
-            image[rows, joint % SIZE_PX] *= 0.62
-    return gray(image)
+def surface_mesh(corners: Array, normals: Array, surface: Surface, seed: int) -> MeshPart:
+    """A mesh with its surface; a texture is projected along the axis that each triangle faces most.
 
-
-def wood(rng: np.random.Generator) -> Image:
-    """Furniture wood, grain along u."""
-    rows, _ = rows_columns()
-    waves = noise(rng, 4, 2)
-    rings = 0.5 + 0.5 * np.sin(2 * math.pi * (rows / 32 + 1.2 * waves))
-    return gray(0.84 + 0.08 * rings + 0.14 * (noise(rng, 128, 8) - 0.5))
-
-
-def tiles(rng: np.random.Generator) -> Image:
-    """Four by four square tiles with grout."""
-    image = 0.9 + 0.05 * (noise(rng, 32, 32) - 0.5)
-    step = SIZE_PX // 4
-    for row in range(4):
-        for column in range(4):
-            image[row * step : (row + 1) * step, column * step : (column + 1) * step] += rng.uniform(-0.04, 0.04)
-    for line in range(4):
-        image[line * step : line * step + 3] = 0.58
-        image[:, line * step : line * step + 3] = 0.58
-    return gray(image)
-
-
-def checker(rng: np.random.Generator) -> Image:
-    """Two by two tiles, light and dark."""
-    rows, columns = rows_columns()
-    half = SIZE_PX // 2
-    light = ((rows // half) + (columns // half)) % 2
-    image = 0.55 + 0.4 * light + 0.05 * (noise(rng, 32, 32) - 0.5)
-    edge = (rows % half < 2) | (columns % half < 2)
-    return gray(np.where(edge, 0.45, image))
-
-
-def carpet(rng: np.random.Generator) -> Image:
-    """Short pile."""
-    return gray(0.82 + 0.16 * (noise(rng, 128, 128) - 0.5) + 0.1 * (noise(rng, 16, 16) - 0.5), levels=32)
-
-
-def fabric(rng: np.random.Generator) -> Image:
-    """A coarse weave."""
-    rows, columns = rows_columns()
-    weave = np.sin(2 * math.pi * rows / 16) * np.sin(2 * math.pi * columns / 16)
-    return gray(0.86 + 0.08 * weave + 0.1 * (noise(rng, 32, 32) - 0.5), levels=32)
-
-
-def plaster(rng: np.random.Generator) -> Image:
-    """A painted wall: nearly even."""
-    return gray(0.95 + 0.05 * (noise(rng, 64, 64) - 0.5) + 0.05 * (noise(rng, 8, 8) - 0.5), levels=64)
-
-
-def stripes(rng: np.random.Generator) -> Image:
-    """Wallpaper with broad and narrow stripes."""
-    _, columns = rows_columns()
-    phase = columns % 64
-    image = np.where(phase < 30, 0.98, 0.84)
-    image = np.where((phase > 44) & (phase < 50), 0.98, image)
-    return gray(image + 0.03 * (noise(rng, 64, 64) - 0.5), levels=64)
-
-
-def brick(rng: np.random.Generator) -> Image:
-    """A running bond: eight courses."""
-    rows, columns = rows_columns()
-    course = rows // 32
-    shifted = (columns + 32 * (course % 2)) % SIZE_PX
-    mortar = (rows % 32 < 4) | (shifted % 64 < 4)
-    tone = rng.uniform(0.68, 0.92, (8, 4))[course.astype(int), (shifted // 64).astype(int)]
-    return gray(np.where(mortar, 0.98, tone + 0.16 * (noise(rng, 64, 64) - 0.5)))
-
-
-def marble(rng: np.random.Generator) -> Image:
-    """Stone with soft veins."""
-    veins = np.abs(noise(rng, 8, 8) + 0.5 * noise(rng, 16, 16) - 0.75)
-    return gray(0.96 - 0.35 * np.exp(-veins * 26) + 0.03 * (noise(rng, 16, 16) - 0.5), levels=64)
-
-
-def metal(rng: np.random.Generator) -> Image:
-    """Brushed metal."""
-    return gray(0.9 + 0.12 * (noise(rng, 128, 4) - 0.5), levels=32)
-
-
-def wicker(rng: np.random.Generator) -> Image:
-    """Basket weave."""
-    rows, columns = rows_columns()
-    over = ((rows // 16) + (columns // 32)) % 2
-    image = np.where(over > 0, np.abs(np.sin(math.pi * columns / 32)), np.abs(np.sin(math.pi * rows / 16)))
-    return gray(0.55 + 0.42 * image + 0.06 * (noise(rng, 32, 32) - 0.5), levels=32)
-
-
-TEXTURES: dict[str, Texture] = {
-    "planks": Texture(planks, 1.0, 0.15),
-    "wood": Texture(wood, 0.6, 0.1),
-    "tiles": Texture(tiles, 1.2, 0.25),
-    "checker": Texture(checker, 0.8, 0.25),
-    "carpet": Texture(carpet, 0.5, 0.0),
-    "fabric": Texture(fabric, 0.12, 0.0),
-    "plaster": Texture(plaster, 1.5, 0.0),
-    "stripes": Texture(stripes, 0.8, 0.0),
-    "brick": Texture(brick, 1.0, 0.0),
-    "marble": Texture(marble, 0.9, 0.3),
-    "metal": Texture(metal, 0.4, 0.5),
-    "wicker": Texture(wicker, 0.2, 0.0),
-    "books": Texture(pictures.books, 1.0, 0.0, tinted=False),
-    "landscape": Texture(pictures.landscape, 1.0, 0.0, tinted=False),
-    "landscape_two": Texture(pictures.landscape, 1.0, 0.0, tinted=False),
-    "abstract": Texture(pictures.abstract, 1.0, 0.0, tinted=False),
-    "abstract_two": Texture(pictures.abstract, 1.0, 0.0, tinted=False),
-    "window_view": Texture(pictures.window_view, 1.0, 0.0, tinted=False),
-    "television_screen": Texture(pictures.television_screen, 1.0, 0.2, tinted=False),
-    "laptop_screen": Texture(pictures.laptop_screen, 1.0, 0.2, tinted=False),
-    "keyboard": Texture(pictures.keyboard, 1.0, 0.1, tinted=False),
-    "clock_face": Texture(pictures.clock_face, 1.0, 0.0, tinted=False),
-    "basketball": Texture(pictures.basketball, 1.0, 0.05, tinted=False),
-    "rug": Texture(pictures.rug, 1.0, 0.0, tinted=False),
-    "rug_two": Texture(pictures.rug, 1.0, 0.0, tinted=False),
-}
-
-
-def draw_png(name: str, seed: int) -> bytes:
-    """The PNG file of a texture; each name draws from its own stream of ``seed``."""
-    stream = np.random.default_rng([seed, *name.encode()])
-    image = TEXTURES[name].draw(stream)
-    stored = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2BGR)
-    return cv2.imencode(".png", stored, [cv2.IMWRITE_PNG_COMPRESSION, 9])[1].tobytes()
+    Args:
+        corners: float64 (M, 3, 3), meters.
+        normals: float64 (M, 3, 3).
+        surface: Repeats in meters, or, of a picture, covers the whole mesh.
+        seed: Of the texture.
+    """
+    appearance, uv = surface.appearance(seed), None
+    if surface.texture in PICTURES:
+        low, extent = corners.min(axis=(0, 1)), np.ptp(corners, axis=(0, 1))
+        uv = ((corners - low) / np.maximum(extent, 1e-9))[..., [0, 1 if extent[2] < 0.02 else 2]]
+    elif surface.texture is not None:
+        across = np.array([[1, 2], [0, 2], [0, 1]])[np.abs(normals.sum(axis=1)).argmax(axis=1)]
+        uv = np.take_along_axis(corners, across[:, None, :].repeat(3, axis=1), axis=2) / TINTED[surface.texture][1]
+    return MeshPart(surface.texture or surface.color, corners, normals, uv, appearance)
