@@ -283,8 +283,11 @@ class RoomPlanner:
         return spot
 
     def _stays_passable(self, spot: Placed) -> bool:
-        """Whether the robot still fits everywhere in one piece of free space, and most of the space in which a
-        comfortable lane fits is one piece that reaches every door."""
+        """Whether a robot can still reach the whole room once the piece is in it.
+
+        Its free space must be one piece, and most of the space in which a comfortable lane fits one that reaches every
+        door.
+        """
         blocked = self._blocked.copy()
         for outline in spot.outlines():
             mark_outline(blocked, self._grid, outline)

@@ -95,7 +95,7 @@ def test_a_texture_repeats_in_meters_and_a_picture_covers_its_mesh() -> None:
     triangles, normals = unit_shape("box")
     wood = surface_mesh(2 * triangles, normals, model("dining_table").surfaces["wood"], 0)
     assert wood.uv is not None
-    np.testing.assert_allclose(np.ptp(wood.uv, axis=(0, 1)), 2 / TINTED["wood"][1])
+    np.testing.assert_allclose(np.ptp(wood.uv, axis=1), 2 / TINTED["wood"][1])
     books = surface_mesh(2 * triangles, normals, model("bookshelf").surfaces["books"], 0)
     assert books.uv is not None
     np.testing.assert_allclose(np.ptp(books.uv, axis=(0, 1)), 1.0)

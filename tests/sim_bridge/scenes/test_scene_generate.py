@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import shapely
+from raising import raises_naming
 from scipy import ndimage
 
-from raising import raises_naming
 from robot_runtime.cli.main import run_command
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
