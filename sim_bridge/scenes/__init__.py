@@ -11,5 +11,5 @@ def apartment() -> Path:
 
 
 def arena() -> Path:
-    """The folder of the bundled room with boxes, where episodes are quick: :mod:`sim_bridge.scenes.make_arena`."""
+    """The folder of the bundled room with boxes, in which an episode takes a fraction of a second."""
     return Path(__file__).parent / "arena"

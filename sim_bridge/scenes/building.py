@@ -9,7 +9,7 @@ import numpy as np
 
 from robot_runtime.scenes.scene import Point3
 from sim_bridge.scenes.furniture import Array, block, flat_normals, unit_shape
-from sim_bridge.scenes.layout import DOOR_HEIGHT_M, FloorPlan, Opening, PlanRoom, Rect, Side
+from sim_bridge.scenes.layout import DOOR_HEIGHT_M, SIDES, FloorPlan, Opening, PlanRoom, Rect, Side
 from sim_bridge.scenes.mesh_files import MeshPart
 from sim_bridge.scenes.pieces import Piece
 from sim_bridge.scenes.textures import Surface, surface_mesh
@@ -39,9 +39,7 @@ def _surfaces(
     yield _mesh([_level(rect, 0.0) for rect in (f, *doorways)], floor, seed)
     yield _mesh([_level(f, ceiling_m)[::-1]], "plaster:white", seed)
     boards, panes = [], []
-    for side, surface in zip(
-        ("south", "north", "west", "east"), rng.sample([accent, wall, wall, wall], 4), strict=True
-    ):
+    for side, surface in zip(SIDES, rng.sample([accent, wall, wall, wall], 4), strict=True):
         openings = sorted((o for o in (*room.doors, *room.windows) if o.side == side), key=lambda o: o.start)
         yield _mesh(list(_face(f, side, openings, ceiling_m)), surface, seed)
         start, end = f.along(side)

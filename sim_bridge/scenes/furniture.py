@@ -321,7 +321,7 @@ def _leaves() -> Array:
 def _fitted(points: Array) -> Array:
     """The points scaled to the unit box of :func:`unit_shape`."""
     low, high = points.reshape(-1, 3).min(axis=0), points.reshape(-1, 3).max(axis=0)
-    return (points - low) / (high - low) - np.array([0.5, 0.5, 0.0])
+    return np.asarray((points - low) / (high - low) - np.array([0.5, 0.5, 0.0]))
 
 
 def flat_normals(corners: Array) -> Array:

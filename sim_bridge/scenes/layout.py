@@ -17,7 +17,8 @@ import numpy as np
 from robot_runtime.errors import SceneError
 from sim_bridge.scenes.columns import rectangles
 
-Side = Literal["south", "north", "west", "east"]
+Side = Literal["north", "south", "west", "east"]
+SIDES: tuple[Side, ...] = ("north", "south", "west", "east")
 OPPOSITE: dict[Side, Side] = {"south": "north", "north": "south", "west": "east", "east": "west"}
 
 INNER_WALL_M = 0.12

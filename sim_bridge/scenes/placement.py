@@ -18,7 +18,7 @@ from scipy import ndimage
 
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from sim_bridge.scenes.furniture import Model
-from sim_bridge.scenes.layout import PlanRoom, Rect, Side
+from sim_bridge.scenes.layout import SIDES, PlanRoom, Rect, Side
 from sim_bridge.scenes.raster import Grid, mark_outline, slice_hull
 from sim_bridge.scenes.shapes import Points, corners
 
@@ -36,7 +36,6 @@ _GRID_M = 0.025  # of the scene's map, so that what is passable here is passable
 _DOORWAY_M = 0.3
 _TRIES = 20
 _FACING: dict[Side, float] = {"north": 0.0, "south": 180.0, "west": 90.0, "east": 270.0}
-SIDES: tuple[Side, ...] = tuple(_FACING)
 
 
 @dataclass(eq=False)

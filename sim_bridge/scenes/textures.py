@@ -65,7 +65,8 @@ def _noisy(mean: float, amplitude: float, rows: int, columns: int) -> Callable[.
 
 def _wood(rng: np.random.Generator) -> Array:
     rows = np.mgrid[0:SIZE_PX, 0:SIZE_PX][0] / 16
-    return 0.84 + 0.05 * np.sin(2 * math.pi * (rows + noise(rng, 4, 2))) + 0.12 * (noise(rng, 64, 4) - 0.5)
+    rings = np.sin(2 * math.pi * (rows + noise(rng, 4, 2)))
+    return np.asarray(0.84 + 0.05 * rings + 0.12 * (noise(rng, 64, 4) - 0.5))
 
 
 def _vivid(rng: np.random.Generator) -> tuple[int, int, int]:
@@ -136,7 +137,7 @@ def _laptop(rng: np.random.Generator) -> Pixels:
 
 
 def _clock(rng: np.random.Generator) -> Pixels:
-    image = _canvas((245, 243, 235))[:, :128].copy()
+    image: Pixels = _canvas((245, 243, 235))[:, :128].copy()
     for length, width, turn in [(54, 3, k * math.pi / 6) for k in range(12)] + [(34, 8, 1.0), (48, 6, 4.5)]:
         tip = (int(64 + length * math.sin(turn)), int(64 - length * math.cos(turn)))
         start = (64, 64) if width > 3 else (int(64 + 0.8 * (tip[0] - 64)), int(64 + 0.8 * (tip[1] - 64)))
