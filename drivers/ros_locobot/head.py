@@ -1,7 +1,7 @@
-"""The pan-tilt: PyRobot's two Float64 topics or Interbotix' joint group; state from JointState.
+"""The pan-tilt: PyRobot's two Float64 topics or Interbotix' joint group; its state comes from JointState.
 
-In both stacks a positive tilt of the joint looks down (its axis is +y); ``hal`` counts upward. JointState comes from
-several nodes on one topic, wheels apart from the head: a message without both joints of the head is not for us.
+In both stacks a positive tilt of the joint looks down (its axis is +y); ``hal`` counts upward. Several nodes publish
+JointState on one topic, wheels apart from the head: messages without both joints of the head are ignored.
 """
 
 from __future__ import annotations
@@ -24,17 +24,23 @@ from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Head, HeadLimits, HeadState
 
-JOINT_QUEUE = 10
-"""Wheels and head share the topic: the newest message alone may be the wrong one."""
+JOINT_QUEUE_SIZE = 10
+"""Wheels and head share the topic, so the newest message alone may be the wrong one."""
 
 
 class RosHead(RosDevice, Head):
-    """A pan-tilt behind ROS topics. It is still once it has been at its goal for ``settle_s``."""
+    """A pan-tilt behind ROS topics. It is still once it has been at its goal for ``settle_s``.
+
+    Args:
+        session: The connection to the ROS network.
+        options: Topics and limits.
+        motion: Gets the head's angles.
+    """
 
     def __init__(self, session: Session, options: RosOptions, motion: MotionHistory) -> None:
         super().__init__("head", session)
         self._motion = motion
-        self._family = VARIANTS[options.family]
+        self._variant = VARIANTS[options.family]
         self._topics = topics_of(options)
         self._limits = head_limits(options)
         self._stillness = Stillness(math.radians(options.head.tolerance_deg), self._limits.settle_s)
@@ -57,12 +63,12 @@ class RosHead(RosDevice, Head):
         self._require_working()
         goal = self._limits.clip(pan_rad, tilt_rad)
         with self._lock:
-            self._stillness.aim(goal, self._clock.now_ns())
+            self._stillness.set_goal(goal, self._clock.now_ns())
         self._publish(goal[0], -goal[1])
         return goal
 
     def _publish(self, pan_joint_rad: float, tilt_joint_rad: float) -> None:
-        if self._family.head == "floats":
+        if self._variant.head == "floats":
             for publisher, angle_rad in zip(self._publishers, (pan_joint_rad, tilt_joint_rad), strict=True):
                 publisher.publish(Float64(angle_rad))
         else:
@@ -73,9 +79,9 @@ class RosHead(RosDevice, Head):
     def _opened(self) -> None:
         session, topics = self._session, self._topics
         self._endpoints.append(
-            session.subscribe(topics.joints, JointState, self._on_joints, JOINT_QUEUE, acknowledged=True)
+            session.subscribe(topics.joints, JointState, self._on_joints, JOINT_QUEUE_SIZE, acknowledged=True)
         )
-        if self._family.head == "floats":
+        if self._variant.head == "floats":
             commands: list[tuple[str, Any]] = [(topics.pan, Float64), (topics.tilt, Float64)]
         else:
             from interbotix_xs_msgs.msg import JointGroupCommand
@@ -89,10 +95,10 @@ class RosHead(RosDevice, Head):
     def _closed(self) -> None:
         self._publishers = []
         with self._lock:
-            self._stillness.forget()
+            self._stillness.reset()
 
     def _on_joints(self, message: JointState) -> None:
-        if {self._family.pan_joint, self._family.tilt_joint} <= set(message.name):
+        if {self._variant.pan_joint, self._variant.tilt_joint} <= set(message.name):
             angles = self._angles(message)
             received = self._joints.receive(message)
             if received is not None:
@@ -101,10 +107,10 @@ class RosHead(RosDevice, Head):
                     self._stillness.sample(angles, received.stamp_ns)
 
     def _angles(self, message: JointState) -> tuple[float, float]:
-        """(pan, tilt), left and up positive."""
+        """Return (pan, tilt), left and up positive."""
         try:
-            pan_rad = message.position[message.name.index(self._family.pan_joint)]
-            tilt_rad = message.position[message.name.index(self._family.tilt_joint)]
+            pan_rad = message.position[message.name.index(self._variant.pan_joint)]
+            tilt_rad = message.position[message.name.index(self._variant.tilt_joint)]
         except IndexError:
             pan_rad = tilt_rad = math.nan
         if not (math.isfinite(pan_rad) and math.isfinite(tilt_rad)):
@@ -115,21 +121,25 @@ class RosHead(RosDevice, Head):
 
 
 class Stillness:
-    """Whether the head rests: every sample of the last ``settle_s`` lies within ``tolerance_rad`` of the goal.
+    """Detects that the head is still: all samples of the last ``settle_s`` are within the tolerance of the goal.
 
-    Before the first goal, of each other. Samples from before the goal was set do not count. Stamps in nanoseconds.
+    Before the first goal, of each other. Samples from before the goal was set do not count.
+
+    Args:
+        tolerance_rad: Of pan and tilt.
+        settle_s: Duration.
     """
 
     def __init__(self, tolerance_rad: float, settle_s: float) -> None:
         self._tolerance_rad = tolerance_rad
         self._settle_ns = seconds_to_ns(settle_s)
         self._goal: tuple[float, float] | None = None
-        self._aimed_ns = 0
+        self._goal_set_ns = 0
         self._samples: deque[tuple[int, tuple[float, float]]] = deque()
 
     @property
     def still(self) -> bool:
-        """Whether it rests, as of the newest sample."""
+        """Whether the head is still, as of the newest sample."""
         if not self._samples or self._samples[-1][0] - self._samples[0][0] < self._settle_ns:
             return False
         goal = self._samples[-1][1] if self._goal is None else self._goal
@@ -138,22 +148,22 @@ class Stillness:
             for _, (pan_rad, tilt_rad) in self._samples
         )
 
-    def aim(self, goal: tuple[float, float], now_ns: int) -> None:
-        """A goal was commanded; the same one again changes nothing."""
+    def set_goal(self, goal: tuple[float, float], now_ns: int) -> None:
+        """Set a commanded goal; the same one again changes nothing."""
         if goal != self._goal:
             self._goal = goal
             self._samples.clear()
-            self._aimed_ns = now_ns
+            self._goal_set_ns = now_ns
 
     def sample(self, angles: tuple[float, float], stamp_ns: int) -> None:
-        """The head was at ``angles``."""
-        if self._goal is not None and stamp_ns <= self._aimed_ns:
+        """Add measured angles."""
+        if self._goal is not None and stamp_ns <= self._goal_set_ns:
             return
         self._samples.append((stamp_ns, angles))
         while len(self._samples) > 2 and self._samples[1][0] <= stamp_ns - self._settle_ns:
             self._samples.popleft()
 
-    def forget(self) -> None:
-        """A new connection: nothing is known of the goal."""
+    def reset(self) -> None:
+        """Discard goal and samples of a connection that has ended."""
         self._goal = None
         self._samples.clear()

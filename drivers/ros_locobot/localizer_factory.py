@@ -1,6 +1,6 @@
-"""Localizers over ROS for any robot: ``driver: drivers.ros_locobot.localizer_factory.make_localizer``.
+"""Localizers over ROS as a driver of their own: ``driver: drivers.ros_locobot.localizer_factory.make_localizer``.
 
-For presets in ``launch/localizers/`` and the ``localizer`` and ``referee`` parts of a robot's file: motion capture,
+For presets in ``launch/localizers/`` and the sections ``localizer`` and ``referee`` of a robot's file: motion capture,
 AMCL, SLAM. Options are :class:`~drivers.ros_locobot.options.LocalizerOptions`.
 """
 
@@ -19,7 +19,7 @@ from robot_runtime.robots.loader import RobotContext
 
 
 def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:
-    """The source, disconnected. Raises ``ConfigError`` for a bad option, or a robot that is not on ROS."""
+    """Return the source, disconnected. Raises ``ConfigError`` for a bad option, or a robot that is not on ROS."""
     chosen = config.parse(dict(options), LocalizerOptions, where)
     if not isinstance(robot.base, RosBase):
         raise ConfigError(

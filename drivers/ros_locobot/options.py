@@ -1,4 +1,4 @@
-"""The ``options`` of a ROS LoCoBot's YAML file. What a family has by default is in ``families.py``."""
+"""The ``options`` of a ROS LoCoBot's YAML file. Defaults of each variant are in ``robot_variants.py``."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 VariantName = Literal["pyrobot-kobuki", "pyrobot-create", "interbotix"]
 
 RAMPING = ("smoother", "raw_cmd_vel", "mux", "yocs", "safety_controller", "teleop")
-"""Parts of the names of topics behind which a stop is ramped, delayed or outvoted."""
+"""Parts of the names of topics through which a stop would be ramped, delayed or overridden."""
 
 RAW_DEPTH = ("/depth/image_raw", "/depth/image_rect_raw")
-"""How topics end that show what the depth sensor sees, which is not what the colour sensor sees."""
+"""Endings of topics with the depth sensor's own view, which is not registered to color."""
 
 
 @dataclass(frozen=True)
 class MasterOptions:
-    """The ROS master and how long anything may take.
+    """The ROS master and time limits.
 
     Attributes:
         uri: None means ``ROS_MASTER_URI``, and without that this computer.
-        timeout_s: of each answer of the master or a node.
-        connect_timeout_s: for a topic to be published, a subscriber to connect, a first message to come.
-        monitor_period_s: how often the master and the publishers of the velocity topic are looked at.
+        timeout_s: Limit of each answer of the master or a node.
+        connect_timeout_s: Limit for a topic to be published, a subscriber to connect, and a first message to arrive.
+        monitor_period_s: Period of checks of the master and of the velocity topic's publishers.
     """
 
     uri: str | None = None
@@ -47,12 +47,12 @@ class MasterOptions:
 
 @dataclass(frozen=True)
 class ClockOptions:
-    """How far the robot's stamps and this computer's time may disagree.
+    """Limits of the difference between the robot's stamps and this computer's time.
 
     Attributes:
-        max_skew_s: of a stamp ahead of this computer, and of the oldest stamp of a stream that keeps arriving.
-        stall_s: host seconds that simulated time may stand still while somebody waits for it: on a busy computer longer
-            than the simulator's own patience with its readers.
+        max_skew_s: How far a stamp may be ahead of this computer's time, or behind it on arrival.
+        stall_s: Host seconds that simulated time may stand still during a wait: longer than the simulator waits for its
+            subscribers on a busy computer.
     """
 
     max_skew_s: Annotated[float, Field(gt=0, le=1.0, allow_inf_nan=False)] = 0.05
@@ -63,15 +63,26 @@ class ClockOptions:
 
 @dataclass(frozen=True)
 class Topics:
-    """Full names; an empty one is the family's (``families.py``, where the types are, too).
+    """Full names of topics; an empty one means the variant's (``robot_variants.py``).
 
     Attributes:
-        velocity: the base's own command topic.
-        core, bumper, cliff, wheel_drop, odom: of the base. voltage, charge_ratio: of a Create 2.
-        guard: namespace of the guard node; used with ``base.guard``.
-        joints: with the head's joints. pan, tilt, joint_group: commands of the head.
-        color, color_info, depth: of the camera; depth must be registered to colour.
-        diagnostics: what every driver says of itself.
+        velocity: The base's own command topic.
+        core: A Kobuki's levels.
+        bumper: Events of a Kobuki, levels of a Create 2.
+        cliff: Events of a Kobuki, pulses of a Create 2.
+        wheel_drop: As ``cliff``.
+        odom: Odometry.
+        voltage: A Create 2's battery.
+        charge_ratio: A Create 2's battery.
+        guard: Namespace of the guard node; used with ``base.guard``.
+        joints: Joint states with the head's joints.
+        pan: Command of the pan joint.
+        tilt: Command of the tilt joint.
+        joint_group: Command of Interbotix' joint group.
+        color: Images.
+        color_info: Calibration of the color camera.
+        depth: Images, registered to color.
+        diagnostics: Diagnoses of the robot's drivers.
     """
 
     velocity: str = ""
@@ -101,24 +112,26 @@ class Topics:
                 raise ValueError(f"{item.name} must be a full topic name such as /odom, got {name!r}")
         if self.depth.endswith(RAW_DEPTH):
             raise ValueError(
-                f"depth must be registered to colour, {self.depth!r} is the depth sensor's own view: "
+                f"depth must be registered to color, {self.depth!r} is the depth sensor's own view: "
                 "launch the camera with align_depth:=true and name aligned_depth_to_color/image_raw"
             )
         if any(part in self.velocity for part in RAMPING):
-            raise ValueError(
-                f"velocity must be the base's own topic, not {self.velocity!r}: what stands between would ramp a stop"
-            )
+            raise ValueError(f"velocity must be the base's own topic; through {self.velocity!r} a stop would be ramped")
 
 
 @dataclass(frozen=True)
 class BaseOptions:
-    """The base. Limits that are None are the family's.
+    """The base. Limits that are None are the variant's.
 
     Attributes:
-        guard: whether the robot runs the guard node, which then owns the velocity topic.
-        silent_publishers: nodes that advertise the velocity topic and are known never to use it; a message of theirs
-            still ends the run.
-        empty_v: below this the base refuses to drive.
+        guard: Whether the robot runs the guard node, which then owns the velocity topic.
+        silent_publishers: Nodes that advertise the velocity topic but never use it; a message of theirs ends the run.
+        rate_hz: Rate of the base's measurements.
+        max_linear_m_s: Limit of the velocity.
+        max_angular_rad_s: Limit of the velocity.
+        max_linear_accel_m_s2: Limit of the acceleration.
+        max_angular_accel_rad_s2: Limit of the acceleration.
+        empty_v: Voltage below which the robot refuses to drive.
     """
 
     guard: bool = False
@@ -135,11 +148,16 @@ class BaseOptions:
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """The pan-tilt. None means the family's; angles as in ``hal``: left and up positive.
+    """The pan-tilt. None means the variant's; angles as in ``hal``: left and up positive.
 
     Attributes:
-        tolerance_deg: from the goal at which it has arrived.
-        settle_s: how long it must stay there before it counts as still.
+        min_pan_rad: Limit.
+        max_pan_rad: Limit.
+        min_tilt_rad: Limit.
+        max_tilt_rad: Limit.
+        max_speed_rad_s: Limit.
+        tolerance_deg: Distance from the goal at which the head has arrived.
+        settle_s: Time that it must stay there before it counts as still.
     """
 
     min_pan_rad: float | None = None
@@ -158,11 +176,12 @@ class CameraOptions:
     """The camera.
 
     Attributes:
-        mount: where it sits: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.robots.camera_mount``).
-        rectified: whether the colour topic carries rectified images, so that the projection matrix P holds.
-        max_distortion_px: how far lens distortion may shift a pixel of an unrectified image.
-        depth_min_m, depth_max_m: the sensor's range (RealSense D435 at 640x480).
-        rate_hz: nominal.
+        mount: A preset of ``launch/mounts`` or a YAML file (``robot_runtime.robots.camera_mount``).
+        rectified: Whether the color images are rectified, so that the projection matrix P applies.
+        max_distortion_px: How far lens distortion may shift a pixel of an unrectified image.
+        depth_min_m: Shortest range (RealSense D435 at 640x480).
+        depth_max_m: Longest range.
+        rate_hz: Nominal.
     """
 
     mount: str
@@ -186,17 +205,21 @@ class LocalizerOptions:
     Attributes:
         source: ``odometry`` (the base's topic), ``tf`` (``map_frame`` to ``base_frame``), ``pose`` (PoseStamped),
             ``pose_with_covariance`` (PoseWithCovarianceStamped, e.g. AMCL).
-        topic: of ``pose`` and ``pose_with_covariance``.
-        alignment: for ``pose`` and ``pose_with_covariance``, the file of `robot-runtime calibrate localization` that
-            takes the source's frame to the scene's map, and its marker to base_link; empty where they are the same.
-        map_frame, base_frame: names of the frames on this robot; an empty base_frame is the family's.
-        rate_hz: nominal; how often an episode's origin is sampled.
-        max_gap_s: longest time between two poses across which one is interpolated. A source that publishes only after
-            motion (AMCL's topic) is better read through tf.
-        max_std_m, max_std_deg: standard deviation beyond which the robot counts as lost.
-        max_jump_m, max_jump_deg: how far a pose may lie from where odometry carries the one before.
-        recover_s: how long poses after a jump must agree with odometry until they are believed. Longer than any
-            action takes, so that no jump passes between two looks.
+        topic: Of ``pose`` and ``pose_with_covariance``.
+        alignment: For ``pose`` and ``pose_with_covariance``, the file of `robot-runtime calibrate localization` with
+            the transforms of the source's frame to the scene's map and of its marker to base_link; empty if both are
+            identities.
+        map_frame: Name of the map's frame on this robot.
+        base_frame: Name of the base's frame; empty means the variant's.
+        rate_hz: Nominal; how often an episode's origin is sampled.
+        max_gap_s: Longest time between two poses across which poses are interpolated. A source that publishes only
+            after motion (AMCL's topic) is better read through tf.
+        max_std_m: Standard deviation beyond which the robot counts as lost.
+        max_std_deg: As ``max_std_m``.
+        max_jump_m: How far a pose may be from the one before, propagated by odometry.
+        max_jump_deg: As ``max_jump_m``.
+        recover_s: How long poses after a jump must be consistent with odometry until they are accepted: longer than any
+            action, so that no jump is missed between two reads.
     """
 
     source: Literal["odometry", "tf", "pose", "pose_with_covariance"]
@@ -223,14 +246,15 @@ class LocalizerOptions:
 
 @dataclass(frozen=True)
 class PlacerOptions:
-    """How the robot gets to an episode's start.
+    """Placement of the robot at an episode's start.
 
     Attributes:
-        by: ``operator``: a person drives or carries it, and is told how far off it is; ``drive``: it drives itself, and
+        by: ``operator``: a person moves the robot, and sees the distance to the start; ``drive``: it drives itself, and
             stops at a contact; ``simulation``: the simulated robot's service.
-        service: of ``simulation``.
-        within_m, within_deg: how near is near enough, but for ``simulation``.
-        timeout_s: how long placing may take.
+        service: Of ``simulation``.
+        within_m: Tolerance, except for ``simulation``.
+        within_deg: As ``within_m``.
+        timeout_s: Time limit.
     """
 
     by: Literal["operator", "drive", "simulation"] = "operator"
@@ -243,6 +267,7 @@ class PlacerOptions:
 
     @property
     def tolerance(self) -> Tolerance:
+        """The tolerance of a placement by a person or by driving."""
         return Tolerance(self.within_m, self.within_deg, self.timeout_s)
 
 
@@ -251,11 +276,20 @@ _TF = LocalizerOptions("tf")
 
 @dataclass(frozen=True)
 class RosOptions:
-    """All of it.
+    """All options.
 
     Attributes:
-        robot_name: namespace of an Interbotix robot.
-        localizer: the pose that the policy is given. referee: the pose that scores are computed from.
+        family: Variant of the LoCoBot.
+        camera: The camera.
+        robot_name: Namespace of an Interbotix robot.
+        master: The ROS master and time limits.
+        clock: Limits of clock differences.
+        topics: Names of topics that differ from the variant's.
+        base: The base.
+        head: The pan-tilt.
+        localizer: Source of the policy's pose.
+        referee: Source of the pose that scores are computed from.
+        placer: Placement at an episode's start.
     """
 
     family: VariantName
@@ -274,6 +308,6 @@ class RosOptions:
 
     def __post_init__(self) -> None:
         if self.referee.source == "odometry":
-            raise ValueError("referee must know the map: odometry does not")
+            raise ValueError("referee must be a source in the map; odometry is not")
         if not self.robot_name.replace("_", "").isalnum():
             raise ValueError(f"robot_name must be a plain ROS name, got {self.robot_name!r}")

@@ -1,7 +1,7 @@
-"""A node that publishes what calibrations found on ``/tf_static``: the camera on the robot, and any list of transforms.
+"""A node that publishes calibrated transforms on ``/tf_static``: the camera's mount, and any list of transforms.
 
-For robots whose own description is running, and for frames that no description has (a tracker's ``world`` in ``map``).
-A file of transforms::
+For robots that publish a description of their own, and for frames that no description has (a tracker's ``world`` in
+``map``). A file of transforms::
 
     transforms:
       - {parent: map, child: world, xyz_m: [1.2, 0.4, 0.0], rpy_deg: [0, 0, 90]}
@@ -36,7 +36,7 @@ CAMERA_LINKS = {"pyrobot-kobuki": "camera_link", "pyrobot-create": "camera_link"
 
 @dataclass(frozen=True)
 class StaticTransform:
-    """``child`` in ``parent``; rotations about the fixed axes x, y, z, as in URDF. tf2 allows no leading slash."""
+    """``child`` in ``parent``; rotations about the fixed axes x, y, z, as in URDF. tf2 forbids a leading slash."""
 
     parent: Frame
     child: Frame
@@ -65,16 +65,16 @@ class TransformsFile:
 
 
 def camera_transform(family: str, robot_name: str, mount: str) -> StaticTransform:
-    """``camera_link`` on the tilt link, as a mount file has it. Raises ``ConfigError``."""
+    """Return ``camera_link`` in the tilt link, from a mount file. Raises ``ConfigError``."""
     if family not in TILT_LINKS:
-        raise ConfigError(f"there is no family {family!r} of LoCoBots", f"use one of: {', '.join(TILT_LINKS)}")
+        raise ConfigError(f"there is no LoCoBot family {family!r}", f"use one of: {', '.join(TILT_LINKS)}")
     place: Offset = load_mount(config.find_preset("mounts", mount)).camera
     parent, child = (links[family].format(name=robot_name) for links in (TILT_LINKS, CAMERA_LINKS))
     return StaticTransform(parent, child, place.xyz_m, place.rpy_deg)
 
 
 def message_of(transforms: tuple[StaticTransform, ...]) -> Any:
-    """What goes to ``/tf_static``."""
+    """Return the message for ``/tf_static``."""
     stamp = genpy.Time(*divmod(unix_now_ns(), NS_PER_S))
     stamped = []
     for transform in transforms:
@@ -88,10 +88,10 @@ def message_of(transforms: tuple[StaticTransform, ...]) -> Any:
 
 
 def read_parameters() -> tuple[StaticTransform, ...]:
-    """The node's private parameters: ``family``, ``robot_name`` and ``mount`` for the camera; ``file`` for a list.
+    """Read the node's private parameters: ``family``, ``robot_name`` and ``mount`` for the camera; ``file`` for a list.
 
     Raises:
-        ConfigError: neither is given, or a file is malformed.
+        ConfigError: Neither ``mount`` nor ``file`` is given, or a file is malformed.
     """
     family, robot_name = rospy.get_param("~family", ""), rospy.get_param("~robot_name", "locobot")
     mount, file = rospy.get_param("~mount", ""), rospy.get_param("~file", "")
@@ -106,7 +106,7 @@ def read_parameters() -> tuple[StaticTransform, ...]:
 
 
 def main() -> int:
-    """The node."""
+    """Run the node."""
     rospy.init_node("static_transforms")
     try:
         transforms = read_parameters()

@@ -1,4 +1,4 @@
-"""The robot's URDF, with the camera where its mount file says: for roslaunch's ``<param command="...">``.
+"""The robot's URDF with the camera mount of a file, for roslaunch's ``<param command="...">``.
 
 ::
 
@@ -22,19 +22,18 @@ XACRO_FILE = Path("description", "locobot.urdf.xacro")
 
 
 def describe(family: str = "pyrobot-kobuki", robot_name: str = "locobot", mount: str = "") -> str:
-    """The URDF as XML.
+    """Return the URDF as XML.
 
     Args:
-        robot_name: what an Interbotix robot's frames begin with.
-        mount: a preset of ``launch/mounts`` or a YAML file; the family's own if empty.
+        family: Variant of the LoCoBot.
+        robot_name: Namespace of an Interbotix robot's frames.
+        mount: A preset of ``launch/mounts`` or a YAML file; the variant's own if empty.
 
     Raises:
-        ConfigError: no such family or mount, or a mount file that is malformed.
+        ConfigError: The family or the mount does not exist, or the mount file is malformed.
     """
     if family not in get_args(VariantName):
-        raise ConfigError(
-            f"there is no family {family!r} of LoCoBots", f"use one of: {', '.join(get_args(VariantName))}"
-        )
+        raise ConfigError(f"there is no LoCoBot family {family!r}", f"use one of: {', '.join(get_args(VariantName))}")
     mount_file = config.find_preset("mounts", mount or family).resolve()
     load_mount(mount_file)
     source = next(path for root in config.preset_roots() if (path := root / XACRO_FILE).is_file())
@@ -44,7 +43,7 @@ def describe(family: str = "pyrobot-kobuki", robot_name: str = "locobot", mount:
 
 
 def main() -> int:
-    """The program; prints what is wrong and what helps to standard error, which roslaunch shows."""
+    """Run the program; faults and their remedies are printed to standard error, which roslaunch shows."""
     try:
         arguments = dict(_pair(argument) for argument in sys.argv[1:])
         known = {"family", "robot_name", "mount"}

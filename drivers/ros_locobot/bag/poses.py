@@ -109,7 +109,7 @@ def read_poses(bag: BagReader, options: LocalizerOptions, base_frame: str, drive
 
     gate = PoseGate(_limits(options), odom_at)
     for estimate in estimates:
-        judged = gate.judge(estimate if alignment is None else aligned(estimate, alignment))
+        judged = gate.check(estimate if alignment is None else aligned(estimate, alignment))
         pose, covariance = judged.pose, judged.covariance.ravel()
         samples.add(
             judged.stamp_ns, pose.x_m, pose.y_m, pose.yaw_rad, *covariance, float(judged.status is PoseStatus.LOST)

@@ -1,8 +1,8 @@
-"""The base: levels and odometry in, guarded velocities out.
+"""The base driver: safety levels and odometry as input, guarded velocities as output.
 
-The Guard runs here, in the thread that receives the levels, whether or not the robot runs the guard node as well: a
-contact becomes a zero on the wire without waiting for the control loop. Every decision is published, zeros too, at the
-base's own rate; a watchdog thread decides when nothing arrives.
+The Guard runs in the thread that receives the levels, also if the robot runs the guard node: after a contact, zero is
+sent without waiting for the control loop. Every decision is published, zeros too, at the base's own rate; a watchdog
+thread decides when no message arrives.
 """
 
 from __future__ import annotations
@@ -30,33 +30,42 @@ from robot_runtime.hal import Base, BaseInfo, BaseState, Halt, Velocity
 from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 
-LAST_ZEROS = 3
-"""How often the final zero is sent on closing: a single message may be lost with the connection."""
+FINAL_ZEROS = 3
+"""How often zero is sent on closing: a single message may be lost with the connection."""
 
 GUARD_STATUS_MAX_AGE_S = 3.0
-"""It is told once a second, and when it changes."""
+"""It is published once a second, and when it changes."""
 
 log = logging.getLogger(__name__)
 
 
 class RosBase(RosDevice, Base):
-    """A Kobuki or Create 2 behind ROS topics."""
+    """A Kobuki or Create 2 behind ROS topics.
+
+    Args:
+        name: The robot's.
+        session: The connection to the ROS network.
+        options: Topics and limits.
+        motion: Gets the odometry.
+
+    Attributes:
+        site: Session, options and motion, for further devices on the same robot.
+        diagnostics: The diagnoses of the robot's drivers.
+    """
 
     def __init__(self, name: str, session: Session, options: RosOptions, motion: MotionHistory) -> None:
         super().__init__("base", session)
         self.site = session, options, motion
-        """What further devices on the same robot are made of."""
         self._motion = motion
         self._topics = topics_of(options)
         self._options = options.base
-        self._family = VARIANTS[options.family]
+        self._variant = VARIANTS[options.family]
         self._info = base_info(options, name)
         self._guard = Guard(GuardLimits.of(self._info))
         self._lock = threading.Lock()
         self._sensors = BaseSensors(options, session, self._lock, self._on_levels)
         self._odom = self._cache(self._topics.odom)
         self.diagnostics = Diagnostics()
-        """What the robot's drivers say of themselves; troubles are logged as well."""
         self._command_topic = f"{self._topics.guard}/command" if options.base.guard else self._topics.velocity
         self._guard_status = self._cache(f"{self._topics.guard}/status")
         self._wheels, self._halt = STILL, Halt.NO_FEEDBACK
@@ -100,7 +109,7 @@ class RosBase(RosDevice, Base):
                 self._guard.command(velocity, self._clock.now_ns())
             finally:
                 self._decide()
-        empty_v = self._options.empty_v if self._options.empty_v is not None else self._family.empty_v
+        empty_v = self._options.empty_v if self._options.empty_v is not None else self._variant.empty_v
         voltage_v, _ = self._sensors.battery()
         if voltage_v < empty_v:
             self.stop()
@@ -122,7 +131,7 @@ class RosBase(RosDevice, Base):
             self._decide()
 
     def release_emergency_stop(self) -> None:
-        """As ``Base``. The e-stop of the robot's guard node is its own and stays."""
+        """Release this driver's emergency stop; the guard node's is separate and stays."""
         self._require_connected()
         with self._lock:
             self._guard.release_emergency_stop()
@@ -134,8 +143,9 @@ class RosBase(RosDevice, Base):
         session, topics = self._session, self._topics
         self._stopping.clear()
         with self._lock:
-            held, self._guard = self._guard.state.e_stop, Guard(GuardLimits.of(self._info))  # its past had another time
-            if held:
+            # A new Guard, because the clock may have a new origin; an emergency stop stays.
+            stopped, self._guard = self._guard.state.e_stop, Guard(GuardLimits.of(self._info))
+            if stopped:
                 self._guard.emergency_stop()
         self._sensors.open(self._endpoints)
         self._endpoints.append(session.subscribe(topics.odom, Odometry, self._on_odom, acknowledged=True))
@@ -149,8 +159,8 @@ class RosBase(RosDevice, Base):
         command = self._command_topic
         session.claim_topic(command, *self._options.silent_publishers)
         for topic in dict.fromkeys((command, topics.velocity)):
-            overhear = partial(session.check_sender, topic)
-            self._endpoints.append(session.subscribe(topic, rospy.AnyMsg, overhear, required=False))
+            check = partial(session.check_sender, topic)
+            self._endpoints.append(session.subscribe(topic, rospy.AnyMsg, check, required=False))
         publisher = session.advertise(command, Twist)
         self._endpoints.append(publisher)
         session.require_subscriber(publisher)
@@ -167,14 +177,14 @@ class RosBase(RosDevice, Base):
             watchdog.join(1.0)
         with self._lock:
             self._guard.stop()
-            for _ in range(LAST_ZEROS if self._publisher is not None else 0):
+            for _ in range(FINAL_ZEROS if self._publisher is not None else 0):
                 self._decide()
                 threading.Event().wait(1 / self._info.rate_hz)  # rospy sends from a thread of its own
             self._publisher = None
             self._feedback = None
-            self.diagnostics.forget()
+            self.diagnostics.clear()
             self._sensors.close()
-        self._motion.clear()  # the next connection may have another time
+        self._motion.clear()  # the next connection's clock may have another origin
 
     def _require_subscriber(self) -> None:
         publisher = self._publisher
@@ -182,15 +192,16 @@ class RosBase(RosDevice, Base):
             self.stop()
             what = "the guard node" if self._options.guard else "the base's driver"
             raise DeviceFault(
-                f"topic {self._command_topic}: {what} no longer listens to it",
+                f"topic {self._command_topic}: {what} no longer subscribes to it",
                 f"look at the log of {what}, start it again (it stopped the wheels), then connect again",
             )
 
     def _halt_of_guard_node(self) -> Halt:
-        """What the guard node on the robot holds the wheels for, beyond what this Guard knows itself.
+        """Return why the guard node on the robot holds the wheels, where this Guard does not.
 
         Raises:
-            StaleData: its status is silent. DeviceFault: it is gone, or holds for what only a person can mend.
+            StaleData: Its status is silent.
+            DeviceFault: It is gone, or holds for a reason that only a person can remove.
         """
         if not self._options.guard:
             return Halt.NONE
@@ -202,13 +213,13 @@ class RosBase(RosDevice, Base):
             return Halt(status.reason)
         raise DeviceFault(
             f"topic {self._guard_status.topic}: the guard node holds the wheels: {status.text}",
-            "mend that on the robot, then connect again",
+            "remove that cause on the robot, then connect again",
         )
 
     # --- in rospy's and the watchdog's threads ----------------------------------------------------------------------
 
     def _on_guard_status(self, message: DiagnosticArray) -> None:
-        self._guard_status.receive(message, stamped=False)  # latched: old when it comes, and still true
+        self._guard_status.receive(message, stamped=False)  # latched: old on arrival, and still valid
 
     def _on_odom(self, message: Odometry) -> None:
         received = self._odom.receive(message)
@@ -219,7 +230,7 @@ class RosBase(RosDevice, Base):
                 self._on_levels()
 
     def _on_levels(self) -> None:
-        """There is news of the sensors: the Guard decides now. Called under the lock."""
+        """Decide, because the levels have changed. Called under the lock."""
         self._sense()
         self._decide()
         self._updated.set()
@@ -231,7 +242,7 @@ class RosBase(RosDevice, Base):
             self._decide()
 
     def _watch(self) -> None:
-        """Decide although nothing arrived: a command expires, feedback goes stale."""
+        """Decide when no message arrives: a command expires, feedback becomes stale."""
         period_s = 1 / self._info.rate_hz
         while not self._stopping.is_set():
             if not self._updated.wait(1.5 * period_s):
@@ -247,7 +258,7 @@ class RosBase(RosDevice, Base):
             self._guard.feedback(feedback)
 
     def _decide(self) -> None:
-        """The Guard's decision, on the wire; zero if the connection is broken. Called under the lock."""
+        """Publish the Guard's decision; zero if the connection is broken. Called under the lock."""
         if self._session.fault is not None:
             self._guard.stop()
         decision = self._guard.tick(self._clock.now_ns())
@@ -257,6 +268,6 @@ class RosBase(RosDevice, Base):
             twist.linear.x, twist.angular.z = decision.velocity.linear_m_s, decision.velocity.angular_rad_s
             try:
                 self._publisher.publish(twist)
-            except rospy.ROSException as error:  # the node was shut down beneath us
+            except rospy.ROSException as error:  # the node was shut down
                 self._publisher = None
                 log.error("topic %s: cannot be published any more: %s", self._command_topic, error)

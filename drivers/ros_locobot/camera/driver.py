@@ -1,7 +1,7 @@
-"""The camera: colour and depth of one exposure, exactly paired, in metres, with an age.
+"""The camera driver: color and depth of one exposure, exactly paired, in meters, with an age.
 
-Subscriptions keep messages as they came; arrays are made only of what is asked for. rospy's queue is short but not 1: a
-frame of each stream may wait while the interpreter is busy, and a lost half loses the pair.
+Messages are stored as received, and converted to arrays only on request. rospy's queues are short but longer than 1:
+on a busy computer a message may wait, and losing one loses its pair.
 """
 
 from __future__ import annotations
@@ -32,26 +32,29 @@ from robot_runtime.robots.camera_mount import load_mount
 
 QUEUE = 4
 WAITING = 10
-KEPT_S = 1.0
-"""How long a pair can still be asked for; at 30 Hz and 640x480 that is 46 MB."""
+STORED_S = 1.0
+"""Time for which pairs are stored; at 30 Hz and 640x480 that is 46 MB."""
 
 POLL_S = 0.005
 NOMINAL = Intrinsics.from_hfov(640, 480, 69.4)
-"""A RealSense D435's colour sensor, until the camera says what it is and where no training camera is known."""
+"""A RealSense D435's color sensor; used before the first connection where no training camera is known."""
 
 log = logging.getLogger(__name__)
 
 
 class RosCamera(RosDevice, Camera):
-    """An RGB-D camera behind image topics; depth must be registered to colour.
+    """An RGB-D camera behind image topics; depth must be registered to color.
 
     Args:
-        nominal: intrinsics to announce until the camera's own are known.
-        motion: what tells a frozen camera from a robot that stands still.
-        robot: its name, which a calibrated mount must be of; None to take anybody's.
+        session: The connection to the ROS network.
+        options: Topics and camera.
+        nominal: Intrinsics to report before the first connection.
+        motion: Distinguishes a frozen camera from a robot that stands still.
+        robot: Name of the robot to which a calibrated mount must belong; None accepts any.
 
     Raises:
-        ConfigError: there is no such mount. CalibrationError: it is another robot's, altered or too old.
+        ConfigError: There is no such mount.
+        CalibrationError: The mount is another robot's, altered or too old.
     """
 
     def __init__(
@@ -80,11 +83,11 @@ class RosCamera(RosDevice, Camera):
         self._color = self._cache(self._topics.color)
         self._depth = self._cache(self._topics.depth)
         self._color_info = self._cache(self._topics.color_info)
-        self._pairs = ExactPairs(WAITING, kept=max(2, math.ceil(KEPT_S * chosen.rate_hz)))
+        self._pairs = ExactPairs(WAITING, stored=max(2, math.ceil(STORED_S * chosen.rate_hz)))
 
     @property
     def info(self) -> CameraInfo:
-        """Nominal before the first connection, then what the camera's own CameraInfo and encoding say."""
+        """Nominal before the first connection, then from the camera's CameraInfo and encoding."""
         return self._info
 
     def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
@@ -98,45 +101,45 @@ class RosCamera(RosDevice, Camera):
 
         pair = wait_for(self._clock, probe, timeout_s, POLL_S)
         if pair is None:
-            raise self._why_none(timeout_s)
-        if pair.content < pair.stamp_ns and self._motion.moved(pair.content, pair.stamp_ns):
-            frozen_s = ns_to_seconds(pair.stamp_ns - pair.content)
+            raise self._no_pair(timeout_s)
+        if pair.unchanged_since_ns < pair.stamp_ns and self._motion.moved(pair.unchanged_since_ns, pair.stamp_ns):
+            frozen_s = ns_to_seconds(pair.stamp_ns - pair.unchanged_since_ns)
             raise FrozenCamera(
-                f"topics {self._color.topic} and {self._depth.topic}: the same picture for {frozen_s:.1f} s under new "
+                f"topics {self._color.topic} and {self._depth.topic}: the same image for {frozen_s:.1f} s with new "
                 "stamps, while the robot moved",
                 "restart the camera's driver and look at its USB cable",
             )
         return self._frame(pair)
 
     def forget(self) -> None:
-        """Drop the pictures of the place where the robot was."""
+        """Discard the images of the robot's former place."""
         self._pairs.clear()
 
     def _frame(self, pair: Pair) -> RgbdFrame:
         size = (self._info.intrinsics.width, self._info.intrinsics.height)
-        for message, channel in ((pair.color, self._color), (pair.depth, self._depth)):
+        for message, cache in ((pair.color, self._color), (pair.depth, self._depth)):
             if (message.width, message.height) != size:
                 raise DeviceFault(
-                    f"topic {channel.topic}: {message.width}x{message.height} pixels, "
+                    f"topic {cache.topic}: {message.width}x{message.height} pixels, "
                     f"{self._color_info.topic} says {size[0]}x{size[1]}",
-                    "give colour and depth the same size: registered depth has colour's",
+                    "configure the same size for color and depth, as registered depth has",
                 )
         rgb = color_image(pair.color, self._color.topic)
         depth_m, _ = depth_image(pair.depth, self._depth.topic, self._info.depth_min_m, self._info.depth_max_m)
         return RgbdFrame(pair.stamp_ns, rgb, depth_m)
 
-    def _why_none(self, timeout_s: float) -> StaleData:
-        """What to tell of a capture that timed out; raises instead where a topic is silent."""
+    def _no_pair(self, timeout_s: float) -> StaleData:
+        """Return the fault of a capture that timed out; raise instead where a topic is silent."""
         self._color.read(timeout_s)
         self._depth.read(timeout_s)
         newest = self._pairs.newest()
         if newest is None or ns_to_seconds(self._clock.now_ns() - newest.stamp_ns) > timeout_s:
             return StaleData(
                 f"topics {self._color.topic} and {self._depth.topic}: no two images have the same stamp",
-                "have the camera driver synchronise them (enable_sync:=true on a RealSense)",
+                "make the camera driver synchronize them (enable_sync:=true on a RealSense)",
             )
         return StaleData(
-            f"topics {self._color.topic} and {self._depth.topic}: no pair exposed after the instant asked for came "
+            f"topics {self._color.topic} and {self._depth.topic}: no pair exposed after the requested instant arrived "
             f"within {timeout_s:g} s",
             "allow more time, or check the network's bandwidth (`rostopic bw`)",
         )
@@ -145,33 +148,31 @@ class RosCamera(RosDevice, Camera):
 
     def _opened(self) -> None:
         session = self._session
-        wanted: tuple[tuple[TopicCache, Callable[[Any], object], Any, int], ...] = (
+        subscriptions: tuple[tuple[TopicCache, Callable[[Any], object], Any, int], ...] = (
             (self._color_info, self._color_info.receive, CameraInfoMessage, 1),
             (self._color, self._on_color, Image, QUEUE),
             (self._depth, self._on_depth, Image, QUEUE),
         )
-        for channel, on_message, message, queue in wanted:
-            self._endpoints.append(
-                session.subscribe(channel.topic, message, on_message, queue, images=message is Image)
-            )
+        for cache, on_message, message, queue in subscriptions:
+            self._endpoints.append(session.subscribe(cache.topic, message, on_message, queue, images=message is Image))
         limit_s = session.options.connect_timeout_s
-        if not wait_until(self._introduced, session.wait, limit_s, POLL_S):
-            for channel in (self._color_info, self._color, self._depth):
-                channel.read(limit_s)
-        self._learn()
+        if not wait_until(self._has_messages, session.wait, limit_s, POLL_S):
+            for cache in (self._color_info, self._color, self._depth):
+                cache.read(limit_s)
+        self._update_info()
 
-    def _introduced(self) -> bool:
+    def _has_messages(self) -> bool:
         return None not in (self._color_info.newest, self._color.newest, self._depth.newest)
 
-    def _learn(self) -> None:
-        """Take over what the camera says of itself. Raises ``DeviceFault`` if that cannot be used."""
+    def _update_info(self) -> None:
+        """Read the camera's intrinsics and depth unit. Raises ``DeviceFault`` if they are unusable."""
         info, color, depth = (c.newest for c in (self._color_info, self._color, self._depth))
         if info is None or color is None or depth is None:
             raise StaleData(f"topic {self._color.topic} stopped delivering while connecting", "connect again")
         if color.message.header.frame_id != depth.message.header.frame_id:
             raise DeviceFault(
-                f"topic {self._depth.topic}: depth is in frame {depth.message.header.frame_id!r}, colour in "
-                f"{color.message.header.frame_id!r}: it is not registered to colour",
+                f"topic {self._depth.topic}: depth is in frame {depth.message.header.frame_id!r}, color in "
+                f"{color.message.header.frame_id!r}: it is not registered to color",
                 "launch the camera with align_depth:=true and name the aligned topic in the robot's YAML",
             )
         options = self._options
@@ -183,7 +184,7 @@ class RosCamera(RosDevice, Camera):
 
     def _closed(self) -> None:
         if self._pairs.dropped:
-            log.info("camera: %d images had no other half", self._pairs.dropped)
+            log.info("camera: %d images had no counterpart", self._pairs.dropped)
         self._pairs.clear()
 
     def _on_color(self, message: Any) -> None:

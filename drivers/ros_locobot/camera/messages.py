@@ -1,6 +1,6 @@
-"""sensor_msgs/Image and CameraInfo as arrays, with numpy alone: pure functions of anything with their fields.
+"""Conversion of sensor_msgs/Image and CameraInfo: pure functions of any objects with their fields.
 
-cv_bridge is neither needed nor usable: Debian's is compiled against numpy 1.
+cv_bridge cannot be used: Debian's is compiled against numpy 1.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ COLOR_CHANNELS = {
     "8UC4": (4, (2, 1, 0)),
     "mono8": (1, (0, 0, 0)),
 }
-"""Encoding: channels in the message, and which of them are red, green and blue."""
+"""Channels of each encoding, and the indices of red, green and blue."""
 
 DEPTH_UNITS_M = {"16UC1": 0.001, "mono16": 0.001, "32FC1": 1.0}
-"""REP 118: integers are millimetres, floats are metres."""
+"""REP 118: integers are millimeters, floats are meters."""
 
-JUDGED_SHARE = 0.01
-"""Of the pixels that must be measured before their unit is judged."""
+UNIT_CHECK_SHARE = 0.01
+"""Share of the pixels that must have a depth for a check of their unit."""
 
 
 def pixels(message: Any, topic: str, dtype: str, channels: int) -> NDArray[Any]:
-    """The image as (H, W, channels), a read-only view of the message; padded rows and big-endian data are honoured.
+    """Return a read-only view (H, W, channels) of the message; rows may be padded, and data big-endian.
 
     Raises:
-        DeviceFault: naming the topic, if the message is shorter than it says.
+        DeviceFault: Names the topic, if the message is too short for its size.
     """
     kind = np.dtype(dtype).newbyteorder(">" if message.is_bigendian else "<")
     row_bytes = message.width * channels * kind.itemsize
@@ -56,11 +56,11 @@ def pixels(message: Any, topic: str, dtype: str, channels: int) -> NDArray[Any]:
 
 
 def color_image(message: Any, topic: str) -> NDArray[np.uint8]:
-    """RGB, uint8 (H, W, 3), a new array. Raises ``DeviceFault`` for an encoding that is no colour."""
+    """Return RGB, uint8 (H, W, 3), a new array. Raises ``DeviceFault`` for an encoding that is not a color."""
     if message.encoding not in COLOR_CHANNELS:
         raise DeviceFault(
             f"topic {topic}: encoding {message.encoding!r} is not one of {', '.join(COLOR_CHANNELS)}",
-            "configure the camera for rgb8, or name the colour topic in the robot's YAML",
+            "configure the camera for rgb8, or name the color topic in the robot's YAML",
         )
     channels, order = COLOR_CHANNELS[message.encoding]
     image = pixels(message, topic, "u1", channels)
@@ -71,14 +71,13 @@ def color_image(message: Any, topic: str) -> NDArray[np.uint8]:
 
 
 def depth_image(message: Any, topic: str, min_m: float, max_m: float) -> tuple[NDArray[np.float32], float]:
-    """Metres, float32 (H, W), 0 where nothing was measured or outside ``[min_m, max_m]``; and the unit's size, metres.
+    """Return depth in meters, float32 (H, W), 0 where there is none within ``[min_m, max_m]``; and the unit in meters.
 
-    The unit is what ``encoding`` stands for: 16-bit integers are millimetres (unit 0.001), floats are metres (unit 0,
-    continuous).
+    By its encoding, 16-bit integers are millimeters (unit 0.001), floats are meters (unit 0, continuous).
 
     Raises:
-        DeviceFault: for another encoding.
-        DepthUnit: if hardly a value can be in that unit: metres as integers, or millimetres as floats.
+        DeviceFault: The encoding is another one.
+        DepthUnit: The values cannot be in that unit: meters as integers, or millimeters as floats.
     """
     unit_m = DEPTH_UNITS_M.get(message.encoding)
     if unit_m is None:
@@ -95,35 +94,37 @@ def depth_image(message: Any, topic: str, min_m: float, max_m: float) -> tuple[N
         depth_m *= np.float32(unit_m)
     measured = depth_m > 0
     inside = measured & (depth_m >= min_m) & (depth_m <= max_m)
-    if measured.sum() > JUDGED_SHARE * depth_m.size and not inside.any():
-        _judge_unit(depth_m[measured], message.encoding, topic, min_m, max_m)
+    if measured.sum() > UNIT_CHECK_SHARE * depth_m.size and not inside.any():
+        _check_unit(depth_m[measured], message.encoding, topic, min_m, max_m)
     depth_m[~inside] = 0
     return depth_m, 0.0 if is_float else unit_m
 
 
-def _judge_unit(measured_m: NDArray[np.float32], encoding: str, topic: str, min_m: float, max_m: float) -> None:
-    """None of the values lies in the sensor's range: is that because of their unit?"""
+def _check_unit(measured_m: NDArray[np.float32], encoding: str, topic: str, min_m: float, max_m: float) -> None:
+    """Raise ``DepthUnit`` if depths outside the sensor's range would lie within it in the other unit."""
     median_m = float(np.median(measured_m))
-    # Metres as integers are read 1000 times too small, millimetres as floats 1000 times too large.
-    for factor, truly in ((1000.0, "metres"), (0.001, "millimetres")):
+    # Meters as integers are read 1000 times too small, millimeters as floats 1000 times too large.
+    for factor, unit in ((1000.0, "meters"), (0.001, "millimeters")):
         if min_m <= median_m * factor <= max_m and (factor > 1) == (encoding != "32FC1"):
             raise DepthUnit(
-                f"topic {topic}: half of all depths are below {median_m:g} m if {encoding} is what it stands for, "
-                f"while the sensor measures {min_m:g} to {max_m:g} m: the values seem to be {truly}",
-                "have the camera driver publish millimetres as 16UC1 or metres as 32FC1",
+                f"topic {topic}: the median depth is {median_m:g} m by the encoding {encoding}, "
+                f"but the sensor measures {min_m:g} to {max_m:g} m: the values seem to be {unit}",
+                "make the camera driver publish millimeters as 16UC1 or meters as 32FC1",
             )
 
 
 def intrinsics(info: Any, topic: str, rectified: bool, max_distortion_px: float) -> Intrinsics:
-    """The pinhole of a sensor_msgs/CameraInfo: its P for rectified images, else its K.
+    """Return the pinhole of a sensor_msgs/CameraInfo: its P for rectified images, else its K.
 
     Raises:
-        DeviceFault: not calibrated, or a lens that shifts some pixel by more than ``max_distortion_px``.
+        DeviceFault: The camera is not calibrated, or its lens shifts a pixel by more than ``max_distortion_px``.
     """
     matrix = np.array(info.P if rectified else info.K, float).reshape(3, -1)
     fx, fy, cx, cy = matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]
     if not (fx > 0 and fy > 0 and 0 < cx < info.width and 0 < cy < info.height):
-        raise DeviceFault(f"topic {topic}: the camera is not calibrated", "calibrate it and have its driver say so")
+        raise DeviceFault(
+            f"topic {topic}: the camera is not calibrated", "calibrate it, and make its driver publish the calibration"
+        )
     if not rectified:
         shift_px = _distortion_px(info)
         if shift_px > max_distortion_px:
@@ -136,7 +137,7 @@ def intrinsics(info: Any, topic: str, rectified: bool, max_distortion_px: float)
 
 
 def _distortion_px(info: Any) -> float:
-    """The largest shift of a pixel on the image's border by the lens, in pixels."""
+    """Return the largest shift of a pixel on the image's border by the lens, in pixels."""
     coefficients = np.array(info.D, float)
     if not coefficients.any():
         return 0.0

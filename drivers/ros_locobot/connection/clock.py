@@ -1,11 +1,11 @@
-"""The robot's time over ROS: this computer's, kept in step with the robot's stamps, or a simulator's ``/clock``.
+"""The robot's time over ROS: this computer's time, advanced to the robot's stamps, or a simulator's ``/clock``.
 
-Stamps on a ROS network are Unix time of the computer that wrote them (or simulated time). Ages are only true if both
-computers agree, so disagreement is measured on every stamp that arrives (:meth:`RosClock.observe_stamp`):
+Stamps on a ROS network are Unix time of the computer that wrote them (or simulated time). Ages are correct only if both
+computers' clocks agree, so their difference is measured with every received stamp (:meth:`RosClock.observe_stamp`):
 
-* a stamp from the future, by no more than ``max_skew_s``, moves this clock up to it: nothing is younger than now;
-* one further ahead, or a clock of this computer that was set while we run, is a :class:`ClockSkew`;
-* stamps that are always late look like a slow network; ``channel.TopicCache`` tells the two apart.
+* A stamp from the future, by no more than ``max_skew_s``, advances this clock to it.
+* A stamp further ahead, or a step of this computer's clock while connected, is a :class:`ClockSkew`.
+* Stamps that are always late look like a slow network; ``topic_cache.TopicCache`` distinguishes the two.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from robot_runtime.common.clock import Clock, SystemClock, ahead_ns, ns_to_secon
 
 CHRONY = "synchronise both computers' clocks (chrony; see drivers/ros_locobot/README.md), then connect again"
 SIMULATED_SKEW_S = 1.0
-"""As ``max_skew_s``, where there is one clock only: how much sooner a message may be heard than its ``/clock``, on a
-computer that is busy while a simulator hurries."""
+"""``max_skew_s`` of simulated time, which has one clock only: how much earlier a message may be processed than its
+``/clock``, on a busy computer with a fast simulator."""
 
 RESTART = "the simulator was started anew or a bag was rewound: connect again"
 
@@ -29,8 +29,8 @@ class RosClock(Clock):
     Before :meth:`start_simulated` it is Unix time, advancing with the host's monotonic clock.
 
     Args:
-        max_skew_s: how far ahead of this clock a stamp may lie.
-        stall_s: host seconds without progress of ``/clock`` after which waiting on simulated time gives up.
+        max_skew_s: How far a stamp may be ahead of this clock.
+        stall_s: Host seconds without progress of ``/clock`` after which a wait for simulated time fails.
     """
 
     def __init__(self, max_skew_s: float, stall_s: float) -> None:
@@ -51,7 +51,7 @@ class RosClock(Clock):
 
     @property
     def allowed_skew_s(self) -> float:
-        """How far stamps and this clock may disagree: of one and the same simulated clock, more."""
+        """How far stamps may be ahead of this clock; more for simulated time, which has one clock only."""
         return self.max_skew_s if self._simulated_ns is None else SIMULATED_SKEW_S
 
     def now_ns(self) -> int:
@@ -61,10 +61,10 @@ class RosClock(Clock):
         return self._host.now_ns() + self._unix_offset_ns + self._lead_ns
 
     def sleep_until(self, deadline_ns: int) -> None:
-        """As ``Clock``.
+        """Sleep until ``deadline_ns`` of this clock.
 
         Raises:
-            ClockSkew: if simulated time stands still for ``stall_s`` of the host's, or went back.
+            ClockSkew: Simulated time stands still for ``stall_s`` of the host's time, or went back.
         """
         if self._simulated_ns is None:
             while (remaining_ns := deadline_ns - self.now_ns()) > 0:
@@ -80,7 +80,7 @@ class RosClock(Clock):
                 self.check()
 
     def check(self) -> None:
-        """Raise the ``ClockSkew`` that was found, if any."""
+        """Raise the ``ClockSkew`` that was detected, if any."""
         if self._fault is None and self._simulated_ns is None:
             step_ns = ahead_ns(unix_now_ns, self._host.now_ns) - self._unix_offset_ns
             if abs(step_ns) > self._max_skew_ns:
@@ -92,7 +92,7 @@ class RosClock(Clock):
             raise self._fault
 
     def restart(self) -> None:
-        """A new connection: Unix time as it is now, nothing found yet."""
+        """Start a new connection: current Unix time, no fault."""
         with self._moved:
             self._fault = None
             self._simulated_ns = None
@@ -100,12 +100,12 @@ class RosClock(Clock):
             self._unix_offset_ns = ahead_ns(unix_now_ns, self._host.now_ns)
 
     def start_simulated(self, now_ns: int) -> None:
-        """From now on time is what :meth:`advance` says."""
+        """Switch to simulated time, which :meth:`advance` sets."""
         with self._moved:
             self._simulated_ns = now_ns
 
     def advance(self, now_ns: int) -> None:
-        """``/clock`` says ``now_ns``. Going back by more than ``SIMULATED_SKEW_S`` is a fault and changes nothing."""
+        """Set simulated time. Going back by more than ``SIMULATED_SKEW_S`` is a fault and changes nothing."""
         with self._moved:
             before_ns = self._simulated_ns if self._simulated_ns is not None else now_ns
             if now_ns < before_ns - seconds_to_ns(SIMULATED_SKEW_S):
@@ -116,11 +116,11 @@ class RosClock(Clock):
             self._moved.notify_all()
 
     def observe_stamp(self, stamp_ns: int, topic: str) -> bool:
-        """Take note of a stamp that has just arrived; False if it lies too far in the future to be used."""
+        """Process the stamp of a received message; False if it is too far in the future to be used."""
         if stamp_ns <= self.now_ns():
             return True
         with self._moved:
-            # Measured against the clock as it was without help, so that a robot's clock that runs fast is found out.
+            # Measured against this clock without its lead, so that a robot's clock that runs fast is detected.
             own_ns = self._host.now_ns() + self._unix_offset_ns if self._simulated_ns is None else self._simulated_ns
             ahead_ns = stamp_ns - own_ns
             allowed_s = self.allowed_skew_s

@@ -1,4 +1,4 @@
-"""What can be wrong between a runtime and a robot on a ROS network, one type for each thing that a person mends."""
+"""Typed faults of the connection between the runtime and a robot on a ROS network."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from robot_runtime.errors import DeviceFault, StaleData
 
 
 class MasterGone(DeviceFault):
-    """No ROS master answers at the URI, or not in time, or another one than at the start does."""
+    """No ROS master answers at the URI in time, or it is not the one of the beginning."""
 
 
 class WrongDefinition(DeviceFault):
-    """A node speaks another definition of a message: another type, or another md5 of the same type."""
+    """A node uses another definition of a message: another type, or another md5 of the same type."""
 
 
 class SecondPublisher(DeviceFault):
@@ -18,8 +18,8 @@ class SecondPublisher(DeviceFault):
 
 
 class ClockSkew(StaleData):
-    """Stamps and this computer's time differ too much, or time jumped: no age can be told."""
+    """Stamps and this computer's time differ too much, or time jumped, so that ages are unknown."""
 
 
 class DepthUnit(DeviceFault):
-    """Depth values cannot be in the unit that their encoding stands for."""
+    """Depth values cannot be in the unit of their encoding."""

@@ -1,7 +1,7 @@
-"""Questions to a ROS master and to the nodes it knows, each with a time limit.
+"""Calls of the APIs of a ROS master and its nodes, each with a time limit.
 
-rospy's own calls have none: they wait for ever for a master that is gone or hangs. These open a connection of their own
-for every question and never share rospy's.
+rospy's own calls have none and wait forever for a master that is gone or hangs. Each call here opens its own
+connection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from robot_runtime.errors import DeviceFault
 
 CALLER_ID = "/robot_runtime"
 UNREACHABLE = (OSError, http.client.HTTPException, xmlrpc.client.Error)
-"""What :func:`ask` raises when there is no answer."""
+"""The exceptions of :func:`call_api` when there is no answer."""
 
 
 class _Transport(xmlrpc.client.Transport):
@@ -36,8 +36,10 @@ class _Transport(xmlrpc.client.Transport):
         return connection
 
 
-def ask(uri: str, method: str, *arguments: Any, timeout_s: float, caller_id: str = CALLER_ID) -> tuple[int, str, Any]:
-    """Call a ROS API (``code, text, value``). Raises one of ``UNREACHABLE``."""
+def call_api(
+    uri: str, method: str, *arguments: Any, timeout_s: float, caller_id: str = CALLER_ID
+) -> tuple[int, str, Any]:
+    """Call a ROS API and return (code, text, value). Raises one of ``UNREACHABLE``."""
     with xmlrpc.client.ServerProxy(uri, transport=_Transport(timeout_s)) as proxy:
         code, text, value = getattr(proxy, method)(caller_id, *arguments)
     return int(code), str(text), value
@@ -45,7 +47,7 @@ def ask(uri: str, method: str, *arguments: Any, timeout_s: float, caller_id: str
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Who publishes and who subscribes to what: topic to node names."""
+    """The publishing and subscribing nodes of each topic."""
 
     publishers: dict[str, tuple[str, ...]]
     subscribers: dict[str, tuple[str, ...]]
@@ -54,11 +56,11 @@ class Graph:
 class Master:
     """A master at a URI.
 
-    Args:
-        uri: e.g. ``http://locobot:11311``.
-        timeout_s: limit of every question.
-
     Every method raises ``MasterGone``, naming the URI, when the master does not answer in time.
+
+    Args:
+        uri: E.g. ``http://locobot:11311``.
+        timeout_s: Time limit of every call.
     """
 
     def __init__(self, uri: str, timeout_s: float) -> None:
@@ -66,11 +68,11 @@ class Master:
         self._timeout_s = timeout_s
 
     def identity(self) -> str:
-        """What differs between two masters that run at one URI after each other."""
+        """Return a text that differs between two masters that run at one URI one after the other."""
         return f"{self._call('getPid')} {self.parameter('/run_id', default='')}"
 
     def parameter(self, name: str, default: Any) -> Any:
-        """A parameter's value, ``default`` if it is not set."""
+        """Return a parameter's value, ``default`` if it is not set."""
         try:
             code, _, value = self._raw("getParam", name)
         except xmlrpc.client.Fault:
@@ -78,30 +80,30 @@ class Master:
         return value if code == 1 else default
 
     def graph(self) -> Graph:
-        """The present registrations."""
+        """Return the present registrations."""
         publishers, subscribers, _ = self._call("getSystemState")
         return Graph(*({topic: tuple(nodes) for topic, nodes in side} for side in (publishers, subscribers)))
 
     def topic_types(self) -> dict[str, str]:
-        """The type of each topic as its first publisher registered it, ``*`` if unknown."""
+        """Return the type of each topic as its first publisher registered it, ``*`` if unknown."""
         return dict(self._call("getTopicTypes"))
 
     def node_uri(self, node: str) -> str | None:
-        """A node's own XML-RPC URI; None if the master does not know the node."""
+        """Return a node's own XML-RPC URI; None if the master does not know the node."""
         code, _, uri = self._raw("lookupNode", node)
         return uri if code == 1 else None
 
     def is_dead(self, node: str) -> bool:
-        """Whether a registered node is known to be gone: it crashed, and the master was never told."""
+        """Whether a registered node has crashed without unregistering."""
         uri = self.node_uri(node)
         if uri is None:
             return True
         try:
-            ask(uri, "getPid", timeout_s=self._timeout_s)
+            call_api(uri, "getPid", timeout_s=self._timeout_s)
         except ConnectionRefusedError:
             return True
         except UNREACHABLE:
-            return False  # cut off from us, but perhaps not from the robot
+            return False  # unreachable from here, but perhaps not from the robot
         return False
 
     def has_service(self, name: str) -> bool:
@@ -110,7 +112,7 @@ class Master:
 
     def _raw(self, method: str, *arguments: Any) -> tuple[int, str, Any]:
         try:
-            return ask(self.uri, method, *arguments, timeout_s=self._timeout_s)
+            return call_api(self.uri, method, *arguments, timeout_s=self._timeout_s)
         except xmlrpc.client.Fault:
             raise
         except UNREACHABLE as error:
@@ -127,13 +129,13 @@ class Master:
 
 
 def publisher_definition(node_uri: str, topic: str, timeout_s: float) -> tuple[str, str]:
-    """``(type, md5)`` under which a node publishes a topic: the header that it greets a subscriber with.
+    """Return the (type, md5) of a node's topic, from the header of its TCPROS handshake.
 
     Raises:
-        DeviceFault: if the node cannot be reached in time: usually it advertises a host name that is unknown here.
+        DeviceFault: The node cannot be reached in time; usually it advertises a host name that is unknown here.
     """
     try:
-        code, text, protocol = ask(node_uri, "requestTopic", topic, [["TCPROS"]], timeout_s=timeout_s)
+        code, text, protocol = call_api(node_uri, "requestTopic", topic, [["TCPROS"]], timeout_s=timeout_s)
         if code != 1:
             raise OSError(text)
         _, host, port = protocol
@@ -156,13 +158,13 @@ def publisher_definition(node_uri: str, topic: str, timeout_s: float) -> tuple[s
 
 
 def check_publishers(master: Master, topic: str, message: Any, timeout_s: float) -> None:
-    """Whether every living publisher of a topic speaks the definition of ``message`` (a generated message class).
+    """Check that every living publisher of a topic uses the definition of a generated message class.
 
-    A subscriber with another one just gets nothing, and only the publisher's log says so.
+    ROS sends nothing to a subscriber with another definition, and only the publisher's log reports it.
 
     Raises:
-        WrongDefinition: naming the topic, the node and both md5s.
-        DeviceFault: a publisher cannot be reached.
+        WrongDefinition: Names the topic, the node and both md5 sums.
+        DeviceFault: A publisher cannot be reached.
     """
     for node in master.graph().publishers.get(topic, ()):
         uri = master.node_uri(node)
@@ -183,7 +185,7 @@ def check_publishers(master: Master, topic: str, message: Any, timeout_s: float)
 
 
 def wait_until(poll: Callable[[], bool], pause: Callable[[float], Any], timeout_s: float, poll_s: float) -> bool:
-    """Whether ``poll`` became true in about ``timeout_s`` of host time, spent in ``pause`` (e.g. ``Event.wait``)."""
+    """Return whether ``poll`` became true within about ``timeout_s``, pausing with e.g. ``Event.wait``."""
     for _ in range(max(1, round(timeout_s / poll_s))):
         if poll():
             return True

@@ -1,4 +1,4 @@
-"""One subscription as a stream with an age: the newest message, when it was measured, and why there is none."""
+"""The newest message of a topic, with its age and the reason if there is none."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from drivers.ros_locobot.connection.errors import ClockSkew
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.errors import StaleData
 
-LATELY_S = 1.0
-"""A topic that has delivered within so long is not silent, whoever was too busy to take in the next message."""
+RECENT_S = 1.0
+"""A topic that has delivered a message within this time is not silent; a busy computer may process it late."""
 
 
 @dataclass(frozen=True, slots=True)
 class StampedMessage:
-    """A message, when it was measured (its stamp, or its arrival if it has none) and when it arrived."""
+    """A received message.
+
+    Attributes:
+        stamp_ns: The header's stamp, or the arrival of a message without one.
+        arrival_ns: When it arrived.
+        message: The message.
+    """
 
     stamp_ns: int
     arrival_ns: int
@@ -24,14 +30,14 @@ class StampedMessage:
 
 
 class TopicCache:
-    """The newest message of a topic.
+    """The newest message of a topic. Written by rospy's thread of that topic, read by any other.
 
     A message whose stamp is older on arrival than the clock's ``allowed_skew_s`` shows that two clocks disagree, or
-    that the network delays it that long, which is as bad. Written by rospy's thread of that topic, read by any other.
+    that the network delays it that long, which is as bad.
 
     Args:
-        topic: its full name, for messages.
-        clock: what stamps are compared with.
+        topic: Full name, for messages.
+        clock: Stamps are compared with it.
     """
 
     def __init__(self, topic: str, clock: RosClock) -> None:
@@ -46,10 +52,11 @@ class TopicCache:
         return self._newest
 
     def receive(self, message: Any, stamped: bool = True) -> StampedMessage | None:
-        """Take in a message; None if its stamp is unusable: zero, or too far in the future.
+        """Store a message; None if its stamp is unusable: zero, or too far in the future.
 
         Args:
-            stamped: whether its header counts, if it has one; else it is as old as its arrival.
+            message: The message.
+            stamped: Whether to use its header's stamp, if it has a header; else the arrival is its stamp.
         """
         header = getattr(message, "header", None) if stamped else None
         arrival_ns = self._clock.now_ns()
@@ -65,20 +72,20 @@ class TopicCache:
         return received
 
     def clear(self) -> None:
-        """Drop what was received: the connection ended."""
+        """Discard the messages of a connection that has ended."""
         self._newest = self._last = None
 
     def read(self, max_age_s: float) -> StampedMessage:
-        """The newest message.
+        """Return the newest message.
 
         Raises:
-            ClockSkew: it arrives, but its stamps are old: the clocks disagree.
-            StaleData: naming the topic and its age.
+            ClockSkew: Messages arrive with old stamps: the clocks disagree.
+            StaleData: Names the topic and its age.
         """
         while True:
             newest, last, now_ns = self._newest, self._last, self._clock.now_ns()
             if newest is self._newest:
-                break  # else one came meanwhile: on a busy computer what is fresh would look old
+                break  # Else a message came meanwhile, and on a busy computer fresh data would look old.
         if newest is None or last is None:
             self._clock.check()
             raise StaleData(
@@ -91,7 +98,7 @@ class TopicCache:
         self._clock.check()
         lag_s = ns_to_seconds(last.arrival_ns - last.stamp_ns)
         allowed_s = self._clock.allowed_skew_s
-        if lag_s > max(allowed_s, max_age_s) and ns_to_seconds(now_ns - last.arrival_ns) <= max(max_age_s, LATELY_S):
+        if lag_s > max(allowed_s, max_age_s) and ns_to_seconds(now_ns - last.arrival_ns) <= max(max_age_s, RECENT_S):
             raise ClockSkew(
                 f"topic {self.topic}: messages arrive with stamps {lag_s:.3f} s old, {allowed_s:g} s is allowed",
                 CHRONY,

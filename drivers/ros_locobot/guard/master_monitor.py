@@ -16,7 +16,7 @@ import rospy
 from rospy.impl.registration import get_service_manager, get_topic_manager
 
 from drivers.ros_locobot.connection.errors import WrongDefinition
-from drivers.ros_locobot.connection.master import UNREACHABLE, Master, ask, check_publishers
+from drivers.ros_locobot.connection.master import UNREACHABLE, Master, call_api, check_publishers
 from drivers.ros_locobot.guard.options import GuardOptions
 from robot_runtime.errors import DeviceFault
 
@@ -92,10 +92,10 @@ class MasterMonitor:
         name, uri = rospy.get_name(), rospy.get_node_uri()
         topics, limit = get_topic_manager(), {"timeout_s": self._limits.timeout_s, "caller_id": name}
         for topic, kind in topics.get_publications():
-            ask(self._master.uri, "registerPublisher", topic, kind, uri, **limit)
+            call_api(self._master.uri, "registerPublisher", topic, kind, uri, **limit)
         for service, service_uri in get_service_manager().get_services():
-            ask(self._master.uri, "registerService", service, service_uri, uri, **limit)
+            call_api(self._master.uri, "registerService", service, service_uri, uri, **limit)
         for topic, kind in topics.get_subscriptions():
-            _, _, publishers = ask(self._master.uri, "registerSubscriber", topic, kind, uri, **limit)
+            _, _, publishers = call_api(self._master.uri, "registerSubscriber", topic, kind, uri, **limit)
             # The master reports later publishers only; the present ones are reported here in its place.
-            ask(uri, "publisherUpdate", topic, publishers, **limit)
+            call_api(uri, "publisherUpdate", topic, publishers, **limit)

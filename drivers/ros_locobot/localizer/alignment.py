@@ -1,4 +1,4 @@
-"""Poses of a marker in its source's own frame become the robot's in the scene's map."""
+"""Transformation of a marker's poses in its source's frame to the robot's poses in the scene's map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_runtime.localization.alignment import Alignment, load_alignment
 
 
 def aligned(estimate: PoseEstimate, alignment: Alignment) -> PoseEstimate:
-    """base_link in map, of a marker's pose in its source's frame; ``alignment`` must say the heading's offset."""
+    """Return base_link in map, from a marker's pose in its source's frame; the alignment must have a yaw offset."""
     seen, frame = estimate.pose, alignment.map_from_source
     yaw_rad = alignment.heading(seen.yaw_rad)
     assert yaw_rad is not None
@@ -25,8 +25,8 @@ def aligned(estimate: PoseEstimate, alignment: Alignment) -> PoseEstimate:
 
 
 def read_alignment(file: str, robot: str | None) -> Alignment:
-    """The alignment in a file, which must say the heading's offset. Raises ``ConfigError`` and ``CalibrationError``."""
+    """Read an alignment, which must have a yaw offset. Raises ``ConfigError`` and ``CalibrationError``."""
     found = load_alignment(Path(file), robot)
     if found.yaw_offset_rad is None:
-        raise ConfigError(f"{file}: says nothing about the heading", "calibrate it anew: this source knows headings")
+        raise ConfigError(f"{file}: has no offset of the heading", "calibrate it anew: this source measures headings")
     return found

@@ -1,4 +1,4 @@
-"""How the robot has moved lately, by odometry and servos: what a frozen camera or a jumping localizer is judged by."""
+"""The robot's recent motion by odometry and servos, for the detection of frozen cameras and jumping localizers."""
 
 from __future__ import annotations
 
@@ -12,46 +12,49 @@ from robot_runtime.errors import StaleData
 from robot_runtime.hal import PoseEstimate
 from robot_runtime.hal.pose_history import PoseHistory
 
-KEPT_S = 60.0
+SPAN_S = 60.0
 MOVED_M = 0.03
 MOVED_RAD = math.radians(3)
-"""Beyond odometry's noise, and enough to change a picture of anything."""
+"""Thresholds beyond odometry's noise, and large enough to change any image."""
 
 
 class MotionHistory:
     """Odometry and head angles by stamp. Thread-safe."""
 
     def __init__(self) -> None:
-        self._odom = PoseHistory("odometry", "odom", span_s=KEPT_S)
+        self._odom = PoseHistory("odometry", "odom", span_s=SPAN_S)
         self._lock = threading.Lock()
         self._head: deque[tuple[int, float, float]] = deque()
         self._since_ns = 0
 
     def odom(self, stamp_ns: int, pose: SE2) -> None:
-        """The base was at ``pose`` in odom."""
+        """Add a pose of the base in odom."""
         if stamp_ns < self._since_ns:
             return
         self._odom.add(PoseEstimate(stamp_ns, pose, "odom"))
 
     def head(self, stamp_ns: int, pan_rad: float, tilt_rad: float) -> None:
-        """The head was at these angles."""
+        """Add angles of the head."""
         if stamp_ns < self._since_ns:
             return
         with self._lock:
             self._head.append((stamp_ns, pan_rad, tilt_rad))
-            while self._head[0][0] < stamp_ns - seconds_to_ns(KEPT_S):
+            while self._head[0][0] < stamp_ns - seconds_to_ns(SPAN_S):
                 self._head.popleft()
 
     def clear(self, since_ns: int = 0) -> None:
-        """The robot was put somewhere else, or time has a new origin; what was measured before ``since_ns`` is not
-        taken in any more."""
+        """Discard everything, as the robot was placed elsewhere or time has a new origin.
+
+        Args:
+            since_ns: Later measurements with an earlier stamp are ignored.
+        """
         self._since_ns = since_ns
         self._odom.clear()
         with self._lock:
             self._head.clear()
 
     def pose_at(self, stamp_ns: int) -> SE2 | None:
-        """Odometry at an instant; None if it is not known (yet)."""
+        """Return odometry at an instant; None if it is not known (yet)."""
         try:
             estimate = self._odom.at(stamp_ns)
         except StaleData:
@@ -59,7 +62,7 @@ class MotionHistory:
         return estimate.pose if estimate is not None else None
 
     def known_by(self, stamp_ns: int) -> PoseEstimate | None:
-        """Odometry at an instant or, where that has not come yet, the newest; None where it is not known."""
+        """Return odometry at an instant or, if that has not arrived yet, the newest; None if there is none."""
         newest = self._odom.newest()
         if newest is not None and newest.stamp_ns < stamp_ns:
             return newest
@@ -67,11 +70,11 @@ class MotionHistory:
         return None if pose is None else PoseEstimate(stamp_ns, pose, "odom")
 
     def moved(self, since_ns: int, until_ns: int) -> bool:
-        """Whether base or head moved for certain between two instants; what is not known has not moved."""
+        """Whether base or head certainly moved between two instants; False where that is not known."""
         newest = self._odom.newest()
         before, after = self.pose_at(since_ns), self.pose_at(until_ns)
         if after is None and newest is not None and since_ns < newest.stamp_ns < until_ns:
-            after = newest.pose  # pictures may overtake odometry by a message
+            after = newest.pose  # images may arrive a message earlier than odometry
         if before is not None and after is not None:
             turned_rad = abs(wrap_angle(after.yaw_rad - before.yaw_rad))
             if before.distance_to(after) > MOVED_M or turned_rad > MOVED_RAD:

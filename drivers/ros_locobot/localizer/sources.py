@@ -1,9 +1,8 @@
-"""Sources of poses: the base's odometry, tf, PoseStamped, PoseWithCovarianceStamped; each judged, stamped, kept."""
+"""Localizers over ROS topics: the base's odometry, tf, PoseStamped, PoseWithCovarianceStamped."""
 
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from typing import Any
 
@@ -27,14 +26,23 @@ from robot_runtime.hal import Arrivals, Localizer, LocalizerInfo, PoseEstimate, 
 from robot_runtime.hal.pose_history import PoseHistory, pose_at
 
 POLL_S = 0.005
-TF_QUEUE = 100
-"""Of /tf, where every joint and frame of the robot comes by: none may be left out."""
+TF_QUEUE_SIZE = 100
+"""``/tf`` carries every joint and frame of the robot; no message may be dropped."""
 
 log = logging.getLogger(__name__)
 
 
 class RosLocalizer(RosDevice, Localizer):
-    """What every source shares: judging by :class:`PoseGate`, history, and errors that name the topic."""
+    """The common part of all sources: :class:`PoseGate`, history, and errors that name the topic.
+
+    Args:
+        role: ``localizer``, ``referee`` or ``odometry``, for messages.
+        session: The connection to the ROS network.
+        options: Of the source.
+        frame: Of its poses.
+        topic: For messages.
+        motion: Odometry for the plausibility check.
+    """
 
     def __init__(
         self, role: str, session: Session, options: LocalizerOptions, frame: str, topic: str, motion: MotionHistory
@@ -44,14 +52,7 @@ class RosLocalizer(RosDevice, Localizer):
         self._source = self._cache(topic)
         self._info = LocalizerInfo(f"{role} on {topic}", frame, options.rate_hz)
         self._history = PoseHistory(self._info.name, frame, max_gap_s=options.max_gap_s)
-        limits = GateLimits(
-            options.max_std_m,
-            math.radians(options.max_std_deg),
-            options.max_jump_m,
-            math.radians(options.max_jump_deg),
-            options.recover_s,
-        )
-        self._gate = PoseGate(limits, motion.known_by)
+        self._gate = PoseGate(GateLimits.of(options), motion.known_by)
         self._lock = threading.Lock()
         self._paused = False
         self._since_ns = 0
@@ -65,7 +66,7 @@ class RosLocalizer(RosDevice, Localizer):
         try:
             return self._history.latest(self._clock.now_ns, max_age_s)
         except StaleData:
-            self._source.read(max_age_s)  # names the topic, and tells silence from disagreeing clocks
+            self._source.read(max_age_s)  # names the topic, and distinguishes silence from disagreeing clocks
             raise
 
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
@@ -77,40 +78,39 @@ class RosLocalizer(RosDevice, Localizer):
         return self._history.arrivals(after)
 
     def pause(self) -> None:
-        """Take in no poses until :meth:`forget`: the robot is being put somewhere else in no time."""
+        """Ignore poses until :meth:`forget`: the robot is being placed elsewhere."""
         self._paused = True
 
     def forget(self, since_ns: int = 0) -> None:
-        """Drop the poses of the place where the robot was: what was measured before ``since_ns``, those that are still
-        on their way as well."""
+        """Discard the poses of the former place: those with stamps before ``since_ns``, also if still in transit."""
         with self._lock:
             self._paused, self._since_ns = False, since_ns
             self._history.clear()
-            self._gate.forget()
+            self._gate.reset()
 
     def _closed(self) -> None:
         self.forget()
 
-    def _is_wanted(self, estimate: PoseEstimate) -> bool:
-        """Whether it is of the place where the robot is; call it under the lock."""
+    def _is_current(self, estimate: PoseEstimate) -> bool:
+        """Whether an estimate belongs to the robot's present place; call it under the lock."""
         return not self._paused and estimate.stamp_ns >= self._since_ns
 
     def _take(self, estimate: PoseEstimate) -> None:
         with self._lock:
-            if not self._is_wanted(estimate):
+            if not self._is_current(estimate):
                 return
             before = self._gate.reason
-            judged = self._gate.judge(estimate)
-            self._history.add(judged)
+            checked = self._gate.check(estimate)
+            self._history.add(checked)
             reason = self._gate.reason
-        if judged.status is PoseStatus.LOST and not before:
-            log.warning("%s: has lost the robot: %s", self._info.name, reason)
+        if checked.status is PoseStatus.LOST and not before:
+            log.warning("%s: the robot is lost: %s", self._info.name, reason)
         elif before and not reason:
-            log.warning("%s: has found the robot again", self._info.name)
+            log.warning("%s: the robot is localized again", self._info.name)
 
 
 class OdometryLocalizer(RosLocalizer):
-    """The base's own dead reckoning, in ``odom``. Nothing contradicts it, so nothing is judged."""
+    """The base's dead reckoning in ``odom``, without plausibility check."""
 
     def __init__(
         self, role: str, session: Session, options: LocalizerOptions, topic: str, motion: MotionHistory
@@ -129,12 +129,12 @@ class OdometryLocalizer(RosLocalizer):
 
     def _take(self, estimate: PoseEstimate) -> None:
         with self._lock:
-            if self._is_wanted(estimate):
+            if self._is_current(estimate):
                 self._history.add(estimate)
 
 
 class PoseLocalizer(RosLocalizer):
-    """PoseStamped or PoseWithCovarianceStamped in the map's frame, or in one that an alignment takes to it."""
+    """PoseStamped or PoseWithCovarianceStamped in the map's frame, or in one that an alignment transforms to it."""
 
     def __init__(
         self, role: str, session: Session, options: LocalizerOptions, robot: str, motion: MotionHistory
@@ -166,10 +166,10 @@ class PoseLocalizer(RosLocalizer):
 
 
 class TfLocalizer(RosLocalizer):
-    """The transform from the map to the base, as soon as the chain between them is known at one instant.
+    """The transform from the map to the base at the newest instant at which the whole chain is known.
 
-    A broadcaster that dies leaves the newest common instant behind, and so ``StaleData``; one that dates its transforms
-    forward (AMCL) gains nothing, for the other half of the chain is not there yet.
+    When a broadcaster dies, that instant stays, and the pose becomes stale. A broadcaster that dates its transforms
+    forward (AMCL) changes nothing, because the rest of the chain is not known yet.
     """
 
     def __init__(
@@ -186,8 +186,10 @@ class TfLocalizer(RosLocalizer):
         session = self._session
         self._buffer = tf2_ros.BufferCore()
         self._newest_ns = 0
-        self._endpoints.append(session.subscribe("/tf_static", TFMessage, self._on_static, TF_QUEUE, required=False))
-        self._endpoints.append(session.subscribe("/tf", TFMessage, self._on_transforms, TF_QUEUE))
+        self._endpoints.append(
+            session.subscribe("/tf_static", TFMessage, self._on_static, TF_QUEUE_SIZE, required=False)
+        )
+        self._endpoints.append(session.subscribe("/tf", TFMessage, self._on_transforms, TF_QUEUE_SIZE))
 
     def _on_static(self, message: TFMessage) -> None:
         for transform in message.transforms:
@@ -199,7 +201,7 @@ class TfLocalizer(RosLocalizer):
         try:
             found = self._buffer.lookup_transform_core(self._options.map_frame, self._base, rospy.Time(0))
         except tf2_ros.TransformException:
-            return  # not connected yet: latest() tells that nothing has come
+            return  # The chain is not complete yet: latest() reports that.
         stamp_ns = found.header.stamp.to_nsec()
         if stamp_ns <= self._newest_ns or self._source.receive(found) is None:
             return
@@ -211,10 +213,19 @@ class TfLocalizer(RosLocalizer):
 def make_localizer(
     role: str, session: Session, options: LocalizerOptions, robot: RosOptions, motion: MotionHistory, name: str
 ) -> RosLocalizer:
-    """The source that the options name; ``role`` (localizer, referee) is for messages, ``name`` is the robot's.
+    """Return the localizer that the options describe.
+
+    Args:
+        role: ``localizer``, ``referee`` or ``odometry``, for messages.
+        session: The connection to the ROS network.
+        options: Of the source.
+        robot: Topics and frames.
+        motion: Odometry for the plausibility check.
+        name: The robot's, to which an alignment must belong.
 
     Raises:
-        ConfigError, CalibrationError: for an alignment that is none, or is not of this robot.
+        ConfigError: The alignment cannot be read.
+        CalibrationError: The alignment is another robot's.
     """
     if options.source == "odometry":
         return OdometryLocalizer(role, session, options, topics_of(robot).odom, motion)
