@@ -1,9 +1,9 @@
-"""``robot-runtime bench gap``: whether hidden settings of a robot are found, and foretold correlations keep their word.
+"""``robot-runtime bench gap``: accuracy of fitted robot parameters and of predicted correlations.
 
-A simulated robot with random settings that nobody is told plays the real one: actions end short or long, the camera
-hangs, walls stop it or it slides, poses come late. From the logs of 50 episodes alone `robot-runtime fit`
-makes a simulated robot, and `robot-runtime gap` says how well that foretells which policy is better. Then comes what
-nobody has in a laboratory: a further, larger campaign of the same policies in both worlds, and its correlation.
+A simulated robot with random parameters stands for the real one: actions end short or long, the camera is tilted, walls
+stop it or it slides, poses are late. From the logs of 50 episodes ``robot-runtime fit`` makes a simulated robot, and
+``robot-runtime gap`` predicts how well that tells which policy is better. The prediction is compared with a further,
+larger campaign of the same policies in both worlds.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def gap(
-    trials: Annotated[int, typer.Option(min=1, help="Robots with settings of their own.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="Number of robots with random parameters.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
 ) -> None:
-    """Measure whether hidden settings are found from 50 episodes, and whether foretold correlations hold.
+    """Measure whether hidden parameters are found from 50 episodes, and whether predicted correlations hold.
 
-    Every trial is a simulated robot with settings of its own: 50 logged episodes in the bundled arena, a fit, and a
+    Every trial is a simulated robot with its own parameters: 50 logged episodes in the bundled arena, a fit, and a
     further campaign of twice as many episodes in both worlds, without images. A minute or two each.
 
     Examples:
@@ -67,7 +67,7 @@ def gap(
 
 
 def rows_of(trials: Sequence[Trial]) -> list[Row]:
-    """Errors are those of the worst trial; spreads are over trials."""
+    """The table's rows; errors are those of the worst trial, ranges are over trials."""
     from robot_runtime.scoring.statistics.intervals import wilson
     from sim_bridge.benchmarks.gap_trial import EPISODES, FURTHER, ZOO
 
@@ -80,10 +80,12 @@ def rows_of(trials: Sequence[Trial]) -> list[Row]:
         Row("found_forward_bias_pct", f"error of the forward bias found, {worst}", *_worst(forward, "%", 10.0)),
         Row("found_turn_bias_pct", f"error of the turn bias found, {worst}", *_worst(turn, "%", 10.0)),
         Row("found_tilt_deg", f"error of the camera's tilt found, {worst}", *_worst(tilt, "deg", 0.5)),
-        Row("found_sliding", "share of robots whose walls were told right", _share(t.sliding for t in trials), "", 1.0),
+        Row(
+            "found_sliding", "share of robots whose sliding was identified", _share(t.sliding for t in trials), "", 1.0
+        ),
         Row(
             "srcc_coverage",
-            f"share of correlations of a further campaign, {FURTHER} times as large, that lie where they were foretold",
+            f"share of correlations of a further campaign, {FURTHER} times as large, in their predicted interval",
             held.mean,
             "",
             0.9,
@@ -93,7 +95,7 @@ def rows_of(trials: Sequence[Trial]) -> list[Row]:
         ),
         Row(
             "srcc_before",
-            "median SRCC of SPL, simulator that slides and errs nowhere",
+            "median SRCC of SPL, simulator that slides and has no errors",
             statistics.median(before),
             "",
             low=min(before),
@@ -125,8 +127,8 @@ def _worst(errors: Sequence[float], unit: str, target: float) -> tuple[Any, ...]
     )
 
 
-def _share(told: Iterable[bool]) -> float:
-    return statistics.mean(map(float, told))
+def _share(values: Iterable[bool]) -> float:
+    return statistics.mean(map(float, values))
 
 
 def _trials(numbers: Iterable[tuple[int, int]]) -> Iterator[Trial]:

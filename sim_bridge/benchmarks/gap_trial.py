@@ -1,4 +1,4 @@
-"""One trial of ``robot-runtime bench gap``: a hidden robot's campaign, a fit of its logs, and a further campaign."""
+"""One trial of ``robot-runtime bench gap``: a campaign on a randomized robot, a fit of its logs, a further campaign."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.scoring.sim_to_real.correlation import correlation_interval
 from robot_runtime.scoring.statistics.hypothesis_tests import srcc
 from robot_runtime.tasks.task import load_task
-from sim_bridge.benchmarks.randomized_robot import Hidden
+from sim_bridge.benchmarks.randomized_robot import RandomizedParameters
 
 Floats = NDArray[np.float64]
 Options = dict[str, Any]
@@ -37,32 +37,36 @@ ZOO: tuple[tuple[str, dict[str, Any]], ...] = (
     ("oracle", {"looks_every": 30}),
     ("goal-follower", {"off_axis_deg": 50.0, "stop_distance_m": 0.3}),
 )
-"""Agents and their arguments: from those that errors of actions do not matter to, to those that walls hold for ever."""
+"""Agents and their arguments, from insensitive to action errors to stuck at every wall."""
 
 EPISODES = 10
-"""Of each policy, in the campaign that is fitted: 50 in all."""
+"""Episodes of each policy in the campaign that is fitted: 50 in all."""
 
 FURTHER = 2
-"""The further campaign is so many times as large."""
+"""Size of the further campaign, relative to the first."""
 
 MAX_STEPS = 60
 SLIDING: Options = {"contact": {"behaviour": "slide"}}
 ENDLESS: Options = {"battery": {"capacity_wh": 1e6}}
-"""A real one would be charged some time during the further campaign."""
+"""Battery options; a real robot would be charged during the further campaign."""
 
 LIMIT_S = 1_800.0
-"""Of one trial; the fit gets half of it."""
+"""Time limit of a trial, half of it for the fit."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What one trial found.
+    """The result of one trial.
 
     Attributes:
-        forward_pct, turn_pct: errors of the biases found, in % of them. tilt_deg: of the tilt.
-        sliding: whether walls were told right.
-        before, after: SRCC of SPL of the simulator that slides and errs nowhere, and of the fitted one, in the further
-            campaign. low, high: where the latter was foretold to lie.
+        forward_pct: error of the fitted forward bias in % of it.
+        turn_pct: error of the fitted turn bias in % of it.
+        tilt_deg: error of the fitted tilt.
+        sliding: whether sliding was identified correctly.
+        before: SRCC of SPL in the further campaign, of the simulator that slides and has no errors.
+        after: the same of the fitted simulator.
+        low: lower limit of the predicted interval of ``after``.
+        high: upper limit of it.
     """
 
     forward_pct: float
@@ -76,24 +80,24 @@ class Trial:
 
     @property
     def held(self) -> bool:
-        """Whether the correlation lay where it was foretold."""
+        """Whether the correlation lies in the predicted interval."""
         return self.low <= self.after <= self.high
 
 
 def run_trial(seed: int, number: int, folder: Path, episodes: int = EPISODES, further: int = FURTHER) -> Trial:
-    """One hidden robot, fitted and foretold.
+    """Fit one randomized robot and predict its further campaign.
 
     Raises:
-        CalibrationFailed: the fit failed; with what it said.
+        CalibrationFailed: the fit failed; with its message.
     """
-    hidden = Hidden.draw(np.random.default_rng((seed, number)))
+    parameters = RandomizedParameters.draw(np.random.default_rng((seed, number)))
     first, later = 10_000 * (seed + 1) + 100 * number, 10_000_000 + 10_000 * seed + 100 * number
-    robot = hidden.options()
+    robot = parameters.options()
     real = campaign(robot, episodes, first, folder / "real")
     fit(folder / "real", folder / "fitted")
     fitted: Options = config.load(folder / "fitted" / "robot.yaml", RobotFile).options
-    foretold = correlation_interval(campaign(fitted, episodes, first, simulated=True), real, further=further)
-    reality, prophet, naive = (
+    predicted = correlation_interval(campaign(fitted, episodes, first, simulated=True), real, further=further)
+    real_spl, fitted_spl, untuned_spl = (
         campaign(options, further * episodes, later, simulated=options is not robot).mean(axis=1)
         for options in (robot, fitted, SLIDING)
     )
@@ -103,14 +107,14 @@ def run_trial(seed: int, number: int, folder: Path, episodes: int = EPISODES, fu
     tilt_deg = fitted.get("camera", {}).get("mount_error", {}).get("tilt_deg", 0.0)
     behaviour = fitted.get("contact", {}).get("behaviour", "stop")
     return Trial(
-        forward_pct=100 * abs(errors["move_forward"].mean[0] / hidden.forward_m - 1),
-        turn_pct=100 * abs(turn_rad / hidden.turn_rad - 1),
-        tilt_deg=abs(tilt_deg - hidden.tilt_deg),
-        sliding=(behaviour == "slide") == hidden.slides,
-        before=srcc(naive, reality),
-        after=srcc(prophet, reality),
-        low=foretold.low,
-        high=foretold.high,
+        forward_pct=100 * abs(errors["move_forward"].mean[0] / parameters.forward_m - 1),
+        turn_pct=100 * abs(turn_rad / parameters.turn_rad - 1),
+        tilt_deg=abs(tilt_deg - parameters.tilt_deg),
+        sliding=(behaviour == "slide") == parameters.slides,
+        before=srcc(untuned_spl, real_spl),
+        after=srcc(fitted_spl, real_spl),
+        low=predicted.low,
+        high=predicted.high,
     )
 
 
@@ -118,8 +122,11 @@ def campaign(options: Options, episodes: int, seed: int, logs: Path | None = Non
     """SPL (policies, episodes) of the zoo in the bundled arena on a simulated robot.
 
     Args:
-        seed: of episodes, which are the same for all policies and in both worlds, and of errors, which are not.
-        logs: folder to record to, with small images; None for neither.
+        options: of the simulated robot.
+        episodes: number of each policy.
+        seed: of the episodes, which are the same for all policies and in both worlds, and of the errors.
+        logs: folder to record to, with small images; None for neither logs nor images.
+        simulated: whether the campaign is the simulator's, which has other errors.
     """
     scene = load_scene(find_scene("arena"))
     task = load_task("pointnav_gps_compass")
@@ -145,7 +152,7 @@ def campaign(options: Options, episodes: int, seed: int, logs: Path | None = Non
 
 
 def fit(logs: Path, out: Path) -> None:
-    """``robot-runtime fit``, as its users run it. Raises ``CalibrationFailed`` with what it said."""
+    """Run ``robot-runtime fit`` as a command. Raises ``CalibrationFailed`` with its message."""
     command = [sys.executable, "-m", "robot_runtime", "fit", str(logs), "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S / 2)
     if done.returncode != 0:

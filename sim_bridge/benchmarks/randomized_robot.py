@@ -1,4 +1,4 @@
-"""A simulated robot with random settings that nobody is told: the made-up reality of ``robot-runtime bench gap``."""
+"""A simulated robot with random parameters, which stands for the real one in ``robot-runtime bench gap``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """What one robot does that nobody is told.
+class RandomizedParameters:
+    """Parameters of one robot, which the fit does not know.
 
     Attributes:
-        forward_m: how much farther a move of 0.25 m goes. turn_rad: how much farther a turn of 30 degrees goes, either
-            way. tilt_deg: of the camera, up positive. slides: along walls. latency_s: of poses.
-        spread_m, spread_rad: standard deviations of an action's end, along its way and of its heading.
+        forward_m: error of a move of 0.25 m.
+        turn_rad: error of a turn of 30 degrees, in its direction.
+        tilt_deg: of the camera, up positive.
+        slides: whether the robot slides along walls.
+        latency_s: of poses.
+        spread_m: standard deviation of an action's end along its direction.
+        spread_rad: standard deviation of an action's final heading.
     """
 
     forward_m: float
@@ -28,8 +32,8 @@ class Hidden:
     spread_rad: float
 
     @classmethod
-    def draw(cls, random: np.random.Generator) -> Hidden:
-        """Biases of 4 to 10 %, 1 to 4 degrees of tilt, and a coin for the walls."""
+    def draw(cls, random: np.random.Generator) -> RandomizedParameters:
+        """Draw biases of 4 to 10 %, 1 to 4 degrees of tilt, and sliding or not."""
 
         def either_way(low: float, high: float) -> float:
             return float(random.uniform(low, high) * random.choice((-1, 1)))
@@ -45,7 +49,7 @@ class Hidden:
         )
 
     def options(self) -> dict[str, Any]:
-        """Of the simulated robot that plays the real one."""
+        """Options of the simulated robot."""
         covariance = np.diag([self.spread_m**2, (self.spread_m / 2) ** 2, self.spread_rad**2]).tolist()
         means = {
             "move_forward": [self.forward_m, 0.0, 0.0],

@@ -1,4 +1,4 @@
-"""``robot-runtime bench replay``: what replaying recorded actions costs, and what a second worker is worth."""
+"""``robot-runtime bench replay``: time of action replay, and speedup by a second worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def replay(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and actions.")] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
 ) -> None:
-    """Measure action replay in the bundled apartment: episodes of 100 actions by an agent that seldom stands still.
+    """Measure action replay in the bundled apartment: episodes of 100 actions by an agent that is always moving.
 
     A replay is what the command does with a log once its twin is built: reading the log, placing the robot, 100 actions
     through environment and motion control, comparing.
@@ -68,7 +68,7 @@ def _replay_row(row: str, what: str, logs: Sequence[Path], images: bool, target_
         "<=",
         low=min(took_s),
         high=max(took_s),
-        note=f"median and range of {len(took_s)} episodes; scene and twin, built once: {build_s:.1f} s",
+        note=f"median and range of {len(took_s)} episodes; scene and simulator, built once: {build_s:.1f} s",
     )
 
 

@@ -1,4 +1,4 @@
-"""What ``robot-runtime bench replay`` does, timed: recording logs, replaying them one by one and by workers."""
+"""Timed work of ``robot-runtime bench replay``: recording logs, and replaying them in one process and by workers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
@@ -32,19 +33,21 @@ TASK = "pointnav_gps_compass"
 STEPS = 100
 
 REPEATS = 5
-"""How often every log is replayed to compare workers: a campaign, against which starting them is little."""
+"""Replays of every log in the comparison of workers, so that starting them takes little of the time."""
 
 
 class Wanderer(Policy):
-    """Drives straight on; turns a random way where something is in its way, and now and then for no reason."""
+    """A policy that drives straight ahead, and turns at random when it is blocked and once in a while."""
 
     name = "wanderer"
 
+    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._random = np.random.default_rng(seed)
         self._turns: list[Action] = []
         self._before: tuple[float, ...] | None = None
 
+    @override
     def act(self, observation: Observation) -> Decision:
         here = tuple(observation["gps"].tolist())
         if not self._turns and (here == self._before or self._random.random() < 0.1):
@@ -55,10 +58,13 @@ class Wanderer(Policy):
 
 
 def record(folder: Path, count: int, seed: int, images: bool) -> list[Path]:
-    """Logs of episodes of :data:`STEPS` actions in the bundled apartment, by an exact robot.
+    """Record logs of episodes of :data:`STEPS` actions in the bundled apartment, by an exact robot.
 
     Args:
-        images: whether they show anything.
+        folder: of the logs.
+        count: number of episodes.
+        seed: of episodes and actions.
+        images: whether the camera renders.
     """
     scene = load_scene(find_scene("apartment"))
     task = replace(load_task(TASK), max_steps=STEPS, sensors=("gps",))
@@ -77,7 +83,7 @@ def record(folder: Path, count: int, seed: int, images: bool) -> list[Path]:
 
 
 def time_replays(logs: Sequence[Path], images: bool) -> tuple[list[float], float]:
-    """Seconds per log, by a simulator that is there; and seconds until it is."""
+    """Seconds per log with a simulator that is built, and seconds to build it."""
     options = ReplayOptions(parts=("action",), images=images)
     took_s = []
     with ReplayCache(options) as cache:
@@ -94,7 +100,7 @@ def time_replays(logs: Sequence[Path], images: bool) -> tuple[list[float], float
 
 
 def time_workers(logs: Sequence[Path], rounds: int, out: Path) -> list[tuple[float, float]]:
-    """Seconds that one worker and two take for the same replays, round by round."""
+    """Seconds of one worker and of two for the same replays, by round."""
     jobs = [Job(path, f"{path.stem}-{number}") for number in range(REPEATS) for path in logs]
     options = ReplayOptions(parts=("action",), out=out)
     found = []

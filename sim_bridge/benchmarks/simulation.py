@@ -1,4 +1,4 @@
-"""``robot-runtime bench sim``: how fast the simulated robot runs, what it costs, how well the classical agent does."""
+"""``robot-runtime bench sim``: speed and memory of the simulated robot, and scores of the classical agent."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from robot_runtime.common.clock import Stopwatch
 
 TASK = "pointnav_gps_compass"
 LOGGED_STEPS = 500
-"""Step limit of every published setting: the log that the size is measured on."""
+"""Steps of the measured episode, the limit of every published setting."""
 
 ROUNDS = 5
-"""The speed is the median of this many equal parts of the 500 steps: a noisy machine slows some of them."""
+"""Number of equal parts of the 500 steps, whose median is the speed, because a busy machine slows some of them."""
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -51,7 +51,7 @@ def sim(
     from robot_runtime.common.console import console
     from sim_bridge.rendering import gl_context
 
-    gl_context.choose_backend()  # before the first import of mujoco, whose own renderer settles on a backend then
+    gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
     rows = _speed_rows(seed)
     rows += _agent_rows("apartment", "", "the bundled apartment", episodes, seed)
     if house is None:
@@ -70,7 +70,7 @@ def sim(
 
 @dataclass(frozen=True)
 class Speed:
-    """What 500 steps took. Shares are of the wall time of the steps."""
+    """Measurements of 500 steps; ``own_share`` is the share of the wall time outside of MuJoCo."""
 
     steps_per_s: float
     slowest_per_s: float
@@ -119,7 +119,7 @@ def _speed_rows(seed: int) -> list[Row]:
 
 
 def measure_speed(seed: int) -> Speed:
-    """One recorded episode of 500 random actions in the bundled apartment."""
+    """Measure one recorded episode of 500 random actions in the bundled apartment."""
     from robot_runtime.actions.discrete import Action
     from robot_runtime.common.console import progress_bar
     from robot_runtime.datasets.generate import generate_episodes
@@ -172,7 +172,7 @@ def measure_speed(seed: int) -> Speed:
 
 
 def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
-    """Median milliseconds per RGB-D frame in the bundled apartment: MuJoCo's own renderer in two passes, and ours."""
+    """Median milliseconds per RGB-D frame in the bundled apartment: MuJoCo's in two passes, and this package's."""
     import math
 
     import mujoco
@@ -204,7 +204,7 @@ def measure_renderers(seed: int, views: int = 60) -> tuple[float, float]:
     drawn.geomgroup[Group.VISUAL] = 1
     ours = SceneRenderer(build_model(scene, 0.005, Body()), intrinsics)
     two_pass_s, one_pass_s = [], []
-    for position, yaw_rad in poses:  # in turns, so that whatever else the machine does slows both
+    for position, yaw_rad in poses:  # alternating, so that other load affects both
         view.lookat[:] = position + np.array([math.cos(yaw_rad), math.sin(yaw_rad), 0.0])
         view.distance, view.azimuth, view.elevation = 1.0, math.degrees(yaw_rad), 0.0
         timer = Stopwatch()
@@ -261,7 +261,7 @@ def _agent_rows(scene_name: str, suffix: str, where: str, count: int, seed: int)
 
 @dataclass(frozen=True)
 class AgentOutcome:
-    """How one episode went."""
+    """Success and SPL of one episode."""
 
     success: bool
     spl: float
@@ -270,8 +270,7 @@ class AgentOutcome:
 def run_agent(agent: str, scene_name: str, count: int, seed: int, where: str) -> Sequence[AgentOutcome]:
     """Run an agent on generated PointNav episodes without noise.
 
-    The goal follower never gives up; it gets 150 steps, after which it stands against a wall: the longest shortest path
-    in these flats takes fewer than 100.
+    The goal follower never gives up, so it has 150 steps; shortest paths in these flats take fewer than 100.
     """
     from robot_runtime.common.console import progress_bar
     from robot_runtime.datasets.generate import generate_episodes

@@ -1,4 +1,4 @@
-"""One picture of the errors of actions: where a robot ends that was told to go 0.25 m, or to turn 30 degrees."""
+"""A figure of action errors: ends of moves of 0.25 m and of turns of 30 degrees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN_M, SHOWN_DEG = 0.4, 40.0
 
 
 def models() -> dict[str, ActionNoise]:
-    """What is shown, by title."""
+    """The noise models in the figure, by title."""
     lqr = action_noise(PyRobotOptions("pyrobot"))
     proportional = action_noise(PyRobotOptions("pyrobot", controller="Proportional"))
     challenge = action_noise(PyRobotOptions("pyrobot", controller="Proportional", multiplier=0.5))
@@ -53,7 +53,7 @@ def draw(path: Path, seed: int) -> None:
 
 def _ends(axis: Any, noise: ActionNoise, random: np.random.Generator) -> None:
     drawn = np.array([noise.draw(Action.MOVE_FORWARD, random) for _ in range(DRAWS)])
-    # Left is left.
+    # Left in the figure is the robot's left.
     axis.scatter(-drawn[:, 1], 0.25 + drawn[:, 0], s=2, alpha=0.3, color="tab:blue")
     axis.plot(0, 0, "k^", markersize=8)
     axis.plot(0, 0.25, "+", color="tab:red", markersize=10)

@@ -1,4 +1,4 @@
-"""One picture of all noise models of cameras, for people: what they do to a view, and how much, over the distance."""
+"""A figure of the cameras' noise models: noisy views, and errors over the distance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ERROR_MM = 40.0
 
 
 def draw(path: Path, scene: Scene, seed: int) -> None:
-    """Write the picture (PNG): views of the scene from its freest place. Raises ``RenderingUnavailable``."""
+    """Write the picture (PNG): views of the scene from its most open place. Raises ``RenderingUnavailable``."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -58,12 +58,12 @@ def draw(path: Path, scene: Scene, seed: int) -> None:
     figure.canvas.draw()
     drawn = np.asarray(figure.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
     plt.close(figure)
-    # 256 colours are plenty, in a third of the space.
+    # 256 colors are enough and take a third of the space.
     Image.fromarray(np.ascontiguousarray(drawn)).quantize(256).save(path)
 
 
 def _lookout(scene: Scene) -> SE2:
-    """The navigable cell with most room around it, looking along the longest free way."""
+    """The most open navigable cell, with a heading along the longest free line."""
     clearance_m = scene.map.clearance_m()
     row, column = np.unravel_index(int(np.argmax(clearance_m)), clearance_m.shape)
     x_m, y_m = scene.map.to_point(int(row), int(column))
@@ -127,7 +127,7 @@ def _middle_mm(name: str, far_m: float, random: np.random.Generator) -> tuple[fl
 
 
 def _draw_corner(axis: Any, random: np.random.Generator) -> None:
-    """A corner of two walls at right angles, 2 m away, cut through level."""
+    """Draw a horizontal section of a corner of two walls at right angles, 2 m away."""
     rays = rays_of(PINHOLE)
     with np.errstate(divide="ignore", invalid="ignore"):
         true_m = (2.0 / (1 + np.abs(rays[..., 0]))).astype(np.float32)

@@ -1,4 +1,4 @@
-"""habitat-lab's configuration and episodes as ours.
+"""Conversion of habitat-lab's configuration and episodes.
 
 Importing this module adds ``habitat/simulator: robot_runtime`` to Hydra's groups, so that a YAML file in habitat-lab's
 own form can name robot, scene and logs.
@@ -31,15 +31,17 @@ _CAMERAS = ("HabitatSimRGBSensor", "HabitatSimDepthSensor")
 
 @dataclass
 class RobotRuntimeConfig(SimulatorConfig):  # type: ignore[misc]
-    """``habitat.simulator``; what habitat-lab has there keeps its meaning, and the rest of it none.
+    """``habitat.simulator``; options that habitat-lab has keep their meaning.
 
     Attributes:
-        robot: preset or YAML file. robot_scene: folder or bundled scene, of which all episodes must be.
-        robot_task: preset or YAML file, for what habitat-lab does not say: the robot's radius, the size of looks, and
-            the rule by which logs are scored. Camera, step, turn and step limit are habitat-lab's.
-        pose: which one habitat-lab is told, for sensors and measures alike: the policy's ``localizer`` or the
-            ``referee`` that logs are scored by.
-        logs: folder; empty for none. agent_name: for the logs.
+        robot: preset or YAML file.
+        robot_scene: folder or bundled scene, of which all episodes must be.
+        robot_task: preset or YAML file, for what habitat-lab does not define: the robot's radius, the angle of looks,
+            and the rule by which logs are scored. Camera, step, turn and step limit are habitat-lab's.
+        pose: source of habitat-lab's poses, for sensors and measures: the policy's ``localizer`` or the ``referee``
+            that logs are scored by.
+        logs: folder; empty for none.
+        agent_name: for the logs.
         real_time: simulate at the speed of real time.
         max_steps: of the episode, 0 for no limit.
     """
@@ -79,7 +81,7 @@ def camera_sensors(config: Any) -> list[Any]:
 
 
 def task_of(config: Any) -> Task:
-    """The task that a configuration describes. Its name says so where it is not the preset itself.
+    """The task that a configuration describes; its name tells whether it differs from the preset.
 
     Raises:
         ConfigError: unknown preset, cameras that differ from each other, or that no robot has.
@@ -100,7 +102,7 @@ def task_of(config: Any) -> Task:
 
 
 def episode_of(episode: Any) -> Episode:
-    """A ``NavigationEpisode`` or ``ObjectGoalNavEpisode`` of habitat-lab's as ours."""
+    """The episode of a ``NavigationEpisode`` or ``ObjectGoalNavEpisode`` of habitat-lab."""
     x_m, y_m, z_m = habitat_to_ros_position(*episode.start_position)
     info = episode.info or {}
     return Episode(
@@ -130,7 +132,7 @@ def _pose(position: Sequence[float], rotation: Sequence[float]) -> SE2:
 
 
 def _camera(config: Any, preset: TrainingCamera) -> TrainingCamera:
-    """The one camera that all sensors are images of; the preset's where there is no sensor."""
+    """The camera of all sensors; the preset's where there is no sensor."""
     camera = preset
     for index, sensor in enumerate(camera_sensors(config)):
         pitch_rad, yaw_rad, roll_rad = sensor.orientation

@@ -1,11 +1,10 @@
-"""habitat-lab from PyPI without habitat-sim, which PyPI does not have and a robot does not need.
+"""Import of habitat-lab from PyPI without habitat-sim, which PyPI lacks and a robot does not need.
 
-habitat-lab 0.3.3 imports modules on its way that cannot be imported without habitat-sim or magnum, for tasks that
-nobody asked for. Each of them gets a stand-in with the one name that is asked of it, put in place before habitat-lab
-looks for it; nothing of habitat-lab, habitat-sim or magnum is changed or imitated. Where habitat-sim is installed,
-nothing is done.
+habitat-lab 0.3.3 imports modules that need habitat-sim or magnum, for tasks that are not used here. Each of them is
+replaced by a placeholder with the one name that is imported from it, before habitat-lab is imported; nothing of
+habitat-lab, habitat-sim or magnum is changed or imitated. Where habitat-sim is installed, nothing is replaced.
 
-Importing this module is enough for habitat-lab; habitat-baselines asks for :func:`make_baselines_importable`.
+Importing this module is enough for habitat-lab; habitat-baselines needs :func:`make_baselines_importable`.
 """
 
 from __future__ import annotations
@@ -43,20 +42,19 @@ _TENSORBOARD: dict[str, dict[str, Any]] = {"habitat_baselines.common.tensorboard
 
 
 def make_importable() -> None:
-    """Let ``import habitat`` succeed without habitat-sim. Call it before; once it is imported, nothing is done."""
+    """Make ``import habitat`` work without habitat-sim; has no effect once habitat is imported."""
     if "habitat" not in sys.modules and importlib.util.find_spec("habitat_sim") is None:
         _seed(_LAB)
 
 
 def make_baselines_importable() -> None:
-    """The same for habitat-baselines' policies and agents; its trainers stay out of reach.
+    """Make habitat-baselines' policies and agents importable without habitat-sim; its trainers are not.
 
-    Its own ``__init__`` imports all trainers, and with them habitat-sim: a bare package with its path takes the place.
-    torchvision and tensorboard, which CLIP encoders and trainers alone use, are stood in for where they are missing or,
-    as a torchvision that was built for another torch, cannot be imported.
+    Its ``__init__`` imports all trainers, and with them habitat-sim, so a bare package with its path replaces it.
+    torchvision and tensorboard, which only CLIP encoders and trainers use, are replaced where they cannot be imported.
 
     Raises:
-        ModuleNotFoundError: if habitat-baselines is not installed.
+        ModuleNotFoundError: habitat-baselines is not installed.
     """
     make_importable()
     if "habitat_baselines" in sys.modules or importlib.util.find_spec("habitat_sim") is not None:
@@ -82,7 +80,7 @@ def _seed(modules: dict[str, dict[str, Any]]) -> None:
 
 
 def _imports(name: str) -> bool:
-    """Whether a package can be imported; nothing is left of one that cannot."""
+    """Whether a package can be imported; a failed import leaves no modules behind."""
     try:
         importlib.import_module(name)
     except (ImportError, RuntimeError):

@@ -1,16 +1,16 @@
-"""habitat-lab drives our robots: a Habitat ``Simulator`` behind which stands any of them.
+"""Habitat ``Simulator`` over any robot of this package.
 
 >>> import sim_bridge.habitat.simulator                       # registers it; with or without habitat-sim
 >>> env = habitat.Env(habitat.get_config("my_evaluation.yaml"))
 
 where ``my_evaluation.yaml`` is a configuration of habitat-lab's with ``- /habitat/simulator: robot_runtime`` among its
 defaults (``sim_bridge.habitat.config.RobotRuntimeConfig``). ``habitat.Env``, its sensors and measures and
-``habitat.Benchmark`` then run as they are: an action is carried out by motion control and Guard, observed at rest,
-logged and scored as ``robot-runtime run`` does it; distances are those of the scene's map. A robot is not teleported:
-what asks for images from elsewhere (``ImageGoalSensor``) or moves the agent (``TeleportAction``) has nothing here.
+``habitat.Benchmark`` are unchanged: an action is executed by motion control and Guard, observed at rest, logged and
+scored as ``robot-runtime run`` does it; distances are those of the scene's map. A robot is not teleported, so images
+from elsewhere (``ImageGoalSensor``) and moved agents (``TeleportAction``) are not supported.
 
-habitat-lab's own ``LookUpAction`` and ``LookDownAction`` move habitat-sim's cameras. Those of this module take their
-names, tilt the robot's head, and leave every other simulator's looks to habitat-lab.
+habitat-lab's ``LookUpAction`` and ``LookDownAction`` move habitat-sim's cameras. Those of this module have the same
+names and tilt the robot's head; for other simulators they call habitat-lab's.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _SENSORS: dict[str, type[Sensor]] = {"HabitatSimRGBSensor": _Rgb, "HabitatSimDep
 
 @registry.register_simulator(name=SIMULATOR)
 class RobotSimulator(Simulator):  # type: ignore[misc]
-    """See the module. Made by ``habitat.Env``; connected until :meth:`close`.
+    """The simulator that ``habitat.Env`` makes; connected until :meth:`close`.
 
     Raises:
         ConfigError: see ``sim_bridge.habitat.config``, ``load_robot`` and ``Env``.
@@ -122,12 +122,12 @@ class RobotSimulator(Simulator):  # type: ignore[misc]
 
     @property
     def previous_step_collided(self) -> bool:
-        """A property: as a method, ``Collisions`` would take it for true."""
+        """Whether the last step collided. A property, because ``Collisions`` reads it without a call."""
         result = self.env.record.result
         return result is not None and result.collided
 
     def reconfigure(self, config: Any, episode: Any | None = None) -> None:
-        """Bring the robot to the episode's start; one that still runs is interrupted."""
+        """Bring the robot to the episode's start; an episode in progress is interrupted."""
         if episode is None:
             raise ConfigError("a robot is brought to the start of an episode, and there is none", "give a dataset")
         own = episode_of(episode)
@@ -136,24 +136,24 @@ class RobotSimulator(Simulator):  # type: ignore[misc]
         self._to_map = SE2() if pose.frame == MAP_FRAME else own.start @ pose.pose.inverse()
 
     def reset(self) -> Observations:
-        """What the robot sees where :meth:`reconfigure` has brought it."""
+        """The observations at the start, to which :meth:`reconfigure` has brought the robot."""
         return self._observed()
 
     def step(self, action: int | None, *_: Any, **__: Any) -> Observations:
-        """Carry out one of ``HabitatSimActions``; None looks again at what was seen last, without moving."""
+        """Execute one of ``HabitatSimActions``; None repeats the last observations without moving."""
         if action is not None:
             self.env.step(HABITAT.parse(action))
         return self._observed()
 
     def step_physics(self, delta: float) -> None:
-        """Nothing: time on a robot passes by itself."""
+        """Do nothing, because time on a robot passes by itself."""
 
     def seed(self, seed: int) -> None:
-        """For the logs. Noise is seeded when the robot is made, by ``habitat.simulator.seed``."""
+        """Set the seed in the logs; ``habitat.simulator.seed`` seeds the noise when the robot is made."""
         self._seed = seed
 
     def render(self, mode: str = "rgb") -> NDArray[np.uint8]:
-        """The last colour image."""
+        """The last color image."""
         return np.array(self.env.record.frame.rgb)
 
     def close(self, destroy: bool = True) -> None:
@@ -161,20 +161,20 @@ class RobotSimulator(Simulator):  # type: ignore[misc]
         self._open.close()
 
     def get_agent_state(self, agent_id: int = 0) -> AgentState:
-        """Where the robot stood when it was last observed."""
+        """The robot's pose at the last observation."""
         pose = self._to_map @ self._estimate().pose
         x, y, z, w = yaw_to_habitat_quaternion(pose.yaw_rad)
         return AgentState(self._position(pose.x_m, pose.y_m), quaternion.quaternion(w, x, y, z))
 
     def geodesic_distance(self, position_a: Sequence[float], position_b: Any, episode: Any | None = None) -> float:
-        """On the scene's map, to the nearest of the points; inf if none can be reached. Heights say nothing."""
+        """Distance on the scene's map to the nearest of the points; inf if none can be reached. Heights are ignored."""
         points = np.atleast_2d(np.asarray(position_b, np.float64))
         return self._geodesic.distance(*_planar(position_a), [_planar(point) for point in points])
 
     def get_straight_shortest_path_points(
         self, position_a: Sequence[float], position_b: Sequence[float]
     ) -> list[NDArray[np.float32]]:
-        """The corners of the shortest path, both ends included; empty if there is none."""
+        """Corners of the shortest path, both ends included; empty if there is none."""
         path = self._geodesic.field([_planar(position_b)]).path(*_planar(position_a))
         return [self._position(x_m, y_m) for x_m, y_m in path]
 
@@ -188,7 +188,7 @@ class RobotSimulator(Simulator):  # type: ignore[misc]
         return [float(value) for value in self._position(*self._scene.map.to_point(int(row), int(column)))]
 
     def distance_to_closest_obstacle(self, position: Sequence[float], max_search_radius: float = 2.0) -> float:
-        """From the robot's side at a position; at most the radius that is searched."""
+        """Distance from the robot's rim at a position, at most ``max_search_radius``."""
         row, column = self._scene.map.to_cell(*_planar(position))
         clearance_m = float(self._scene.map.clearance_m()[row, column]) - self._task.robot_radius_m
         return min(max(clearance_m, 0.0), max_search_radius)
@@ -201,10 +201,10 @@ class RobotSimulator(Simulator):  # type: ignore[misc]
     def forward_vector(self) -> NDArray[np.float64]:
         return np.array([0.0, 0.0, -1.0])
 
-    # --- ours -------------------------------------------------------------------------------------------------------
+    # --- own --------------------------------------------------------------------------------------------------------
 
     def check_tilt(self, tilt_deg: float) -> None:
-        """Raises ``ConfigError`` if looks of this size are not the task's."""
+        """Check the angle of looks. Raises ``ConfigError`` if it is not the task's."""
         own_deg = self._task.magnitudes.tilt_deg
         if tilt_deg != own_deg:
             raise ConfigError(
@@ -225,7 +225,7 @@ class RobotSimulator(Simulator):  # type: ignore[misc]
 
 
 class _Look(nav.NavigationMovementAgentAction):  # type: ignore[misc]
-    """A look on a robot; on any other simulator habitat-lab's."""
+    """A look of a robot; of any other simulator, habitat-lab's."""
 
     def __init__(self, *args: Any, config: Any, sim: Simulator, **kwargs: Any) -> None:
         super().__init__(*args, config=config, sim=sim, **kwargs)
@@ -235,6 +235,8 @@ class _Look(nav.NavigationMovementAgentAction):  # type: ignore[misc]
 
 @registry.register_task_action
 class LookUpAction(_Look, nav.LookUpAction):  # type: ignore[misc]
+    """A look up."""
+
     def step(self, *args: Any, **kwargs: Any) -> Any:
         if isinstance(self._sim, RobotSimulator):
             return self._sim.step(HabitatSimActions.look_up)
@@ -243,6 +245,8 @@ class LookUpAction(_Look, nav.LookUpAction):  # type: ignore[misc]
 
 @registry.register_task_action
 class LookDownAction(_Look, nav.LookDownAction):  # type: ignore[misc]
+    """A look down."""
+
     def step(self, *args: Any, **kwargs: Any) -> Any:
         if isinstance(self._sim, RobotSimulator):
             return self._sim.step(HabitatSimActions.look_down)
@@ -251,7 +255,7 @@ class LookDownAction(_Look, nav.LookDownAction):  # type: ignore[misc]
 
 @registry.register_task_action
 class StopAction(nav.StopAction):  # type: ignore[misc]
-    """habitat-lab's, which tells the task alone; a robot's episode ends in the log, too."""
+    """habitat-lab's action, which informs the task only, and the end of the robot's episode."""
 
     def step(self, task: Any, *args: Any, **kwargs: Any) -> Any:
         super().step(*args, task=task, **kwargs)

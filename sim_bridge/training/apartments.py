@@ -15,7 +15,7 @@ SIZES = ("robothor", "medium", "large")
 
 
 def make_apartments(folders: Sequence[Path], workers: Workers) -> None:
-    """The apartments whose seeds are the folders' names, without view points, unless they are there."""
+    """Generate the missing apartments, whose seeds are the folders' names, without view points."""
     for _ in done(_make_apartment, folders, workers):
         pass
 

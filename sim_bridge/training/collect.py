@@ -1,11 +1,10 @@
-"""Demonstrations: the classical agent says at every step what it would do, whoever drives.
+"""Collection of demonstrations by the classical agent, the teacher, in the kinematic simulator.
 
-In the first round it drives itself. In later ones the policy drives more and more often, and the classical agent says
-what would have been right where the policy got to (DAgger, Ross et al. 2011): a policy that has only seen its teacher's
-own ways does not know how to come back to them.
+In the first round the teacher drives. In later rounds the policy drives more and more often, and the teacher labels the
+states that the policy reaches (DAgger, Ross et al. 2011), so that the policy learns to recover from its own errors.
 
-The network's map views are stored instead of images: they are a fixed function of what was observed
-(``mapping.MapMemory``), and the network learns from nothing else.
+The network's map views are stored instead of images: they are a fixed function of the observations
+(``mapping.MapMemory``), and the network's only input from them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from robot_runtime.policy import Observation
 from robot_runtime.scenes.scene import load_scene
 from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task, load_task
-from sim_bridge.training.kinematic_simulator import Errors, Twin, preset_options
+from sim_bridge.training.kinematic_simulator import Errors, KinematicSimulator, preset_options
 
 TASK = "pointnav_gps_compass"
 WIDTH, HEIGHT = 160, 120
-"""As many pixels as the teacher and the map memory read of a larger image."""
+"""Image size; the teacher and the map memory read as many pixels of a larger image."""
 
 MAX_STEPS = 250
-"""Of one episode: what follows in a longer one is standing against furniture."""
+"""Step limit of an episode; in a longer one the robot is stuck."""
 
 _STUCK_STEPS = 60
 
@@ -41,9 +40,15 @@ class Job:
     """Some episodes in one scene.
 
     Attributes:
+        scene: folder.
+        out: file of the demonstrations.
         policy: ONNX file of the policy with its views as outputs (``export.export_learner``).
-        learner_share: how often, per step, the policy drives. sampled: whether it draws from its logits.
-        exact_share: of episodes without any errors; the others have 0 to 1.5 times those of ``robot``.
+        episodes: number of them.
+        seed: of episodes and errors.
+        learner_share: share of the steps at which the policy drives.
+        sampled: whether the policy samples its actions from its logits.
+        exact_share: share of episodes without errors; the others have 0 to 1.5 times those of ``robot``.
+        robot: preset.
     """
 
     scene: Path
@@ -64,7 +69,7 @@ def small_task() -> Task:
 
 
 class Learner:
-    """The policy as it is now, one step at a time."""
+    """The present policy, run step by step."""
 
     def __init__(self, path: Path) -> None:
         options = onnxruntime.SessionOptions()
@@ -78,7 +83,7 @@ class Learner:
         self._state, self._previous, self._first = self._zero, 0, True
 
     def observe(self, observation: Observation) -> dict[str, NDArray[np.float32]]:
-        """Everything that the network says: logits and views."""
+        """Run the network on an observation, and return logits and views by name."""
         names = ("logits", "rnn_state_out", "fine", "coarse", "motion")
         values = self._session.run(
             names,
@@ -92,17 +97,17 @@ class Learner:
                 "not_done_mask": np.array([[not self._first]]),
             },
         )
-        said = dict(zip(names, (value[0] for value in values), strict=True))
-        self._state = said.pop("rnn_state_out")[None]
-        return said
+        outputs = dict(zip(names, (value[0] for value in values), strict=True))
+        self._state = outputs.pop("rnn_state_out")[None]
+        return outputs
 
     def acted(self, action: int) -> None:
-        """What was done, by the action's id."""
+        """Record the executed action by its id."""
         self._previous, self._first = action, False
 
 
 def collect(job: Job) -> tuple[int, int]:
-    """Run a job and write its file; nothing if that is there. Returns numbers of steps and of episodes that arrived."""
+    """Run a job unless its file exists. Return the numbers of steps and of successful episodes."""
     if not job.out.exists():
         _write(job)
     with np.load(job.out) as data:
@@ -113,14 +118,14 @@ def _write(job: Job) -> None:
     task, scene = small_task(), load_scene(job.scene)
     random = np.random.default_rng(job.seed)
     options = preset_options(job.robot)
-    twin, learner = Twin(scene, task), Learner(job.policy)
+    simulator, learner = KinematicSimulator(scene, task), Learner(job.policy)
     columns: dict[str, list[object]] = {}
     try:
         for episode in generate_episodes(scene, task, job.episodes, job.seed):
             share = 0.0 if random.random() < job.exact_share else random.uniform(0, 1.5)
-            _episode(job, twin, learner, episode, Errors(options, share), random, columns)
+            _episode(job, simulator, learner, episode, Errors(options, share), random, columns)
     finally:
-        twin.close()
+        simulator.close()
     dtypes = {"fine": np.int8, "coarse": np.int8, "goal": np.float32, "motion": np.float32}
     arrays = {name: np.asarray(values, dtypes.get(name, np.int8)) for name, values in columns.items()}
     part = job.out.with_suffix(".part.npz")
@@ -130,51 +135,49 @@ def _write(job: Job) -> None:
 
 def _episode(
     job: Job,
-    twin: Twin,
+    simulator: KinematicSimulator,
     learner: Learner,
     episode: Episode,
     errors: Errors,
     random: np.random.Generator,
     columns: dict[str, list[object]],
 ) -> None:
-    """One episode, appended to ``columns``; it goes on until the teacher would stop, or the learner did for good."""
-    task = twin.task
+    """Append one episode to ``columns``; it ends when the teacher stops or the robot is stuck."""
+    task = simulator.task
     teacher = Classical()
     teacher.reset(task, int(random.integers(2**31)))
     learner.reset()
-    observation = twin.reset(episode, errors, random)
-    stops = 0
+    observation = simulator.reset(episode, errors, random)
     still = 0
     arrived = False
     for step in range(MAX_STEPS):
         label = teacher.act(observation)
-        said = learner.observe(observation)
+        outputs = learner.observe(observation)
         action = label
         if random.random() < job.learner_share:
-            action = task.actions[_choice(said["logits"], job.sampled, random)]
+            action = task.actions[_choice(outputs["logits"], job.sampled, random)]
         row = {
-            "fine": said["fine"].astype(np.int8),
-            "coarse": np.rint(said["coarse"] * np.array([1, 16], np.float32)[:, None, None]).astype(np.int8),
+            "fine": outputs["fine"].astype(np.int8),
+            "coarse": np.rint(outputs["coarse"] * np.array([1, 16], np.float32)[:, None, None]).astype(np.int8),
             "goal": observation["pointgoal_with_gps_compass"],
-            "motion": said["motion"],
+            "motion": outputs["motion"],
             "label": task.actions.index(label),
             "first": step == 0,
         }
         if label is Action.STOP:
             arrived = float(observation["pointgoal_with_gps_compass"][0]) < task.success.distance_m
         if action is Action.STOP and label is not Action.STOP:
-            stops += 1
-            action = label  # a wrong stop ends nothing here: what would have come after it is worth learning too
+            action = label  # a wrong stop does not end the episode, so that the steps after it are learned, too
         learner.acted(task.actions.index(action))
         teacher.overruled(action)
         row["action"] = task.actions.index(action)
         row["arrived"] = arrived
         for name, value in row.items():
             columns.setdefault(name, []).append(value)
-        still = still + 1 if abs(float(said["motion"][0])) < 0.1 else 0
+        still = still + 1 if abs(float(outputs["motion"][0])) < 0.1 else 0
         if label is Action.STOP or still >= _STUCK_STEPS:
             break
-        observation = twin.step(action)
+        observation = simulator.step(action)
 
 
 def _choice(logits: NDArray[np.float32], sampled: bool, random: np.random.Generator) -> int:

@@ -1,10 +1,12 @@
-"""Agents side by side on the same episodes of the simulated robot::
+"""Comparison of agents on the same episodes of the simulated robot.
+
+::
 
     python -m sim_bridge.training.evaluate --out training/evaluation --agent pointnav-depth --agent classical
 
-runs them in apartments that no training has seen, and in any other scenes that it is given. Episodes are scored as
+runs them in apartments that are not used for training, and in other scenes. Episodes are scored as
 ``robot-runtime score`` scores logs, by the environment's own scorer, but leave no logs: 150 episodes of six agents
-would be 30 GB. What was run already is not run again.
+would be 30 GB. Finished jobs are not repeated.
 """
 
 from __future__ import annotations
@@ -25,17 +27,17 @@ from sim_bridge.training.apartments import HELD_OUT
 from sim_bridge.training.jobs import done
 
 FIRST_SEED = 1
-"""Of the held-out apartments; those for training begin at ``pointnav.FIRST_SEED``."""
+"""First seed of the held-out apartments; those for training begin at ``pointnav.FIRST_SEED``."""
 
 BLIND_STEPS = 150
-"""For agents that never give up and see nothing: they stand against a wall by then."""
+"""Step limit of agents that use no images and never give up."""
 
 _BLIND = ("random", "goal-follower", "forward-only")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One agent's episodes in one scene. ``out``: a JSON file for the outcomes."""
+    """One agent's episodes in one scene; ``out`` is a JSON file for the outcomes."""
 
     agent: str
     scene: Path
@@ -48,7 +50,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one episode went; ``collisions`` and ``steps`` are numbers."""
+    """Metrics of one episode."""
 
     success: bool
     spl: float
@@ -83,7 +85,7 @@ def evaluate(
     apartments: int,
     seed: int,
 ) -> None:
-    """What the command does; its options say what the arguments mean."""
+    """Run the jobs and print a line per agent and group of scenes; see :func:`main` for the arguments."""
     from sim_bridge.training.apartments import make_apartments
 
     held_out = [out / "apartments" / str(FIRST_SEED + i) for i in range(apartments)]
@@ -104,7 +106,7 @@ def evaluate(
 
 
 def run_job(job: Job) -> list[Outcome]:
-    """Run a job, or read what it came to before."""
+    """Run a job, or read its earlier result."""
     if job.out.exists():
         return [Outcome(**outcome) for outcome in json.loads(job.out.read_text())]
     outcomes = _run(job)
@@ -127,7 +129,7 @@ def _run(job: Job) -> list[Outcome]:
 
     task, scene = load_task(job.task), load_scene(job.scene)
     episodes = generate_episodes(scene, task, job.count, job.seed)
-    if job.agent in (*_BLIND, "oracle"):  # what is not looked at need not be drawn in full
+    if job.agent in (*_BLIND, "oracle"):  # unused images are rendered small
         task = replace(task, camera=replace(task.camera, width=16, height=12))
     if job.agent in _BLIND:
         task = replace(task, max_steps=BLIND_STEPS)

@@ -1,4 +1,4 @@
-"""The trained network as ONNX."""
+"""Export of the trained network to ONNX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUTPUTS = ("logits", "rnn_state_out")
 
 
 class _WithViews(nn.Module):
-    """The policy with what its network saw of the map."""
+    """The policy with its views of the map as further outputs."""
 
     def __init__(self, policy: PointNavPolicy) -> None:
         super().__init__()
@@ -32,17 +32,17 @@ class _WithViews(nn.Module):
 
 
 def export_learner(head: Head, task: Task, path: Path) -> None:
-    """The policy for collecting, with the map views as outputs. ``task`` may have a smaller camera."""
+    """Export the policy for collection, with the map views as outputs; ``task`` may have a smaller camera."""
     _export(_WithViews(PointNavPolicy(task, head)), path, (*OUTPUTS, "fine", "coarse", "motion"))
 
 
 def shipped(head: Head, task: Task) -> StopsByRule:
-    """The network as it ships."""
+    """The network of the shipped policy."""
     return StopsByRule(PointNavPolicy(task, head), task)
 
 
 def export_policy(head: Head, task: Task, path: Path) -> None:
-    """The policy as it ships."""
+    """Export the shipped policy."""
     _export(shipped(head, task), path, OUTPUTS)
 
 

@@ -1,4 +1,4 @@
-"""Jobs in processes; each leaves a file, so that an interrupted command does only what is missing."""
+"""Parallel jobs that each write a file, so that a repeated command does only the missing ones."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from robot_runtime.parallel.map import Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
 
 LIMIT_S = 3600.0
-"""Of one job: ten episodes of a learned policy on a busy machine, and then some."""
+"""Time limit of a job: ten episodes of a learned policy take less, even on a busy machine."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def done(function: Callable[[T], R], jobs: Sequence[T], workers: Workers) -> Iterator[R]:
-    """What the function returns of each job, in their order.
+    """The results of the jobs, in their order.
 
     Raises:
-        RuntimeFault: a job cost its worker twice.
+        RuntimeFault: a job lost its worker twice.
     """
     return map_in_order(partial(map, function), jobs, workers, _lost, batch_size=1, limit_s=LIMIT_S)
 
 
 def _lost(job: object, how: WorkerLoss) -> NoReturn:
-    raise RuntimeFault(f"{job}: its worker {how}", "use fewer workers; what is done already stays done")
+    raise RuntimeFault(f"{job}: its worker {how}", "use fewer workers; finished jobs are not repeated")

@@ -1,9 +1,8 @@
-"""A kinematic twin of the simulated robot, several times faster than physics: what training drives.
+"""Kinematic simulator of the robot for training, several times faster than physics.
 
-It moves a disc over the scene's map and draws depth. Its errors are those of a robot preset, of which it takes what is
-left at the end of an action: motion is closed over odometry, so that the robot truly moves by what odometry measures
-wrongly. Contact stops it, and a forward move towards what it touches is refused, as by the Guard. Policies are
-evaluated on the simulated robot itself, never here.
+It moves a disc over the scene's map and renders depth. Its errors are those of a robot preset at the end of an action:
+motion is closed over odometry, so the robot truly moves by what odometry measures wrongly. Contact stops the disc, and
+a forward move towards what it touches is refused, as by the Guard. Policies are evaluated on the simulated robot.
 """
 
 from __future__ import annotations
@@ -31,17 +30,18 @@ _STEP_M = 0.01
 _TOUCH_M = 0.004
 _BUMPER_RAD = math.radians(90.0)
 _INTERPOLATED = 0.75
-"""Of a pose's noise, what is left of it on average between two measurements."""
+"""Mean share of a pose's noise that remains after interpolation between two measurements."""
 
 _ORIGIN_SAMPLES = 10
 
 
 @dataclass(frozen=True)
 class Errors:
-    """How far from exact one episode is.
+    """Errors of the robot in one episode.
 
     Attributes:
-        options: the robot preset's. share: of its errors; 0 for none.
+        options: of the robot preset.
+        share: factor of its errors; 0 for none.
     """
 
     options: SimOptions
@@ -54,10 +54,11 @@ def preset_options(name: str) -> SimOptions:
     return config.parse(dict(file.options), SimOptions, f"{path}: options")
 
 
-class Twin:
-    """One robot in one scene; belongs to the thread that made it.
+class KinematicSimulator:
+    """One robot in one scene; bound to the thread that made it.
 
     Args:
+        scene: with meshes.
         task: its camera may be smaller than the published one, with the same field of view.
     """
 
@@ -73,7 +74,7 @@ class Twin:
         self._renderer.close()
 
     def reset(self, episode: Episode, errors: Errors, random: np.random.Generator) -> Observation:
-        """Stand at the start; what is seen there."""
+        """Place the robot at the start, and return the first observation."""
         self._random, self._errors = random, errors
         self._pose = episode.start
         self._start = self._measured(1 / math.sqrt(_ORIGIN_SAMPLES))
@@ -82,7 +83,7 @@ class Twin:
         return self._observe()
 
     def step(self, action: Action) -> Observation:
-        """Carry out one action; what is seen afterwards."""
+        """Execute one action, and return the observation after it."""
         displacement = self.task.magnitudes.displacement(action)
         if displacement.forward_m:
             self._drive(displacement.forward_m)
@@ -95,16 +96,16 @@ class Twin:
         along, about = self._random.standard_normal(2)
         root = math.sqrt(forward_m)
         scale = 1 + share * (1 / odometry.linear_scale - 1)
-        way_m = forward_m * scale - share * along * odometry.linear_noise_m * root
+        distance_m = forward_m * scale - share * along * odometry.linear_noise_m * root
         turn_rad = -share * about * odometry.heading_noise_rad * root
         if self._refused():
             return
-        steps = max(1, math.ceil(way_m / _STEP_M))
+        steps = max(1, math.ceil(distance_m / _STEP_M))
         heading_rad = self._pose.yaw_rad + turn_rad / 2
-        along_m = way_m * np.arange(steps + 1) / steps
+        along_m = distance_m * np.arange(steps + 1) / steps
         x, y = self._pose.x_m + math.cos(heading_rad) * along_m, self._pose.y_m + math.sin(heading_rad) * along_m
-        room_m = self._room_m(x, y)
-        hits = np.flatnonzero((room_m[1:] < 0) & (room_m[1:] < room_m[:-1]))
+        free_m = self._free_m(x, y)
+        hits = np.flatnonzero((free_m[1:] < 0) & (free_m[1:] < free_m[:-1]))
         last = int(hits[0]) if hits.size else steps
         self._pose = SE2(float(x[last]), float(y[last]), wrap_angle(self._pose.yaw_rad + turn_rad * last / steps))
 
@@ -115,11 +116,11 @@ class Twin:
         self._pose = SE2(self._pose.x_m, self._pose.y_m, wrap_angle(self._pose.yaw_rad + true_rad))
 
     def _refused(self) -> bool:
-        """Whether the robot touches something within the bumper's reach of its heading."""
+        """Whether the robot touches something within the bumper's angle."""
         step_m = self.scene.map.resolution_m
         x = self._pose.x_m + step_m * np.array([0.0, 1.0, -1.0, 0.0, 0.0])
         y = self._pose.y_m + step_m * np.array([0.0, 0.0, 0.0, 1.0, -1.0])
-        here_m, east_m, west_m, north_m, south_m = self._room_m(x, y).tolist()
+        here_m, east_m, west_m, north_m, south_m = self._free_m(x, y).tolist()
         if here_m > _TOUCH_M:
             return False
         slope_x, slope_y = east_m - west_m, north_m - south_m
@@ -127,15 +128,15 @@ class Twin:
             return True
         return abs(wrap_angle(math.atan2(-slope_y, -slope_x) - self._pose.yaw_rad)) < _BUMPER_RAD
 
-    def _room_m(self, x: Floats, y: Floats) -> Floats:
-        """Between the robot's rim and the nearest obstacle; negative where they overlap or the map ends."""
+    def _free_m(self, x: Floats, y: Floats) -> Floats:
+        """Distance between the robot's rim and the nearest obstacle; negative where they overlap or outside the map."""
         grid = self.scene.map
         columns, rows = (x - grid.origin_x_m) / grid.resolution_m, (y - grid.origin_y_m) / grid.resolution_m
         clearance_m = bilinear(self._clearance_m, columns, rows)
         return np.where(np.isfinite(clearance_m), clearance_m - self._radius_m, -np.inf)
 
     def _measured(self, share: float) -> SE2:
-        """Where the localizer sees the robot, with this share of its noise."""
+        """The localizer's pose with this share of its noise."""
         localizer = self._errors.options.localizer
         x, y, yaw = (share * self._errors.share * self._random.standard_normal(3)).tolist()
         return SE2(
@@ -161,6 +162,6 @@ class Twin:
 
 
 def _untextured(scene: Scene) -> Scene:
-    """The scene in plain colours: depth has none, and textures take longer to load than the rest."""
+    """The scene without textures, which take long to load and do not affect depth."""
     plain = {name: replace(material, texture=None) for name, material in scene.file.materials.items()}
     return replace(scene, file=replace(scene.file, materials=plain))

@@ -1,4 +1,4 @@
-"""Learning from demonstrations: cross entropy over streams of whole episodes, back through time in pieces."""
+"""Imitation learning: cross entropy over streams of episodes, with truncated backpropagation through time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ from torch import Tensor, nn
 from sim_bridge.training.network import ACTIONS, HIDDEN, Head
 
 STREAMS, PIECE = 32, 40
-"""Episodes side by side, and steps that gradients flow back through."""
+"""Number of parallel streams, and of steps of truncated backpropagation."""
 
 GRADIENT_NORM = 1.0
 _MIRRORED = np.array([0, 1, 3, 2, ACTIONS], np.int64)
-"""Each action's id in a mirror: stop, forward, left, right, none."""
+"""Ids of the mirrored actions: stop, forward, left, right, none."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """All demonstrations, one after the other.
+    """All demonstrations, concatenated.
 
     Attributes:
         starts: index of each episode's first step, and the number of steps at the end.
-        fine, coarse, goal, motion, label, action: per step; ``collect`` says what they are.
+        fine: int8 (N, cells, cells), near view of the map.
+        coarse: int8 (N, 2, cells, cells), far view of the map.
+        goal: float32 (N, 2), polar.
+        motion: float32 (N, numbers), effect of the last action.
+        label: int64 (N,), the teacher's action.
+        action: int64 (N,), the executed action.
     """
 
     starts: NDArray[np.int64]
@@ -40,7 +45,7 @@ class Dataset:
 
     @classmethod
     def load(cls, files: Sequence[Path]) -> Dataset:
-        """Of collected files, in this order."""
+        """Load collected files, in this order."""
         parts: dict[str, list[NDArray[np.generic]]] = {}
         for file in files:
             with np.load(file) as data:
@@ -53,12 +58,13 @@ class Dataset:
 
     @property
     def steps(self) -> int:
+        """Number of steps."""
         return len(self.label)
 
 
 @dataclass
 class Batch:
-    """One piece of every stream; (PIECE, STREAMS, ...)."""
+    """One piece of every stream; arrays have the shape (PIECE, STREAMS, ...)."""
 
     fine: Tensor
     coarse: Tensor
@@ -70,7 +76,7 @@ class Batch:
 
 
 def batches(data: Dataset, random: np.random.Generator) -> Iterator[Batch]:
-    """Pieces of endless streams of episodes in random order, each mirrored or not."""
+    """Pieces of endless streams of episodes in random order, mirrored at random."""
     index = np.zeros((PIECE, STREAMS), np.int64)
     first = np.zeros((PIECE, STREAMS), np.bool_)
     mirror = np.zeros((PIECE, STREAMS), np.bool_)
@@ -112,10 +118,15 @@ def learn(
     seed: int,
     report: Callable[[int, float, float], None],
 ) -> None:
-    """Train in place, with a learning rate that falls to nothing along a cosine.
+    """Train in place, with a learning rate that falls to 0 along a cosine.
 
     Args:
-        report: called after every update with its number, loss and share of labels met.
+        head: the network.
+        data: the demonstrations.
+        updates: number of them.
+        rate: highest learning rate.
+        seed: of the order of episodes.
+        report: called after every update with its number, loss and share of correct labels.
     """
     head.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
     optimizer = torch.optim.AdamW(head.parameters(), lr=rate, weight_decay=1e-4)

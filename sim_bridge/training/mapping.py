@@ -1,11 +1,11 @@
-"""The policy's memory of the floor: fixed geometry, nothing learned, written so that it exports to ONNX.
+"""The policy's map memory: fixed geometry without learned parameters, exportable to ONNX.
 
-The recurrent state holds a square window of evidence about the robot, with the axes of the start frame and scrolled by
-whole cells as the robot moves, so nothing blurs. Each step writes the depth image into it and reads two views of it
-that turn with the robot. What a depth camera at 0.88 m sees of the floor begins 1.4 m ahead: without a memory no policy
-can know what stands beside it.
+The recurrent state holds a square window of evidence around the robot, with the axes of the start frame and scrolled by
+whole cells as the robot moves, so that nothing blurs. Each step adds the depth image and reads two views that rotate
+with the robot. The floor in the image of a camera at 0.88 m begins 1.4 m ahead, so a policy without memory cannot know
+what is beside it.
 
-Evidence is a whole number: positive for an obstacle, negative for free floor, 0 for what was never looked at.
+Evidence is a whole number: positive for an obstacle, negative for free floor, 0 for unseen cells.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.tasks.task import Task
 
 WIDTH, HEIGHT = 160, 120
-"""Of the images: as many pixels as the teacher reads of a larger one."""
+"""Image size; the teacher reads as many pixels of a larger image."""
 
 RESOLUTION_M = 0.05
 CELLS = 192
-"""Of the window's edge: 4.8 m to every side."""
+"""Cells along the window's edge: 4.8 m to every side."""
 
 POOL = 4
 COARSE_CELLS = CELLS // POOL
@@ -38,10 +38,10 @@ MOST, LEAST = 9.0, -3.0
 
 CLEAR_RANGE_M = 6.0
 BAND_LOW_M, BAND_LOW_PER_M, BAND_HIGH_M = 0.04, 0.008, 0.92
-"""Heights at which a thing is in the robot's way; depth errors lift the floor with distance."""
+"""Range of obstacle heights; depth errors lift the floor with distance."""
 
 BLOCKED_FRACTION = 0.8
-"""A forward move that got less far than this part of its length has hit something."""
+"""A forward move of less than this fraction of its length was blocked."""
 
 FORWARD = 1
 """The action's id, in the order of the task's actions."""
@@ -52,11 +52,11 @@ _EDGE = 1e-4
 class MapMemory(nn.Module):
     """One step of mapping.
 
-    It takes images of :data:`WIDTH` x :data:`HEIGHT` pixels, each of which is a pixel of the camera's: the first of
-    each block, as torch's kernel "nearest" takes them.
+    Images have :data:`WIDTH` x :data:`HEIGHT` pixels, each the first of a block of the camera's pixels, as torch's mode
+    "nearest" resamples.
 
     Args:
-        task: its camera says what a pixel means, its magnitudes what a blocked move is.
+        task: defines the camera and the length of a move.
     """
 
     _left: Tensor
@@ -98,16 +98,20 @@ class MapMemory(nn.Module):
     def forward(
         self, depth: Tensor, gps: Tensor, compass: Tensor, prev_action: Tensor, mask: Tensor, state: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Take in one image.
+        """Add one image to the map.
 
         Args:
-            depth: (B, HEIGHT, WIDTH, 1), normalised. gps: (B, 2). compass: (B, 1). prev_action: int64 (B, 1).
-            mask: bool (B, 1), False at an episode's first step: forgets ``state``. state: (B, MAP_NUMBERS).
+            depth: (B, HEIGHT, WIDTH, 1), normalized.
+            gps: (B, 2).
+            compass: (B, 1).
+            prev_action: int64 (B, 1).
+            mask: bool (B, 1), False at an episode's first step, which clears ``state``.
+            state: (B, MAP_NUMBERS).
 
         Returns:
-            fine (B, FINE_CELLS, FINE_CELLS), the evidence seen from the robot, ahead is up; coarse
-            (B, 2, COARSE_CELLS, COARSE_CELLS), most evidence and share of floor looked at, per block of cells; motion
-            (B, MOTION_NUMBERS), what the last action did, in units of an unhindered one; the new state.
+            fine (B, FINE_CELLS, FINE_CELLS), the evidence in the robot's frame, ahead is up; coarse
+            (B, 2, COARSE_CELLS, COARSE_CELLS), greatest evidence and share of seen cells per block of cells; motion
+            (B, MOTION_NUMBERS), effect of the last action, in units of an unhindered one; the new state.
         """
         x, y, yaw = gps[:, :1], -gps[:, 1:2], compass
         state = torch.where(mask, state, 0.0)
@@ -144,11 +148,11 @@ class MapMemory(nn.Module):
         obstacle = measured & (height > BAND_LOW_M + BAND_LOW_PER_M * d) & (height < BAND_HIGH_M)
         hit = self._hit(d, obstacle, x, y, yaw)
 
-        # Of each column of the image: free as far as the nearest obstacle, or as far as something was seen at all.
+        # Each column of the image is free up to the nearest obstacle, or up to the farthest measurement.
         nearest = torch.where(obstacle, d, CLEAR_RANGE_M).amin(1) - RESOLUTION_M
         farthest = torch.where(measured | (fraction >= 1 - _EDGE), d, 0.0).amax(1)
         free_to = torch.minimum(nearest, farthest)
-        # Below the image the floor counts as seen only where the image's last row shows floor.
+        # The floor below the image counts as seen only where the image's last row shows floor.
         floor_below = measured[:, -1] & ~obstacle[:, -1]
         free_from = torch.where(floor_below, 0.0, self._floor_from_m)
 
@@ -169,7 +173,7 @@ class MapMemory(nn.Module):
         return torch.where(own, LEAST, evidence.clamp(LEAST, MOST))
 
     def _hit(self, d: Tensor, obstacle: Tensor, x: Tensor, y: Tensor, yaw: Tensor) -> Tensor:
-        """Bool (B, CELLS, CELLS): cells in which an obstacle is seen."""
+        """Mask (B, CELLS, CELLS) of the cells with an obstacle."""
         cos, sin = torch.cos(yaw)[:, :, None], torch.sin(yaw)[:, :, None]
         left = d * self._left
         column = _cell_of(x[:, :, None] + cos * d - sin * left) - _cell_of(x)[:, :, None] + CELLS / 2
@@ -182,7 +186,7 @@ class MapMemory(nn.Module):
         return cells[:, :-1].reshape(-1, CELLS, CELLS) > 0.5
 
     def _in_robot_frame(self, x: Tensor, y: Tensor, yaw: Tensor) -> tuple[Tensor, Tensor]:
-        """Where each cell's centre lies, ahead and to the left."""
+        """Coordinates of each cell's center, ahead and to the left."""
         dx = ((self._cell[None, :] - CELLS / 2 + 0.5 + _cell_of(x)) * RESOLUTION_M - x)[:, None, :]
         dy = ((self._cell[None, :] - CELLS / 2 + 0.5 + _cell_of(y)) * RESOLUTION_M - y)[:, :, None]
         cos, sin = torch.cos(yaw)[:, :, None], torch.sin(yaw)[:, :, None]

@@ -34,14 +34,18 @@ GOLDEN_STEPS = 24
 MINIMUM_RUNTIME = "1.20.1"
 _CANDIDATES = 20
 _NUDGE_RAD = 2e-7
-"""What another processor's sine may be off by, as an angle."""
+"""Difference between two processors' sines, as an angle."""
 
 
 def write_policy(head: Head, folder: Path, task_name: str, source: str, selection: manifest.Selection) -> None:
-    """Export, record and write the package; then load it, which proves that it repeats its golden rollout.
+    """Export the network, write the package, and load it, which checks its golden rollout.
 
     Args:
-        source: how the weights were made, in words: command, seed, machine.
+        head: the network.
+        folder: of the package.
+        task_name: preset.
+        source: description of the training: command, seed, machine.
+        selection: rule by which actions are selected.
     """
     task = load_task(task_name)
     folder.mkdir(parents=True, exist_ok=True)
@@ -100,13 +104,13 @@ def _manifest(task_name: str, source: str, selection: manifest.Selection) -> man
 
 
 def _golden(described: manifest.Manifest, network: TorchNetwork) -> golden.Golden:
-    """A rollout whose map does not hang by the last bit of a sine.
+    """A rollout whose map does not depend on the last bit of a sine.
 
-    The map memory rounds to cells: a point on a border falls to either side when another library computes the heading's
-    sine. Of several episodes one is taken whose final state stays the same under such errors.
+    The map memory rounds to cells, so a point on a border depends on the library that computes the heading's sine. The
+    first episode whose final state is the same under such errors is used.
 
     Raises:
-        PackageError: if there is none.
+        PackageError: no rollout is robust.
     """
     for seed in range(_CANDIDATES):
         observations = _observations(described, network, seed)
@@ -124,7 +128,7 @@ def _same_state(described: manifest.Manifest, network: TorchNetwork, recorded: g
 
 
 def _observations(described: manifest.Manifest, network: TorchNetwork, seed: int) -> list[Mapping[str, golden.Array]]:
-    """What the policy sees when it drives the noisy robot in the bundled apartment."""
+    """The policy's observations on the noisy robot in the bundled apartment."""
     task, scene = described.task, load_scene(find_scene("apartment"))
     episode = generate_episodes(scene, task, 1, seed)[0]
     rollout = Rollout(described, network)

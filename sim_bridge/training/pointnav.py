@@ -1,10 +1,12 @@
-"""Train the PointNav policy that ships::
+"""Training of the shipped PointNav policy.
+
+::
 
     python -m sim_bridge.training.pointnav --out training/pointnav --seed 1
 
 makes apartments, collects demonstrations of the classical agent in rounds, learns from all of them after each round,
-writes the policy package and runs it in apartments that it has not seen. What is there already is not made again, so
-that an interrupted run goes on where it was. ``log.jsonl`` in the folder says how long everything took.
+writes the policy package and runs it in held-out apartments. Existing files are not made again, so an interrupted run
+resumes. ``log.jsonl`` in the folder has the durations.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from sim_bridge.training.apartments import make_apartments
 from sim_bridge.training.jobs import done
 
 FIRST_SEED = 100_000
-"""Apartments for training have seeds from here on; those that policies are evaluated in have smaller ones."""
+"""First seed of the apartments for training; the held-out ones have smaller seeds."""
 
 TEMPERATURE = 0.5
 _REPORT_EVERY = 50
@@ -34,8 +36,11 @@ class Round:
     """One round of collecting and learning.
 
     Attributes:
-        apartments: numbers of those that it is in, from and to. episodes: in each.
-        learner_share: of steps that the policy drives. updates: of its weights afterwards.
+        apartments: first number, and the number after the last.
+        episodes: in each apartment.
+        learner_share: share of the steps at which the policy drives.
+        updates: of the weights, after collection.
+        rate: highest learning rate.
     """
 
     apartments: tuple[int, int]
@@ -62,15 +67,18 @@ def main(
     import torch
 
     torch.manual_seed(seed)
-    torch.set_num_threads(1)  # sums then do not depend on the number of cores, and other work delays it less
+    torch.set_num_threads(1)  # so that sums do not depend on the number of cores
     Training(out, seed, Workers(workers)).run()
 
 
 class Training:
-    """One run; its folder is its state.
+    """A training run, whose state is its folder.
 
     Args:
-        workers: make apartments, collect and evaluate.
+        out: the folder.
+        seed: of weights, episodes and errors.
+        workers: that make apartments, collect and evaluate.
+        rounds: of collecting and learning.
     """
 
     def __init__(self, out: Path, seed: int, workers: Workers, rounds: tuple[Round, ...] = ROUNDS) -> None:
@@ -84,7 +92,7 @@ class Training:
         out.mkdir(parents=True, exist_ok=True)
 
     def run(self) -> Path:
-        """Everything up to the evaluated package; returns its folder."""
+        """Train, write and evaluate the package; return its folder."""
         watch = Stopwatch()
         make_apartments(self._scenes, self._workers)
         self._note("apartments", number=len(self._scenes), wall_s=watch.elapsed_s())
@@ -97,7 +105,7 @@ class Training:
         return package
 
     def _demonstrations(self, number: int) -> list[Path]:
-        """The files of a round: in every apartment some episodes, in every other one with sampled actions."""
+        """The files of a round, with sampled actions in every other apartment."""
         from sim_bridge.training.collect import Job, collect, small_task
         from sim_bridge.training.export import export_learner
 
@@ -163,7 +171,7 @@ class Training:
             f"{torch.__version__}, {platform.machine()}"
         )
         folder = self.out / "package"
-        # The largest logit alone turns left and right for ever where two ways look equally good.
+        # Without sampling, the policy turns left and right forever between two equally good ways.
         write_policy(self._head, folder, TASK, source, Selection("sample", TEMPERATURE))
         self._note("packaged", bytes=sum(file.stat().st_size for file in folder.iterdir()))
         return folder
@@ -177,7 +185,7 @@ class Training:
             evaluate(self._workers, self.out / "evaluation", [str(package)], [], robot, TASK, 10, HELD_OUT, 0)
 
     def _note(self, event: str, **facts: float) -> None:
-        """Print a line and keep it in ``log.jsonl``."""
+        """Print a line and append it to ``log.jsonl``."""
         rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in facts.items()}
         text = json.dumps({"event": event, **rounded})
         print(text, flush=True)

@@ -1,4 +1,4 @@
-"""A robot with hidden settings, from its campaign to a simulator that foretells it: what the walk-through does."""
+"""A robot with hidden parameters: its campaign, the fit, and the predicted correlation."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises_naming
 
 from robot_runtime.benchmarks.report import write_rows
 from robot_runtime.errors import CalibrationFailed
 from sim_bridge.benchmarks.gap import rows_of
 from sim_bridge.benchmarks.gap_trial import ZOO, Trial, campaign, fit, run_trial
-from sim_bridge.benchmarks.randomized_robot import Hidden
+from sim_bridge.benchmarks.randomized_robot import RandomizedParameters
 
 
 @pytest.mark.parametrize("number", range(20))
-def test_hidden_robots_differ_and_are_worth_finding(number: int) -> None:
-    hidden = Hidden.draw(np.random.default_rng((0, number)))
-    assert 0.04 <= abs(hidden.forward_m) / 0.25 <= 0.1
-    assert 0.04 <= abs(hidden.turn_rad) / np.radians(30) <= 0.1
-    assert 1.0 <= abs(hidden.tilt_deg) <= 4.0
-    assert hidden.options()["contact"]["behaviour"] == ("slide" if hidden.slides else "stop")
+def test_randomized_robots_differ_and_are_worth_finding(number: int) -> None:
+    parameters = RandomizedParameters.draw(np.random.default_rng((0, number)))
+    assert 0.04 <= abs(parameters.forward_m) / 0.25 <= 0.1
+    assert 0.04 <= abs(parameters.turn_rad) / np.radians(30) <= 0.1
+    assert 1.0 <= abs(parameters.tilt_deg) <= 4.0
+    assert parameters.options()["contact"]["behaviour"] == ("slide" if parameters.slides else "stop")
 
 
 @pytest.mark.slow
-def test_what_the_logs_of_a_hidden_robot_tell_foretells_it(tmp_path: Path) -> None:
+def test_a_fit_predicts_the_randomized_robot(tmp_path: Path) -> None:
     trial = run_trial(0, 1, tmp_path, episodes=2, further=1)
     assert trial.forward_pct < 30
     assert trial.turn_pct < 30
@@ -36,8 +37,8 @@ def test_what_the_logs_of_a_hidden_robot_tell_foretells_it(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_campaigns_of_one_seed_are_alike_and_in_another_world_err_otherwise() -> None:
-    robot = Hidden.draw(np.random.default_rng(3)).options()
+def test_campaigns_repeat_with_the_seed_and_differ_between_worlds() -> None:
+    robot = RandomizedParameters.draw(np.random.default_rng(3)).options()
     first, again, elsewhere = (campaign(robot, 1, 5, simulated=world) for world in (False, False, True))
     assert first.shape == (len(ZOO), 1)
     assert (first == again).all()
@@ -46,7 +47,7 @@ def test_campaigns_of_one_seed_are_alike_and_in_another_world_err_otherwise() ->
 
 @pytest.mark.slow
 def test_a_fit_that_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(CalibrationFailed, match=r"empty"):
+    with raises_naming(CalibrationFailed, "empty"):
         fit(tmp_path / "empty", tmp_path / "out")
 
 
