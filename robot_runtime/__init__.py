@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from robot_runtime.policy import Observation, Policy
     from robot_runtime.recording.reader import read_log
     from robot_runtime.recording.writer import Recorder
+    from robot_runtime.records import Subscriber
     from robot_runtime.robots.loader import RobotContext, load_robot
     from robot_runtime.runtime import run_episode, run_episodes
     from robot_runtime.scenes.scene import load_scene
@@ -35,6 +36,7 @@ __all__ = [
     "Recorder",
     "RobotContext",
     "RuntimeFault",
+    "Subscriber",
     "__version__",
     "generate_episodes",
     "load_episodes",
@@ -56,6 +58,7 @@ _MODULES = {
     "Recorder": "recording.writer",
     "RobotContext": "robots.loader",
     "RuntimeFault": "errors",
+    "Subscriber": "records",
     "generate_episodes": "datasets.generate",
     "load_episodes": "datasets",
     "load_policy": "policies",

@@ -65,6 +65,14 @@ def run_page(page: Path, todo: list[tuple[str, str]], folder: Path, path: list[P
         assert done.returncode == 0, f"{page.name}: $ {content}\n{done.stdout}\n{done.stderr}"
 
 
+def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "reached" in done.stdout
+
+
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.name)
 def test_an_example_program_runs(program: Path, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -74,13 +82,19 @@ def test_an_example_program_runs(program: Path, tmp_path: Path) -> None:
     assert done.stdout
 
 
-@pytest.mark.parametrize("program", [path for path in EXAMPLES if path.name != "own_base.py"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "program", [path for path in EXAMPLES if path.name != "own_base.py"], ids=lambda path: path.name
+)
 def test_an_example_program_uses_public_names_alone(program: Path) -> None:
     imports = re.findall(r"^\s*(?:from|import) +(robot_runtime\S*)", program.read_text(encoding="utf-8"), re.MULTILINE)
     assert imports == ["robot_runtime"]
 
 
-@pytest.mark.parametrize("page", [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"))], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
     for link in _LINK.finditer(page.read_text(encoding="utf-8")):
         assert (page.parent / link["target"]).exists(), f"{page.name}: {link['target']}"

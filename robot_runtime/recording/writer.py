@@ -14,6 +14,9 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
+
+from typing_extensions import Self
 
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import RecordingError
@@ -46,15 +49,23 @@ class Recorder(Subscriber):
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | str,
         timeout_s: float = 60.0,
         open_log: Callable[[Path, EpisodeHeader], LogWriter] = LogWriter,
     ) -> None:
-        self.folder = folder
+        self.folder = Path(folder)
         self._timeout_s = timeout_s
         self._open_log = open_log
         self._episode: _EpisodeThread | None = None
         self._path: Path | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def path(self) -> Path | None:
