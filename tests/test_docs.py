@@ -70,7 +70,7 @@ def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "reached" in done.stdout
+    assert done.stdout.startswith(("reached", "contact"))
 
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.name)
