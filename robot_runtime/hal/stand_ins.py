@@ -1,0 +1,113 @@
+"""Stand-ins for parts that a robot does not have: a head that does not move, a camera to be named by the robot's file,
+and a localizer over a history of poses that another device fills.
+"""
+
+from __future__ import annotations
+
+from typing_extensions import override
+
+from robot_runtime.common.clock import Clock
+from robot_runtime.errors import DeviceFault, NotConnected
+from robot_runtime.hal.camera import Camera, CameraInfo, RgbdFrame
+from robot_runtime.hal.device import Device
+from robot_runtime.hal.head import Head, HeadLimits, HeadState
+from robot_runtime.hal.localizer import Arrivals, Localizer, LocalizerInfo, PoseEstimate
+from robot_runtime.hal.pose_history import PoseHistory, pose_at
+
+
+class _ConnectedFlag(Device):
+    """A device without hardware: it only remembers whether it is connected."""
+
+    _connected = False
+
+    @override
+    def connect(self) -> None:
+        self._connected = True
+
+    @override
+    def close(self) -> None:
+        self._connected = False
+
+    def _require_connected(self) -> None:
+        if not self._connected:
+            raise NotConnected(f"{type(self).__name__} is not connected", "call connect() first")
+
+
+class FixedHead(_ConnectedFlag, Head):
+    """A camera mount that does not move: it accepts every command, and stays at its angle.
+
+    Args:
+        clock: the robot's.
+        tilt_rad: angle of the camera above the horizon.
+    """
+
+    def __init__(self, clock: Clock, tilt_rad: float = 0.0) -> None:
+        self._clock, self._tilt_rad = clock, tilt_rad
+
+    @property
+    @override
+    def limits(self) -> HeadLimits:
+        return HeadLimits(0.0, 0.0, self._tilt_rad, self._tilt_rad, max_speed_rad_s=1.0, settle_s=0.0)
+
+    @override
+    def state(self, max_age_s: float) -> HeadState:
+        self._require_connected()
+        return HeadState(self._clock.now_ns(), 0.0, self._tilt_rad, moving=False)
+
+    @override
+    def command(self, pan_rad: float, tilt_rad: float) -> tuple[float, float]:
+        self._require_connected()
+        return self.limits.clip(pan_rad, tilt_rad)
+
+
+class MissingCamera(_ConnectedFlag, Camera):
+    """The camera of a driver that has none: the robot's file or the command line must name one."""
+
+    def _missing(self) -> DeviceFault:
+        return DeviceFault("the robot has no camera", "name one in the robot's file under 'camera', or with --camera")
+
+    @property
+    @override
+    def info(self) -> CameraInfo:
+        raise self._missing()
+
+    @override
+    def connect(self) -> None:
+        raise self._missing()
+
+    @override
+    def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
+        raise self._missing()
+
+
+class HistoryLocalizer(_ConnectedFlag, Localizer):
+    """A localizer over a history of poses that another device fills, for instance a base its odometry.
+
+    Args:
+        info: name, frame and rate of the source.
+        clock: the robot's.
+        history: in the frame of ``info``.
+    """
+
+    def __init__(self, info: LocalizerInfo, clock: Clock, history: PoseHistory) -> None:
+        self._info, self._clock, self._history = info, clock, history
+
+    @property
+    @override
+    def info(self) -> LocalizerInfo:
+        return self._info
+
+    @override
+    def latest(self, max_age_s: float) -> PoseEstimate:
+        self._require_connected()
+        return self._history.latest(self._clock.now_ns, max_age_s)
+
+    @override
+    def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
+        self._require_connected()
+        return pose_at(self._history, self._clock, stamp_ns, timeout_s, poll_s=1 / (2 * self._info.rate_hz))
+
+    @override
+    def arrivals(self, after: int = 0) -> Arrivals:
+        self._require_connected()
+        return self._history.arrivals(after)
