@@ -2,7 +2,7 @@
 
 The base sends 50 reports per second, little-endian, and takes commands at any time::
 
-    report   "R" | uint8 bumper (1 left, 2 center, 4 right) | int32 left, right: wheel travel in 0.1 mm | uint16 battery in mV
+    report   "R" | uint8 bumper (1 left, 2 center, 4 right) | int32 left, right travel in 0.1 mm | uint16 battery in mV
     command  "V" | int16 left, right: wheel speed in mm/s
 
 Each message ends with a byte that makes the sum of all its bytes 0 modulo 256.
