@@ -1,1 +1,1 @@
-"""AprilTags: where a camera is by tags on the walls, where a robot is by a tag on it. See README.md."""
+"""AprilTag localization: a robot's camera by tags on the walls, a robot by a tag on it. See README.md."""

@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench localization``: how well tags 3 m away tell where the robot is."""
+"""Rows of ``robot-runtime bench localization``: accuracy of poses from tags 3 m away."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robot_runtime.errors import RuntimeFault
 
 
 def rows(seed: int) -> list[Row]:
-    """Position and heading from two or more tags, and from one."""
+    """Return the errors of position and heading from two or more tags, and from one."""
     if importlib.util.find_spec("pupil_apriltags") is None:
         return [_not_run("needs pip install 'robot-runtime[apriltag]'")]
     from drivers.apriltag.benchmark_poses import measure

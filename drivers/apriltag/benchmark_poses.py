@@ -1,8 +1,7 @@
-"""Poses from tags 3 m away, beside the truth.
+"""Poses from tags 3 m away, compared with the simulated robot's true pose.
 
-The simulated robot stands all over the bundled apartment and looks, level, through an emulated Azure Kinect: the
-sensor's lens, its color noise, and the resampling to the policy's pinhole are all in the image. Tags nearer than
-2.5 m and farther than 3.5 m are not in the map that the localizer is given.
+The robot is placed at random in the bundled apartment with an emulated Azure Kinect, level: lens, color noise and the
+resampling to the policy's pinhole are in the image. Tags nearer than 2.5 m or farther than 3.5 m are not in the map.
 """
 
 from __future__ import annotations
@@ -36,7 +35,13 @@ WAIT_S = 2.0
 
 @dataclass(frozen=True)
 class Error:
-    """Of one place: how many tags it was computed from, and how far it is off."""
+    """Error of one pose.
+
+    Attributes:
+        tags: number of tags that the pose was computed from.
+        off_m: distance to the true position.
+        off_rad: difference to the true heading.
+    """
 
     tags: int
     off_m: float
@@ -44,7 +49,7 @@ class Error:
 
 
 def measure(seed: int) -> tuple[list[Error], int]:
-    """The errors at random places, and how many images were refused as ambiguous."""
+    """Return the errors at random poses, and the number of images rejected as ambiguous."""
     scene = load_scene(find_scene("apartment"))
     tags = load_tag_map(find_tag_map("scene", scene, "bench")).by_id
     robot = load_robot("sim-tags", RobotContext(scene, CAMERA, seed), DeviceOverrides(camera="azure-kinect"))
@@ -84,7 +89,7 @@ def _localization_error(robot: Robot, found: list[Detection], tags: dict[int, Ta
 
 
 def _is_candidate(tag: Tag, pose: SE2) -> bool:
-    """Whether a tag is about 3 m away, in view, and not seen from behind."""
+    """Return whether a tag is about 3 m away, in view, and seen from the front."""
     x_m, y_m, z_m = tag.xyz_m
     distance_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m, z_m - CAMERA.height_m)
     bearing_rad = abs(wrap_angle(math.atan2(y_m - pose.y_m, x_m - pose.x_m) - pose.yaw_rad))

@@ -90,7 +90,7 @@ def survey(
         "date": utc_now_iso(),
         "sources": ", ".join(map(str, sources)),
         "tied_to": "logged poses" if surveyed is None else str(surveyed),
-        "looks": result.looks,
+        "looks": result.views,
         "rms_px": round(result.rms_px, 3),
         "held_out": result.held_out,
     }
@@ -136,7 +136,7 @@ def _print_survey(out: Path, result: Survey) -> None:
         )
     held_out = "-" if result.held_out_rms_px is None else f"{result.held_out_rms_px:.2f} px"
     typer.echo(
-        f"{out}: {len(result.tags)} tags from {result.looks} images, {result.rms_px:.2f} px; held out: {held_out}"
+        f"{out}: {len(result.tags)} tags from {result.views} images, {result.rms_px:.2f} px; held out: {held_out}"
     )
 
 

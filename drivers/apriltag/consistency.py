@@ -1,4 +1,4 @@
-"""Tags that do not fit the others: moved since they were surveyed, or not as large as the map says."""
+"""Tags that contradict the others: moved since they were surveyed, or not of the map's size."""
 
 from __future__ import annotations
 
@@ -11,38 +11,43 @@ from scipy.optimize import minimize_scalar
 
 from drivers.apriltag.pose import GATE, FloorPrior, Geometry, Sighting, Solution, camera_from_tag, initial_poses, refine
 
-LOOKS = 3
-"""So many images in a row must say so: a passer-by covers half a tag for a moment."""
+CONFIRMATIONS = 3
+"""Images in a row that must agree before a tag is rejected or accepted again: a passer-by may cover half a tag."""
 
 SIZE_TOLERANCE = 0.02
 SIZES = (0.4, 2.5)
-"""Printed sizes over stated ones that are looked for."""
+"""Range of the ratio of printed to stated size that is searched."""
 
 
 @dataclass(frozen=True)
 class Inconsistency:
-    """What is wrong with a tag: an event's kind and sentence."""
+    """One event about a tag.
+
+    Attributes:
+        kind: ``anchor_moved``, ``scale`` or ``fix``.
+        detail: the event's text.
+    """
 
     kind: str
     detail: str
 
 
 class TagConsistencyMonitor:
-    """Which tags not to believe.
+    """Monitor of the tags whose position or size contradicts the others.
 
     Attributes:
-        rejected: ids whose sightings count for nothing until they fit the others again.
+        rejected: ids that are ignored until they fit the others again.
     """
 
     def __init__(self) -> None:
         self.rejected: set[int] = set()
-        self._strikes: Counter[int] = Counter()
+        self._misfits: Counter[int] = Counter()
         self._fits: Counter[int] = Counter()
 
     def update(
         self, sightings: Sequence[Sighting], solution: Solution, geometry: Geometry, confirmed: bool
     ) -> list[Inconsistency]:
-        """What an image says about its tags, given the pose that most of them agree on; news only.
+        """Update the rejected tags by one image, and return the changes.
 
         Args:
             sightings: of all tags in the image.
@@ -56,19 +61,19 @@ class TagConsistencyMonitor:
         for number, sighting in enumerate(sightings):
             tag_id = sighting.tag.id
             agrees = number in solution.used or solution.fits[number] <= GATE
-            self._strikes[tag_id] = 0 if agrees else self._strikes[tag_id] + 1
+            self._misfits[tag_id] = 0 if agrees else self._misfits[tag_id] + 1
             self._fits[tag_id] = self._fits[tag_id] + 1 if agrees else 0
-            if tag_id not in self.rejected and self._strikes[tag_id] >= LOOKS:
+            if tag_id not in self.rejected and self._misfits[tag_id] >= CONFIRMATIONS:
                 self.rejected.add(tag_id)
                 changes.append(_explain(sighting, solution, geometry))
-            elif tag_id in self.rejected and self._fits[tag_id] >= LOOKS:
+            elif tag_id in self.rejected and self._fits[tag_id] >= CONFIRMATIONS:
                 self.rejected.remove(tag_id)
                 changes.append(Inconsistency("fix", f"tag {tag_id} is where the map has it again"))
         return changes
 
 
 def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior) -> Inconsistency | None:
-    """Whether tags that contradict each other agree once all are as large as a printer made them; None if not."""
+    """Return the common scale under which contradicting tags agree, as a printer's scaling makes them; None without."""
 
     def misfit(log_ratio: float) -> float:
         scaled = [_resized(sighting, float(np.exp(log_ratio))) for sighting in sightings]
@@ -89,7 +94,7 @@ def common_size(sightings: Sequence[Sighting], geometry: Geometry, stance: Floor
 
 
 def _explain(sighting: Sighting, solution: Solution, geometry: Geometry) -> Inconsistency:
-    """Another size in the same place, or another place."""
+    """Attribute a tag's misfit to another size at the same place, or to another place."""
     tag = sighting.tag
     expected, _ = geometry.in_camera(solution.matrix, tag.corners)
     ideal = expected[:, :2] / expected[:, 2:]
@@ -108,7 +113,7 @@ def _explain(sighting: Sighting, solution: Solution, geometry: Geometry) -> Inco
 
 
 def _resized(sighting: Sighting, ratio: float) -> Sighting:
-    # Beyond the sizes that tags have it would be no tag.
+    # A tag's size is limited to this range.
     size_m = float(np.clip(sighting.tag.size_m * ratio, 0.01, 2.0))
     return replace(sighting, tag=replace(sighting.tag, size_m=size_m))
 

@@ -1,4 +1,4 @@
-"""Tags on the walls, seen by the robot's own camera: ``driver: drivers.apriltag.driver.make_localizer``."""
+"""Localizer by tags on the walls and the robot's own camera: ``driver: drivers.apriltag.driver.make_localizer``."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ class AprilTagOptions:
 
     Attributes:
         tags: ``scene`` for ``tags.yaml`` in the scene's folder, or a tag map's path.
-        rate_hz: how often to look; it looks at once, too, where a pose is asked for that is newer than the last look.
-        mount: where the camera sits: a preset of ``launch/mounts/`` or a file; None for what the camera says.
-        noise: of the emulated camera on a simulated robot: a model of the simulator's and its options; empty: none.
+        rate_hz: rate of periodic images; a request for a newer pose takes one more at once.
+        mount: preset of ``launch/mounts/`` or file of the camera's mount; None for the camera's own.
+        detector: options of the tag detector.
+        accuracy: standard deviations of the inputs of a pose.
+        noise: noise model of the simulator and its options for the emulated camera; empty for none.
     """
 
     tags: str = "scene"
@@ -51,19 +53,19 @@ class AprilTagOptions:
 
 
 def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:
-    """The localizer, disconnected; on a simulated robot it looks at the simulated room.
+    """Return the localizer, disconnected; a simulated robot renders the simulated room.
 
     Raises:
-        ConfigError: a bad option, no tag map or a bad one, or a robot whose camera sees no room.
+        ConfigError: a bad option, a missing or invalid tag map, or a robot whose camera shows no room.
     """
     chosen = config.parse(dict(options), AprilTagOptions, where)
     path = find_tag_map(chosen.tags, context.scene, f"{where}: tags")
     tags = load_tag_map(path).by_id
     mount = None if chosen.mount is None else load_mount(config.find_preset("mounts", chosen.mount))
-    seen_by = _RobotStateReader(robot, mount)
+    robot_state = _RobotStateReader(robot, mount)
     simulation = robot.simulation
     if simulation is None and isinstance(robot.clock, SimulatedClock):
-        raise ConfigError(f"{where}: robot {robot.name!r} has a camera that sees no room", "use robot sim-tags")
+        raise ConfigError(f"{where}: the camera of robot {robot.name!r} shows no room with tags", "use robot sim-tags")
     source: ImageSource = CameraImageSource(robot.camera, robot.clock, chosen.rate_hz)
     name = f"apriltag by {path.name}"
     remedy = "bring tags of the map into view, or hang more of them"
@@ -78,7 +80,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
         source,
         TagDetector(chosen.detector),
         tags,
-        seen_by,
+        robot_state,
         chosen.accuracy,
         remedy,
         simulation,
@@ -86,7 +88,7 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
 
 
 class _RobotStateReader:
-    """What the robot's devices say at an exposure; they are the robot's to connect."""
+    """State of the robot's head and base at an exposure. The robot connects these devices itself."""
 
     def __init__(self, robot: Robot, mount: CameraMount | None) -> None:
         self._robot, self._mount = robot, mount
@@ -103,7 +105,7 @@ class _RobotStateReader:
         return RobotState(camera, odom=base.odom, velocity=base.velocity)
 
     def _camera(self, pan_rad: float, tilt_rad: float) -> Matrix:
-        """The optical frame in base_link."""
+        """Return the optical frame in base_link, float64 (4, 4)."""
         if self._mount is not None:
             optical = transform((0.0, 0.0, 0.0), rotation_rpy(*OPTICAL_RPY_RAD))
             return np.asarray(self._mount.sensor(SE2(), pan_rad, tilt_rad) @ optical)

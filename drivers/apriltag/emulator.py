@@ -1,4 +1,4 @@
-"""A camera that looks at a simulated room."""
+"""Emulated camera in a simulated room."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from robot_runtime.hal.simulation import CameraMotion, ColorNoise, Pose3, Simula
 
 
 class EmulatedImageSource(ImageSource):
-    """Looks at the simulation through a lens, in the thread in which its clock is slept on.
+    """Images rendered by the simulation, in the thread that advances its clock.
 
     Args:
-        name: of its stream of noise.
-        pose: the optical frame in ``map`` now. motion: how it moves now.
+        name: of the camera, for messages and its random stream.
+        simulation: renderer and clock.
+        lens: that images are rendered through.
+        rate_hz: rate of periodic images.
+        noise: noise model of the images.
+        pose: returns the optical frame in ``map`` now.
+        motion: returns the camera's velocity now.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Where images of tags come from: the robot's own camera, or one that stands in the room.
+"""Sources of images with tags: the robot's own camera, or a webcam in the room.
 
-An eye hands every image to one receiver: at its own rate, and at once when somebody needs a pose of a certain instant.
+A source passes every image to one receiver: periodically, and on request for an image of a certain instant.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from robot_runtime.hal.lens import Lens
 Image = NDArray[np.uint8]
 
 Receiver = Callable[[int, Image], None]
-"""Takes the middle of the exposure, Clock nanoseconds, and uint8 (H, W, 3), red first, or (H, W)."""
+"""Function of the middle of the exposure, Clock nanoseconds, and the image, uint8 (H, W, 3) RGB or (H, W)."""
 
 JOIN_S = 2.0
 EXPOSURE_S = 0.5
-"""An image that is looked for at the eye's own rate comes within this time, or that look is given up."""
+"""Time limit of a periodic image; a late one is skipped."""
 
 POLL_S = 0.005
 
@@ -37,34 +37,47 @@ class ImageSource(ABC):
     @property
     @abstractmethod
     def lens(self) -> Lens:
-        """What its images were taken through."""
+        """The lens of the images."""
 
     @abstractmethod
     def open(self, receiver: Receiver) -> None:
-        """Begin to look. Raises ``DeviceFault`` naming the camera and the remedy."""
+        """Start the periodic images.
+
+        Args:
+            receiver: is called with every image.
+
+        Raises:
+            DeviceFault: the camera cannot be opened.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Look no more; in any state, twice."""
+        """Stop the images; allowed in any state and more than once."""
 
     @abstractmethod
     def capture(self, after_ns: int, timeout_s: float) -> None:
-        """Have the receiver called with the first image exposed at or after an instant, before this returns.
+        """Pass the first image exposed at or after an instant to the receiver, and return.
+
+        Args:
+            after_ns: earliest exposure, Clock nanoseconds.
+            timeout_s: time limit.
 
         Raises:
-            StaleData: there is none within ``timeout_s``.
+            StaleData: no such image came in time.
             DeviceFault: the camera failed.
         """
 
 
 class CameraImageSource(ImageSource):
-    """The robot's own camera, whose frames the policy gets, too.
+    """The robot's own camera, which the policy uses as well.
 
-    A look for the instant of a frame that the policy has just got is that very frame, where the camera keeps it. Looks
-    at the eye's own rate are in a thread of its own: the camera's ``capture`` must allow that.
+    A request for the instant of the policy's newest frame yields that frame, if the camera keeps it. Periodic images
+    are captured in another thread, so the camera's ``capture`` must be thread-safe.
 
     Args:
-        rate_hz: how often to look by itself.
+        camera: the robot's.
+        clock: of the robot.
+        rate_hz: rate of periodic images.
     """
 
     def __init__(self, camera: Camera, clock: Clock, rate_hz: float) -> None:
@@ -99,17 +112,20 @@ class CameraImageSource(ImageSource):
 
     def _watch(self, stop: threading.Event) -> None:
         while not stop.wait(1 / self._rate_hz):
-            # Whoever asks for a pose meanwhile looks for itself, and gets the error.
+            # A request for a pose captures an image of its own and raises the error there.
             with suppress(RuntimeFault):
                 self.capture(self._clock.now_ns(), EXPOSURE_S)
 
 
 class WebcamImageSource(ImageSource):
-    """A webcam that stands in the room.
+    """A webcam in the room.
 
     Args:
-        feed: of its images, taken off the device as they come.
-        lens: of its calibration; images of another size are refused.
+        name: of the camera, for messages.
+        feed: its images.
+        lens: of its calibration; images of another size are a fault.
+        clock: of the robot.
+        rate_hz: rate of periodic images.
         latency_s: from the middle of an exposure to its stamp.
     """
 
@@ -121,7 +137,7 @@ class WebcamImageSource(ImageSource):
 
     def _reset(self) -> None:
         self._seen_ns: int | None = None
-        """Stamp of the last image that was handed on."""
+        """Stamp of the last image passed to the receiver."""
         self._requested_ns: int | None = None
         self._fault: DeviceFault | None = None
 
@@ -141,7 +157,7 @@ class WebcamImageSource(ImageSource):
     def capture(self, after_ns: int, timeout_s: float) -> None:
         self._requested_ns = after_ns
         if wait_for(self._clock, lambda: self._seen_since(after_ns), timeout_s, POLL_S) is None:
-            raise StaleData(f"{self._name}: no image came within {timeout_s:g} s", "look at its cable")
+            raise StaleData(f"{self._name}: no image came within {timeout_s:g} s", "check its cable")
 
     def _seen_since(self, after_ns: int) -> bool | None:
         if self._fault is not None:
@@ -171,4 +187,4 @@ class WebcamImageSource(ImageSource):
             self._requested_ns = None
 
     def _end(self) -> None:
-        self._fault = DeviceFault(f"{self._name}: is gone", "plug it in again and start anew")
+        self._fault = DeviceFault(f"{self._name}: was disconnected", "plug it in again and restart")

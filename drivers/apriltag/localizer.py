@@ -1,4 +1,4 @@
-"""A localizer that sees tags: images in, poses and their reasons out."""
+"""Localizer by tags: from images to poses, and to events that explain missing poses."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ from robot_runtime.imaging.tag_detector import Detection, TagDetector
 from robot_runtime.scenes.tag_map import Tag
 
 NEAR_PREDICTION_M = 0.15
-"""Between two looks odometry is off by less than this, and a tag's mirror solution by more."""
+"""Bound between the error of odometry between two images (less) and that of a tag's mirror solution (more)."""
 
-LOOK_S = 0.3
-"""How long ``latest`` waits for an image where the newest pose is too old."""
+CAPTURE_S = 0.3
+"""Time limit of the image that ``latest`` requests where the newest pose is too old."""
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Standard deviations of what a pose is computed from.
+    """Standard deviations of the inputs of a pose.
 
     Attributes:
-        corner_sd_px: of a corner in the image. map_sd_m: of a corner in the room, or on the robot.
-        stamp_sd_s: of an exposure's instant, which counts while the robot moves.
-        stance: how well it stands on the floor.
+        corner_sd_px: of a corner in the image.
+        map_sd_m: of a corner in the room, or on the robot.
+        stamp_sd_s: of an exposure's instant, which matters while the robot moves.
+        stance: of the robot's tilt and height on the floor.
     """
 
     corner_sd_px: float = 0.12
@@ -56,13 +57,13 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class RobotState:
-    """What is known of the robot at an exposure.
+    """State of the robot at an exposure.
 
     Attributes:
-        geometry: how its pose decides where tags appear; None where that is unknown.
-        trouble: why it is; empty otherwise.
-        odom: the pose by its wheels, to tell a tag's two solutions apart; None if nobody knows.
-        velocity: of its base.
+        geometry: projection of tags given the robot's pose; None if it is unknown.
+        trouble: why the geometry is unknown; empty otherwise.
+        odom: pose by odometry, which distinguishes a tag's two solutions; None if unknown.
+        velocity: of the base.
     """
 
     geometry: Geometry | None
@@ -74,13 +75,20 @@ class RobotState:
 class TagLocalizer(Localizer):
     """Poses in ``map`` from images of known tags.
 
-    It looks at its own rate, and at once where a pose is asked for that is newer than the last look. An image that
-    yields no pose says why: an event ``no_fix`` when that begins, ``fix`` when it ends. Tags that do not fit the others
-    (``anchor_moved``, ``scale``) are not believed until they do.
+    Images come periodically, and on request for a pose newer than the last image. Missing poses are reported by the
+    events ``no_fix`` (when they begin) and ``fix`` (when they end). Tags that contradict the others are reported by
+    ``anchor_moved`` or ``scale``, and ignored until they agree.
 
     Args:
-        tags: by id. bearing: what is known of the robot now. remedy: where no tag is in view.
-        simulation: of a robot that can be put somewhere else in no time.
+        info: name, frame and rate.
+        clock: of the robot.
+        source: images.
+        detector: of tags.
+        tags: the map, by id.
+        robot_state: returns the state of the robot now.
+        accuracy: standard deviations of the inputs.
+        remedy: of errors where no tag is in view.
+        simulation: of a simulated robot, whose placements clear the history.
     """
 
     def __init__(
@@ -98,7 +106,7 @@ class TagLocalizer(Localizer):
         self._info, self._clock, self._source, self._detector = info, clock, source, detector
         self._tags, self._robot_state, self._accuracy, self._simulation = dict(tags), robot_state, accuracy, simulation
         self._remedy = remedy
-        # Linear between two looks: a robot that brakes in between is millimeters off the line.
+        # Linear between two images: a robot that brakes in between is millimeters off the line.
         self._history = PoseHistory(info.name, info.frame, max_gap_s=max(STREAMS["pose"].max_age_s, 1.5 / info.rate_hz))
         self._lock = threading.Lock()
         self._placed: Subscription | None = None
@@ -109,7 +117,7 @@ class TagLocalizer(Localizer):
         self._monitor = TagConsistencyMonitor()
         self._scale_reported = False
         self._last: tuple[SE2, SE2] | None = None
-        """The last pose, and odometry's then."""
+        """The last pose, and odometry's at that instant."""
         self._captured_ns = -1
         self._has_fix: bool | None = None
         self._trouble = "no image has come"
@@ -140,7 +148,7 @@ class TagLocalizer(Localizer):
         now_ns = self._clock.now_ns()
         newest = self._history.newest()
         if max_age_s >= 0 and (newest is None or now_ns - newest.stamp_ns > max_age_s * 1e9):
-            self._look(now_ns, LOOK_S)
+            self._capture(now_ns, CAPTURE_S)
         try:
             return self._history.latest(self._clock.now_ns, max_age_s)
         except StaleData as error:
@@ -150,7 +158,7 @@ class TagLocalizer(Localizer):
         self._require_connected()
         estimate = self._history.at(stamp_ns)
         if estimate is None:
-            self._look(stamp_ns, timeout_s)
+            self._capture(stamp_ns, timeout_s)
             estimate = self._history.at(stamp_ns)
         if estimate is None:
             raise self._with_reason(StaleData(f"{self._info.name}: no pose of the instant asked for", ""))
@@ -161,7 +169,7 @@ class TagLocalizer(Localizer):
         return self._history.arrivals(after)
 
     def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
-        """What tells a tag's two solutions apart from the start on, where that is told well enough."""
+        """Set the pose that distinguishes a tag's two solutions from the start, if it is accurate enough."""
         self._require_connected()
         odom = self._robot_state().odom
         if odom is not None and std_m <= NEAR_PREDICTION_M / 2:
@@ -172,8 +180,7 @@ class TagLocalizer(Localizer):
         if not self._connected:
             raise NotConnected(f"{self._info.name}: is not connected", "call connect() before using it")
 
-    def _look(self, after_ns: int, timeout_s: float) -> None:
-        # The same instant looks the same.
+    def _capture(self, after_ns: int, timeout_s: float) -> None:
         if self._captured_ns < after_ns:
             self._source.capture(after_ns, timeout_s)
 
@@ -186,8 +193,6 @@ class TagLocalizer(Localizer):
             self._history.clear()
             self._last = None
             self._captured_ns = -1
-
-    # --- the side that receives images ------------------------------------------------------------------------------
 
     def _receive(self, stamp_ns: int, image: Image) -> None:
         robot_state = self._robot_state()
@@ -223,11 +228,10 @@ class TagLocalizer(Localizer):
                     self._scale_reported = True
                     self._report(stamp_ns, size.kind, size.detail)
             return
-        # Those that are not believed may have come back.
-        rejected = [item for item in known if item.tag.id in self._monitor.rejected]
-        everything = trusted + rejected
-        for changes in self._monitor.update(everything, chosen.over(everything, geometry), geometry, confirmed):
-            self._report(stamp_ns, changes.kind, changes.detail)
+        # Rejected tags are compared as well, because they may agree again.
+        every = trusted + [item for item in known if item.tag.id in self._monitor.rejected]
+        for change in self._monitor.update(every, chosen.over(every, geometry), geometry, confirmed):
+            self._report(stamp_ns, change.kind, change.detail)
         if self._has_fix is False:
             self._report(stamp_ns, "fix", f"by the tags {_ids([trusted[number] for number in chosen.used])}")
         self._has_fix, self._trouble = True, ""
@@ -237,7 +241,7 @@ class TagLocalizer(Localizer):
         self._history.add(PoseEstimate(stamp_ns, chosen.pose, self._info.frame, covariance))
 
     def _choose(self, solutions: list[Solution], odom: SE2 | None) -> tuple[Solution | None, bool]:
-        """The solution to believe, and whether odometry was asked and agreed with it alone."""
+        """Return the one solution that is not ambiguous, and whether odometry selected it."""
         if len(solutions) <= 1:
             return (solutions[0] if solutions else None), False
         if self._last is None or odom is None:
@@ -254,7 +258,7 @@ class TagLocalizer(Localizer):
         return np.asarray(solution.covariance + sd_s**2 * np.outer(moved, moved))
 
     def _report_no_fix(self, stamp_ns: int, trouble: str) -> None:
-        """No pose, and why: an event when it begins."""
+        """Record why there is no pose; an event when that begins."""
         if self._has_fix is not False:
             self._report(stamp_ns, "no_fix", trouble)
         self._has_fix, self._trouble = False, trouble
@@ -264,7 +268,14 @@ class TagLocalizer(Localizer):
 
 
 def sighting(seen: Detection, tag: Tag, lens: Lens, accuracy: Accuracy) -> Sighting:
-    """What a detection says, and how well: near corners are as good as the map, far ones as their pixels."""
+    """Return the rays to a detected tag's corners, with their standard deviation by image and map together.
+
+    Args:
+        seen: the detection.
+        tag: of that id, in the map.
+        lens: of the image.
+        accuracy: standard deviations of image and map.
+    """
     focal_px = math.sqrt(lens.fx * lens.fy)
     distance_m = tag.size_m * focal_px / seen.edge_px
     sd = math.hypot(accuracy.corner_sd_px / focal_px, accuracy.map_sd_m / distance_m)
@@ -275,8 +286,8 @@ def _no_pose_reason(sightings: list[Sighting], solutions: list[Solution]) -> str
     if not solutions:
         return f"by the tags {_ids(sightings)} the robot would not stand on the floor"
     if len({solution.used for solution in solutions}) > 1:
-        return f"the tags {_ids(sightings)} contradict each other, and nothing says which is right"
-    return f"the tags {_ids(sightings)} can be seen so from two places"
+        return f"the tags {_ids(sightings)} contradict each other, and no majority decides"
+    return f"the tags {_ids(sightings)} look the same from two places"
 
 
 def _ids(sightings: list[Sighting]) -> str:

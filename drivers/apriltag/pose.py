@@ -1,12 +1,11 @@
-"""Where the robot is, from the corners of tags: all tags of an image at once, on a floor that is level.
+"""Pose of the robot from the corners of all tags in an image, given a level floor.
 
-The unknown is base_link in ``map`` with all its six degrees of freedom; that it stands on the floor, upright, is a
-measurement like the others, good to :class:`FloorPrior`. So a mount that is off by half a degree costs nothing, and a
-planar tag's mirror solution, which would stand askew, is seldom believed.
+The unknown is base_link in ``map`` with six degrees of freedom. Standing upright on the floor enters as a measurement
+with the standard deviations of :class:`FloorPrior`, which tolerates a mount that is off by half a degree and rejects
+most mirror solutions of planar tags.
 
 A square looks almost the same from two sides (Schweighofer and Pinz, "Robust pose estimation from a planar target",
-IEEE PAMI 2006): from a tag both solutions start a refinement over all tags, and the best wins. What remains ambiguous
-after that is said to be.
+IEEE PAMI 2006). Both solutions of a tag start a refinement over all tags; all that remain plausible are returned.
 """
 
 from __future__ import annotations
@@ -28,17 +27,16 @@ from robot_runtime.scenes.tag_map import Tag, unit_corners
 Vector = NDArray[np.float64]
 
 GATE = 26.1
-"""Weighted squares of one tag's eight coordinates beyond which it does not fit: chi-square, 8 degrees of freedom, one
-in a thousand."""
+"""Largest sum of weighted squares of one tag's eight coordinates: chi-square, 8 degrees of freedom, p = 0.001."""
 
 FLOOR_GATE = 16.3
-"""The same for the floor: three degrees of freedom."""
+"""Largest sum of weighted squares of the floor's three residuals: chi-square, 3 degrees of freedom, p = 0.001."""
 
 AMBIGUOUS = 9.0
-"""A solution that is worse by less than this (three standard deviations) could be the true one as well."""
+"""Difference of cost (three standard deviations) below which two solutions are both plausible."""
 
 APART_M, APART_RAD = 0.05, math.radians(2.0)
-"""Solutions nearer to each other than this are one."""
+"""Differences of pose below which two solutions are the same."""
 
 _STEPS = 12
 _CONVERGED = 1e-7
@@ -46,10 +44,11 @@ _CONVERGED = 1e-7
 
 @dataclass(frozen=True)
 class FloorPrior:
-    """How well the robot stands on the floor as its description says: standard deviations.
+    """Standard deviations of the robot's attitude and height on the floor.
 
     Attributes:
-        tilt_sd_deg: of roll and pitch, the camera's mount and its servos included. height_sd_m: of base_link.
+        tilt_sd_deg: of roll and pitch, with the camera's mount and its servos.
+        height_sd_m: of base_link.
     """
 
     tilt_sd_deg: float = 0.5
@@ -67,9 +66,9 @@ class Sighting:
     """A known tag in an image.
 
     Attributes:
-        tag: as the map, or the robot's description, has it.
-        rays: float64 (4, 2), x / z and y / z of its corners in the camera's optical frame, without distortion.
-        sd: of each coordinate.
+        tag: with its pose in the map or on the robot.
+        rays: float64 (4, 2), x / z and y / z of its corners in the camera's optical frame, undistorted.
+        sd: standard deviation of each coordinate.
     """
 
     tag: Tag
@@ -78,21 +77,33 @@ class Sighting:
 
 
 class Geometry(Protocol):
-    """How the robot's pose decides where a tag appears."""
+    """Projection of tags given the robot's pose."""
 
     def in_camera(self, base: Matrix, points: Vector) -> tuple[Vector, Vector]:
-        """Points (N, 3) of the tag's parent frame in the optical frame, and (N, 3, 6) how they move with a small
-        displacement of base_link: three meters and three radians along and about its own axes."""
+        """Transform points to the optical frame.
+
+        Args:
+            base: float64 (4, 4), base_link in ``map``.
+            points: float64 (N, 3), in the frame that holds the tags.
+
+        Returns:
+            The points, float64 (N, 3), and their Jacobian, (N, 3, 6), by a displacement of base_link along (m) and
+            about (rad) its own axes.
+        """
         ...
 
     def base(self, tag: Matrix, camera_from_tag: Matrix) -> Matrix:
-        """base_link in ``map``, if the tag's frame is at ``camera_from_tag`` in the optical frame."""
+        """Return base_link in ``map``, float64 (4, 4), from a tag's pose and the same seen by the camera."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class CameraOnRobot:
-    """Tags hang in ``map``; ``base_from_camera`` (4, 4) is the optical frame in base_link at the exposure."""
+    """Projection of tags in ``map`` to a camera on the robot.
+
+    Attributes:
+        base_from_camera: float64 (4, 4), the optical frame in base_link at the exposure.
+    """
 
     base_from_camera: Matrix
 
@@ -108,7 +119,11 @@ class CameraOnRobot:
 
 @dataclass(frozen=True, eq=False)
 class CameraInRoom:
-    """A tag is on the robot, in base_link; ``map_from_camera`` (4, 4) is the optical frame of a fixed camera."""
+    """Projection of tags in base_link to a fixed camera.
+
+    Attributes:
+        map_from_camera: float64 (4, 4), the optical frame in ``map``.
+    """
 
     map_from_camera: Matrix
 
@@ -128,10 +143,10 @@ class Solution:
 
     Attributes:
         matrix: base_link in ``map``, float64 (4, 4).
-        covariance: float64 (3, 3) of x, y, yaw, from the corners' and the stance's deviations.
-        cost: weighted squares of everything that was measured, the floor included.
-        fits: per sighting, the weighted squares of its corners alone.
-        used: numbers of the sightings that it was computed from.
+        covariance: float64 (3, 3) of x, y, yaw, from the deviations of corners and floor.
+        cost: sum of all weighted squares, the floor's included.
+        fits: sum of weighted squares of each sighting's corners.
+        used: indices of the sightings that the pose was computed from.
     """
 
     matrix: Matrix
@@ -147,26 +162,30 @@ class Solution:
 
     @property
     def holds(self) -> bool:
-        """Whether each tag that it was computed from fits it, and the floor does."""
+        """Whether all used tags and the floor pass their gates."""
         explained = [self.fits[number] for number in self.used]
         return max(explained) <= GATE and self.cost - sum(explained) <= FLOOR_GATE
 
     def over(self, sightings: Sequence[Sighting], geometry: Geometry) -> Solution:
-        """The same pose, with the fits of these sightings, which begin with those that it was computed from."""
+        """Return the same pose with the fits of ``sightings``, which begin with the used ones."""
         return replace(self, fits=_fits(sightings, geometry, self.matrix))
 
     def near(self, other: SE2) -> bool:
-        """Whether it is about that pose."""
+        """Return whether the pose equals ``other`` within ``APART_M`` and ``APART_RAD``."""
         turn_rad = abs(wrap_angle(self.pose.yaw_rad - other.yaw_rad))
         return self.pose.distance_to(other) <= APART_M and turn_rad <= APART_RAD
 
 
 def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior) -> list[Solution]:
-    """Poses that explain the most tags of an image, the likeliest first; several where each could be the true one.
+    """Return the plausible poses that explain the most tags of an image, the likeliest first.
 
-    A tag that does not fit the pose that the others give is left out of ``used``: it was moved, or is not as large as
-    the map says. Where no majority says which, there is a solution for each side. None where not even a single tag
-    fits a robot that stands on the floor.
+    A tag that contradicts the others is left out of ``used``. Without a majority there is a solution for each side, and
+    no solution if no tag is compatible with a robot on the floor.
+
+    Args:
+        sightings: all tags of the image.
+        geometry: projection of the tags.
+        stance: standard deviations of the floor.
     """
     found: list[Solution] = []
     order = sorted(range(len(sightings)), key=lambda number: -_extent(sightings[number]))
@@ -185,7 +204,15 @@ def solve(sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior)
 def refine(
     sightings: Sequence[Sighting], used: tuple[int, ...], geometry: Geometry, stance: FloorPrior, start: Matrix
 ) -> Solution:
-    """The likeliest pose near ``start`` (4, 4), given some of the sightings: Levenberg and Marquardt's method."""
+    """Return the likeliest pose near a start, by the method of Levenberg and Marquardt.
+
+    Args:
+        sightings: all tags of the image.
+        used: indices of those to compute with.
+        geometry: projection of the tags.
+        stance: standard deviations of the floor.
+        start: float64 (4, 4), first guess of base_link in ``map``.
+    """
     chosen = [sightings[number] for number in used]
     matrix, damping = start, 1e-6
     residual, slope = _linearized(chosen, geometry, stance, matrix)
@@ -208,10 +235,10 @@ def refine(
 
 
 def camera_from_tag(sighting: Sighting) -> list[Matrix]:
-    """The tag's frame in the optical frame by its own corners alone, float64 (4, 4): the one that the homography says,
-    and the one that a camera without perspective could not tell from it.
+    """Return both poses of a tag by its own corners, float64 (4, 4), tag to optical frame.
 
-    (OpenCV 5's ``SOLVEPNP_IPPE_SQUARE`` returns NaN, or a wrong pose, for some tags that are seen exactly upright.)
+    The first is decomposed from the homography; the second is its mirror image, which a camera without perspective
+    could not distinguish. (OpenCV 5's ``SOLVEPNP_IPPE_SQUARE`` returns NaN or a wrong pose for some upright tags.)
     """
     rows = []
     for (_, across, up), (u, v) in zip(unit_corners() * sighting.tag.size_m, sighting.rays, strict=True):
@@ -227,7 +254,7 @@ def camera_from_tag(sighting: Sighting) -> list[Matrix]:
     sight = place / np.linalg.norm(place)
     found = []
     for axes in (homography[:, :2], homography[:, :2] - 2 * np.outer(sight, sight @ homography[:, :2])):
-        # The nearest pair of axes that are at right angles.
+        # The nearest orthonormal pair of axes.
         left, _, right = np.linalg.svd(axes, full_matrices=False)
         across, up = (left @ right).T
         found.append(transform(tuple(place.tolist()), np.column_stack([np.cross(across, up), across, up])))
@@ -242,7 +269,7 @@ def _agreed(
     stance: FloorPrior,
     start: Matrix,
 ) -> Solution | None:
-    """The pose of all tags, else of the first one and those that fit it; None if not even that one does."""
+    """Return the pose by all tags, else by ``first`` and those consistent with it; None if there is none."""
     solution = refine(sightings, tuple(range(len(sightings))), geometry, stance, start)
     if solution.holds:
         return solution
@@ -255,7 +282,7 @@ def _agreed(
 
 
 def initial_poses(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
-    """Where the robot could stand by one tag alone, set upright on the floor."""
+    """Return the possible poses by one tag alone, set upright on the floor."""
     level = []
     for seen in camera_from_tag(sighting):
         base = geometry.base(sighting.tag.matrix, seen)
@@ -267,7 +294,7 @@ def initial_poses(sighting: Sighting, geometry: Geometry) -> list[Matrix]:
 def _linearized(
     sightings: Sequence[Sighting], geometry: Geometry, stance: FloorPrior, base: Matrix
 ) -> tuple[Vector, Vector]:
-    """Everything measured minus expected, in standard deviations, and how it changes with a displacement of base."""
+    """Return residuals in standard deviations, and their Jacobian by a displacement of base_link."""
     misses, jacobian = _misses(sightings, geometry, base)
     up = base[2, :3]
     tilt_sd_rad = math.radians(stance.tilt_sd_deg)
@@ -287,7 +314,7 @@ def _misses(sightings: Sequence[Sighting], geometry: Geometry, base: Matrix) -> 
     rays = np.concatenate([sighting.rays for sighting in sightings])
     weight = np.repeat([1 / sighting.sd for sighting in sightings], 8)
     seen, moves = geometry.in_camera(base, points)
-    # What would lie behind the camera is far off, and must stay a number.
+    # Points behind the camera get a large, but finite residual.
     depth = np.maximum(seen[:, 2], 1e-3)
     ideal = seen[:, :2] / depth[:, None]
     jacobian: Vector = (moves[:, :2] - ideal[:, :, None] * moves[:, 2:]) / depth[:, None, None]
@@ -303,7 +330,7 @@ def _moved(base: Matrix, step: Vector) -> Matrix:
 
 
 def _cross(vectors: Vector) -> Vector:
-    """Matrices (N, 3, 3) that take the cross product of each of the vectors (N, 3) with what they are applied to."""
+    """Return the cross-product matrices, (N, 3, 3), of vectors (N, 3)."""
     x, y, z = vectors.T
     zero = np.zeros_like(x)
     return np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=-1).reshape(-1, 3, 3)

@@ -1,4 +1,4 @@
-"""Tags to print, in true size, with a ruler that shows whether the printer scaled them."""
+"""Printable sheets of tags in true size, with a ruler that reveals scaling by the printer."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ PAGES_M = {"A4": (0.210, 0.297), "A3": (0.297, 0.420), "A2": (0.420, 0.594)}
 MARGIN_M = 0.004
 RULER_M = 0.1
 FOOT_M = 0.035
-"""Below the tag: the ruler and its words."""
+"""Space below the tag for the ruler and its caption."""
 
 TEXT_M = 0.003
 INCH_M = 0.0254
 
 
 def write_sheets(path: Path, ids: Sequence[int], size_m: float) -> str:
-    """A PDF with one tag per page, as vectors; the name of the paper that it needs.
+    """Write a PDF of vector graphics with one tag per page, and return the paper size that it needs.
 
     Args:
+        path: of the PDF.
+        ids: of the tags.
         size_m: edge of the black square.
 
     Raises:
@@ -48,7 +50,7 @@ def write_sheets(path: Path, ids: Sequence[int], size_m: float) -> str:
 
 
 def page(tag_id: int, size_m: float, paper: str) -> Figure:
-    """One sheet of paper in true size: the tag, a thin line to cut along, the ruler."""
+    """Return one sheet in true size: the tag, a cutting line, the ruler."""
     width_m, height_m = PAGES_M[paper]
     cell_m = size_m / CELLS
     sheet_m = cell_m * (CELLS + 2)
@@ -74,7 +76,7 @@ def page(tag_id: int, size_m: float, paper: str) -> Figure:
 
 
 def _black_runs(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where black begins and ends in a row: drawn in one piece, no viewer shows seams between cells."""
+    """Yield first and last column of black runs in a row; drawn in one piece, they show no seams."""
     column = 0
     for value, run in itertools.groupby(cells):
         length = len(list(run))

@@ -1,6 +1,6 @@
-"""A camera in the room that watches a tag on the robot: ``driver: drivers.apriltag.static_camera.make_localizer``.
+"""Localizer by a camera in the room and a tag on the robot: ``driver: drivers.apriltag.static_camera.make_localizer``.
 
-Made for referees: nothing that the policy uses has a part in it, neither its camera nor its odometry.
+A referee independent of the policy's sensors: it uses neither the robot's camera nor its odometry.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ class StaticCameraOptions:
 
     Attributes:
         lens: of the camera's calibration.
-        xyz_m, rpy_deg: the camera's body frame (x forward, y left, z up) in ``map``, as in URDF.
-        tag: the one on the robot, in base_link.
-        device: of the webcam, best a path under ``/dev/v4l/by-id``; in simulation the emulated camera answers.
+        xyz_m: origin of the camera's body frame (x forward, y left, z up) in ``map``.
+        rpy_deg: rotation of that frame, as in URDF.
+        tag: on the robot, in base_link.
+        device: webcam, best a path under ``/dev/v4l/by-id``; unused in simulation.
         format: of its images, four characters.
-        rate_hz: how often to look; it looks at once, too, where a pose is asked for that is newer than the last look.
-        latency_s: from exposure to the stamp that the kernel gives: film a clock. A robot at 0.3 m/s is 1 cm further
-            after 0.03 s.
-        noise: of the emulated camera on a simulated robot: a model of the simulator's and its options; empty: none.
+        rate_hz: rate of periodic images; a request for a newer pose takes one more at once.
+        latency_s: from exposure to the kernel's stamp, measured by filming a clock. At 0.3 m/s, 0.03 s are 1 cm.
+        detector: options of the tag detector.
+        accuracy: standard deviations of the inputs of a pose.
+        noise: noise model of the simulator and its options for the emulated camera; empty for none.
     """
 
     lens: Lens
@@ -72,7 +74,7 @@ class StaticCameraOptions:
 
 
 def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:
-    """The localizer, disconnected; on a simulated robot the camera is emulated. Raises ``ConfigError``."""
+    """Return the localizer, disconnected; on a simulated robot the camera is emulated. Raises ``ConfigError``."""
     chosen = config.parse(dict(options), StaticCameraOptions, where)
     pose, simulation = chosen.map_from_camera, robot.simulation
     name = f"static camera {chosen.device}"

@@ -1,6 +1,6 @@
-"""Images of tags for a survey: from logs, or from a folder of pictures.
+"""Images of tags for a survey: from logs, or from a folder of images.
 
-A folder has ``frames.yaml`` beside its pictures::
+A folder has ``frames.yaml`` beside its images::
 
     lens: {width: 1280, height: 720, fx: 610.0, fy: 610.0, cx: 639.5, cy: 359.5}
     camera: {xyz_m: [0.0, 0.0, 0.88], rpy_deg: [0.0, 0.0, 0.0]}    # body frame (x forward) in base_link, head straight
@@ -34,7 +34,7 @@ FRAMES_FILE = "frames.yaml"
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture, and where the robot was thought to be; angles are left and up positive."""
+    """One image and the approximate pose of the robot; pan left and tilt up are positive."""
 
     image: str
     x_m: float
@@ -58,13 +58,16 @@ class Frames:
 
 
 def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMount | None) -> Iterator[TagView]:
-    """The steps of a log, one by one.
+    """Yield the tags seen in each step of a log.
 
     Args:
-        mount: where the camera sat; None for what the log says.
+        path: the log.
+        run: number of the run, see :class:`TagView`.
+        detector: of tags.
+        mount: of the camera; None for the logged one.
 
     Raises:
-        RecordingError: no log, or a damaged one.
+        RecordingError: the file is no log, or damaged.
     """
     with LogReader(path) as log:
         k = log.header.intrinsics
@@ -75,23 +78,32 @@ def views_from_log(path: Path, run: int, detector: TagDetector, mount: CameraMou
                 camera = transform(log.header.mount, optical_axes(pan_rad, tilt_rad))
             else:
                 camera = mount.sensor(SE2(), pan_rad, tilt_rad) @ _optical()
-            # A pose in `odom` is a guess as well; what the map is must come from surveyed tags then.
+            # A pose in `odom` serves as first guess, too; surveyed tags must define the map then.
             yield _look(step.frame.rgb, lens, step.pose.pose, step.base.odom, run, camera, detector)
 
 
 def views_from_folder(folder: Path, run: int, detector: TagDetector) -> Iterator[TagView]:
-    """The pictures of a folder. Raises ``ConfigError`` naming the file: none, malformed, or of another size."""
+    """Yield the tags seen in each image of a folder.
+
+    Args:
+        folder: with ``frames.yaml``.
+        run: number of the run, see :class:`TagView`.
+        detector: of tags.
+
+    Raises:
+        ConfigError: a file is missing, malformed or of another size; names the file.
+    """
     path = folder / FRAMES_FILE
     listed = config.load(path, Frames)
     for frame in listed.frames:
         image = cv2.imread(str(folder / frame.image), cv2.IMREAD_GRAYSCALE)
         if image is None:
-            raise ConfigError(f"{path}: {frame.image!r} is no picture", "name PNG or JPEG files of that folder")
+            raise ConfigError(f"{path}: {frame.image!r} is no readable image", "name PNG or JPEG files of that folder")
         if image.shape != (listed.lens.height, listed.lens.width):
             raise ConfigError(
                 f"{path}: {frame.image!r} is {image.shape[1]}x{image.shape[0]}, the lens "
                 f"{listed.lens.width}x{listed.lens.height}",
-                "give the lens of the mode that the pictures were taken in, and do not scale them",
+                "give the lens of the mode that the images were taken in, and do not scale them",
             )
         head = rotation_rpy(0.0, -math.radians(frame.tilt_deg), 0.0)
         head = rotation_rpy(0.0, 0.0, math.radians(frame.pan_deg)) @ head

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from logged_actions import COMMANDS, STEP_S, episode_of, make_header, make_step
 from open_room import make_scene
+from raising import raises_naming
 
 from calibration.fitting.actions import Size
 from calibration.fitting.camera import FloorFrame, camera_of, described_mount, pointing
@@ -260,21 +261,21 @@ def test_a_single_replay_is_no_surer_than_it_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "thing"),
     [
-        ("{}", "is no replay"),
-        ("not json", "is no replay"),
-        ("[]", "is no replay"),
-        ('{"robot": "r", "pose": null}', "no pose replay that compares depth"),
-        ('{"robot": "r", "pose": {"offset": null}}', "no pose replay that compares depth"),
-        ('{"robot": "r", "pose": {"offset": {}}}', "before replays compared depth by distance"),
-        ('{"robot": "other", "pose": {"offset": null}}', "of robot 'other', not of 'r'"),
+        ("{}", "'robot'"),
+        ("not json", "JSONDecodeError"),
+        ("[]", "TypeError"),
+        ('{"robot": "r", "pose": null}', "--poses"),
+        ('{"robot": "r", "pose": {"offset": null}}', "--poses"),
+        ('{"robot": "r", "pose": {"offset": {}}}', "--overwrite"),
+        ('{"robot": "other", "pose": {"offset": null}}', "'other'"),
     ],
 )
-def test_what_is_no_replay_of_this_robot_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_replay_of_this_robot_is_named(tmp_path: Path, text: str, thing: str) -> None:
     path = tmp_path / "replay.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=rf"replay\.json.*{said}"):
+    with raises_naming(ConfigError, "replay.json", thing):
         read_replays([path], "r")
 
 

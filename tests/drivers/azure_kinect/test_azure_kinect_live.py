@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from clockwork_simulation import STEP_NS, ClockworkSimulation
 from numpy.typing import NDArray
+from raising import raises_naming
 
 from drivers.azure_kinect.device import Configuration, KinectDevice
 from drivers.azure_kinect.driver import make_camera, make_playback
@@ -109,9 +110,7 @@ def test_what_was_exposed_before_is_passed_over() -> None:
         after_ns = robot.clock.now_ns() + 400_000_000
         raw = source.read(after_ns, 1.0)
         assert min(raw.color_stamp_ns, raw.depth_stamp_ns) >= after_ns
-        with pytest.raises(
-            StaleData, match=r"Azure Kinect 000000000000: no pair exposed at or after .* older ones came"
-        ):
+        with raises_naming(StaleData, "Azure Kinect 000000000000", "older"):
             source.read(robot.clock.now_ns() + 2_000_000_000, 0.3)
 
 
@@ -121,14 +120,14 @@ def test_pulling_the_plug_ends_in_a_fault() -> None:
         source = source_of(robot)
         source.read(0, 1.0)
         robot.clock.sleep(0.5)
-        with pytest.raises(DeviceFault, match="Azure Kinect 000000000000: was unplugged") as caught:
+        with raises_naming(DeviceFault, "Azure Kinect 000000000000", "cables") as caught:
             source.read(robot.clock.now_ns(), 1.0)
         assert "cable" in caught.value.remedy
 
 
 def test_a_robot_without_simulation_looks_for_a_real_device() -> None:
     robot = robot_with(simulated=False)
-    with pytest.raises(DeviceFault, match="no device is connected"):
+    with raises_naming(DeviceFault, "Azure Kinect", "USB 3"):
         robot.connect()
 
 
@@ -175,27 +174,27 @@ def test_everything_taken_is_recorded_and_plays(tmp_path: Path) -> None:
         assert [sample.acceleration_us for sample in source_of(playing).take_imu()] == [
             sample.acceleration_us for sample in felt
         ]
-    with pytest.raises(ConfigError, match=r"record_to: .*run\.mkv exists"):
+    with raises_naming(ConfigError, "record_to", "run.mkv"):
         robot_with({"record_to": str(path)})
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "things"),
     [
-        ({"color": "480p"}, "there is no mode '480p'"),
-        ({"rate_hz": 30, "exposure_us": 40_000}, "exposure_us: 40000 is longer than a period at 30 Hz"),
-        ({"white_balance_k": 2555}, "white_balance_k"),
-        ({"emulated": {"latency": 1}}, "latency"),
+        ({"color": "480p"}, ("color", "'480p'")),
+        ({"rate_hz": 30, "exposure_us": 40_000}, ("exposure_us", 40000, "30 Hz")),
+        ({"white_balance_k": 2555}, ("white_balance_k",)),
+        ({"emulated": {"latency": 1}}, ("latency",)),
     ],
 )
-def test_bad_options_are_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_bad_options_are_refused(options: dict[str, object], things: tuple[object, ...]) -> None:
+    with raises_naming(ConfigError, *things):
         robot_with(options)
 
 
 def test_an_emulated_units_file_that_is_missing_is_named(tmp_path: Path) -> None:
     robot = robot_with({"emulated": {"calibration": str(tmp_path / "none.json")}})
-    with pytest.raises(ConfigError, match=r"none\.json cannot be read"):
+    with raises_naming(ConfigError, "none.json"):
         robot.connect()
 
 
@@ -249,7 +248,7 @@ def test_exposure_and_white_balance_reach_the_device_before_it_starts(
 
 def test_a_device_that_delivers_nothing_is_not_waited_for_long() -> None:
     device = ScriptedDevice([])
-    with pytest.raises(DeviceFault, match=r"Azure Kinect 000000000009: delivers no pairs of color and depth, for 3 s"):
+    with raises_naming(DeviceFault, "Azure Kinect 000000000009", "3 s"):
         scripted(device, warm_up=2).connect()
     assert device.closed
 

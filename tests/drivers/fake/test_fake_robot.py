@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from drivers.fake.driver import make_robot
 from drivers.fake.ground_truth import GroundTruth, arc
@@ -114,24 +115,24 @@ def test_placing_turns_the_head_and_forgets_the_old_place() -> None:
     r.placer.place(SE2(5.0, -3.0, 1.0), math.radians(-30))
     assert r.head.state(0.1).tilt_rad == pytest.approx(math.radians(-30))
     assert r.localizer.latest(0.2).pose == SE2(5.0, -3.0, 1.0)
-    with pytest.raises(StaleData, match="before the oldest"):
+    with raises_naming(StaleData, "oldest"):
         r.localizer.at(before_ns, 0.1)
     assert r.camera.capture(0, 1.0).stamp_ns > before_ns
 
 
 @pytest.mark.parametrize(
-    ("pose", "tilt_rad", "message"),
+    ("pose", "tilt_rad", "things"),
     [
-        (SE2(0.4, 0.0), 0.0, "does not fit at x = 0.400 m: the wall allows up to 0.320 m"),
-        (SE2(math.nan, 0.0), 0.0, "does not fit"),
-        (SE2(), 2.0, "cannot tilt to 2.000 rad"),
-        (SE2(), math.nan, "cannot tilt"),
+        (SE2(0.4, 0.0), 0.0, ("0.400 m", "0.320 m")),
+        (SE2(math.nan, 0.0), 0.0, ("nan m", "wall_x_m")),
+        (SE2(), 2.0, ("head", "2.000 rad")),
+        (SE2(), math.nan, ("head", "nan rad")),
     ],
 )
-def test_an_impossible_start_is_refused_and_nothing_moves(pose: SE2, tilt_rad: float, message: str) -> None:
+def test_an_impossible_start_is_refused_and_nothing_moves(pose: SE2, tilt_rad: float, things: tuple[str, ...]) -> None:
     r = robot(wall_x_m=0.5)
     r.clock.sleep(0.1)
-    with pytest.raises(InvalidStart, match=message):
+    with raises_naming(InvalidStart, *things):
         r.placer.place(pose, tilt_rad)
     assert truth(r) == SE2()
     assert not r.head.state(0.1).moving
@@ -189,7 +190,7 @@ def test_lost_frames_come_back() -> None:
     r = robot({"kind": "lost_frames", "from_s": 1, "to_s": 2})
     r.camera.capture(r.clock.now_ns(), 0.5)
     r.clock.sleep_until(NS_PER_S)
-    with pytest.raises(StaleData, match=r"no frame exposed after .* within 0\.53 s"):
+    with raises_naming(StaleData, "fake camera", "0.53 s"):
         r.camera.capture(r.clock.now_ns(), 0.5 + 1 / 30)
     assert r.camera.capture(r.clock.now_ns(), 1.0).stamp_ns >= 2 * NS_PER_S
 
@@ -197,9 +198,9 @@ def test_lost_frames_come_back() -> None:
 def test_late_poses_are_late_and_true() -> None:
     r = robot({"kind": "late_poses", "from_s": 1, "latency_s": 0.7}, pose_latency_s=0.0, pose_rate_hz=50)
     r.clock.sleep_until(3 * NS_PER_S)
-    with pytest.raises(StaleData, match=r"'fake localizer' is 0\.7\d* s old"):
+    with raises_naming(StaleData, "'fake localizer'", "0.7"):
         r.localizer.latest(0.5)
-    with pytest.raises(StaleData, match="came within"):
+    with raises_naming(StaleData, "fake localizer"):
         r.localizer.at(3 * NS_PER_S, timeout_s=0.5)
     assert r.localizer.at(3 * NS_PER_S, timeout_s=0.5).pose == SE2()
 
@@ -211,7 +212,7 @@ def test_dropped_poses_leave_a_gap_that_is_not_bridged() -> None:
         r.localizer.latest(0.5)
     r.clock.sleep(0.5)
     r.localizer.latest(0.5)
-    with pytest.raises(StaleData, match=r"no pose was measured for 1\.\d+ s"):
+    with raises_naming(StaleData, "fake localizer", "1."):
         r.localizer.at(NS_PER_S * 3 // 2, 0.1)
     r.referee.at(NS_PER_S * 3 // 2, 0.1)
 
@@ -250,7 +251,7 @@ def test_safety_sensors_halt_while_the_fault_lasts(fault: dict[str, Any], halt: 
 def test_a_silent_base_stops_itself() -> None:
     r = robot({"kind": "silent_base", "from_s": 1, "to_s": 3})
     drive(r, FORWARD, 1.2)
-    with pytest.raises(StaleData, match="'base' is"):
+    with raises_naming(StaleData, "'base'"):
         r.base.state(0.1)
     held = truth(r)
     drive(r, FORWARD, 1.0)
@@ -267,7 +268,7 @@ def test_a_stuck_head_never_arrives() -> None:
     state = r.head.state(0.1)
     assert state.moving
     assert state.tilt_rad == 0
-    with pytest.raises(DeviceFault, match="has not reached tilt"):
+    with raises_naming(DeviceFault, "fake head", "stuck_head"):
         r.placer.place(SE2(), -0.5)
 
 
@@ -275,7 +276,7 @@ def test_a_stuck_head_never_arrives() -> None:
 def test_a_refused_connection_leaves_nothing_open(device: str) -> None:
     options = {"faults": [{"kind": "refused_connection", "device": device, "to_s": 1}]}
     r = make_robot(RobotContext(None, None, 0), "fake", options, "test")
-    with pytest.raises(DeviceFault, match=f"fake {device}: refuses to connect"):
+    with raises_naming(DeviceFault, f"fake {device}", "refused_connection"):
         r.connect()
     uses: tuple[Callable[[], object], ...] = (lambda: r.base.state(1), lambda: r.head.state(1))
     for use in uses:
@@ -307,18 +308,18 @@ def test_a_single_device_can_be_used_in_a_with_block() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "thing"),
     [
-        ({"radius_m": -1}, "radius_m must be a positive number"),
-        ({"pose_latency_s": -0.1}, "pose_latency_s must be a positive number"),
-        ({"width": 0}, "width must be a positive number"),
+        ({"radius_m": -1}, "radius_m"),
+        ({"pose_latency_s": -0.1}, "pose_latency_s"),
+        ({"width": 0}, "width"),
         ({"wall_x_m": math.nan}, "field 'wall_x_m'"),
-        ({"faults": [{"kind": "late_poses", "latency_s": "long"}]}, "found 'long'"),
+        ({"faults": [{"kind": "late_poses", "latency_s": "long"}]}, "'long'"),
         ({"faults": [{"from_s": 1}]}, "field 'faults.0"),
     ],
 )
-def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_bad_options_are_named(options: dict[str, Any], thing: str) -> None:
+    with raises_naming(ConfigError, thing):
         make_robot(RobotContext(None, None, 0), "fake", options, "test")
 
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import serial
+from raising import raises_naming
 
 from drivers.marvelmind import serial_port
 from drivers.marvelmind.driver import MarvelmindLocalizer
@@ -52,7 +53,7 @@ def wire() -> Iterator[Wire]:
 
 
 def test_a_missing_port_is_named_with_those_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeviceFault, match="/dev/no_hedgehog: there is no such device") as caught:
+    with raises_naming(DeviceFault, "/dev/no_hedgehog") as caught:
         Port("/dev/no_hedgehog", BAUD)
     assert "plug the hedgehog in" in caught.value.remedy
     found = [SimpleNamespace(device="/dev/ttyACM7", vid=0x0483), SimpleNamespace(device="/dev/ttyS0", vid=None)]
@@ -65,7 +66,7 @@ def test_a_missing_port_is_named_with_those_that_are_there(monkeypatch: pytest.M
 
 def test_a_port_that_is_in_use_is_not_shared(wire: Wire) -> None:
     first = Port(wire.path, BAUD)
-    with pytest.raises(DeviceFault, match="cannot be opened") as caught:
+    with raises_naming(DeviceFault, wire.path) as caught:
         Port(wire.path, BAUD)
     assert "end the program" in caught.value.remedy
     first.close()
@@ -85,7 +86,7 @@ def test_what_the_system_refuses_has_a_remedy(monkeypatch: pytest.MonkeyPatch, n
 
 
 def test_what_is_no_serial_port_is_refused() -> None:
-    with pytest.raises(DeviceFault, match="/dev/null"):
+    with raises_naming(DeviceFault, "/dev/null"):
         Port("/dev/null", BAUD)
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from drivers.object_tracker import manual
 from drivers.object_tracker.driver import UdpObjectTracker, make_tracker
@@ -121,7 +122,7 @@ def test_an_object_that_was_seen_too_long_ago_is_stale(
     clock.sleep(0.7)
     assert raised(tracker) is None
     clock.sleep(0.7)
-    with pytest.raises(StaleData, match=r"'mug' was seen 1\.40 s ago, 1 s is allowed"):
+    with raises_naming(StaleData, "'mug'", "1.40 s", "1 s"):
         tracker.objects(1.0)
 
 
@@ -138,7 +139,7 @@ def test_what_was_old_when_it_was_sent_is_as_old(
 
 
 def test_an_object_that_must_be_seen_is_missed(clock: SimulatedClock) -> None:
-    with make(clock, objects=["mug", "bowl"]) as tracker, pytest.raises(StaleData, match="'mug' has not been seen yet"):
+    with make(clock, objects=["mug", "bowl"]) as tracker, raises_naming(StaleData, "'mug'"):
         tracker.objects(1.0)
 
 
@@ -149,29 +150,29 @@ def test_what_is_in_the_hand_need_not_be_seen(clock: SimulatedClock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("line", "things"),
     [
-        (b'{"object": "mug", "position": [NaN, 0, 0]}', "'position.0'.*finite"),
+        (b'{"object": "mug", "position": [NaN, 0, 0]}', ("position.0",)),
         (
             b'{"object": "mug", "position": [0, 0, 0], "quaternion": [0, 0, 0, 0]}',
-            "'mug': quaternion .*not of length 1",
+            ("'mug'", "quaternion"),
         ),
-        (b'{"object": "mug", "position": [0, 0, 0], "age_s": -1}', "'mug': age_s"),
-        (b'{"object": "mug", "position": [0, 0, 0], "frame": "moon"}', "'mug': .*no frame 'moon', but map, cameras"),
-        (b'{"object": "mugg", "position": [0, 0, 0]}', "no movable object 'mugg'; did you mean mug"),
-        (b'{"object": "table", "position": [0, 0, 0]}', "no movable object 'table'"),
-        (b'{"object": "mug", "position": [0, 0]}', "position"),
-        (b'{"object": "mug"}', "position"),
-        (b"\xff\xfe", "not JSON"),
-        (b"[" * 5000, "not JSON"),
+        (b'{"object": "mug", "position": [0, 0, 0], "age_s": -1}', ("'mug'", "age_s")),
+        (b'{"object": "mug", "position": [0, 0, 0], "frame": "moon"}', ("'mug'", "'moon'", "map, cameras")),
+        (b'{"object": "mugg", "position": [0, 0, 0]}', ("'mugg'", "mug?")),
+        (b'{"object": "table", "position": [0, 0, 0]}', ("'table'",)),
+        (b'{"object": "mug", "position": [0, 0]}', ("position",)),
+        (b'{"object": "mug"}', ("position",)),
+        (b"\xff\xfe", ("JSON",)),
+        (b"[" * 5000, ("JSON",)),
     ],
 )
 def test_a_word_that_cannot_be_used_is_reported(
-    tracker: UdpObjectTracker, sender: ObjectSender, clock: SimulatedClock, line: bytes, what: str
+    tracker: UdpObjectTracker, sender: ObjectSender, clock: SimulatedClock, line: bytes, things: tuple[str, ...]
 ) -> None:
     sender.send_bytes(line)
     assert arrives(lambda: raised(tracker) is not None)
-    with pytest.raises(DeviceFault, match=what):
+    with raises_naming(DeviceFault, *things):
         tracker.objects(1.0)
     sender.send([MUG])
     clock.sleep(2.0)
@@ -192,7 +193,7 @@ def test_it_is_used_between_connect_and_close_only(clock: SimulatedClock) -> Non
 
 
 def test_a_port_that_is_taken_is_named(clock: SimulatedClock, tracker: UdpObjectTracker) -> None:
-    with pytest.raises(DeviceFault, match=f"127.0.0.1:{tracker.port}"):
+    with raises_naming(DeviceFault, f"127.0.0.1:{tracker.port}"):
         make(clock, port=tracker.port).connect()
 
 
@@ -200,7 +201,7 @@ def test_a_port_that_is_taken_is_named(clock: SimulatedClock, tracker: UdpObject
     "options", [{"port": 70000}, {"rate_hz": 0}, {"objects": ["mugg"]}, {"objects": ["table"]}, {"color": "red"}]
 )
 def test_bad_options_are_refused_by_name(clock: SimulatedClock, options: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match=r"lab\.yaml: tracker\.options"):
+    with raises_naming(ConfigError, "lab.yaml: tracker.options"):
         make(clock, **options)
 
 
@@ -225,5 +226,5 @@ def test_a_robots_file_names_its_tracker(tmp_path: Path) -> None:
     assert isinstance(robot.tracker, UdpObjectTracker)
     assert robot.tracker in robot.devices
     file.write_text(text.format("driver.UdpObjectTracker"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"tracker: field 'driver': .* makes no ObjectTracker"):
+    with raises_naming(ConfigError, "field 'driver'", "ObjectTracker"):
         load_robot(str(file), RobotContext(scene(), None, seed=0))

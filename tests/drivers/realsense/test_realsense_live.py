@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from clockwork_simulation import ClockworkSimulation, exposed_ns, settled
+from raising import raises_naming
 
 from drivers.realsense import sdk
 from drivers.realsense.bus import find_device
@@ -115,7 +116,7 @@ def test_the_device_tells_its_calibration() -> None:
 
 def test_without_a_connection_nothing_is_read() -> None:
     source = plug()
-    with pytest.raises(NotConnected, match="RealSense"):
+    with raises_naming(NotConnected, "RealSense"):
         source.read(0, 1.0)
     source.connect()
     source.connect()
@@ -151,10 +152,10 @@ def test_no_device_and_several_devices_are_told_apart() -> None:
     def device(serial: str) -> SimpleNamespace:
         return SimpleNamespace(get_info=lambda field: serial)
 
-    with pytest.raises(DeviceFault, match=r"no device is connected[^$]*udev"):
+    with raises_naming(DeviceFault, "RealSense", "udev"):
         find_device(SimpleNamespace(query_devices=list), "")
     two = SimpleNamespace(query_devices=lambda: [device("A1"), device("B2")])
-    with pytest.raises(DeviceFault, match="2 devices are connected: A1, B2"):
+    with raises_naming(DeviceFault, "A1, B2"):
         find_device(two, "")
     assert find_device(two, "B2").get_info(None) == "B2"
 
@@ -163,27 +164,27 @@ def test_a_device_that_somebody_else_has_is_busy_until_they_leave() -> None:
     simulation = ClockworkSimulation()
     bus = EmulatedD435(simulation, OPTIONS.color, OPTIONS.depth, OPTIONS.rate_hz, EmulatedOptions(), "test")
     first, second = (LiveSource(simulation.clock, OPTIONS, bus, "test") for _ in range(2))
-    with first, pytest.raises(DeviceFault, match="is in use by another program"):
+    with first, raises_naming(DeviceFault, "realsense-viewer"):
         second.connect()
     with second:
         assert second.read(0, 1.0).depth.any()
 
 
 @pytest.mark.parametrize(
-    ("fault", "error", "message"),
+    ("fault", "error", "things"),
     [
-        (Unplugged(1.0), DeviceFault, "was unplugged"),
-        (Silent(1.0), StaleData, "delivered nothing"),
-        (LostColor(1.0), UnpairedImages, "in none do color and depth belong together"),
+        (Unplugged(1.0), DeviceFault, ("D435", "plug it in again")),
+        (Silent(1.0), StaleData, ("D435", "cable")),
+        (LostColor(1.0), UnpairedImages, ("D435", "color and depth")),
     ],
 )
-def test_a_fault_in_mid_capture_says_which(fault, error, message) -> None:  # type: ignore[no-untyped-def]
+def test_a_fault_in_mid_capture_says_which(fault, error, things) -> None:  # type: ignore[no-untyped-def]
     with plug(OPTIONS, EmulatedOptions(faults=(fault,))) as source:
         clock = clock_of(source)
         assert source.read(clock.now_ns(), 0.5).depth.any()
         clock.sleep_until(seconds_to_ns(1.2))
         before_ns = clock.now_ns()
-        with pytest.raises(error, match=message):
+        with raises_naming(error, *things):
             source.read(before_ns, 0.5)
         assert clock.now_ns() - before_ns <= seconds_to_ns(0.51)
 
@@ -192,7 +193,7 @@ def test_a_device_that_comes_back_is_read_again() -> None:
     with plug(OPTIONS, EmulatedOptions(faults=(Unplugged(1.0, 2.0),))) as source:
         clock = clock_of(source)
         clock.sleep_until(seconds_to_ns(1.1))
-        with pytest.raises(DeviceFault, match="unplugged"):
+        with raises_naming(DeviceFault, "plug it in again"):
             source.read(clock.now_ns(), 0.3)
         source.close()
         clock.sleep_until(seconds_to_ns(2.1))
@@ -203,7 +204,7 @@ def test_a_device_that_comes_back_is_read_again() -> None:
 
 def test_silence_from_the_start_is_a_fault_of_the_connection() -> None:
     source = plug(replace(OPTIONS, start_timeout_s=0.4), EmulatedOptions(faults=(Silent(),)))
-    with pytest.raises(StaleData, match="delivered nothing"):
+    with raises_naming(StaleData, "cable"):
         source.connect()
     with pytest.raises(NotConnected):
         source.read(0, 0.1)
@@ -243,26 +244,26 @@ def test_settings_reach_the_sensors() -> None:
 
 def test_a_setting_beyond_the_device_names_field_and_reach() -> None:
     source = plug(replace(OPTIONS, depth_sensor=DepthOptions(laser_power_mw=500)))
-    with pytest.raises(ConfigError, match=r"camera.yaml: options: field 'depth_sensor.laser_power_mw': 500") as refusal:
+    with raises_naming(ConfigError, "camera.yaml: options: field 'depth_sensor.laser_power_mw'", 500) as refusal:
         source.connect()
     assert "from 0 to 360" in refusal.value.remedy
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "thing"),
     [
-        ({"color": "wide"}, "like 1280x720"),
-        ({"repeat": True}, "'repeat' is for a 'file'"),
-        ({"record_to": "run.bag"}, "names a .db3"),
+        ({"color": "wide"}, "1280x720"),
+        ({"repeat": True}, "'repeat'"),
+        ({"record_to": "run.bag"}, ".db3"),
         ({"filters": {"decimation": 1}}, "filters.decimation"),
-        ({"filters": {"threshold": {"min_m": 2.0, "max_m": 1.0}}}, "min_m < max_m"),
+        ({"filters": {"threshold": {"min_m": 2.0, "max_m": 1.0}}}, "max_m"),
         ({"depth_sensor": {"preset": "best"}}, "depth_sensor.preset"),
         ({"latency_s": float("nan")}, "latency_s"),
         ({"exposure": 3}, "exposure"),
     ],
 )
-def test_bad_options_name_their_field(options, message) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ConfigError, match=message):
+def test_bad_options_name_their_field(options, thing) -> None:  # type: ignore[no-untyped-def]
+    with raises_naming(ConfigError, thing):
         config.parse(options, StreamOptions, "camera.yaml")
 
 

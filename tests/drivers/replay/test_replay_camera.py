@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from open_room import Witness, fake_robot, make_episode, make_fake, make_scene, make_task
+from raising import raises_naming
 
 from drivers.replay.driver import make_camera
 from robot_runtime.actions.discrete import Action
@@ -55,7 +56,7 @@ def test_another_robot_sees_what_the_log_saw(log: Path) -> None:
         env.step(Action.TURN_RIGHT)
         env.step(Action.TURN_RIGHT)
         frames = [record.frame for record in seen.steps]
-        with pytest.raises(DeviceFault, match=r"replay of .*\.mcap: ended after 3 frames"):
+        with raises_naming(DeviceFault, ".mcap", "3 frames"):
             env.step(Action.TURN_RIGHT)
     original = replaying(log).camera
     with original:
@@ -79,20 +80,20 @@ def test_frames_are_not_there_before_they_are_due(log: Path) -> None:
     with pytest.raises(NotConnected):
         robot.camera.capture(0, 1.0)
     with robot:
-        with pytest.raises(StaleData, match="no frame was due"):
+        with raises_naming(StaleData, "rate_hz"):
             robot.camera.capture(robot.clock.now_ns() + seconds_to_ns(5), 0.2)
         asked_ns = robot.clock.now_ns() + seconds_to_ns(0.1)
         assert robot.camera.capture(asked_ns, 1.0).stamp_ns >= asked_ns
-        with pytest.raises(DeviceFault, match="no object ids"):
+        with raises_naming(DeviceFault, "object ids"):
             robot.camera.capture(0, 1.0, semantic=True)
 
 
 def test_the_log_is_found_in_a_folder_of_its_own_only(log: Path) -> None:
     assert replaying(log.parent).camera.info.intrinsics == TASK.camera.intrinsics
     log.with_name("another.mcap").write_bytes(log.read_bytes())
-    with pytest.raises(ConfigError, match=r"test: field 'log': .* holds 2 logs: .*another\.mcap"):
+    with raises_naming(ConfigError, "test: field 'log'", "2 logs", "another.mcap"):
         replaying(log.parent)
-    with pytest.raises(ConfigError, match="test: field 'log'"):
+    with raises_naming(ConfigError, "test: field 'log'"):
         make_camera(make_fake(TASK), CONTEXT, {}, "test")
     with pytest.raises(RecordingError):
         replaying(log.with_name("absent.mcap"))

@@ -272,7 +272,7 @@ def test_options_that_cannot_be_are_refused(robot: tuple) -> None:
         with pytest.raises(ConfigError, match=words):
             make_localizer(made, context, options, "test options")
     # Simulated, but not by anything that draws a room: its time passes only where somebody sleeps on it.
-    with pytest.raises(ConfigError, match="has a camera that sees no room"):
+    with pytest.raises(ConfigError, match="sim-tags"):
         with_tags(replace(made, simulation=None), context, folder)
     with pytest.raises(ConfigError, match="latency_s"):
         watched(made, context, {**CEILING, "latency_s": -1.0})
