@@ -15,7 +15,7 @@ BATTERY_V = 16.5
 
 
 class FakeBase(FakeDevice, Base):
-    """Moves once per clock step by what the Guard let through in the step before, then senses, then decides."""
+    """Base that per clock step moves by the Guard's last velocity, reads its sensors, and runs the Guard."""
 
     def __init__(self, clock: SimulatedClock, truth: GroundTruth, script: Script, info: BaseInfo) -> None:
         super().__init__("base", clock, script)
@@ -72,7 +72,7 @@ class FakeBase(FakeDevice, Base):
             self._sense(moved)
 
     def _sense(self, moved: Velocity) -> None:
-        """Feed the Guard and make the new state, or neither while the script has the base silent."""
+        """Update the Guard and the state; neither during the fault ``silent_base``."""
         now_ns = self._clock.now_ns()
         if self._script.active(SilentBase, now_ns):
             self._decide()

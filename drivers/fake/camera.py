@@ -1,4 +1,4 @@
-"""The fake camera: a checkered floor and, if there is one, the wall, seen by exact ray casting."""
+"""The fake camera: a checkered floor and an optional wall, rendered by exact ray casting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robot_runtime.hal import Camera, CameraInfo, RgbdFrame
 from robot_runtime.hal.fault_schedule import Script
 
 BUFFER_S = 1.0
-"""How long an exposure can still be asked for."""
+"""Time for which exposures are kept."""
 
 CHECKER_M = 0.25
 
@@ -33,7 +33,7 @@ class _Exposure:
 
 
 class FakeCamera(FakeDevice, Camera):
-    """Exposes at its rate, delivers ``latency_s`` later, and renders only what is asked for."""
+    """Camera that exposes at its rate, delivers ``latency_s`` later, and renders requested frames only."""
 
     def __init__(
         self, clock: SimulatedClock, truth: GroundTruth, script: Script, info: CameraInfo, latency_s: float
@@ -64,7 +64,7 @@ class FakeCamera(FakeDevice, Camera):
         return RgbdFrame(exposure.stamp_ns, rgb, depth_m)
 
     def clear(self) -> None:
-        """Drop the exposures of the place where the robot was."""
+        """Drop the exposures of the old place."""
         self._clear()
 
     def _clear(self) -> None:
@@ -88,7 +88,18 @@ class FakeCamera(FakeDevice, Camera):
 def render(
     info: CameraInfo, pose: SE2, pan_rad: float, tilt_rad: float, wall_x_m: float | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Color (H, W, 3) and depth (H, W), meters along the optical axis, 0 beyond the sensor's range."""
+    """Render an image.
+
+    Args:
+        info: intrinsics, mount and range of the camera.
+        pose: base_link in ``map``.
+        pan_rad: of the head, left positive.
+        tilt_rad: of the head, up positive.
+        wall_x_m: x of the wall; None for none.
+
+    Returns:
+        Color, uint8 (H, W, 3), and depth, float32 (H, W), meters along the optical axis, 0 beyond the range.
+    """
     k, mount = info.intrinsics, info.mount
     across_image, down_image = np.arange(k.width, dtype=np.float32), np.arange(k.height, dtype=np.float32)
     right, down = np.meshgrid((across_image - k.cx) / k.fx, (down_image - k.cy) / k.fy)
@@ -101,7 +112,7 @@ def render(
     depth = np.minimum(floor, wall)
     on_floor = floor <= wall
     measured = (depth >= info.depth_min_m) & (depth <= info.depth_max_m)
-    # In float32, as every reader of the lattice computes it: a value off by one bit could not be logged as an integer.
+    # In float32 as readers of the lattice compute it: a value off by one bit could not be logged as an integer.
     steps = np.rint(np.where(measured, depth, 0) / info.depth_unit_m).astype(np.float32)
     depth = steps * np.float32(info.depth_unit_m)
     along = np.where(on_floor, eye_x + depth * ray_x, mount.z_m + depth * up)

@@ -1,4 +1,4 @@
-"""What the fake robot's devices have in common: being connected or not, and refusing to be."""
+"""Base class of the fake robot's devices: connection, and its refusal by a fault."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from robot_runtime.hal.fault_schedule import Script
 
 
 class FakeDevice(Device):
-    """A device that ticks with the simulated clock, connected or not."""
+    """A device that runs with the simulated clock, connected or not."""
 
     def __init__(self, name: str, clock: SimulatedClock, script: Script) -> None:
         self._name = name
@@ -36,13 +36,13 @@ class FakeDevice(Device):
         self._clear()
 
     def _on_connected(self) -> None:
-        """Take the first reading."""
+        """Read the sensors for the first time."""
 
     def _clear(self) -> None:
-        """Drop everything that belongs to this connection or this place."""
+        """Drop the data of this connection or this place."""
 
     def _on_step(self, now_ns: int) -> None:
-        """One clock step has passed."""
+        """Advance by one clock step."""
 
     def _require_connected(self) -> None:
         if not self._connected:

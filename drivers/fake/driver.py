@@ -29,10 +29,13 @@ class FakeOptions:
     Attributes:
         rate_hz: of the clock, the base and the head.
         wall_x_m: a wall along x = ``wall_x_m`` in ``map``, the robot on its lower side; None for open space.
-        width, height, hfov_deg, camera_height_m: of the camera; None means the policy's training camera's,
-            or 640 x 480, 79 degrees and 0.88 m if that is unknown.
-        objects: things that the hand can take, by id, and where they are in ``map``; without any, there is no hand.
-        camera_latency_s, pose_latency_s: from exposure or measurement to delivery.
+        width: of the image; None for the policy's training camera's, or 640.
+        height: of the image; likewise, or 480.
+        hfov_deg: of the image; likewise, or 79.
+        camera_height_m: likewise, or 0.88.
+        camera_latency_s: from exposure to delivery.
+        pose_latency_s: from measurement to delivery.
+        objects: positions in ``map`` of objects that the hand can take, by id; the robot has no hand without any.
         faults: see ``drivers/fake/faults.py``.
     """
 
@@ -68,12 +71,12 @@ class FakeOptions:
 
 
 def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], where: str) -> Robot:
-    """The fake robot, disconnected, at the origin of ``map``. Raises ``ConfigError`` for a bad option."""
+    """Return the fake robot, disconnected, at the origin of ``map``. Raises ``ConfigError`` for a bad option."""
     chosen = config.parse(dict(options), FakeOptions, where)
     clock = SimulatedClock(seconds_to_ns(1 / chosen.rate_hz), pacer=SystemClock() if context.real_time else None)
     script = Script(chosen.faults)
     truth = GroundTruth(chosen.radius_m, chosen.wall_x_m)
-    # The clock moves them in this order: first the base, so that everything else measures where it is now.
+    # The clock advances them in this order: first the base, so that all others measure its present pose.
     base = FakeBase(clock, truth, script, _base_info(name, chosen))
     head = FakeHead(clock, truth, script, _head_limits(chosen))
     camera = FakeCamera(clock, truth, script, _camera_info(chosen, context), chosen.camera_latency_s)

@@ -1,4 +1,4 @@
-"""What can be made to go wrong on the fake robot, each during a window of its own time."""
+"""Faults of the fake robot, each during a window of its own time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DroppedPoses(Window):
 
 @dataclass(frozen=True)
 class LostTracking(Window):
-    """The localizer still reports, but says that it is lost."""
+    """The localizer reports poses with the status lost."""
 
     kind: Literal["lost_tracking"] = "lost_tracking"
 
@@ -61,7 +61,7 @@ class Cliff(Window):
 
 @dataclass(frozen=True)
 class WheelDrop(Window):
-    """A wheel hangs."""
+    """A wheel has dropped."""
 
     kind: Literal["wheel_drop"] = "wheel_drop"
     zone: Literal["left", "right"] = "left"
@@ -69,14 +69,14 @@ class WheelDrop(Window):
 
 @dataclass(frozen=True)
 class SilentBase(Window):
-    """The base reports nothing: its cable is out."""
+    """The base reports nothing: its cable is disconnected."""
 
     kind: Literal["silent_base"] = "silent_base"
 
 
 @dataclass(frozen=True)
 class StuckHead(Window):
-    """The pan-tilt does not move, whatever it is told."""
+    """The pan-tilt ignores commands."""
 
     kind: Literal["stuck_head"] = "stuck_head"
 
@@ -105,7 +105,7 @@ Fault = Annotated[
 
 
 def zones(names: Iterable[str]) -> Zone:
-    """Zone names as one flag."""
+    """Return zone names as one flag."""
     combined = Zone.NONE
     for name in names:
         combined |= Zone[name.upper()]

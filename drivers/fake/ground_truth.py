@@ -1,4 +1,4 @@
-"""Where the fake robot really is, and the exact kinematics that move it."""
+"""True state of the fake robot, and its exact kinematics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _ORIGIN = SE2()
 
 @dataclass
 class GroundTruth:
-    """The state of the world.
+    """True state of the world.
 
     Attributes:
         radius_m: of the robot.
         wall_x_m: a wall along the line x = ``wall_x_m`` in ``map``, the robot on its lower side; None for open space.
         pose: base_link in ``map``.
-        odom: base_link in ``odom``: the same motion, but not moved by the placer.
-        pan_rad, tilt_rad: of the camera, left and up positive.
+        odom: base_link in ``odom``: the same motion without placements.
+        pan_rad: of the camera, left positive.
+        tilt_rad: of the camera, up positive.
     """
 
     radius_m: float
@@ -36,9 +37,9 @@ class GroundTruth:
         return math.inf if self.wall_x_m is None else self.wall_x_m - self.radius_m
 
     def drive(self, velocity: Velocity, seconds: float) -> Velocity:
-        """Move for a time, as far as the wall lets the robot, and return the mean velocity that it really had.
+        """Move for a time, at most to the wall, and return the true mean velocity.
 
-        A robot that meets the wall on the way holds where it touches: it neither slides nor turns on.
+        A robot that meets the wall stops there: it neither slides nor continues to turn.
         """
         step = arc(velocity, seconds)
         ahead = self.pose @ step
@@ -51,7 +52,7 @@ class GroundTruth:
         return velocity
 
     def pressed_zone(self) -> Zone:
-        """The bumper zone that is against the wall, if it is one: the robot's back has no bumper."""
+        """Return the bumper zone that touches the wall; the robot's back has no bumper."""
         if self.pose.x_m < self.max_x_m - _TOUCH_M:
             return Zone.NONE
         bearing_deg = math.degrees(wrap_angle(-self.pose.yaw_rad))
@@ -63,11 +64,11 @@ class GroundTruth:
 
 
 _TOUCH_M = 1e-4
-"""Travel of the bumper: more than one clock step's arc deviates from its chord."""
+"""Travel of the bumper: more than the deviation of an arc from its chord in a clock step."""
 
 
 def arc(velocity: Velocity, seconds: float) -> SE2:
-    """The displacement, in the starting frame, of driving at constant velocity: exact, a circular arc."""
+    """Return the exact displacement of driving at constant velocity, a circular arc, in the starting frame."""
     half_rad = velocity.angular_rad_s * seconds / 2
     chord_m = velocity.linear_m_s * seconds * (math.sin(half_rad) / half_rad if half_rad else 1.0)
     return SE2(chord_m * math.cos(half_rad), chord_m * math.sin(half_rad), 2 * half_rad)

@@ -1,4 +1,4 @@
-"""The fake pan-tilt: constant speed to the goal, then a time to settle."""
+"""The fake pan-tilt: constant speed to the goal, then a settling time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_runtime.hal.streams import fresh
 
 
 class FakeHead(FakeDevice, Head):
-    """Turns both joints at full speed; ``moving`` until they have been at the goal for ``settle_s``."""
+    """Pan-tilt that turns both joints at full speed, ``moving`` until it was at the goal for ``settle_s``."""
 
     def __init__(self, clock: SimulatedClock, truth: GroundTruth, script: Script, limits: HeadLimits) -> None:
         super().__init__("head", clock, script)

@@ -1,4 +1,4 @@
-"""The fake robot's sources of poses: exact, but as late and as patchy as the script says."""
+"""The fake robot's localizers: exact poses, with the latency and the losses of the faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robot_runtime.hal.pose_history import PoseHistory, pose_at
 
 
 class FakeLocalizer(FakeDevice, Localizer):
-    """Measures where the robot is, in ``map`` or ``odom``, at its rate and delivers ``latency_s`` later."""
+    """Localizer in ``map`` or ``odom`` that measures at its rate and delivers ``latency_s`` later."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class FakeLocalizer(FakeDevice, Localizer):
         return self._history.arrivals(after)
 
     def clear(self) -> None:
-        """Drop the poses of the place where the robot was."""
+        """Drop the poses of the old place."""
         self._clear()
 
     def _clear(self) -> None:

@@ -1,4 +1,4 @@
-"""The fake robot's hand and its knowledge of things: points in space that can be taken, carried and let go."""
+"""The fake robot's hand and object tracker: objects are points that can be grabbed, carried and released."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ from robot_runtime.hal.streams import fresh
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose, ObjectSource, TrackedObjects
 
 OBJECT_RADIUS_M = 0.1
-"""Every thing is a ball of this size to the hand, and nothing to the camera."""
+"""Radius of an object for the hand; the camera does not show objects."""
 
 
 class FakeObjects:
-    """Where the things are. Knows the truth; belongs to the world, not to the robot."""
+    """True poses of the objects, held ones included.
+
+    Args:
+        at: initial positions in ``map`` by id.
+    """
 
     def __init__(self, at: Mapping[str, tuple[float, float, float]]) -> None:
         self._home = {name: ObjectPose(position) for name, position in at.items()}
         self.poses = dict(self._home)
         self.held: list[tuple[str, ObjectPose]] = []
-        """With the pose relative to base_link, in the order in which they were taken."""
+        """Held objects with their pose relative to base_link, in the order of grabbing."""
 
     def put(self, poses: Mapping[str, ObjectPose]) -> None:
-        """Everything to its pose or back home. Raises ``EpisodeError``; then nothing was moved."""
+        """Set the poses of objects and reset the others. Raises ``EpisodeError``, without moving any."""
         for name, pose in poses.items():
             fault = pose.fault if name in self._home else "is not among the fake robot's 'objects'"
             if fault is not None:
@@ -41,7 +45,7 @@ class FakeObjects:
 
 
 class FakeManipulator(FakeDevice, Manipulator):
-    """Takes the first thing whose ball the crosshair's ray meets; lets go anywhere before the wall."""
+    """Hand that grabs the nearest object on the crosshair's ray and releases anywhere before the wall."""
 
     def __init__(
         self, clock: SimulatedClock, truth: GroundTruth, script: Script, fake_objects: FakeObjects, camera: CameraInfo
@@ -75,7 +79,7 @@ class FakeManipulator(FakeDevice, Manipulator):
         pose = relative.moved(self._truth.pose)
         wall_x_m = self._truth.wall_x_m
         if wall_x_m is not None and pose.position[0] >= wall_x_m:
-            return Grab(GrabOutcome.NOTHING, name, f"{name} cannot be released: the wall stands there")
+            return Grab(GrabOutcome.NOTHING, name, f"{name} cannot be released inside the wall")
         self._objects.held.pop()
         self._objects.poses[name] = pose
         return Grab(GrabOutcome.RELEASED, name)
@@ -98,7 +102,7 @@ class FakeManipulator(FakeDevice, Manipulator):
 
 
 class FakeTracker(FakeDevice, ObjectTracker):
-    """Sees everything that is not carried, at once."""
+    """Tracker of all objects that are not carried, without latency."""
 
     def __init__(self, clock: SimulatedClock, script: Script, fake_objects: FakeObjects, rate_hz: float) -> None:
         super().__init__("tracker", clock, script)

@@ -1,4 +1,4 @@
-"""Puts the fake robot somewhere else."""
+"""Placer of the fake robot."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from robot_runtime.scenes.objects import ObjectPose
 
 HEAD_TIMEOUT_S = 10.0
 PAUSE_S = 0.2
-"""Until every sensor has seen the new place."""
+"""Pause for all sensors to measure at the new place."""
 
 
 class FakePlacer(Placer):
-    """Teleports: odometry does not notice, poses and frames of the old place are gone."""
+    """Placer that teleports: odometry continues; poses and frames of the old place are dropped."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
-"""Poses from Marvelmind beacons: ``driver: drivers.marvelmind.driver.make_localizer``.
+"""Localizer by Marvelmind beacons: ``driver: drivers.marvelmind.driver.make_localizer``.
 
-Bytes arrive (in a thread of their own, or from the emulated hedgehog of a simulated robot), become packets, and each
-packet that holds a new position becomes a pose, stamped with the instant of its ultrasound. Everything else that a
-hedgehog can say is told as an event: what it has no fix for is no pose, however good its coordinates look.
+Bytes come from a reader thread, or from the emulated hedgehog of a simulated robot. Each packet with a new position
+becomes a pose, stamped with the instant of its ultrasound. A packet without a fix becomes an event and no pose.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from robot_runtime.robots.loader import RobotContext
 EMULATED_ADDRESS = 11
 POLL_S = 0.02
 REPEATS = 3
-"""Packets with the same timestamp in a row that make a source frozen."""
+"""Packets in a row with the same timestamp from which a source counts as frozen."""
 
 
 def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Localizer:
-    """The localizer, disconnected; on a simulated robot with its emulator. Raises ``ConfigError`` for a bad option."""
+    """Return the localizer, disconnected; emulated on a simulated robot. Raises ``ConfigError`` for a bad option."""
     chosen = config.parse(dict(options), MarvelmindOptions, where)
     mounting, simulation = chosen.mounting(robot.name), robot.simulation
     if simulation is None:
@@ -48,13 +47,17 @@ def make_localizer(robot: Robot, context: RobotContext, options: Mapping[str, An
 
 
 class MarvelmindLocalizer(Localizer):
-    """A hedgehog, or a pair, on the robot. Poses are in ``map``, or in ``beacons`` if that is not said to lie anywhere.
+    """Localizer by a hedgehog, or a pair, on the robot, in ``map``, or in ``beacons`` without an alignment.
 
-    Where there is no heading (a single hedgehog, or a pair that has none just now) the yaw's variance is infinite and
-    the position is that of ``info.mark_m``.
+    Without a heading (of a single hedgehog, or a pair that has lost it) the yaw's variance is infinite and the position
+    is that of ``info.mark_m``.
 
     Args:
-        link: who reads the port. simulation: of a robot that can be put somewhere else in no time.
+        clock: of the robot.
+        options: of the localizer.
+        mounting: of the hedgehog and the beacons.
+        link: reader of the port.
+        simulation: of a simulated robot, whose placements clear the history.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class MarvelmindLocalizer(Localizer):
         self._quality: int | None = None
         self._fault: DeviceFault | None = None
         self._trouble = ""
-        """Why there is no new pose; empty while there is one."""
+        """Reason why there is no new pose; empty while there is one."""
 
     @property
     def info(self) -> LocalizerInfo:
@@ -135,9 +138,9 @@ class MarvelmindLocalizer(Localizer):
 
     def _with_reason(self, error: StaleData) -> StaleData:
         with self._lock:
-            trouble, heard, noise = self._trouble, self._device_ms is not None, self._decoder.skipped
-        if not trouble and not heard:
-            trouble = f"{noise} bytes came and none made a packet" if noise else "not a byte has come"
+            trouble, has_packet, noise = self._trouble, self._device_ms is not None, self._decoder.skipped
+        if not trouble and not has_packet:
+            trouble = f"{noise} bytes came without a packet" if noise else "no bytes came"
             remedy = "check 'baud_rate', and that the port is a hedgehog's" if noise else "switch hedgehog and modem on"
             return StaleData(f"{error.message}: {trouble}", remedy)
         if not trouble:
@@ -145,17 +148,15 @@ class MarvelmindLocalizer(Localizer):
         quality = "" if self._quality is None else f", its positions' quality is {self._quality} %"
         return StaleData(
             f"{error.message}: {trouble}{quality}",
-            "bring the hedgehog into view of at least three beacons, and look at them in the vendor's tool",
+            "bring the hedgehog into view of at least three beacons, and check them in the vendor's tool",
         )
 
     def _clear(self) -> None:
         with self._lock:
             self._history.clear()
 
-    # --- the side that receives -------------------------------------------------------------------------------------
-
     def _receive(self, data: bytes) -> None:
-        """Take in bytes the moment that they arrive."""
+        """Decode bytes at their arrival."""
         now_ns = self._clock.now_ns()
         with self._lock:
             for packet in self._decoder.feed(data):
@@ -172,7 +173,7 @@ class MarvelmindLocalizer(Localizer):
             self._address = position.address
         if self._options.address is None and position.address != self._address:
             self._fault = DeviceFault(
-                f"{self._info.name}: hears the hedgehogs {self._address} and {position.address}",
+                f"{self._info.name}: receives packets of the hedgehogs {self._address} and {position.address}",
                 "set 'address' in the localizer's options to the one on the robot",
             )
         return position.address == self._address
@@ -194,13 +195,13 @@ class MarvelmindLocalizer(Localizer):
         self._history.add(PoseEstimate(stamp_ns, pose, self._info.frame, covariance))
 
     def _is_new(self, position: Position, now_ns: int) -> bool:
-        """Whether the hedgehog's own clock says that this is a measurement after the last one."""
+        """Return whether a measurement is later than the last one by the hedgehog's own clock."""
         before_ms, self._device_ms = self._device_ms, position.device_ms
         if before_ms is None:
             return True
         on_ms = position.device_ms - before_ms
         if position.code != POSITION_MM_UNIX:
-            on_ms = (on_ms + 2**31) % 2**32 - 2**31  # 49 days after it was switched on, it begins anew
+            on_ms = (on_ms + 2**31) % 2**32 - 2**31  # the counter wraps around after 49 days
         if on_ms < 0:
             detail = f"the clock of hedgehog {position.address} went back by {-on_ms / 1000:.3f} s"
             self._history.report(Event(now_ns, self._info.name, "clock_went_back", detail))
@@ -211,13 +212,13 @@ class MarvelmindLocalizer(Localizer):
         return on_ms > 0
 
     def _report_no_fix(self, kind: str, trouble: str, now_ns: int) -> None:
-        """No pose, and why: an event when it begins."""
+        """Record why there is no pose; an event when that begins."""
         if self._trouble != trouble:
             self._trouble = trouble
             self._history.report(Event(now_ns, self._info.name, kind, trouble))
 
     def _report_heading(self, position: Position, known: bool, now_ns: int) -> None:
-        """An event when a pair loses its heading and when it has it again."""
+        """Report when a pair loses its heading, and when it has one again."""
         if self._mounting.pair is None or known == self._has_heading:
             return
         self._has_heading = known
@@ -228,7 +229,7 @@ class MarvelmindLocalizer(Localizer):
         noise_m, pair = self._options.noise_m, self._mounting.pair
         variance_m2 = noise_m**2
         if pair is not None:
-            # The mean of two; if it is one of them after all, it is half their distance away from where it is thought.
+            # The mean of two; a position of one of them alone is half their distance away from the middle.
             variance_m2 = variance_m2 / 2 if position.pair_center else variance_m2 + (pair.base_m / 2) ** 2
         covariance = np.diag([variance_m2, variance_m2, math.inf])
         if not with_yaw or pair is None:
@@ -236,7 +237,7 @@ class MarvelmindLocalizer(Localizer):
         forward_m, left_m = self._mounting.lever_m
         yaw_rad2 = 2 * (noise_m / pair.base_m) ** 2
         c, s = math.cos(yaw_rad), math.sin(yaw_rad)
-        # How the robot's position moves when its heading is found to be another, about the hedgehog.
+        # Derivative of the robot's position by its heading, about the hedgehog.
         lever = np.array([s * forward_m + c * left_m, -c * forward_m + s * left_m])
         covariance[:2, :2] += yaw_rad2 * np.outer(lever, lever)
         covariance[:2, 2] = covariance[2, :2] = yaw_rad2 * lever

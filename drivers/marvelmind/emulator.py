@@ -1,7 +1,7 @@
-"""The hedgehog on the other end of a pty: turns a simulated robot's true pose into packets, and the wire's own time.
+"""Emulated hedgehog at the other end of a pty: packets from a simulated robot's true pose.
 
-Bytes written to a pty arrive when the kernel gets to it. So that a run repeats bit for bit, whoever reads them here
-waits for as many as were written before simulated time goes on.
+The kernel delivers bytes of a pty with a delay. For reproducible runs the reader waits for all written bytes before
+simulated time advances.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from robot_runtime.hal.fault_schedule import Script
 from robot_runtime.hal.simulation import Simulation, Subscription
 
 WIRE_HZ = 100.0
-"""How often packets that are due are put on the wire."""
+"""Rate at which due packets are written."""
 
 MAX_READS = 100
-"""Of 0.1 s each, for what was written to arrive on a computer that is busy."""
+"""Reads of 0.1 s each within which written bytes must arrive, also on a busy computer."""
 
 EPOCH_MS = 1_700_000_000_000
-"""What the hedgehog's Unix time was when the simulated clock was at 0."""
+"""The hedgehog's Unix time at time 0 of the simulated clock."""
 
 CODES = {"cm": POSITION_CM, "mm": POSITION_MM, "mm_unix": POSITION_MM_UNIX}
 MIN_OUTLIER_M = 0.2
@@ -64,17 +64,19 @@ MIN_OUTLIER_M = 0.2
 
 @dataclass(frozen=True)
 class EmulatorOptions:
-    """How the emulated hedgehog measures; of no meaning on a real robot.
+    """Behavior of the emulated hedgehog on a simulated robot.
 
     Attributes:
-        packet: which packet it sends positions in.
-        latency_s: from the ultrasound's emission to the packet; it is said in the packet's age.
+        packet: type of the position packets.
+        latency_s: from the ultrasound's emission to the packet, stated in the packet's age.
         noise_m: standard deviation of each hedgehog's position, white, in x and in y.
-        outlier_probability: of a fix that is off by up to ``outlier_m``, in any direction.
-        dropout_probability: that a fix is the first of a series without one, which lasts ``dropout_s``.
+        outlier_probability: of a fix with an additional error.
+        outlier_m: greatest additional error, in any direction.
+        dropout_probability: that a series without a fix begins.
+        dropout_s: duration of such a series.
         height_m: of the hedgehog.
-        chatter: whether it also sends packets that say nothing about where it is.
-        mounting: where hedgehog and beacons really are; None for where the driver believes them to be.
+        chatter: whether packets without a position are sent as well.
+        mounting: true mounting of hedgehog and beacons; None for the driver's.
         faults: see ``drivers/marvelmind/faults.py``.
     """
 
@@ -104,10 +106,14 @@ class EmulatorOptions:
 
 
 class Hedgehog:
-    """Measures when told to, and says what it sends by now.
+    """Emulated hedgehog: measurements, and the packets due at a time.
 
     Args:
-        name: of its own stream of random numbers.
+        simulation: with the true pose.
+        name: of its random stream.
+        mounting: by the driver's options.
+        address: of the hedgehog.
+        options: of the emulator.
     """
 
     def __init__(
@@ -120,7 +126,7 @@ class Hedgehog:
         self.restart()
 
     def restart(self) -> None:
-        """The robot was put somewhere else, with nothing on its way."""
+        """Drop all packets in transit and start a new random stream, as at every placement."""
         self._random: np.random.Generator = self._simulation.random(self._name)
         self._due: deque[tuple[int, Position]] = deque()
         self._lost_until_ns = 0
@@ -131,7 +137,7 @@ class Hedgehog:
         return bool(self._script.active(Unplugged, now_ns))
 
     def measure(self, now_ns: int) -> None:
-        """Emit ultrasound now."""
+        """Measure the position now."""
         if self._script.active(Silent, now_ns):
             return
         position = self._position(now_ns)
@@ -142,7 +148,7 @@ class Hedgehog:
             self._due.append((now_ns, other))
 
     def transmit(self, now_ns: int) -> bytes:
-        """The packets that are due."""
+        """Return the due packets."""
         data = b""
         while self._due and self._due[0][0] + self._latency_ns <= now_ns:
             measured_ns, position = self._due.popleft()
@@ -177,10 +183,10 @@ class Hedgehog:
         )
 
     def _measured(self, now_ns: int) -> tuple[float, float, float | None]:
-        """Coordinates in the beacons' frame and the pair's angle, with everything that is wrong with them."""
+        """Return coordinates in the beacons' frame and the pair's angle, with noise and faults."""
         options, random = self._options, self._random
         x_m, y_m, angle_rad = self._mounting.coordinates_of(self._simulation.pose())
-        # Of a pair, each hedgehog has the noise: their mean has less, the direction between them has it twice.
+        # Each hedgehog of a pair has the noise: their mean has less, the direction between them has it twice.
         pair = self._mounting.pair
         noise_m = options.noise_m / math.sqrt(1 if pair is None else 2)
         off_x_m, off_y_m, off_angle = (float(value) for value in random.standard_normal(3))
@@ -220,7 +226,14 @@ class Hedgehog:
 
 
 class EmulatedLink(Link):
-    """Reads a pty in lock-step with simulated time, with the emulated hedgehog on its other end."""
+    """Reader of a pty in lockstep with simulated time, with the emulated hedgehog at its other end.
+
+    Args:
+        simulation: with its clock.
+        hedgehog: at the other end.
+        rate_hz: of measurements.
+        baud_rate: of the port.
+    """
 
     def __init__(self, simulation: Simulation, hedgehog: Hedgehog, rate_hz: float, baud_rate: int) -> None:
         self._simulation, self._hedgehog = simulation, hedgehog
@@ -287,6 +300,6 @@ class EmulatedLink(Link):
                 return received
             received += port.read(count - len(received))
         raise DeviceFault(
-            f"port {port.path}: {count} bytes were sent and {len(received)} arrived",
-            "look at what else this computer is doing: it has let a pty wait for seconds",
+            f"port {port.path}: {len(received)} of {count} bytes arrived",
+            "reduce the load of this computer: a pty was delayed for seconds",
         )

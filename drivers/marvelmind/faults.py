@@ -1,4 +1,4 @@
-"""What the emulated hedgehog can do wrong, each during a window of the robot's clock."""
+"""Faults of the emulated hedgehog, each during a window of the robot's clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robot_runtime.hal.fault_schedule import Window
 
 @dataclass(frozen=True)
 class NoFix(Window):
-    """Packets come, and say that their coordinates are none: the line of sight is blocked."""
+    """Packets without a fix: the line of sight is blocked."""
 
     kind: Literal["no_fix"] = "no_fix"
 
@@ -48,7 +48,7 @@ class ClockBack(Window):
 
 @dataclass(frozen=True)
 class MovedAnchor(Window):
-    """Somebody moved a beacon: all positions are off by this much."""
+    """A moved beacon: all positions are off by this much."""
 
     kind: Literal["moved_anchor"] = "moved_anchor"
     dx_m: float = 0.5
@@ -57,14 +57,14 @@ class MovedAnchor(Window):
 
 @dataclass(frozen=True)
 class Mirrored(Window):
-    """The beacon map was drawn upside down: y counts the other way."""
+    """A mirrored beacon map: y has the opposite sign."""
 
     kind: Literal["mirrored"] = "mirrored"
 
 
 @dataclass(frozen=True)
 class Scaled(Window):
-    """Another unit than the packet's: 1000 for millimeters taken for meters, 0.001 for the reverse."""
+    """A wrong unit: factor 1000 for millimeters read as meters, 0.001 for the reverse."""
 
     kind: Literal["scaled"] = "scaled"
     factor: float = 1000.0
@@ -72,7 +72,7 @@ class Scaled(Window):
 
 @dataclass(frozen=True)
 class ForeignHedgehog(Window):
-    """Packets of hedgehog ``address`` come as well; a hedgehog marks them as another's, a modem does not."""
+    """Additional packets of hedgehog ``address``; a hedgehog marks them as another's, a modem does not."""
 
     kind: Literal["stranger"] = "stranger"
     address: int = 99
@@ -88,7 +88,7 @@ class Noisy(Window):
 
 @dataclass(frozen=True)
 class Unplugged(Window):
-    """The cable is out; plugging it in again is a new port."""
+    """The cable is disconnected; reconnecting makes a new port."""
 
     kind: Literal["unplugged"] = "unplugged"
 

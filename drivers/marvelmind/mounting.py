@@ -1,4 +1,4 @@
-"""From what a hedgehog says to where the robot is, and back: its place on the robot, the beacons in map. Pure."""
+"""Geometry between a hedgehog's coordinates and the robot's pose: lever arm, and beacons in map. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from robot_runtime.localization.alignment import Alignment
 
 @dataclass(frozen=True)
 class Pair:
-    """Two hedgehogs that together know a heading.
+    """Two hedgehogs that together measure a heading.
 
     Attributes:
-        base_m: between them.
-        yaw_offset_deg: what turns the angle that they report into the robot's heading in the beacons' frame: heading =
-            angle + offset, or, ``clockwise``, heading = offset - angle. The vendor publishes neither; calibrate them.
+        base_m: distance between them.
+        yaw_offset_deg: offset of the robot's heading in the beacons' frame: heading = angle + offset, or, if
+            ``clockwise``, heading = offset - angle. Neither is published by the vendor; calibrate both.
+        clockwise: whether the reported angle is clockwise positive.
     """
 
     base_m: float = 0.25
@@ -40,9 +41,9 @@ class Mounting:
     """The geometry of one hedgehog, or of one pair.
 
     Attributes:
-        map_from_beacons: takes the beacons' frame to ``map``.
-        lever_m: what the coordinates belong to (the hedgehog; of a pair, its middle), in base_link: forward, left.
-        pair: None for a single hedgehog, which knows no heading.
+        map_from_beacons: the beacons' frame in ``map``.
+        lever_m: the located point (the hedgehog; of a pair, its middle) in base_link: forward, left.
+        pair: None for a single hedgehog, which measures no heading.
     """
 
     map_from_beacons: SE2
@@ -50,7 +51,7 @@ class Mounting:
     pair: Pair | None = None
 
     def coordinates_of(self, base: SE2) -> tuple[float, float, float | None]:
-        """The coordinates and the angle, 0 to 2 pi, that are reported of a robot at ``base`` in ``map``."""
+        """Return the reported coordinates and angle (0 to 2 pi) of a robot at ``base`` in ``map``."""
         seen = self.map_from_beacons.inverse() @ base
         x_m, y_m = seen.apply(*self.lever_m)
         if self.pair is None:
@@ -58,7 +59,7 @@ class Mounting:
         return x_m, y_m, self.pair.sign * (seen.yaw_rad - math.radians(self.pair.yaw_offset_deg)) % (2 * math.pi)
 
     def base(self, x_m: float, y_m: float, angle_rad: float | None) -> SE2:
-        """base_link in ``map``; with no angle, the mark itself in ``map``, with a yaw that means nothing."""
+        """Return base_link in ``map``; without an angle the located point in ``map``, with an arbitrary yaw."""
         if angle_rad is None or self.pair is None:
             return SE2(*self.map_from_beacons.apply(x_m, y_m))
         yaw_rad = self.map_from_beacons.yaw_rad + math.radians(self.pair.yaw_offset_deg) + self.pair.sign * angle_rad

@@ -1,4 +1,4 @@
-"""What may be said of Marvelmind beacons in a localizer's YAML."""
+"""The ``options`` of Marvelmind beacons in a localizer's YAML file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from robot_runtime.localization.alignment import load_alignment
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the beacons' frame lies in ``map``."""
+    """Pose of the beacons' frame in ``map``."""
 
     x_m: float
     y_m: float
@@ -36,16 +36,17 @@ class MarvelmindOptions:
     Attributes:
         alignment: file of `robot-runtime calibrate localization`, which replaces ``beacons_in_map``, ``lever_m`` and
             the pair's ``yaw_offset_deg``.
-        beacons_in_map: the frame in which the beacon map was drawn; None, without ``alignment``, says that poses are
-            in that frame, which is good for finding the alignment only.
-        port, baud_rate: of the hedgehog; over USB the rate does not matter.
-        address: of the hedgehog; None takes the only one that is heard.
-        rate_hz: how often it is located, as the vendor's tool shows.
+        beacons_in_map: frame of the beacon map. None, without ``alignment``, gives poses in that frame, which serve
+            for finding the alignment only.
+        port: of the hedgehog.
+        baud_rate: of the port; irrelevant over USB.
+        address: of the hedgehog; None takes the only one that sends.
+        rate_hz: of measurements, as shown by the vendor's tool.
         noise_m: standard deviation of a fix in x and in y.
-        latency_s: from the sending of a packet to its arrival; the time before, the packet says itself.
+        latency_s: from the sending of a packet to its arrival; the delay before is in the packet.
         lever_m: the hedgehog, or the middle of the pair, in base_link: forward, left.
-        pair: of two hedgehogs that know a heading; None for one, which knows none.
-        emulator: on a simulated robot, how the emulated hedgehog measures.
+        pair: of two hedgehogs, which measure a heading; None for one.
+        emulator: behavior of the emulated hedgehog on a simulated robot.
     """
 
     alignment: str | None = None
@@ -79,18 +80,18 @@ class MarvelmindOptions:
 
     @property
     def unaligned(self) -> bool:
-        """Whether nothing says where the beacons' frame lies in ``map``."""
+        """Whether the beacons' frame in ``map`` is unknown."""
         return self.alignment is None and self.beacons_in_map is None
 
     def mounting(self, robot: str) -> Mounting:
-        """As the alignment's file says, if there is one. Raises ``ConfigError`` and ``CalibrationError``."""
+        """Return the mounting, by the alignment file if given. Raises ``ConfigError``, ``CalibrationError``."""
         if self.alignment is None:
             placement = self.beacons_in_map
             return Mounting(SE2() if placement is None else placement.pose, self.lever_m, self.pair)
         found, pair = load_alignment(Path(self.alignment), robot), self.pair
         if pair is not None and found.yaw_offset_rad is None:
             raise ConfigError(
-                f"{self.alignment}: says nothing about the pair's heading", "calibrate it with both hedgehogs on"
+                f"{self.alignment}: contains no heading of the pair", "calibrate it with both hedgehogs on"
             )
         if pair is not None and found.yaw_offset_rad is not None:
             pair = replace(pair, yaw_offset_deg=math.degrees(found.yaw_offset_rad))

@@ -1,4 +1,4 @@
-"""What a Marvelmind hedgehog says over USB or UART: bytes to packets to positions, and back. Pure.
+"""Protocol of a Marvelmind hedgehog over USB or UART: bytes to packets to positions, and back. Pure.
 
 Source: Marvelmind Robotics, "Interfaces" (2022-08-16). A packet is
 
@@ -7,8 +7,7 @@ Source: Marvelmind Robotics, "Interfaces" (2022-08-16). A packet is
     FF | 47 | code (u16) | N (u8) | N bytes | CRC-16/MODBUS of everything before it (u16)      all little-endian
 
 Positions come as 0x0081 (millimeters, Unix time; the default from firmware 7.200), 0x0011 (millimeters) or 0x0001
-(centimeters). A hedgehog also sends packets for positions that it could not find, with a flag that says so: what is
-in their coordinates is not a position.
+(centimeters). Packets without a fix have a flag, and their coordinates are invalid.
 """
 
 from __future__ import annotations
@@ -56,11 +55,11 @@ _PAIR_CENTER = 1 << 12
 _NO_ORIENTATION = 1 << 13
 _DECIDEGREES = 0x0FFF
 _OLD_TICKS_1_S = 64
-"""Of a hedgehog whose timestamps are not in milliseconds (firmware before 5.20)."""
+"""Ticks per second of timestamps that are not in milliseconds (firmware before 5.20)."""
 
 
 class Flags(IntFlag):
-    """Of a position packet; the other bits are reserved or say how it was computed."""
+    """Flags of a position packet; the other bits are reserved or describe the computation."""
 
     UNAVAILABLE = 1 << 0
     MILLISECONDS = 1 << 1
@@ -70,7 +69,7 @@ class Flags(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One packet whose checksum is right."""
+    """One packet with a valid checksum."""
 
     code: int
     payload: bytes
@@ -78,16 +77,20 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a hedgehog was, or that it was not found.
+    """A hedgehog's position, or the lack of one.
 
     Attributes:
-        code: of the packet. x_m, y_m, z_m: in the beacons' own frame; no position at all while ``unavailable``.
-        device_ms: when, by the sender's clock: since it was switched on, or since 1970 in 0x0081.
-        age_s: from the ultrasound's emission until the packet was sent.
+        code: of the packet.
+        device_ms: time by the sender's clock: since it was switched on, or since 1970 in 0x0081.
+        x_m: coordinate in the beacons' frame; invalid while ``unavailable``.
+        y_m: likewise.
+        z_m: likewise.
         address: of the hedgehog.
-        angle_rad: of a pair of hedgehogs, 0 to 2 pi; None where the sender says that it does not apply. Sense and zero
-            are not published: the driver's options say them.
-        pair_center: the coordinates are those of the middle between the pair.
+        age_s: from the ultrasound's emission until the packet was sent.
+        angle_rad: of a pair of hedgehogs, 0 to 2 pi; None if not applicable. Its sign and zero are not published and
+            come from the driver's options.
+        pair_center: whether the coordinates are those of the middle between the pair.
+        flags: of the packet.
     """
 
     code: int
@@ -107,7 +110,7 @@ class Position:
 
     @property
     def from_other_hedgehog(self) -> bool:
-        """Whether the position is that of another hedgehog, passed on."""
+        """Whether the packet is a forwarded one of another hedgehog."""
         return Flags.OTHER_HEDGEHOG in self.flags
 
     @property
@@ -117,21 +120,20 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How well the positions of a hedgehog are supported, 0 to 100 %. Off unless switched on in the vendor's tool."""
+    """Quality of a hedgehog's positions, 0 to 100 %; sent only if enabled in the vendor's tool."""
 
     address: int
     percent: int
 
 
 class Decoder:
-    """Finds packets in a stream of bytes that may begin anywhere, be torn, or hold noise.
+    """Decoder of packets from a stream of bytes that may start anywhere, be split, or contain noise.
 
-    A byte is read as the start of a packet only if a whole packet with the right length and checksum follows; after a
-    packet that fails, the search goes on behind its first byte, so that nothing good behind noise is lost. Noise that
-    looks like the start of a long packet holds back no good packet behind it.
+    A byte starts a packet only if a whole packet with the right length and checksum follows. After an invalid packet
+    the search continues at its second byte, so noise neither hides nor delays a valid packet behind it.
 
     Attributes:
-        skipped: bytes so far that belonged to no packet.
+        skipped: number of bytes so far that belonged to no packet.
     """
 
     def __init__(self) -> None:
@@ -139,10 +141,10 @@ class Decoder:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[Packet]:
-        """The packets that are complete with these bytes, in order."""
+        """Return the packets completed by these bytes, in order."""
         self._buffer += data
         packets: list[Packet] = []
-        at = kept_from = 0
+        at = unread_from = 0
         waiting: int | None = None
         while (at := self._buffer.find(SYNC, at)) >= 0:
             end = self._end(at)
@@ -152,20 +154,20 @@ class Decoder:
                 code, length = struct.unpack_from("<HB", self._buffer, at + 2)
                 start = at + HEAD.size
                 packets.append(Packet(code, bytes(self._buffer[start : start + length])))
-                self.skipped += at - kept_from
-                at = kept_from = end
+                self.skipped += at - unread_from
+                at = unread_from = end
                 waiting = None
                 continue
             at += 1
         if waiting is None:
             waiting = len(self._buffer) - self._buffer.endswith(SYNC[:1])
-            waiting = max(waiting, kept_from)
-        self.skipped += waiting - kept_from
+            waiting = max(waiting, unread_from)
+        self.skipped += waiting - unread_from
         del self._buffer[:waiting]
         return packets
 
     def _end(self, at: int) -> int | None:
-        """Index behind the packet that starts at ``at``; 0 if none does, None while bytes are missing to know."""
+        """Return the index after the packet at ``at``; 0 if there is none, None if more bytes are needed to decide."""
         buffer = self._buffer
         if len(buffer) < at + HEAD.size:
             return None
@@ -175,12 +177,12 @@ class Decoder:
         end = at + OVERHEAD + length
         if len(buffer) < end:
             return None
-        # With its own checksum behind it, everything's checksum is zero.
+        # The checksum of data followed by its own checksum is zero.
         return end if crc16(buffer[at:end]) == 0 else 0
 
 
 def parse(packet: Packet) -> Position | Quality | None:
-    """What a packet says; None for the codes that say nothing about where the hedgehog is."""
+    """Return the content of a packet; None for codes without position or quality."""
     if packet.code == QUALITY:
         address, percent, _ = _QUALITY.unpack(packet.payload)
         return Quality(address, percent)
@@ -205,7 +207,7 @@ def parse(packet: Packet) -> Position | Quality | None:
 
 
 def encode(position: Position) -> bytes:
-    """A position as its hedgehog would send it, rounded to the packet's units; device times are in milliseconds.
+    """Return a position as a packet, rounded to the packet's units; device times are in milliseconds.
 
     Raises:
         ValueError: for a code that is not a position's, or a number that does not fit the packet.
@@ -229,7 +231,7 @@ def encode(position: Position) -> bytes:
 
 
 def frame(packet: Packet) -> bytes:
-    """A packet with its head and checksum. Raises ``ValueError`` for more than 255 bytes."""
+    """Return a packet with header and checksum. Raises ``ValueError`` for more than 255 bytes."""
     if len(packet.payload) > 255:
         raise ValueError(f"a packet holds at most 255 bytes, got {len(packet.payload)}")
     body = HEAD.pack(*SYNC, packet.code, len(packet.payload)) + packet.payload
@@ -237,7 +239,7 @@ def frame(packet: Packet) -> bytes:
 
 
 def crc16(data: bytes | bytearray) -> int:
-    """CRC-16/MODBUS: polynomial 0x8005 reflected, initial value 0xFFFF. Of "123456789" it is 0x4B37."""
+    """Return the CRC-16/MODBUS: polynomial 0x8005 reflected, initial value 0xFFFF; 0x4B37 for "123456789"."""
     table = _crc_table()
     crc = 0xFFFF
     for byte in data:

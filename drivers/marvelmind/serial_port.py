@@ -1,4 +1,4 @@
-"""The wire to a hedgehog: a serial port whose every failure is a ``DeviceFault`` with its remedy, and who reads it."""
+"""Serial port of a hedgehog, with every failure as a ``DeviceFault``, and its reader."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from serial.tools import list_ports
 from robot_runtime.errors import DeviceFault
 
 READ_S = 0.1
-"""How long one read waits for a byte; closing takes no longer."""
+"""Time limit of one read, and so of closing."""
 
 JOIN_S = 5.0
-"""For the thread to end on a computer that is busy: a port must not be closed under a read."""
+"""Time limit for the thread to end on a busy computer: a port must not be closed during a read."""
 
 STM_VENDOR = 0x0483
 """Hedgehogs and modems are USB serial devices of this vendor (STMicroelectronics)."""
@@ -30,10 +30,14 @@ _REMEDIES = {
 
 
 class Port:
-    """A serial port, open.
+    """An open serial port.
+
+    Args:
+        path: of the device.
+        baud_rate: of the port.
 
     Raises:
-        DeviceFault: missing, in use, or not permitted.
+        DeviceFault: the port is missing, in use, or not permitted.
     """
 
     def __init__(self, path: str, baud_rate: int) -> None:
@@ -44,18 +48,18 @@ class Port:
             raise _open_fault(path, error) from error
 
     def read(self, count: int | None = None) -> bytes:
-        """``count`` bytes, or fewer if that takes longer than :data:`READ_S`; without ``count``, what there is.
+        """Return ``count`` bytes, or fewer after :data:`READ_S`; without ``count``, all available bytes.
 
         Raises:
-            DeviceFault: it is gone.
+            DeviceFault: the port was disconnected.
         """
         try:
             return bytes(self._serial.read(count or max(1, self._serial.in_waiting)))
-        # The library lets some of what the system says through as it is, TypeError when closed by another thread.
+        # The library passes some system errors on, and TypeError when closed by another thread.
         except (serial.SerialException, OSError, TypeError) as error:
             raise DeviceFault(
-                f"port {self.path}: the hedgehog is gone: {error}",
-                "plug it in again, look at its cable and battery, and start again",
+                f"port {self.path}: the hedgehog was disconnected: {error}",
+                "plug it in again, check its cable and battery, and restart",
             ) from error
 
     def close(self) -> None:
@@ -63,11 +67,11 @@ class Port:
 
 
 class Link(ABC):
-    """Who reads the hedgehog's port, and when."""
+    """Reader of the hedgehog's port."""
 
     @abstractmethod
     def open(self, on_bytes: Callable[[bytes], None]) -> None:
-        """Have ``on_bytes`` called with everything that arrives, at once. Raises ``DeviceFault``."""
+        """Open the port and call ``on_bytes`` with all bytes at their arrival. Raises ``DeviceFault``."""
 
     @abstractmethod
     def check(self) -> None:
@@ -75,11 +79,11 @@ class Link(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Read no more; never raises, may be called twice."""
+        """Stop reading; never raises, may be called twice."""
 
 
 class ThreadLink(Link):
-    """Reads in a thread of its own: a real hedgehog."""
+    """Reader of a real hedgehog's port, in a thread."""
 
     def __init__(self, path: str, baud_rate: int) -> None:
         self._path, self._baud_rate = path, baud_rate
@@ -131,8 +135,8 @@ def _open_fault(path: str, error: Exception) -> DeviceFault:
 
 
 def _connected_ports_remedy() -> str:
-    """The remedy for a port that is missing, with those that are there."""
+    """Return the remedy for a missing port, with the connected ones."""
     found = [port.device for port in list_ports.comports() if port.vid == STM_VENDOR]
     if found:
         return f"set 'port' in the localizer's options to {' or '.join(found)}, which may be the hedgehog"
-    return "plug the hedgehog in and switch it on; no USB device of its kind is there"
+    return "plug the hedgehog in and switch it on; no USB device of its kind is connected"

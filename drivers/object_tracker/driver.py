@@ -1,4 +1,4 @@
-"""Object poses that somebody else measures, over UDP: ``driver: drivers.object_tracker.driver.make_tracker``."""
+"""Tracker of object poses received over UDP: ``driver: drivers.object_tracker.driver.make_tracker``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robot_runtime.robots.loader import RobotContext
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource, TrackedObjects
 
 POLL_S = 0.1
-"""How long closing may wait for the thread to notice."""
+"""Time limit of one receive, and so of closing."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class TrackerOptions:
     """The ``options`` of a tracker in a robot's YAML file.
 
     Attributes:
-        host, port: where to listen; 0.0.0.0 listens on every interface.
-        objects: ids that must be seen; empty: every object once it has been seen.
-        rate_hz: how often each object is reported, for information.
+        host: address to listen on; 0.0.0.0 is every interface.
+        port: to listen on.
+        objects: ids that must be tracked; empty for every object from its first pose on.
+        rate_hz: rate of each object's poses, for information.
     """
 
     host: str = "127.0.0.1"
@@ -48,7 +49,7 @@ class TrackerOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Latest:
-    """The newest word about one object: where it was, or what was wrong with the message."""
+    """The newest pose of one object, or what is wrong with its newest message."""
 
     stamp_ns: int
     pose: ObjectPose | None
@@ -56,10 +57,10 @@ class _Latest:
 
 
 def make_tracker(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> ObjectTracker:
-    """The tracker, disconnected.
+    """Return the tracker, disconnected.
 
     Raises:
-        ConfigError: for a bad option, or an object that the scene does not have.
+        ConfigError: a bad option, or an object that the scene does not have.
     """
     chosen = config.parse(dict(options), TrackerOptions, where)
     scene = context.scene
@@ -75,13 +76,16 @@ def make_tracker(robot: Robot, context: RobotContext, options: Mapping[str, Any]
 
 
 class UdpObjectTracker(ObjectTracker):
-    """Keeps the newest sighting of every object.
+    """Tracker with the newest pose of every object.
 
-    A message that says nothing usable (NaN, an unknown object or frame, no JSON) is not passed over: reading raises
-    ``DeviceFault`` until a good one about that object has come, or, if it names no object of ours, until it is too old.
+    An invalid message (NaN, an unknown object or frame, no JSON) is not ignored: reading raises ``DeviceFault`` until a
+    valid message about that object comes, or, if it names no known object, until the message is too old.
 
     Args:
-        known: ids that may be named; empty: all. frames: where the scene's frames are in ``map``.
+        robot: with its clock and hand.
+        options: of the tracker.
+        known: valid ids; empty for all.
+        frames: of the scene in ``map``, by name.
     """
 
     def __init__(self, robot: Robot, options: TrackerOptions, known: frozenset[str], frames: Mapping[str, SE2]) -> None:
@@ -102,7 +106,7 @@ class UdpObjectTracker(ObjectTracker):
 
     @property
     def port(self) -> int:
-        """The port that it listens on: the system's choice where the options say 0. Raises ``NotConnected``."""
+        """The port, chosen by the system if the option is 0. Raises ``NotConnected``."""
         return int(self._require_socket().getsockname()[1])
 
     def connect(self) -> None:
@@ -169,8 +173,6 @@ class UdpObjectTracker(ObjectTracker):
             raise NotConnected("object tracker: is not connected", "call connect() before using it")
         return self._socket
 
-    # --- the thread's side ---
-
     def _receive(self, receiver: socket.socket) -> None:
         while not self._stop.is_set():
             try:
@@ -203,7 +205,7 @@ class UdpObjectTracker(ObjectTracker):
             seen = _Latest(now_ns - seconds_to_ns(sighting.age_s), pose, "")
         with self._lock:
             before = self._latest.get(name)
-            # Datagrams may overtake each other.
+            # Datagrams may arrive out of order.
             if before is None or before.pose is None or seen.stamp_ns >= before.stamp_ns:
                 self._latest[name] = seen
 

@@ -1,4 +1,4 @@
-"""What a motion-capture or marker node does: sends where objects are."""
+"""Emulated motion-capture node: a sender of object poses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drivers.object_tracker.protocol import Sighting, encode
 
 
 class ObjectSender:
-    """Sends sightings to a :class:`~drivers.object_tracker.driver.UdpObjectTracker`."""
+    """Sender of sightings to a :class:`~drivers.object_tracker.driver.UdpObjectTracker`."""
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._address = (host, port)
@@ -27,9 +27,9 @@ class ObjectSender:
         self._socket.close()
 
     def send(self, sightings: Iterable[Sighting]) -> None:
-        """All in one datagram."""
+        """Send sightings in one datagram."""
         self.send_bytes(b"".join(map(encode, sightings)))
 
     def send_bytes(self, datagram: bytes) -> None:
-        """Anything, as a broken sender would."""
+        """Send any bytes, as a broken sender would."""
         self._socket.sendto(datagram, self._address)

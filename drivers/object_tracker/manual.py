@@ -1,4 +1,4 @@
-"""A person as the source of object poses: ``driver: drivers.object_tracker.manual.make_tracker``."""
+"""Operator as the source of object poses: ``driver: drivers.object_tracker.manual.make_tracker``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from robot_runtime.scenes.objects import ObjectSource, TrackedObjects
 
 
 class OperatorTracker(ObjectTracker):
-    """Nobody measures while the robot runs: a person says afterwards where the objects are (`robot-runtime verdict`).
+    """Tracker without measurements: an operator states the objects' poses afterwards (`robot-runtime verdict`).
 
-    A log of such a run holds no object poses; its score waits for what the person states, and says whose word it is.
+    The log of such a run has no object poses; its score requires the operator's statement and names its source.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -44,12 +44,12 @@ class OperatorTracker(ObjectTracker):
 
 @dataclass(frozen=True)
 class OperatorOptions:
-    """None."""
+    """The ``options`` of the operator's tracker: there are none."""
 
     __pydantic_config__ = config.STRICT
 
 
 def make_tracker(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> ObjectTracker:
-    """The operator as the source of poses. Raises ``ConfigError`` for any option."""
+    """Return the tracker. Raises ``ConfigError`` for any option."""
     config.parse(dict(options), OperatorOptions, where)
     return OperatorTracker(robot)

@@ -1,11 +1,11 @@
-"""The messages of whoever sees the objects: one JSON object per UDP datagram, or several, one per line.
+"""Messages of an external object tracker: one or several JSON objects per UDP datagram, one per line.
 
 ::
 
     {"object": "mug_1", "position": [1.20, -0.35, 0.75], "quaternion": [1, 0, 0, 0], "age_s": 0.02, "frame": "map"}
 
-``quaternion`` is w, x, y, z; left out, the object is unturned. ``age_s`` is the time since it was measured (0), so two
-computers' clocks need not agree. ``frame`` is ``map`` (left out) or one of the scene's ``frames``.
+``quaternion`` is w, x, y, z (default: identity). ``age_s`` is the time since the measurement (default: 0), so clocks
+need not be synchronized. ``frame`` is ``map`` (default) or one of the scene's ``frames``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.scenes.objects import ObjectPose, Point3, Quaternion
 
 MAX_DATAGRAM = 65_507
-"""Bytes that fit one UDP datagram."""
+"""Greatest size of a UDP datagram, bytes."""
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """One object seen once.
+    """One measured pose of an object.
 
     Attributes:
-        object: its id. age_s: since it was measured, when this was sent. frame: that the pose is in.
+        object: id.
+        position: x, y, z, m.
+        quaternion: w, x, y, z.
+        age_s: from measurement to sending.
+        frame: of the pose.
     """
 
     object: str
@@ -45,14 +49,14 @@ class Sighting:
 
     @property
     def fault(self) -> str | None:
-        """What makes this no sighting; None if nothing."""
+        """What is invalid; None if nothing is."""
         if not (math.isfinite(self.age_s) and self.age_s >= 0):
             return f"age_s {self.age_s} is not a time"
         return self.pose.fault
 
 
 def encode(sighting: Sighting) -> bytes:
-    """One line. Raises ``ValueError`` for numbers that JSON cannot say."""
+    """Return a sighting as one line. Raises ``ValueError`` for NaN and infinity."""
     fields: dict[str, Any] = {
         "object": sighting.object,
         "position": sighting.position,
@@ -64,10 +68,10 @@ def encode(sighting: Sighting) -> bytes:
 
 
 def decode(datagram: bytes) -> list[Sighting]:
-    """The sightings in a datagram; NaN and infinity, which some senders write, are numbers here.
+    """Return the sightings in a datagram, with NaN and infinity as numbers, because some senders write them.
 
     Raises:
-        ConfigError: for anything that is not such lines, naming the field.
+        ConfigError: a line is invalid; names the field.
     """
     found = []
     for line in datagram.splitlines():

@@ -16,7 +16,7 @@ from robot_runtime.robots.loader import RobotContext
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> SourceCamera:
-    """The camera, disconnected; a simulated robot gets an emulated one.
+    """Return the camera, disconnected; emulated on a simulated robot.
 
     Raises:
         ConfigError: a bad option, or a lens that cannot fill the training camera's image.

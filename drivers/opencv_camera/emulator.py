@@ -1,4 +1,4 @@
-"""A webcam on a simulated robot: an ideal lens where the robot's camera is, one image per period."""
+"""Emulated webcam on a simulated robot: an ideal lens at the robot's camera, one image per period."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_runtime.hal.simulation import Simulation, Subscription
 
 
 class EmulatedFeed:
-    """Draws an image only if it is decoded."""
+    """Images that are rendered only when decoded."""
 
     def __init__(self, simulation: Simulation, options: OpenCvOptions) -> None:
         self._simulation, self._options = simulation, options
@@ -22,7 +22,7 @@ class EmulatedFeed:
         self._ticks: Subscription | None = None
 
     def start(self, on_image: OnImage, on_disconnected: Callable[[], None]) -> None:
-        """Begin."""
+        """Start the images."""
 
         def decode() -> np.ndarray:
             rgb = self._simulation.render_color(self._lens, self._simulation.camera_pose())
@@ -31,7 +31,7 @@ class EmulatedFeed:
         self._ticks = self._simulation.every(self._options.rate_hz, lambda now_ns: on_image(now_ns, decode))
 
     def stop(self) -> None:
-        """End."""
+        """Stop the images."""
         ticks, self._ticks = self._ticks, None
         if ticks is not None:
             ticks.close()

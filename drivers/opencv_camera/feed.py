@@ -1,7 +1,7 @@
-"""``cv2.VideoCapture``, opened as asked for or not at all, and the thread that keeps it from falling behind.
+"""Webcam by ``cv2.VideoCapture``, in the requested mode only, read by a thread.
 
-A webcam's driver queues a few images; whoever reads only now and then gets old ones. So every image is taken off the
-queue as it comes, and decoded only if somebody waits for one.
+A webcam's driver queues a few images, so occasional reads would get old ones. The thread takes every image off the
+queue and decodes it only on request.
 """
 
 from __future__ import annotations
@@ -21,34 +21,44 @@ from robot_runtime.common.clock import Clock, ns_to_seconds
 from robot_runtime.errors import DeviceFault
 
 PLAUSIBLE_AGE_S = 1.0
-"""A kernel's stamp that is older, or in the future, is not of the host's monotonic clock; then arrival counts."""
+"""Greatest age of a kernel stamp; one that is older or in the future is of another clock and arrival is used."""
 
 FAILURES = 10
-"""Images in succession that could not be taken, after which the device counts as gone."""
+"""Failed reads in a row after which the device counts as disconnected."""
 
 JOIN_S = 2.0
 
 log = logging.getLogger(__name__)
 
 OnImage = Callable[[int, Callable[[], NDArray[np.uint8] | None]], None]
-"""Called for every image with its stamp and with what decodes it: BGR uint8 (H, W, 3), or None if that fails."""
+"""Function of an image's stamp and its decoder, which returns BGR uint8 (H, W, 3), or None for a damaged image."""
 
 
 class Feed(Protocol):
-    """Where images come from."""
+    """Source of images."""
 
     def start(self, on_image: OnImage, on_disconnected: Callable[[], None]) -> None:
-        """Begin. Raises ``DeviceFault`` naming the device; then nothing is left open."""
+        """Start the images.
+
+        Args:
+            on_image: is called for every image.
+            on_disconnected: is called when the device was disconnected.
+
+        Raises:
+            DeviceFault: the device cannot be opened; names it.
+        """
 
     def stop(self) -> None:
-        """End; may be called twice."""
+        """Stop the images; may be called twice."""
 
 
 class WebcamFeed:
-    """A device of this computer.
+    """Images of a device of this computer.
 
     Args:
-        open_capture: ``cv2.VideoCapture``, or what behaves like it.
+        options: of the webcam.
+        clock: of the robot.
+        open_capture: ``cv2.VideoCapture`` or a substitute.
     """
 
     def __init__(
@@ -80,7 +90,7 @@ class WebcamFeed:
         self._stop.set()
         thread.join(JOIN_S)
         if thread.is_alive():
-            log.warning("webcam %s: does not let go; it ends with the program", self._options.device)
+            log.warning("webcam %s: a read does not return; the device is released at exit", self._options.device)
         else:
             self._capture.release()
 
@@ -98,7 +108,7 @@ class WebcamFeed:
             self._stop.wait(0.5 / self._options.rate_hz)
 
     def _stamp_ns(self, capture: Any) -> int:
-        """When the kernel began to receive the image (V4L2's stamp, monotonic in all of Linux's UVC drivers)."""
+        """Return when the kernel began to receive the image (V4L2's stamp, monotonic in Linux's UVC driver)."""
         now_ns, stamped_ns = self._clock.now_ns(), round(capture.get(cv2.CAP_PROP_POS_MSEC) * 1e6)
         return stamped_ns if 0 <= ns_to_seconds(now_ns - stamped_ns) <= PLAUSIBLE_AGE_S else now_ns
 
@@ -109,7 +119,7 @@ def _decoded(capture: Any) -> NDArray[np.uint8] | None:
 
 
 def _configure(capture: Any, options: OpenCvOptions) -> None:
-    """Ask for the mode and look whether it was given. Raises ``DeviceFault``."""
+    """Set the mode and verify it. Raises ``DeviceFault``."""
     if options.format:
         capture.set(cv2.CAP_PROP_FOURCC, cv2.VideoWriter.fourcc(*options.format))
     capture.set(cv2.CAP_PROP_FRAME_WIDTH, options.width)
@@ -118,8 +128,8 @@ def _configure(capture: Any, options: OpenCvOptions) -> None:
     size = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH)), int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
     if size != (options.width, options.height):
         raise DeviceFault(
-            f"webcam {options.device}: gives {size[0]}x{size[1]} where {options.width}x{options.height} "
-            f"{options.format} is asked for",
+            f"webcam {options.device}: delivers {size[0]}x{size[1]} instead of {options.width}x{options.height} "
+            f"{options.format}",
             "choose a size and format that `v4l2-ctl --list-formats-ext` lists for it",
         )
     for name, automatic, option, value in (
@@ -141,12 +151,12 @@ def _cannot_open(device: int | str) -> DeviceFault:
     found = sorted(f"{node} ({_device_name(node)})" for node in Path("/dev").glob("video*"))
     if path.exists():
         return DeviceFault(
-            f"webcam {path}: cannot be opened: in use by another program, or not yours to open",
+            f"webcam {path}: cannot be opened: in use by another program, or no permission",
             f"end the other program (`fuser {path}` names it), or join the group: `sudo usermod -aG video $USER`",
         )
     return DeviceFault(
         f"webcam {path}: there is no such device; found {', '.join(found) or 'none'}",
-        "plug it in, or set 'device' to one that is there",
+        "plug it in, or set 'device' to one that was found",
     )
 
 

@@ -13,20 +13,21 @@ from robot_runtime.imaging.camera import ImagingOptions
 
 @dataclass(frozen=True)
 class OpenCvOptions:
-    """Which device, and how it runs.
+    """Device and mode.
 
     Attributes:
-        device: number or path; numbers change when devices are plugged in another order, paths under
-            ``/dev/v4l/by-id`` do not.
-        format: the four characters of the pixel format that the device is asked for; cameras give their large sizes
-            compressed only. Empty leaves it to the device.
-        hfov_deg: across the full width, for as long as no calibration says better; the lens then counts as ideal.
-        exposure: the device's own counts (``v4l2-ctl -l`` lists them; for many cameras units of 0.1 ms); None leaves it
-            automatic, and then a dark room blurs.
-        white_balance_k: kelvin; None leaves it automatic. gain: the device's own counts.
-        latency_s: from the middle of an exposure to the stamp that the kernel gives it: what
-            ``robot-runtime calibrate latency`` measures.
-        start_timeout_s: how long the first image may take.
+        hfov_deg: field of view across the full width, of an ideal lens unless a calibration is given.
+        device: number, which depends on the order of connecting, or path, best under ``/dev/v4l/by-id``.
+        width: of the image.
+        height: of the image.
+        rate_hz: of the images.
+        format: four characters of the pixel format; large sizes are usually compressed. Empty for the device's default.
+        exposure: in the device's units (``v4l2-ctl -l``; often 0.1 ms); None for automatic, which blurs in dark rooms.
+        white_balance_k: color temperature, kelvin; None for automatic.
+        gain: in the device's units; None for automatic.
+        latency_s: from the middle of an exposure to the kernel's stamp, see ``robot-runtime calibrate latency``.
+        start_timeout_s: time limit of the first image.
+        imaging: conversion to the training camera's images, as for every camera.
     """
 
     hfov_deg: Annotated[float, Field(gt=1, lt=170)]

@@ -1,4 +1,4 @@
-"""A webcam's images as raw pairs without depth."""
+"""Source of a webcam's images, as raw pairs without depth."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLL_S = 0.002
 
 
 class WebcamSource(RgbdSource):
-    """Color from a :class:`Feed`; decodes only what somebody waits for."""
+    """Color from a :class:`Feed`, decoded on request only."""
 
     def __init__(self, clock: Clock, options: OpenCvOptions, feed: Feed) -> None:
         self._clock, self._options, self._feed = clock, options, feed
@@ -91,7 +91,7 @@ class WebcamSource(RgbdSource):
             return raw
         if self._arrived > before:
             raise StaleData(
-                f"{self.name}: no image exposed after the instant asked for came within {timeout_s:.2f} s",
+                f"{self.name}: no image exposed after the requested instant came within {timeout_s:.2f} s",
                 "wait longer, or lower 'latency_s' if it is more than `robot-runtime calibrate latency` finds",
             )
         raise StaleData(f"{self.name}: delivered nothing within {timeout_s:.2f} s", "check its cable and its USB port")
@@ -99,11 +99,11 @@ class WebcamSource(RgbdSource):
     def _probe(self) -> RawRgbd | None:
         with self._lock:
             if self._disconnected:
-                raise DeviceFault(f"{self.name}: is gone", "plug it in again, and start again")
+                raise DeviceFault(f"{self.name}: was disconnected", "plug it in again and restart")
             return self._found
 
     def _on_image(self, stamp_ns: int, decode: Callable[[], NDArray[np.uint8] | None]) -> None:
-        """In the feed's thread."""
+        """Decode a requested image, in the feed's thread."""
         exposed_ns = stamp_ns - seconds_to_ns(self._options.latency_s)
         with self._lock:
             self._arrived += 1
@@ -112,11 +112,11 @@ class WebcamSource(RgbdSource):
             return
         image = decode()
         if image is None or image.shape != (self._options.height, self._options.width, 3):
-            return  # torn on the way: the next one may be whole
+            return  # damaged in transit; the next one may be valid
         rgb = np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB), np.uint8)
         raw = RawRgbd(exposed_ns, exposed_ns, rgb, np.zeros((0, 0), np.uint16))
         with self._lock:
-            # Who had waited for it may have given up, and somebody else waits for a later one.
+            # The request may have timed out, and another one wait for a later image.
             if self._requested_ns is not None and exposed_ns >= self._requested_ns:
                 self._found = raw
 

@@ -1,4 +1,4 @@
-"""Row of ``robot-runtime bench camera``: reprojection beside the SDK's ``rs.align``."""
+"""Rows of ``robot-runtime bench camera``: reprojection compared with the SDK's ``rs.align``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MODE = "1280x720"
 SIZE, HFOV_DEG = (640, 480), 69.0
-"""What a D435's color sensor can fill in width; of 79 degrees nobody could fill the rest."""
+"""Image and field of view that a D435's color sensor fills; it cannot fill 79 degrees."""
 
 RANGE_M = (0.3, 9.0)
 ROUNDS = 31
@@ -27,7 +27,7 @@ LABEL = f"pair of {MODE} to {SIZE[0]}x{SIZE[1]} at {HFOV_DEG:g}°: times as fast
 
 
 def rows(frames: int, seed: int) -> list[Row]:
-    """``realsense_vs_align`` and the errors of both; not run without the SDK."""
+    """Return the speed relative to ``rs.align``, and the depth errors of both; not run without the SDK."""
     try:
         from drivers.realsense.sdk import rs
     except ImportError as missing:
@@ -53,7 +53,7 @@ def rows(frames: int, seed: int) -> list[Row]:
 
     with one_thread():
         ours_s, theirs_s = [], []
-        for _ in range(ROUNDS):  # in turn, so that both meet the same load
+        for _ in range(ROUNDS):  # alternating, so that both run under the same load
             ours_s.append(_cpu(lambda: reprojector(color, depth)))
             theirs_s.append(_cpu(lambda: align.process(frameset)))
     ratios = sorted(theirs / ours for ours, theirs in zip(ours_s, theirs_s, strict=True))
@@ -102,7 +102,7 @@ def _errors_mm(counts: NDArray[np.uint16], truth_m: NDArray[np.float64]) -> NDAr
 
 
 def _frameset(color: NDArray[np.uint8], depth: NDArray[np.uint16]) -> Any:
-    """The pair as the SDK's own: what a pipeline on a software device hands out."""
+    """Return the pair as a frameset of a pipeline on a software device."""
     from drivers.realsense.sdk import rs
     from drivers.realsense.software_device import SoftwareD435
 

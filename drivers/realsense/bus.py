@@ -1,4 +1,4 @@
-"""What a camera hangs on: the computer's USB ports, or an emulated device's end of the wire."""
+"""Connection of a camera: the computer's USB ports, or an emulated device."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from robot_runtime.errors import DeviceFault
 
 
 class Bus(Protocol):
-    """Where devices are looked for."""
+    """Ports at which devices are searched."""
 
     @property
     def context(self) -> Any:
-        """The ``rs.context`` that sees them."""
+        """The ``rs.context`` that lists the devices."""
         ...
 
     def begin_wait(self) -> None:
-        """Somebody waits for frames. Called before every look; a real device does not care."""
+        """Start or continue to deliver frames; called before every poll, without effect on a real device."""
         ...
 
     def end_wait(self) -> None:
-        """Nobody waits for frames any more."""
+        """Stop to deliver frames."""
         ...
 
     def is_connected(self, serial: str) -> bool:
-        """Whether that device is still there."""
+        """Return whether the device of that serial number is connected."""
         ...
 
 
 class UsbBus(Bus):
-    """This computer's ports."""
+    """The computer's USB ports."""
 
     @functools.cached_property
     def context(self) -> Any:
-        """Made when it is first needed: from then on it watches the ports."""
+        """The context, created at first use; from then on it watches the ports."""
         return rs.context()
 
     def begin_wait(self) -> None:
@@ -49,15 +49,15 @@ class UsbBus(Bus):
 
 
 def serials(context: Any) -> list[str]:
-    """Serial numbers of the devices that a context sees."""
+    """Return the serial numbers of a context's devices."""
     return [device.get_info(rs.camera_info.serial_number) for device in context.query_devices()]
 
 
 def find_device(context: Any, serial: str) -> Any:
-    """The device of that serial number, or the only one if ``serial`` is empty.
+    """Return the device of a serial number, or the only one if ``serial`` is empty.
 
     Raises:
-        DeviceFault: it is not there, or it is not clear which is meant.
+        DeviceFault: the device is not connected, or the choice is ambiguous.
     """
     devices = list(context.query_devices())
     found = [device.get_info(rs.camera_info.serial_number) for device in devices]
@@ -74,6 +74,6 @@ def find_device(context: Any, serial: str) -> Any:
     if not serial and len(devices) > 1:
         raise DeviceFault(
             f"RealSense: {len(devices)} devices are connected: {', '.join(found)}",
-            "say which one is meant by 'serial' in the camera's YAML",
+            "name one by 'serial' in the camera's YAML",
         )
     return devices[found.index(serial) if serial else 0]

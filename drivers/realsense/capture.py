@@ -1,10 +1,10 @@
-"""The capture loop's one step: a running pipeline's next set of images, as a pair that belongs together.
+"""Pairs of color and depth images of one exposure, from a running pipeline.
 
-Seen of the SDK (2.59.1) and met here:
+Properties of the SDK (2.59.1) handled here:
 
-* A set may hold images of different instants, an old one standing in for one that has not come; such a set is no pair.
-* The arrays of a frame are views of a pool's memory: a frame that is kept starves the pool, so they are copied.
-* The stamp is of the readout. The device's own metadata says how long before that the middle of the exposure was.
+* A set may hold images of different instants, an old one in place of a missing one; such a set is no pair.
+* The arrays of a frame are views of a memory pool, which retained frames exhaust; so they are copied.
+* The stamp is that of the readout. The device's metadata holds the interval from the middle of the exposure to it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class FramePair:
     """Color and depth of one capture.
 
     Attributes:
-        color_ns, depth_ns: middle of each exposure, in nanoseconds of ``domain``'s clock.
+        color_ns: middle of the color exposure, in nanoseconds of ``domain``'s clock.
+        depth_ns: middle of the depth exposure, likewise.
         domain: ``rs.timestamp_domain``.
         color: uint8 (H, W, 3), its own memory.
-        depth: the SDK's frame, before any filter: keep it no longer than needed.
+        depth: unfiltered frame of the SDK, to be released soon.
     """
 
     color_ns: int
@@ -44,14 +45,16 @@ class FramePair:
 
 
 class Capture:
-    """Takes pairs off a pipeline that runs.
+    """Reader of pairs from a running pipeline.
 
     Args:
-        pipeline: started. name: of the device, for messages.
-        period_ms: of the camera; images more than half of it apart are not of one capture.
+        pipeline: started.
+        name: of the device, for messages.
+        period_ms: of the camera; images more than half of it apart are of different exposures.
 
     Attributes:
-        sets: how many sets of images came. unpaired: how many of them were no pair.
+        sets: number of sets of images so far.
+        unpaired: number of them that were no pair.
     """
 
     def __init__(self, pipeline: Any, name: str, period_ms: float) -> None:
@@ -60,10 +63,10 @@ class Capture:
         self.sets = self.unpaired = 0
 
     def take(self, wait_ms: int = 0) -> FramePair | None:
-        """The next pair; None if none is there, or comes within ``wait_ms`` of the host's time.
+        """Return the next pair; None if none is available, or none comes within ``wait_ms`` of the host's time.
 
         Raises:
-            DeviceFault: the SDK says that the device or file failed.
+            DeviceFault: the SDK reports that the device or file failed.
         """
         try:
             if wait_ms:
@@ -93,15 +96,17 @@ class Capture:
 
 
 def filtered(chain: FilterChain, pair: FramePair, decimation: int | None) -> tuple[NDArray[np.uint16], Lens]:
-    """A pair's depth after the filters, its own memory, and the lens that belongs to it.
+    """Return a pair's filtered depth, its own memory, and its lens.
 
     Args:
-        decimation: that the chain has, if any.
+        chain: filters of this reading.
+        pair: with the unfiltered depth.
+        decimation: factor of the chain's decimation, if any.
     """
     frame = chain.process(pair.depth)
     intrinsics = frame.profile.as_video_stream_profile().intrinsics
     if decimation is not None:
-        # The SDK divides the principal point; the middle of the first block of pixels is not that of its first pixel.
+        # The SDK only divides the principal point; the center of the first block is not that of its first pixel.
         shift = 0.5 - 0.5 / decimation
         intrinsics.ppx -= shift
         intrinsics.ppy -= shift

@@ -1,4 +1,4 @@
-"""What a RealSense needs of a computer, for ``robot-runtime doctor realsense``."""
+"""Checks of a computer for a RealSense: ``robot-runtime doctor realsense``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULES = "sudo cp drivers/realsense/99-realsense.rules /etc/udev/rules.d/, then p
 
 
 def check() -> Sequence[Finding]:
-    """The SDK and its USB library, permissions, devices and their modes."""
+    """Check the SDK and its USB library, permissions, devices and their modes."""
     try:
         from drivers.realsense import sdk
     except ImportError as missing:
@@ -34,7 +34,7 @@ def check() -> Sequence[Finding]:
 
 
 def device_findings(device: object) -> list[Finding]:
-    """One device: who it is, what it hangs on, what it can be run in."""
+    """Return the findings about one device: name, USB version, firmware, modes."""
     from drivers.realsense.modes import device_modes
     from drivers.realsense.sdk import rs
     from drivers.realsense.source import device_info

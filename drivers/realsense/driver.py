@@ -23,8 +23,8 @@ class RealSenseOptions(StreamOptions):
     """The ``options`` of the camera's YAML file.
 
     Attributes:
-        imaging: from raw pairs to the training camera's images, as for every camera.
-        emulated: how the device behaves that a simulated robot gets; means nothing elsewhere.
+        imaging: conversion of raw pairs to the training camera's images, as for every camera.
+        emulated: behavior of the emulated device on a simulated robot.
     """
 
     imaging: ImagingOptions = field(default_factory=ImagingOptions)
@@ -34,8 +34,7 @@ class RealSenseOptions(StreamOptions):
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> SourceCamera:
-    """The camera, disconnected: a recording if the options name one, else a device, which a simulated robot has
-    emulated.
+    """Return the camera, disconnected: a recording if the options name one, else a real or an emulated device.
 
     Raises:
         ConfigError: a bad option, or modes that cannot fill the training camera's image.

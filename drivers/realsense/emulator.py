@@ -1,20 +1,21 @@
-"""A D435 on the other end of the wire, looking into the simulated world.
+"""Emulated D435 in a simulated world, behind the SDK's own interface.
 
-The driver cannot tell: it finds the device on a context, asks it for its modes and options, starts a pipeline on it and
-takes pairs off that.
+The driver finds the device on a context, reads its modes and options, starts a pipeline and reads pairs, as with a real
+device.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from drivers.realsense.bus import Bus
+from drivers.realsense.faults import Blind, Fault, Frozen, LostColor, Silent, Unplugged
 from drivers.realsense.modes import MAX_M, nominal_modes
 from drivers.realsense.software_device import (
     DEPTH_UNIT_M,
@@ -30,52 +31,15 @@ from robot_runtime.hal.simulation import Simulation
 
 
 @dataclass(frozen=True)
-class Unplugged(Window):
-    """The cable is pulled; a context forgets the device."""
-
-    kind: Literal["unplugged"] = "unplugged"
-
-
-@dataclass(frozen=True)
-class Silent(Window):
-    """The device is there and delivers nothing."""
-
-    kind: Literal["silent"] = "silent"
-
-
-@dataclass(frozen=True)
-class LostColor(Window):
-    """The port loses every image of the color sensor."""
-
-    kind: Literal["lost_color"] = "lost_color"
-
-
-@dataclass(frozen=True)
-class Blind(Window):
-    """The stereo module finds nothing that matches: depth images without a measurement."""
-
-    kind: Literal["blind"] = "blind"
-
-
-@dataclass(frozen=True)
-class Frozen(Window):
-    """The device repeats its last images under new stamps."""
-
-    kind: Literal["frozen"] = "frozen"
-
-
-Fault = Annotated[Unplugged | Silent | LostColor | Blind | Frozen, Field(discriminator="kind")]
-
-
-@dataclass(frozen=True)
 class EmulatedOptions:
-    """How the device behaves that a simulated robot gets.
+    """Behavior of the emulated device.
 
     Attributes:
         latency_s: from the middle of an exposure to its arrival.
-        drift_ppm: how much faster than the robot's its clock goes.
-        depth_noise, color_noise: models of the simulator, with their options; empty: exact.
-        faults: what goes wrong, and when.
+        drift_ppm: rate of its clock relative to the robot's.
+        depth_noise: noise model of the simulator, with its options; empty for none.
+        color_noise: likewise.
+        faults: with their windows of time.
     """
 
     latency_s: Annotated[float, Field(ge=0, le=1)] = 0.03
@@ -88,16 +52,20 @@ class EmulatedOptions:
 
 
 class EmulatedD435(Bus):
-    """The device, plugged into a simulation.
+    """The device, connected to a simulation.
 
-    An exposure is drawn only if somebody listens: one takes longer to draw than a real camera takes to make it.
+    Exposures are rendered only while a reader waits, because rendering takes longer than a real exposure.
 
     Args:
-        color, depth: names of the modes that are used. rate_hz: of exposures.
+        simulation: renderer and clock.
+        color: name of the color mode.
+        depth: name of the depth mode.
+        rate_hz: of exposures.
+        options: behavior of the device.
         where: file and field of the options, for messages.
 
     Raises:
-        ConfigError: the simulator has no such noise.
+        ConfigError: the simulator has no such noise model.
     """
 
     def __init__(
@@ -158,7 +126,7 @@ class EmulatedD435(Bus):
         far_m = None
         if motion.still or not self._options.color_noise:
             color = simulation.render_color(lenses["color"], map_from_color)
-        else:  # near things blur more than far ones
+        else:  # near surfaces blur more than far ones
             color, far_m = simulation.render(lenses["color"], map_from_color)
         color = self._color_noise.expose(color, far_m, lenses["color"], motion, self._color_random)
         depth_m = simulation.render_depth(lenses["depth"], map_from_color @ unit_color_from_depth())
@@ -166,7 +134,7 @@ class EmulatedD435(Bus):
         return color, counts(depth_m, self._near_m)
 
     def _restart(self) -> None:
-        """Each placement has a sequence of errors of its own."""
+        """Start new random streams, as every placement does."""
         self._color_random = self._simulation.random("realsense color")
         self._depth_random = self._simulation.random("realsense depth")
 
@@ -179,7 +147,7 @@ class EmulatedD435(Bus):
 
 
 _BOOTED_MS = 86_400_000.0
-"""The device has been on for a day: its clock is not the robot's."""
+"""Uptime of the device at the start: one day."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +160,6 @@ class _Exposure:
 
 
 def counts(depth_m: NDArray[np.float32], near_m: float) -> NDArray[np.uint16]:
-    """True depth as the device counts it: 0 where it is nearer than ``near_m`` or beyond what it tells from noise."""
+    """Return depth in the device's units, 0 nearer than ``near_m`` or farther than ``MAX_M``."""
     inside = (depth_m >= near_m) & (depth_m <= MAX_M)
     return np.where(inside, np.rint(depth_m / DEPTH_UNIT_M), 0).astype(np.uint16)

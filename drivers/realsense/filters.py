@@ -1,7 +1,7 @@
-"""The SDK's depth filters, in the order that its authors recommend, before anything is reprojected.
+"""Depth filters of the SDK, in the order recommended by its authors, applied before reprojection.
 
-Whatever stands here changes what was measured: by default nothing does. A hole that ``hole_filling`` fills, or
-``holes_fill`` of another filter, is a guess that no policy can tell from a measurement.
+All filters are off by default, because they alter measurements. A hole filled by ``hole_filling``, or by ``holes_fill``
+of another filter, is a guess that a policy cannot distinguish from a measurement.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from robot_runtime.common import config
 
 @dataclass(frozen=True)
 class Threshold:
-    """Depth outside becomes a hole."""
+    """Range of depth; values outside become holes."""
 
     min_m: Annotated[float, Field(ge=0, le=16)]
     max_m: Annotated[float, Field(ge=0, le=16)]
@@ -31,11 +31,12 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Spatial:
-    """Smooths along rows and columns as far as edges (Gastal and Oliveira 2011).
+    """Edge-preserving smoothing along rows and columns (Gastal and Oliveira 2011).
 
     Attributes:
-        magnitude: how often. smooth_alpha: 1 does not smooth.
-        smooth_delta: a step of more than this is an edge; disparities of 1/32 pixel, or depth units without disparity.
+        magnitude: number of passes.
+        smooth_alpha: 1 does not smooth.
+        smooth_delta: smallest step of an edge, in disparities of 1/32 pixel, or depth units without disparity.
         holes_fill: 0 leaves holes; 1..5 fills from the left up to 2, 4, 8, 16 or any number of pixels.
     """
 
@@ -49,12 +50,13 @@ class Spatial:
 
 @dataclass(frozen=True)
 class Temporal:
-    """Smooths over consecutive frames, all of them exposed after the robot came to rest: each reading starts anew.
+    """Smoothing over consecutive frames of one reading, all exposed after the robot came to rest.
 
     Attributes:
-        frames: how many; each costs a period of the camera.
-        smooth_alpha: weight of the newest. smooth_delta: as in :class:`Spatial`.
-        persistency: 0 keeps no lost pixel; 1..8 as the SDK numbers them, up to always.
+        frames: number of frames; each takes a period of the camera.
+        smooth_alpha: weight of the newest.
+        smooth_delta: as in :class:`Spatial`.
+        persistency: 0 drops lost pixels; 1..8 as the SDK numbers them, up to always.
     """
 
     frames: Annotated[int, Field(ge=2, le=30)] = 3
@@ -67,11 +69,14 @@ class Temporal:
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """Which filters; None leaves one out.
+    """Selected filters; None leaves one out.
 
     Attributes:
-        decimation: pixels of depth in each direction that become one; their median up to 3, their mean from 4 on.
-        disparity: whether ``spatial`` and ``temporal`` see disparities, in which noise is the same at any distance.
+        decimation: depth pixels in each direction that become one; their median up to 3, their mean from 4 on.
+        threshold: range of depth.
+        disparity: whether ``spatial`` and ``temporal`` smooth disparities, whose noise is independent of the distance.
+        spatial: smoothing within a frame.
+        temporal: smoothing over frames.
         hole_filling: 0 takes the left neighbor, 1 the farthest around, 2 the nearest around.
     """
 
@@ -86,12 +91,12 @@ class FilterOptions:
 
     @property
     def frames(self) -> int:
-        """Consecutive frames that make one reading."""
+        """Number of consecutive frames of one reading."""
         return 1 if self.temporal is None else self.temporal.frames
 
 
 class FilterChain:
-    """One reading's filters: a chain has seen no frame before its first."""
+    """Filters of one reading, without memory of earlier readings."""
 
     def __init__(self, options: FilterOptions) -> None:
         self._blocks: list[Any] = []
@@ -123,7 +128,7 @@ class FilterChain:
             self._add(rs.hole_filling_filter(), holes_fill=options.hole_filling)
 
     def process(self, depth_frame: Any) -> Any:
-        """The filtered frame. Its size and intrinsics may differ: take them from it."""
+        """Return the filtered frame, whose size and intrinsics may differ."""
         for block in self._blocks:
             depth_frame = block.process(depth_frame)
         return depth_frame

@@ -1,4 +1,4 @@
-"""Pairs of a device that is there: on a USB port, or emulated."""
+"""Source of pairs from a connected device, real or emulated."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from robot_runtime.errors import DeviceFault, RecordingError, StaleData, Unpaire
 from robot_runtime.imaging.source import RawRgbd
 
 POLL_S = 0.002
-"""How late a frame may be noticed; a poll costs microseconds."""
+"""Interval of polls; a poll takes microseconds."""
 
 _BUSY = ("busy", "errno=16", "is streaming", "already opened")
-"""What the SDK's messages have in common when somebody else has the device."""
+"""Words in the SDK's messages when another program uses the device."""
 
 
 class LiveSource(PipelineSource):
-    """A device on a bus.
+    """Source of pairs from a device on a bus.
 
     Args:
-        bus: where it is looked for.
+        clock: of the robot.
+        options: of the camera.
+        bus: at which the device is searched.
+        where: file and field of the options, for messages.
     """
 
     def __init__(self, clock: Clock, options: StreamOptions, bus: Bus, where: str) -> None:
@@ -109,7 +112,7 @@ class LiveSource(PipelineSource):
         return pair
 
     def _no_pair_error(self, sets: int, unpaired: int, exposed_after_ns: int, timeout_s: float) -> DeviceFault:
-        """Why nothing came."""
+        """Return the error that explains why no pair came."""
         if not self._bus.is_connected(self._serial):
             return DeviceFault(f"{self._name}: was unplugged", "plug it in again, and start again")
         if sets == 0:

@@ -1,4 +1,4 @@
-"""Which modes a camera has, and what their lenses are: nominal before it is connected, the device's own afterwards."""
+"""Modes of a camera and their lenses: nominal before it is connected, the device's own afterwards."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from robot_runtime.imaging.source import Sensor, SensorMode
 NAME = re.compile(r"^([1-9]\d{1,4})x([1-9]\d{1,4})$")
 
 MAX_M = 10.0
-"""Beyond this the D400 series' disparity is less than it can tell from noise (datasheet 337029, table 4-4)."""
+"""Depth beyond which the D400 series' disparity disappears in noise (datasheet 337029, table 4-4)."""
 
 _COLOR_FULL_F = 960 / math.tan(math.radians(69.4) / 2)
 """Focal length of a D435's color sensor, 1920x1080 pixels; smaller modes scale it by their height."""
 
 _DEPTH_FULL_F = 640 / math.tan(math.radians(87.0) / 2)
-"""Of its imagers, 1280x800 pixels. Modes of 16:9 leave lines out, 720 of 800; the others scale all 800."""
+"""Focal length of its imagers, 1280x800 pixels. Modes of 16:9 crop to 720 lines; the others scale all 800."""
 
 _COLOR = (("1920x1080", 30), ("1280x720", 30), ("960x540", 60), ("848x480", 60), ("640x480", 60), ("640x360", 60))
 _DEPTH = (
@@ -32,7 +32,7 @@ _DEPTH = (
     ("480x270", 90, 0.12),
     ("424x240", 90, 0.105),
 )
-"""Name, fastest rate over USB 3, and the nearest distance that it measures (datasheet 337029, tables 4-3 and 4-6)."""
+"""Name, fastest rate over USB 3, and least measured distance (datasheet 337029, tables 4-3 and 4-6)."""
 
 _NEAREST_M = {name: near_m for name, _, near_m in _DEPTH}
 
@@ -46,7 +46,7 @@ _LENS_MODELS = {
 
 
 def size_of(name: str) -> tuple[int, int]:
-    """Width and height of a mode's name. Raises ``ValueError``."""
+    """Return width and height of a mode's name. Raises ``ValueError``."""
     match = NAME.match(name)
     if match is None:
         raise ValueError(f"a mode is written like 1280x720, got {name!r}")
@@ -54,7 +54,7 @@ def size_of(name: str) -> tuple[int, int]:
 
 
 def nominal_lens(sensor: Sensor, name: str) -> Lens:
-    """An ideal D435's lens in a mode: the datasheet's field of view, no distortion, the axis in the middle."""
+    """Return an ideal D435's lens in a mode: the datasheet's field of view, undistorted, centered."""
     width, height = size_of(name)
     wide = width * 9 >= height * 15  # 16:9 and sizes near it, such as 848x480
     lines = 1080 if sensor == "color" else 720 if wide else 800
@@ -63,18 +63,18 @@ def nominal_lens(sensor: Sensor, name: str) -> Lens:
 
 
 def nominal_mode(sensor: Sensor, name: str, rate_hz: float) -> SensorMode:
-    """A D435's mode, as far as the datasheet knows it."""
+    """Return a D435's mode by the datasheet."""
     return _mode(sensor, name, nominal_lens(sensor, name), rate_hz)
 
 
 def nominal_modes() -> tuple[SensorMode, ...]:
-    """All that a D435 has, fastest rates."""
+    """Return all modes of a D435 with their fastest rates."""
     color = [nominal_mode("color", name, rate_hz) for name, rate_hz in _COLOR]
     return (*color, *(nominal_mode("depth", name, rate_hz) for name, rate_hz, _ in _DEPTH))
 
 
 def device_modes(sensors: Iterable[Any]) -> tuple[SensorMode, ...]:
-    """What a device's sensors say that they can be run in: color as RGB8, depth as Z16; the fastest rate of each."""
+    """Return the modes that a device's sensors report: color as RGB8, depth as Z16, each with its fastest rate."""
     fastest: dict[tuple[Sensor, str], tuple[float, Any]] = {}
     for sensor in sensors:
         for profile in sensor.get_stream_profiles():
@@ -93,7 +93,7 @@ def device_modes(sensors: Iterable[Any]) -> tuple[SensorMode, ...]:
 
 
 def lens_of(intrinsics: Any) -> Lens:
-    """The SDK's intrinsics as a lens.
+    """Return the SDK's intrinsics as a lens.
 
     Raises:
         DeviceFault: a distortion that no D400 camera has.

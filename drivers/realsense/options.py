@@ -1,4 +1,4 @@
-"""The ``options`` of a RealSense camera in a robot's YAML file, and how those of the sensors are set."""
+"""The ``options`` of a RealSense camera in a robot's YAML file, and the settings of its sensors."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from robot_runtime.errors import ConfigError
 Preset = Literal["custom", "default", "hand", "high_accuracy", "high_density", "medium_density"]
 
 COLOR_EXPOSURE_US = 100.0
-"""The color sensor counts its exposure in these, the stereo module in single microseconds."""
+"""Unit of the color sensor's exposure; that of the stereo module is 1 us."""
 
 
 @dataclass(frozen=True)
 class ColorOptions:
-    """Of the color sensor; None leaves to the device what it does by itself, which is automatic.
+    """Settings of the color sensor; None keeps the device's default, which is automatic.
 
     Attributes:
-        exposure_us: in steps of 100. gain: the device's own counts.
-        white_balance_k: kelvin.
+        exposure_us: in steps of 100.
+        gain: in the device's units.
+        white_balance_k: color temperature, kelvin.
     """
 
     exposure_us: Annotated[float, Field(gt=0)] | None = None
@@ -51,12 +52,14 @@ class ColorOptions:
 
 @dataclass(frozen=True)
 class DepthOptions:
-    """Of the stereo module; None leaves to the device what it does by itself.
+    """Settings of the stereo module; None keeps the device's default.
 
     Attributes:
-        preset: the SDK's visual preset, which sets everything below first.
-        laser: whether the infrared pattern is projected. laser_power_mw: of it.
-        exposure_us, gain: instead of the automatic ones.
+        preset: visual preset of the SDK, applied before the other settings.
+        laser: whether the infrared pattern is projected.
+        laser_power_mw: of the infrared pattern.
+        exposure_us: instead of automatic exposure.
+        gain: instead of automatic gain, in the device's units.
     """
 
     preset: Preset | None = None
@@ -88,19 +91,24 @@ class DepthOptions:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """What is streamed, and what is done to it before anything else sees it.
+    """Streams of the camera, and the filters applied to them.
 
     Attributes:
         serial: of the device; empty takes the only one that is connected.
-        file: a recording (``.db3``, ``.bag``) to play instead; empty: live.
-        repeat: whether a recording begins anew at its end.
-        real_time: whether a recording is played at the pace at which it was made; else the next pair comes each time
-            that one is asked for, as if it had just been exposed.
-        record_to: a ``.db3`` file to write everything to that a live device delivers; it must not exist yet.
-        color, depth: modes, as ``robot-runtime doctor`` lists them. rate_hz: of both.
-        latency_s: from the middle of an exposure to its arrival, the part that the device's own stamps do not know;
-            what ``robot-runtime calibrate latency`` measures.
-        start_timeout_s: how long the first pair may take.
+        file: a recording (``.db3``, ``.bag``) to play instead; empty for a live device.
+        repeat: whether a recording restarts at its end.
+        real_time: whether a recording is played at its original pace; else each request yields the next pair, as if it
+            had just been exposed.
+        record_to: a new ``.db3`` file for everything that a live device delivers.
+        color: mode, as ``robot-runtime doctor`` lists it.
+        depth: mode, likewise.
+        rate_hz: of both.
+        color_sensor: settings of the color sensor.
+        depth_sensor: settings of the stereo module.
+        filters: of depth.
+        latency_s: delay from the middle of an exposure to its arrival that the device's stamps do not contain, as
+            measured by ``robot-runtime calibrate latency``.
+        start_timeout_s: time limit of the first pair.
     """
 
     serial: str = ""

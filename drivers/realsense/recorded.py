@@ -1,4 +1,4 @@
-"""Pairs of a recording, at the pace of the robot's clock."""
+"""Source of pairs from a recording, at the pace of the robot's clock."""
 
 from __future__ import annotations
 
@@ -18,17 +18,22 @@ from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.imaging.source import RawRgbd
 
 PULL_MS = 100
-"""Of the host's time: decoding one pair takes some of it, whatever clock the robot has."""
+"""Host time for decoding one pair, independent of the robot's clock."""
 
 DRAIN_MS = 10
 PAUSE_S = 10.0
-"""For the player to pause, which takes it milliseconds; the SDK itself gives up after so long."""
+"""Time limit for the player to pause, which takes milliseconds; the SDK has the same limit."""
 
 
 class RecordedSource(PipelineSource):
     """A recording, played at the pace of the robot's clock: its first pair is exposed when it is opened.
 
-    With ``real_time: false`` each pair is exposed when it is asked for, however long the recording paused before it.
+    With ``real_time: false`` each pair is exposed when it is requested.
+
+    Args:
+        clock: of the robot.
+        options: of the camera.
+        where: file and field of the options, for messages.
     """
 
     def __init__(self, clock: Clock, options: StreamOptions, where: str) -> None:
@@ -77,9 +82,9 @@ class RecordedSource(PipelineSource):
         try:
             streams.enable_device_from_file(self._options.file, repeat_playback=self._options.repeat)
             playback = streams.resolve(rs.pipeline_wrapper(pipeline)).get_device().as_playback()
-            # Before the start: a player in real time would leave frames out before it could be told.
+            # Before the start, because a player in real time would drop frames until then.
             playback.set_real_time(False)
-            # Its sensors start one after the other, and what it reads in between is lost to the later one.
+            # The sensors start one after the other; frames read in between would be lost to the later one.
             playback.pause()
             profile = pipeline.start(streams)
             playback.resume()
@@ -93,7 +98,7 @@ class RecordedSource(PipelineSource):
         return pipeline, profile
 
     def _read_modes(self, profile: Any) -> None:
-        """Take modes and rate from the file, whatever the options say."""
+        """Take modes and rate from the file instead of the options."""
         self._modes = device_modes(profile.get_device().query_sensors())
         names = {mode.sensor: mode.name for mode in self._modes}
         if set(names) != {"color", "depth"}:
@@ -116,11 +121,11 @@ class RecordedSource(PipelineSource):
         return self._next
 
     def _pull(self) -> FramePair:
-        """The recording's next pair; goes round at its end if it is to be repeated."""
+        """Return the recording's next pair, from the start again if it is repeated."""
         capture = self._require_capture()
         for _ in range(round(self._options.start_timeout_s * 1e3 / PULL_MS)):
-            # Asked before what is there is taken: its last pairs come before it stops. One that repeats stands still
-            # for a moment, too, before it begins anew.
+            # Read before taking a pair, because the last pairs come before the player stops. A repeating player stops
+            # for a moment as well.
             stopped = not self._options.repeat and self._playback.current_status() == rs.playback_status.stopped
             sets = capture.sets
             pair = capture.take(PULL_MS)
@@ -137,27 +142,27 @@ class RecordedSource(PipelineSource):
             )
         raise DeviceFault(
             f"{self._name}: ended after {self._pairs} pairs",
-            "look at the file" if self._options.repeat else "set 'repeat: true', or play a longer recording",
+            "check the file" if self._options.repeat else "set 'repeat: true', or play a longer recording",
         )
 
     def _keep_order(self, pair: FramePair) -> None:
         first_ns, last_ns = min(pair.color_ns, pair.depth_ns), max(pair.color_ns, pair.depth_ns)
         if first_ns < self._before_ns:
-            # It has gone back to its beginning: one period after its last pair, by the robot's clock.
+            # The recording restarted: one period after its last pair, by the robot's clock.
             self._begin_ns += self._before_ns - first_ns + round(1e9 / self.rate_hz)
         self._before_ns = last_ns
 
 
 def _pause_playback(playback: Any, pipeline: Any) -> None:
-    """Pause the SDK's player: stopped while it ends its file in a thread of its own, it may abort the process."""
+    """Pause the SDK's player, which may abort the process if it is stopped while it ends its file."""
 
     def pause() -> None:
-        with suppress(RuntimeError):  # it has been stopped
+        with suppress(RuntimeError):  # already stopped
             playback.pause()
 
     pausing = threading.Thread(target=pause, name="RealSense pause", daemon=True)
     pausing.start()
     watch = Stopwatch()
-    with suppress(RuntimeError):  # nothing runs that could be waited for
+    with suppress(RuntimeError):  # the pipeline is not running
         while pausing.is_alive() and watch.elapsed_s() < PAUSE_S:
-            pipeline.try_wait_for_frames(DRAIN_MS)  # until there is room for what it has read, it cannot pause
+            pipeline.try_wait_for_frames(DRAIN_MS)  # the player cannot pause while its queue is full

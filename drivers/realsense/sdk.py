@@ -1,7 +1,7 @@
-"""Intel's SDK, and the USB library that it needs.
+"""Intel's RealSense SDK and the USB library that it needs.
 
-``pyrealsense2`` is linked with libusb-1.0, which its wheel does not bring and a bare Debian does not have. The package
-``libusb-package`` has it; loaded first, for all, it is the one that the SDK finds.
+``pyrealsense2`` is linked with libusb-1.0, which neither its wheel nor a minimal Debian contains. The package
+``libusb-package`` contains it; loaded globally before the SDK, it satisfies the link.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LIBUSB = "libusb-1.0.so.0"
 
 
 def load_libusb() -> str:
-    """Make libusb known to the process and return the name that it was loaded by: the system's one if there is one.
+    """Load libusb, preferably the system's, and return the name that it was loaded by.
 
     Raises:
         ImportError: neither the system nor ``libusb-package`` has it.
@@ -26,7 +26,7 @@ def load_libusb() -> str:
 
 
 def load_packaged_libusb() -> str:
-    """The same from ``libusb-package``, whatever the system has. Raises ``ImportError``."""
+    """Load libusb from ``libusb-package`` and return its path. Raises ``ImportError``."""
     import libusb_package
 
     path = libusb_package.get_library_path()
@@ -37,14 +37,14 @@ def load_packaged_libusb() -> str:
 
 
 def load_sdk() -> Any:
-    """The module ``pyrealsense2``, silent on the terminal. Raises ``ImportError``."""
+    """Return the module ``pyrealsense2`` with logging off. Raises ``ImportError``."""
     load_libusb()
     import pyrealsense2
 
-    # It would print every failure once more, beside the error that it raises.
+    # It would print every failure in addition to the error that it raises.
     pyrealsense2.log_to_console(pyrealsense2.log_severity.none)
     return pyrealsense2
 
 
 rs: Any = load_sdk()
-"""``pyrealsense2``; it has no type stubs that hold."""
+"""The module ``pyrealsense2``, whose type stubs are unusable."""

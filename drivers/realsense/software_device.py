@@ -1,9 +1,9 @@
-"""A D435 made of the SDK's own ``software_device``: its modes, settings and unit of lenses, and images put into it.
+"""A D435 made of the SDK's ``software_device``: modes, settings, lenses, and injected images.
 
-What the SDK wants from such a device, seen of version 2.59.1:
+Requirements of the SDK (2.59.1):
 
-* The context forgets a device that nobody else holds: the list that the device callback is handed is kept.
-* A frame without ``actual_fps`` is paired with nothing: the syncer guesses a rate of 1 to 3 Hz.
+* The context drops a device without other references: the list passed to the device callback is kept.
+* A frame without ``actual_fps`` is never paired, because the syncer assumes a rate of 1 to 3 Hz.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEPTH_UNIT_M = 0.001
 
 _FOCAL = {"color": 1.004, "depth": 0.993}
 _CENTER = {"color": (3.4, -2.1), "depth": (-1.7, 0.9)}
-"""How this unit departs from the nominal one, pixels at 720 lines: whoever uses nominal values is off."""
+"""Deviation of this unit from the nominal one, pixels at 720 lines: nominal values show as errors."""
 
 _COLOR_FROM_DEPTH = np.array(
     [
@@ -54,11 +54,11 @@ _OPTIONS: dict[Sensor, dict[str, tuple[float, float, float, float]]] = {
         "gain": (16, 248, 1, 16),
     },
 }
-"""Least, most, step and default, as a D435 reports them."""
+"""Minimum, maximum, step and default, as a D435 reports them."""
 
 
 def unit_lens(sensor: Sensor, name: str) -> Lens:
-    """This unit's lens in a mode."""
+    """Return this unit's lens in a mode."""
     nominal = nominal_lens(sensor, name)
     scale = nominal.height / 720
     x, y = _CENTER[sensor]
@@ -67,7 +67,7 @@ def unit_lens(sensor: Sensor, name: str) -> Lens:
 
 
 def unit_color_from_depth() -> NDArray[np.float64]:
-    """Where this unit's sensors sit to each other, float64 (4, 4)."""
+    """Return this unit's transform from depth to color sensor, float64 (4, 4)."""
     left, _, right = np.linalg.svd(_COLOR_FROM_DEPTH[:3, :3])
     matrix = _COLOR_FROM_DEPTH.copy()
     matrix[:3, :3] = left @ right
@@ -75,13 +75,15 @@ def unit_color_from_depth() -> NDArray[np.float64]:
 
 
 class SoftwareD435:
-    """The device on a context of its own.
+    """The device on its own context.
 
     Args:
-        color, depth: names of the modes that images come in. rate_hz: of both.
+        color: name of the color mode.
+        depth: name of the depth mode.
+        rate_hz: of both.
 
     Attributes:
-        context: the ``rs.context`` that sees it, and whatever hangs on the computer's ports.
+        context: the ``rs.context`` that lists it, beside the devices on the computer's ports.
     """
 
     def __init__(self, color: str, depth: str, rate_hz: int) -> None:
@@ -107,7 +109,14 @@ class SoftwareD435:
     def send(
         self, color: NDArray[np.uint8] | None, depth: NDArray[np.uint16] | None, stamp_ms: float, number: int
     ) -> None:
-        """One exposure's images, at that time of the device's own clock; None for an image that gets lost."""
+        """Inject the images of one exposure.
+
+        Args:
+            color: uint8 (H, W, 3); None for a lost image.
+            depth: uint16 (H, W); None for a lost image.
+            stamp_ms: time on the device's clock.
+            number: of the exposure.
+        """
         if depth is not None:
             self._depth.send(self._depth_mode, depth, stamp_ms, number)
         if color is not None:
@@ -115,7 +124,7 @@ class SoftwareD435:
 
 
 class _Sensor:
-    """One of the device's sensors, with all its modes and options."""
+    """A sensor of the device with its modes and options."""
 
     def __init__(self, device: Any, kind: Sensor) -> None:
         self._kind = kind
@@ -166,7 +175,7 @@ def _stream(kind: Sensor, name: str, rate_hz: int, uid: int) -> Any:
 
 
 def _link(depth: _Sensor, color: _Sensor) -> None:
-    """Tell the SDK how the sensors sit to each other, whatever their modes."""
+    """Register the transform between the sensors for all modes."""
     color_from_depth = unit_color_from_depth()
     extrinsics = rs.extrinsics()
     extrinsics.rotation = [float(value) for value in color_from_depth[:3, :3].ravel(order="F")]

@@ -1,4 +1,4 @@
-"""Raw pairs of a RealSense camera: the same pipeline whether the device is live, emulated or a recording."""
+"""Source of raw pairs from the SDK's pipeline, shared by live devices and recordings."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
 
 NOMINAL_DEPTH_UNIT_M = 0.001
 NOMINAL_BASELINE_M = 0.015
-"""How far right of a D435's color sensor its left imager is, from which depth is measured."""
+"""Offset of a D435's left imager, the origin of depth, to the right of its color sensor."""
 
 
 class PipelineSource(RgbdSource):
-    """What live devices and recordings have in common.
+    """Base class of live devices and recordings.
 
     Args:
+        clock: of the robot.
+        options: of the camera.
         where: file and field of the options, for messages.
     """
 
@@ -89,24 +91,24 @@ class PipelineSource(RgbdSource):
             return
         try:
             if self._options.record_to:
-                # The recorder throws away what it has not written yet, unless it is told to pause first.
+                # The recorder discards unwritten frames unless it is paused first.
                 pipeline.get_active_profile().get_device().as_recorder().pause()
             pipeline.stop()
         except RuntimeError:
-            # A device that is gone cannot be told to stop, and is stopped.
+            # A disconnected device has stopped already.
             return
 
     @abstractmethod
     def _start(self) -> tuple[Any, Any]:
-        """A started pipeline and its profile; sets the modes. Raises ``DeviceFault`` or ``ConfigError``."""
+        """Start a pipeline, set the modes, and return pipeline and profile. Raises ``DeviceFault``, ``ConfigError``."""
 
     @abstractmethod
     def _on_started(self) -> None:
-        """The capture is there; nothing has been read."""
+        """Reset the state of reading; called when the capture is ready."""
 
     @abstractmethod
     def _first_pair(self) -> FramePair:
-        """The first one that there is. Raises ``DeviceFault``."""
+        """Return the first pair. Raises ``DeviceFault``."""
 
     def _require_capture(self) -> Capture:
         if self._capture is None:
@@ -120,7 +122,7 @@ class PipelineSource(RgbdSource):
         return nominal_mode(sensor, name, self.rate_hz)
 
     def _streams(self, streams: Any) -> None:
-        """Ask for both streams in the modes of the options."""
+        """Enable both streams in the modes of the options."""
         options = self._options
         streams.enable_stream(rs.stream.color, *size_of(options.color), rs.format.rgb8, options.rate_hz)
         streams.enable_stream(rs.stream.depth, *size_of(options.depth), rs.format.z16, options.rate_hz)
@@ -131,7 +133,7 @@ class PipelineSource(RgbdSource):
 
 
 def device_info(device: Any, field: Any) -> str:
-    """What a device says of itself; empty where it says nothing."""
+    """Return a field of a device's information; empty if unsupported."""
     return str(device.get_info(field)) if device.supports(field) else ""
 
 
@@ -143,7 +145,7 @@ def _nominal_calibration(options: StreamOptions) -> RgbdCalibration:
 
 
 def _calibration(profile: Any, depth: Lens, depth_unit_m: float) -> RgbdCalibration:
-    """What the device tells of the streams that run; ``depth`` is the lens behind the filters."""
+    """Return the device's calibration of the running streams; ``depth`` is the lens after the filters."""
     color_stream, depth_stream = profile.get_stream(rs.stream.color), profile.get_stream(rs.stream.depth)
     device = profile.get_device()
     extrinsics = depth_stream.get_extrinsics_to(color_stream)

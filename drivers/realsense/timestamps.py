@@ -1,12 +1,12 @@
 """The SDK's time stamps on the robot's clock.
 
 ==================  ================================================================================================
-domain              what the stamp is, and how it is mapped
+domain              meaning and mapping of the stamp
 ==================  ================================================================================================
-``hardware_clock``  the device's own counter: offset and drift come of the frames' arrivals. The transport at its
-                    fastest hides in that; so much is ``latency_s``.
-``global_time``     the host's wall clock, to which the SDK itself has mapped the counter: nothing hides.
-``system_time``     the host's wall clock at arrival: ``latency_s`` holds the whole way from the exposure.
+``hardware_clock``  the device's counter: offset and drift are estimated from arrivals. The fastest transport remains
+                    in the offset; ``latency_s`` corrects it.
+``global_time``     the host's wall clock, to which the SDK has mapped the counter: nothing remains.
+``system_time``     the host's wall clock at arrival: ``latency_s`` is the whole delay from the exposure.
 ==================  ================================================================================================
 """
 
@@ -20,10 +20,11 @@ from robot_runtime.hal.clock_sync import ClockSync
 
 
 class HostStamps:
-    """Maps one device's stamps, from its start to its end.
+    """Map from one device's stamps to the robot's clock.
 
     Args:
-        latency_s: from the middle of an exposure to what the stamps are mapped by.
+        clock: of the robot.
+        latency_s: delay that the stamps do not contain.
     """
 
     def __init__(self, clock: Clock, latency_s: float) -> None:
@@ -32,12 +33,12 @@ class HostStamps:
         self._sync = ClockSync(latency_s)
 
     def add_arrival(self, stamp_ns: int, domain: Any) -> None:
-        """A frame of that stamp has just come: not one that had been lying there."""
+        """Record the arrival of a frame at this moment; frames that waited in a queue do not count."""
         if domain == rs.timestamp_domain.hardware_clock:
             self._sync.add(stamp_ns, self._clock.now_ns())
 
     def host_ns(self, stamp_ns: int, domain: Any) -> int:
-        """A stamp on the robot's clock. In ``hardware_clock``, something must have :meth:`add_arrival` before."""
+        """Return a stamp on the robot's clock; in ``hardware_clock`` only after :meth:`add_arrival`."""
         if domain == rs.timestamp_domain.hardware_clock:
             return self._sync.to_clock_ns(stamp_ns)
         return stamp_ns + ahead_ns(self._clock.now_ns, unix_now_ns) - self._latency_ns

@@ -1,4 +1,4 @@
-"""A camera that plays the frames of a log: ``driver: drivers.replay.driver.make_camera``."""
+"""Camera that replays the frames of a log: ``driver: drivers.replay.driver.make_camera``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.robots.loader import RobotContext
 
 MIN_DEPTH_M, MAX_DEPTH_M = 0.01, 100.0
-"""A log keeps what was measured, not what the sensor could have measured."""
+"""Range of depth, which a log does not contain."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class ReplayOptions:
     """The ``options`` of the camera's YAML file.
 
     Attributes:
-        log: the file, or a folder with one log in it.
-        repeat: whether to begin anew at the log's end.
-        rate_hz: of the exposures that it claims to make.
+        log: file, or folder with one log in it.
+        repeat: whether to restart at the log's end.
+        rate_hz: of the simulated exposures.
     """
 
     log: str
@@ -39,22 +39,27 @@ class ReplayOptions:
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Camera:
-    """The camera, disconnected.
+    """Return the camera, disconnected.
 
     Raises:
-        ConfigError: a bad option, or a folder with no log or several. RecordingError: not a log, or damaged.
+        ConfigError: a bad option, or a folder with no log or several.
+        RecordingError: the file is no log, or damaged.
     """
     chosen = config.parse(dict(options), ReplayOptions, where)
     return ReplayCamera(robot.clock, _log_file(Path(chosen.log), where), chosen.repeat, chosen.rate_hz)
 
 
 class ReplayCamera(Camera):
-    """Delivers at each capture the next frame of a log, as if it had been exposed now.
+    """Camera that delivers the next frame of a log at each capture, as if exposed now, wherever the robot is.
 
-    The robot may be anywhere: what would a policy have done, had it seen these images?
+    Args:
+        clock: of the robot.
+        log: file.
+        repeat: whether to restart at the log's end.
+        rate_hz: of the simulated exposures.
 
     Raises:
-        RecordingError: not a log, or damaged.
+        RecordingError: the file is no log, or damaged.
     """
 
     def __init__(self, clock: Clock, log: Path, repeat: bool, rate_hz: float) -> None:
@@ -95,11 +100,11 @@ class ReplayCamera(Camera):
             reader.close()
 
     def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
-        """The next frame.
+        """Return the next frame.
 
         Raises:
             DeviceFault: the log is at its end, or has no object ids.
-            RecordingError: it is damaged there.
+            RecordingError: the log is damaged there.
         """
         if self._reader is None:
             raise NotConnected(f"replay of {self._log}: is not connected", "call connect() before using it")
@@ -122,7 +127,7 @@ class ReplayCamera(Camera):
                 "set 'repeat: true', or replay a longer log",
             )
         self._delivered += 1
-        self._last_ns = self._clock.now_ns()  # which may be coarser than the exposure's instant
+        self._last_ns = self._clock.now_ns()  # the clock may be coarser than the exposure's instant
         return replace(frame, stamp_ns=self._last_ns, semantic=frame.semantic if semantic else None)
 
     def _next_exposure_ns(self, after_ns: int) -> int:
