@@ -26,7 +26,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, rotation_rpy
 from robot_runtime.errors import CalibrationFailed
 from robot_runtime.hal import Robot
-from robot_runtime.imaging.floor import LEAST_SHARE, POINTS, image_points
+from robot_runtime.imaging.floor import MIN_SHARE, POINTS, image_points
 from robot_runtime.robots.camera_mount import EXTRINSICS, CameraMount
 
 Array = NDArray[np.float64]
@@ -106,7 +106,7 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
             guide.picture(LIVE, view.rgb)
             guide.progress(done, len(TILTS_DEG), f"tilt {tilt_deg:+.0f}°")
             points = points_of(view)
-            if len(points) >= POINTS * LEAST_SHARE:
+            if len(points) >= POINTS * MIN_SHARE:
                 views.append(DepthView(view.head.pan_rad, view.head.tilt_rad, points, rig.serial))
         if views:
             guide.tell(
@@ -187,7 +187,7 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
             score = float(np.maximum(1 - ((candidates @ normal + height) / NEAR_M) ** 2, 0).sum())
             if score > best_score:
                 best, best_score = (normal, float(height)), score
-    if best is None or best_score < LEAST_SHARE * len(points):
+    if best is None or best_score < MIN_SHARE * len(points):
         raise CalibrationFailed(
             f"no floor in the depth image at tilt {math.degrees(view.tilt_rad):+.0f}°: looked for it "
             f"{height_m:.2f} m below the camera",

@@ -26,7 +26,7 @@ from robot_runtime.hal.simulation import Simulation
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
-from robot_runtime.scenes.tag_map import CELLS, picture
+from robot_runtime.scenes.tag_map import CELLS, tag_image
 
 FLOOR_IDS = tuple(range(10))
 """Of tags that lie on the floor."""
@@ -157,5 +157,5 @@ def hang_tags(simulation: Simulation, start: SE2, size_m: float) -> list[str]:
         poses[number] = transform(place, rotation_rpy(0.0, 0.0, math.pi + 0.25 * (-1) ** number))
     edge_m = size_m * (CELLS + 2) / CELLS
     for number, pose in poses.items():
-        simulation.sheets[f"tag {number}"] = Sheet(picture(number, CELL_PX), edge_m, edge_m, origin @ pose)
+        simulation.sheets[f"tag {number}"] = Sheet(tag_image(number, CELL_PX), edge_m, edge_m, origin @ pose)
     return [f"tag {number}" for number in poses]

@@ -142,7 +142,7 @@ def _print_survey(out: Path, result: Survey) -> None:
 
 def _ids(text: str) -> list[int]:
     """Parse numbers and ranges of numbers. Raises ``ConfigError``."""
-    from robot_runtime.scenes.tag_map import IDS
+    from robot_runtime.scenes.tag_map import TAG_COUNT
 
     numbers: list[int] = []
     for part in text.split(","):
@@ -150,7 +150,7 @@ def _ids(text: str) -> list[int]:
         if not first.strip().isdigit() or (dash and not last.strip().isdigit()):
             raise ConfigError(f"--ids: {part!r} is no number and no range", "write 0-11, or 3,7,20")
         numbers.extend(range(int(first), int(last if dash else first) + 1))
-    beyond = [number for number in numbers if number >= IDS]
+    beyond = [number for number in numbers if number >= TAG_COUNT]
     if beyond:
-        raise ConfigError(f"--ids: there is no tag {beyond[0]}", f"the family tag36h11 has 0 to {IDS - 1}")
+        raise ConfigError(f"--ids: there is no tag {beyond[0]}", f"the family tag36h11 has 0 to {TAG_COUNT - 1}")
     return numbers

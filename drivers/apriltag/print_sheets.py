@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from robot_runtime.errors import ConfigError
-from robot_runtime.scenes.tag_map import CELLS, picture
+from robot_runtime.scenes.tag_map import CELLS, tag_image
 
 PAGES_M = {"A4": (0.210, 0.297), "A3": (0.297, 0.420), "A2": (0.420, 0.594)}
 MARGIN_M = 0.004
@@ -58,7 +58,7 @@ def page(tag_id: int, size_m: float, paper: str) -> Figure:
     figure = Figure(figsize=(width_m / INCH_M, height_m / INCH_M))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width_m), ylim=(0, height_m))
     axes.set_axis_off()
-    for row, cells in enumerate(picture(tag_id)):
+    for row, cells in enumerate(tag_image(tag_id)):
         for first, last in _black_runs(cells.tolist()):
             corner = (left_m + first * cell_m, top_m - (row + 1) * cell_m)
             axes.add_patch(Rectangle(corner, (last - first) * cell_m, cell_m, color="black", linewidth=0.2))

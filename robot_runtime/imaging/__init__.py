@@ -1,1 +1,1 @@
-"""From camera frames to the image that a policy was trained on."""
+"""Conversion of camera frames to the images that a policy was trained on."""

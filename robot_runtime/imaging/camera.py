@@ -1,4 +1,4 @@
-"""Any source of raw pairs as the camera of a robot: the training camera's images, fresh, paired, and alive.
+"""Camera of a robot over any source of raw pairs: the training camera's images, fresh, paired, and checked.
 
 A driver of an RGB-D camera implements :class:`~robot_runtime.imaging.source.RgbdSource`, and its factory ends with
 :func:`source_camera`.
@@ -16,6 +16,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
@@ -33,35 +34,37 @@ from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from robot_runtime.robots.loader import RobotContext
 
 BLIND_FRAMES = 5
-"""Pairs in succession without any depth, after which the depth sensor counts as blind; one alone may be a flash."""
+"""Consecutive pairs without any depth after which the depth sensor counts as blind; a single one may be a flash."""
 
 MOVED_M = 0.05
 MOVED_RAD = math.radians(5)
-"""What base or head must have moved before a picture that stayed the same is called frozen: beyond odometry's noise and
-the slipping of wheels at a wall, and less than any policy's step."""
+"""Motion of base or head after which an unchanged picture counts as frozen: beyond odometry's noise and the slip of
+wheels at a wall, and less than any policy's step.
+"""
 
 MAX_RANGE_M = 65.0
-"""Of depth in counts of a millimeter."""
+"""Largest depth in counts of a millimeter."""
 
 
 @dataclass(frozen=True)
 class ImagingOptions:
-    """What every camera's YAML may say under ``imaging``.
+    """The options of every camera's YAML under ``imaging``.
 
     Attributes:
-        mount: where the camera sits: a name in ``launch/mounts``, or the file that ``calibrate extrinsics`` wrote; None
-            for the robot's own description.
-        calibration: the file that ``calibrate intrinsics`` or ``calibrate depth`` wrote; None for the factory's.
-        latency: the file that ``calibrate latency`` wrote; None takes the driver's stamps as they are.
+        mount: pose of the camera: a name in ``launch/mounts``, or a file of ``calibrate extrinsics``; None for the
+            robot's own description.
+        calibration: file of ``calibrate intrinsics`` or ``calibrate depth``; None for the factory's.
+        latency: file of ``calibrate latency``; None for the driver's stamps as they are.
         allow_partial_coverage: run even if the sensors cannot fill the training camera's image.
-        allow_blind_depth: deliver images without any depth as all holes. A robot with its nose at a wall sees nothing
-            else where the sensor's shortest distance is longer than that.
+        allow_blind_depth: deliver images without any depth as all holes, as of a robot closer to a wall than the
+            sensor's minimum range.
         exposure_s: the longest exposure; half of it passes between the end of a motion and the middle of an exposure
-            that it cannot blur.
-        max_skew_s: between the middles of the exposures of one pair.
-        depth_min_m, depth_max_m: the sensor's range; None for the mode's rated one.
-        depth_unit_m: lattice of the depth that is delivered, as sensors have one; logs of whole millimeters take a
-            fifth of the space. 0: continuous.
+            without motion blur.
+        max_skew_s: largest time between the middles of the exposures of one pair.
+        depth_min_m: the sensor's minimum range; None for the mode's rated one.
+        depth_max_m: likewise, maximum.
+        depth_unit_m: resolution of the delivered depth; logs of whole millimeters take a fifth of the space. 0:
+            continuous.
     """
 
     mount: str | None = None
@@ -80,28 +83,30 @@ class ImagingOptions:
 
 @dataclass(frozen=True, slots=True)
 class Posture:
-    """Where base and head are, by their own sensors."""
+    """Pose of base and head by their own sensors."""
 
     odom: SE2
     pan_rad: float
     tilt_rad: float
 
     def moved_from(self, other: Posture) -> bool:
-        """Whether a camera on this robot must see something else now."""
+        """Whether a camera on this robot must see something else than in another posture."""
         turns = (self.odom.yaw_rad - other.odom.yaw_rad, self.pan_rad - other.pan_rad, self.tilt_rad - other.tilt_rad)
         turned = any(abs(wrap_angle(turn)) > MOVED_RAD for turn in turns)
         return turned or self.odom.distance_to(other.odom) > MOVED_M
 
 
 class SourceCamera(Camera):
-    """A source's pairs, seen as the training camera would.
+    """A source's pairs, reprojected into the training camera.
 
     Args:
         source: connected and closed with this camera.
+        clock: the robot's.
         target: the training camera's pinhole.
-        mount: of the color sensor; images are turned so that the target looks exactly where pan and tilt say.
-        robot: its name, which calibrations must be of.
-        posture: base and head now; None where nobody knows, which leaves frozen pictures unnoticed.
+        mount: of the color sensor; images are rotated so that the target's direction is exactly that of pan and tilt.
+        options: of the camera.
+        robot: its name, which calibrations must carry.
+        posture: returns the current posture; None disables the check for frozen pictures.
     """
 
     def __init__(
@@ -122,11 +127,11 @@ class SourceCamera(Camera):
         self._turn = color_from_target(mount)
         self._reprojector: Reprojector | None = None
         self._blind = 0
-        self._seen: tuple[RawRgbd, Posture] | None = None
+        self._last: tuple[RawRgbd, Posture] | None = None
         self._lock = threading.Lock()
-        """A localizer that looks through this camera captures, too, in a thread of its own."""
+        """A localizer that uses this camera captures in a thread of its own."""
         self.latency_s = 0.0
-        """How late the source's stamps are, beyond what it corrects itself: taken off them. Known once connected."""
+        """Delay of the source's stamps beyond its own correction, which is subtracted. Known once connected."""
         x_m, y_m, z_m = (float(value) for value in mount.sensor(SE2(), 0.0, 0.0)[:3, 3])
         near_m, far_m = self._depth_range()
         self._info = CameraInfo(
@@ -142,15 +147,16 @@ class SourceCamera(Camera):
 
     @property
     def info(self) -> CameraInfo:
+        """The training camera's pinhole, with the sensor's rate and depth range."""
         return self._info
 
     @property
     def calibration(self) -> RgbdCalibration:
-        """In force: the file's, if the options name one and the device is known, else the device's own."""
+        """The calibration in use: by the options' file once the device is known, else the device's own."""
         return self._reprojector.calibration if self._reprojector is not None else self.source.calibration
 
     def coverage(self, modes: tuple[SensorMode, ...] | None = None) -> tuple[Coverage, ...]:
-        """How much of the target modes fill: those in use by default, all that there are of ``source.modes``."""
+        """Fraction of the target that modes fill: by default those in use."""
         rig = self.calibration
         if modes is None:
             modes = (replace(self.source.color_mode, lens=rig.color),)
@@ -159,7 +165,7 @@ class SourceCamera(Camera):
         return tuple(coverage(mode, self._info.intrinsics, self._turn, rig.color_from_depth) for mode in modes)
 
     def check_coverage(self) -> None:
-        """Raise ``ConfigError`` if the modes in use fill too little of the target and the options do not allow it."""
+        """Raise ``ConfigError`` if the modes in use fill too little of the target, unless the options allow it."""
         if self._options.allow_partial_coverage:
             return
         used = self.coverage()
@@ -167,12 +173,12 @@ class SourceCamera(Camera):
             check_coverage(used, self.coverage(self.source.modes), self._info.intrinsics, self.source.name)
 
     def connect(self) -> None:
-        """Connect the source, and compile and warm up what its images go through.
+        """Connect the source, and compile and warm up the reprojection.
 
         Raises:
-            DeviceFault: whatever the source has.
+            DeviceFault: of the source.
             ConfigError: the modes fill too little of the target.
-            CalibrationError: the calibration's file is of another robot or device, too old or altered.
+            CalibrationError: the calibration file belongs to another robot or device, is too old or altered.
         """
         if self._reprojector is not None:
             return
@@ -192,22 +198,23 @@ class SourceCamera(Camera):
         except BaseException:
             self.close()
             raise
-        self._blind, self._seen = 0, None
+        self._blind, self._last = 0, None
 
+    @override
     def close(self) -> None:
         self._reprojector = None
-        self._seen = None
+        self._last = None
         self.source.close()
 
     def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:
-        """The first pair whose exposures began at or after ``exposed_after_ns``, as the target sees it.
+        """The first pair whose exposures began at or after ``exposed_after_ns``, reprojected.
 
         Raises:
             StaleData: none came in time.
             UnpairedImages: color and depth were not exposed together.
             FrozenCamera: the picture is the one from before the robot moved.
-            BlindCamera: ``BLIND_FRAMES`` pairs in succession had no depth at all.
-            DeviceFault: the device is gone, or ``semantic`` was asked for.
+            BlindCamera: ``BLIND_FRAMES`` consecutive pairs had no depth at all.
+            DeviceFault: the device is gone, or ``semantic`` was requested.
         """
         reprojector = self._reprojector
         if reprojector is None:
@@ -219,10 +226,10 @@ class SourceCamera(Camera):
             self._check_alive(raw)
             seen = reprojector(raw.color, raw.depth if self.source.has_depth else None)
             stamp_ns = raw.color_stamp_ns - seconds_to_ns(self.latency_s)
-            return RgbdFrame(stamp_ns, seen.rgb.copy(), self._delivered(seen.depth_m))
+            return RgbdFrame(stamp_ns, seen.rgb.copy(), self._quantized(seen.depth_m))
 
     def _read(self, exposed_after_ns: int, timeout_s: float) -> RawRgbd:
-        """A pair with depth in it, exposed after the instant and at once."""
+        """A pair with depth, both exposed together after the instant."""
         deadline_ns = self._clock.now_ns() + seconds_to_ns(timeout_s)
         after_ns = exposed_after_ns + seconds_to_ns(self._options.exposure_s / 2 + self.latency_s)
         while True:
@@ -231,50 +238,50 @@ class SourceCamera(Camera):
                 raw = self.source.read(after_ns, left_s)
             except StaleData:
                 if self._blind:
-                    raise self._blindness() from None
+                    raise self._blind_error() from None
                 raise
             skew_s = ns_to_seconds(abs(raw.color_stamp_ns - raw.depth_stamp_ns)) if self.source.has_depth else 0.0
             if skew_s > self._options.max_skew_s:
                 raise UnpairedImages(
                     f"{self.source.name}: color and depth of one pair were exposed {skew_s:.3f} s apart, "
                     f"{self._options.max_skew_s:g} s are allowed",
-                    "synchronize the sensors in the camera's options, or raise 'max_skew_s' under 'imaging'",
+                    "synchronize the sensors in the camera's options, or increase 'max_skew_s' under 'imaging'",
                 )
             if not self.source.has_depth or self._options.allow_blind_depth or raw.depth.any():
                 self._blind = 0
                 return raw
             self._blind += 1
             if self._blind >= BLIND_FRAMES:
-                raise self._blindness()
+                raise self._blind_error()
             after_ns = max(raw.color_stamp_ns, raw.depth_stamp_ns) + 1
 
-    def _blindness(self) -> BlindCamera:
+    def _blind_error(self) -> BlindCamera:
         return BlindCamera(
             f"{self.source.name}: {self._blind} depth images in succession without a single measurement",
-            "see whether something covers the sensor or the sun blinds it; if the robot just stands close to a wall, "
+            "check whether something covers the sensor or the sun blinds it; if the robot only stands close to a wall, "
             "set 'allow_blind_depth: true' under 'imaging'",
         )
 
     def _check_alive(self, raw: RawRgbd) -> None:
-        """Raise ``FrozenCamera`` if this is the picture of a posture that the robot has left."""
+        """Raise ``FrozenCamera`` if the picture did not change although the robot moved."""
         if self._posture is None:
             return
         now = self._posture()
-        if self._seen is None or not _same(raw, self._seen[0]):
-            self._seen = raw, now
-        elif now.moved_from(self._seen[1]):
-            frozen_s = ns_to_seconds(raw.color_stamp_ns - self._seen[0].color_stamp_ns)
+        if self._last is None or not _is_same(raw, self._last[0]):
+            self._last = raw, now
+        elif now.moved_from(self._last[1]):
+            frozen_s = ns_to_seconds(raw.color_stamp_ns - self._last[0].color_stamp_ns)
             raise FrozenCamera(
                 f"{self.source.name}: the same picture for {frozen_s:.1f} s under new stamps, while the robot moved",
-                "restart the camera and look at its USB cable",
+                "restart the camera and check its USB cable",
             )
 
-    def _delivered(self, depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _quantized(self, depth_m: NDArray[np.float32]) -> NDArray[np.float32]:
         unit_m, delivered = self._options.depth_unit_m, np.array(depth_m, np.float32)
         if unit_m:
             delivered *= np.float32(1 / unit_m)
             np.rint(delivered, out=delivered)
-            # Multiplied last, because that is how logs restore whole millimeters.
+            # Multiplied last, as logs restore whole millimeters.
             delivered *= np.float32(unit_m)
         return delivered
 
@@ -286,11 +293,12 @@ class SourceCamera(Camera):
 
 
 def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, options: ImagingOptions) -> SourceCamera:
-    """The camera of a robot that sees through ``source``, disconnected: what a driver's factory returns.
+    """The camera of a robot over ``source``, disconnected: the return value of a driver's factory.
 
     Raises:
         ConfigError: there is no such mount, or the modes, as far as they are known yet, fill too little of the training
-            camera's image. CalibrationError: the mount is another robot's, too old or altered.
+            camera's image.
+        CalibrationError: the mount is another robot's, too old or altered.
     """
     trained = context.camera
     target = robot.camera.info.intrinsics if trained is None else trained.intrinsics
@@ -309,7 +317,7 @@ def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, optio
 
 
 def mount_of(robot: Robot, options: ImagingOptions) -> CameraMount:
-    """Where the options say that the camera sits, else where the robot's own description has it."""
+    """The mount by the options, else by the robot's own description."""
     if options.mount is not None:
         return load_mount(config.find_preset("mounts", options.mount), robot.name)
     own = robot.camera.info.mount
@@ -317,20 +325,20 @@ def mount_of(robot: Robot, options: ImagingOptions) -> CameraMount:
 
 
 def posture_of(robot: Robot) -> Posture:
-    """Base and head of a connected robot. Raises ``StaleData``."""
+    """The posture of a connected robot. Raises ``StaleData``."""
     base, head = robot.base.state(STREAMS["base"].max_age_s), robot.head.state(STREAMS["head"].max_age_s)
     return Posture(base.odom, head.pan_rad, head.tilt_rad)
 
 
 def color_from_target(mount: CameraMount) -> NDArray[np.float64]:
-    """Directions of the training camera to the color sensor, float64 (3, 3): how far the sensor is mounted turned.
+    """Rotation from the training camera to the color sensor, float64 (3, 3).
 
-    The training camera looks where pan and tilt say, level from side to side.
+    The training camera points in the direction of pan and tilt, without roll.
     """
     sensor = mount.sensor(SE2(), 0.0, 0.0)[:3, :3]
     optical = rotation_rpy(*OPTICAL_RPY_RAD)
     return np.asarray(optical.T @ sensor.T @ optical)
 
 
-def _same(a: RawRgbd, b: RawRgbd) -> bool:
+def _is_same(a: RawRgbd, b: RawRgbd) -> bool:
     return np.array_equal(a.color, b.color) and np.array_equal(a.depth, b.depth)

@@ -1,4 +1,4 @@
-"""How much of the training camera's image a sensor can fill: geometry alone, before anything is switched on."""
+"""Coverage of the training camera's image by a sensor, from geometry alone."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from robot_runtime.hal import Intrinsics
 from robot_runtime.hal.lens import Lens
 from robot_runtime.imaging.source import Sensor, SensorMode
 
-NEEDED: dict[Sensor, float] = {"color": 0.9, "depth": 0.7}
-"""Least share of the target that counts as filled. An Azure Kinect at 79 degrees passes with 92 % of color (a few rows
-at top and bottom are missing) and 76 % of depth (a hexagon); a RealSense D435's 53 % of color does not."""
+MIN_FRACTIONS: dict[Sensor, float] = {"color": 0.9, "depth": 0.7}
+"""Fraction of the target that a sensor must fill. An Azure Kinect at 79 degrees passes with 92 % of color (a few rows
+at top and bottom are missing) and 76 % of depth (a hexagon); a RealSense D435's 53 % of color does not.
+"""
 
 DISTANCES = 5
-"""At how many distances, even in inverse depth over the rated range, depth coverage is averaged: parallax moves it."""
+"""Number of distances, even in inverse depth over the rated range, over which depth coverage is averaged, because
+parallax shifts it.
+"""
 
 SAMPLED_WIDTH = 320
-"""Targets wider than this are sampled at every second pixel, third, ... for depth, whose edge is not that exact."""
+"""Wider targets are subsampled for depth, whose edge is not that exact."""
 
-FARTHEST_M = 5.0
-"""What lies beyond decides nothing indoors."""
+MAX_DEPTH_M = 5.0
+"""Depths beyond are ignored indoors."""
 
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -32,7 +35,14 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What one mode can fill: ``fraction`` of the target's pixels; ``rows`` and ``columns`` of the middle of it."""
+    """The part of the target that a mode fills.
+
+    Attributes:
+        mode: of the sensor.
+        fraction: of the target's pixels.
+        rows: fraction of the middle column.
+        columns: fraction of the middle row.
+    """
 
     mode: SensorMode
     fraction: float
@@ -41,16 +51,18 @@ class Coverage:
 
     @property
     def enough(self) -> bool:
-        """Whether it counts as filled."""
-        return self.fraction >= NEEDED[self.mode.sensor]
+        """Whether the mode fills the required fraction."""
+        return self.fraction >= MIN_FRACTIONS[self.mode.sensor]
 
 
 def coverage(mode: SensorMode, target: Intrinsics, color_from_target: Matrix, color_from_depth: Matrix) -> Coverage:
-    """What a mode fills of the target's image.
+    """The part of the target's image that a mode fills.
 
     Args:
-        color_from_target: float64 (3, 3), directions of the target to the color sensor.
-        color_from_depth: float64 (4, 4), points of the depth sensor to the color sensor.
+        mode: of the sensor.
+        target: the training camera's pinhole.
+        color_from_target: float64 (3, 3), rotation from the target to the color sensor.
+        color_from_depth: float64 (4, 4), transform from the depth sensor to the color sensor.
     """
     view = target if mode.sensor == "color" else _sampled(target)
     masks = masks_of(mode, view, color_from_target, color_from_depth)
@@ -67,22 +79,25 @@ def coverage(mode: SensorMode, target: Intrinsics, color_from_target: Matrix, co
 def masks_of(
     mode: SensorMode, target: Intrinsics, color_from_target: Matrix, color_from_depth: Matrix
 ) -> Sequence[Mask]:
-    """bool (H, W) of the pixels that a mode fills: one image for color, one for each of ``DISTANCES`` for depth."""
+    """The pixels that a mode fills, bool (H, W): one mask for color, one for each of ``DISTANCES`` for depth."""
     rays = Lens.of(target).pixel_rays() @ np.asarray(color_from_target).T
     if mode.sensor == "color":
-        return [_seen(mode, rays)]
+        return [_visible(mode, rays)]
     depth_from_color = np.linalg.inv(color_from_depth)
-    near_m, far_m = max(mode.min_m, 0.1), min(mode.max_m, FARTHEST_M)
+    near_m, far_m = max(mode.min_m, 0.1), min(mode.max_m, MAX_DEPTH_M)
     depths_m = 1 / np.linspace(1 / near_m, 1 / far_m, DISTANCES)
     turn, shift = depth_from_color[:3, :3], depth_from_color[:3, 3]
-    return [_seen(mode, (depth_m * rays) @ turn.T + shift) for depth_m in depths_m]
+    return [_visible(mode, (depth_m * rays) @ turn.T + shift) for depth_m in depths_m]
 
 
 def check_coverage(used: Sequence[Coverage], possible: Sequence[Coverage], target: Intrinsics, camera: str) -> None:
-    """Whether the modes in use fill enough of the target.
+    """Check that the modes in use fill enough of the target.
 
     Args:
-        used: of the color and of the depth mode in use. possible: of every mode that the camera has.
+        used: coverage of the modes in use.
+        possible: coverage of every mode of the camera.
+        target: the training camera's pinhole.
+        camera: its name, for the message.
 
     Raises:
         ConfigError: naming the mode, what it fills, and the modes of this camera that fill enough.
@@ -95,7 +110,7 @@ def check_coverage(used: Sequence[Coverage], possible: Sequence[Coverage], targe
         enough = f"set {sensor} to {' or '.join(better)}" if better else f"no {sensor} mode of this camera fills enough"
         raise ConfigError(
             f"{camera}: {sensor} mode {found.mode.name} fills {found.fraction:.1%} of a {target.width}x{target.height} "
-            f"image of {target.hfov_deg:.0f}° ({NEEDED[sensor]:.0%} are asked for)",
+            f"image of {target.hfov_deg:.0f}° ({MIN_FRACTIONS[sensor]:.0%} are required)",
             f"{enough}; or set 'allow_partial_coverage: true' under 'imaging': the rest stays black, or holes in depth",
         )
 
@@ -117,11 +132,11 @@ def _better(other: Coverage, sensor: Sensor) -> bool:
     return other.mode.sensor == sensor and other.enough
 
 
-def _seen(mode: SensorMode, points: Matrix) -> Mask:
+def _visible(mode: SensorMode, points: Matrix) -> Mask:
     pixels = mode.lens.project(points)
     x, y = pixels[..., 0], pixels[..., 1]
-    seen = mode.lens.holds(pixels)
+    visible = mode.lens.holds(pixels)
     corners = np.array(mode.outline, np.float64).reshape(-1, 2)
     for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        seen &= (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0) >= 0  # clockwise on the screen
-    return np.asarray(seen)
+        visible &= (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0) >= 0  # clockwise on the screen
+    return np.asarray(visible)

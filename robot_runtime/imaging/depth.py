@@ -1,4 +1,4 @@
-"""Depth images as a simulator would have delivered them."""
+"""Depth observations as a simulator delivers them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ def training_depth(depth_m: NDArray[np.float32], camera: TrainingCamera) -> NDAr
 
     Args:
         depth_m: (H, W) meters along the optical axis; 0, or anything not finite, is a hole. Not modified.
+        camera: the training camera.
 
     Returns:
         float32 (H, W, 1): meters, or a fraction of the clip range in [0, 1].
     """
     low_m, high_m = np.float32(camera.depth_min_m), np.float32(camera.depth_max_m)
     depth = np.array(depth_m, np.float32)
-    # A hole that is 0 becomes the minimum by clipping alone; only the others have to be looked for.
+    # Clipping alone turns holes that are 0 into the minimum.
     if camera.depth_holes == "max":
         depth[~(depth > 0)] = high_m
     if not (np.isfinite(depth.min()) and np.isfinite(depth.max())):

@@ -1,4 +1,4 @@
-"""Where one surface ends in a depth image and another begins."""
+"""Depth discontinuities."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ Floats = NDArray[np.float32]
 
 
 def jumps(depth_m: Floats, share: float) -> tuple[Floats, Floats]:
-    """The nearest and the farthest depth around each pixel, in 3x3, where they are a ``share`` of its depth apart.
+    """The smallest and largest depth in each 3x3 neighborhood, where they differ by more than a ``share`` of its depth.
 
     Returns:
-        float32 (H, W) each, both 0 where the surface goes on.
+        float32 (H, W) each, both 0 where the surface is continuous.
     """
     kernel = np.ones((3, 3), np.uint8)
     near, far = cv2.erode(depth_m, kernel), cv2.dilate(depth_m, kernel)
     apart = (far - near > share * depth_m) & (near > 0)
-    # A slanted surface changes evenly: its middle lies half way.
+    # On a slanted surface the middle depth lies half way.
     even = np.abs(near + far - 2 * depth_m) < 0.2 * (far - near)
     apart &= ~even
     return np.where(apart, near, 0).astype(np.float32), np.where(apart, far, 0).astype(np.float32)

@@ -1,8 +1,8 @@
-"""The resampling kernels with which the training frameworks shrink images, to the last bit or 1e-6.
+"""Resampling kernels of the training frameworks, bit-exact or within 1e-6.
 
 They are not interchangeable: torch's "area" averages over adaptive bins that overlap, OpenCV's ``INTER_AREA`` over
-fractional pixels, Pillow's bilinear is a triangle as wide as the shrinking asks for. Between them one image differs by
-up to ten gray levels.
+fractional pixels, Pillow's bilinear is a triangle whose width follows the reduction. Their results differ by up to ten
+gray levels.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ def torch_area(image: Array, height: int, width: int) -> Array:
 
     Args:
         image: (H, W, C), uint8 or float32.
+        height: of the result.
+        width: of the result.
 
     Returns:
-        (height, width, C), of the same type. uint8 exactly as torch's; float32 within 1e-6 of the values' size.
+        (height, width, C), of the same type. uint8 exactly as torch's; float32 within 1e-6 relative.
     """
     row_start, row_count = _bins(image.shape[0], height)
     column_start, column_count = _bins(image.shape[1], width)
@@ -40,10 +42,12 @@ def torch_area(image: Array, height: int, width: int) -> Array:
 
 
 def pil_bilinear(image: Array, height: int, width: int) -> Array:
-    """``PIL.Image.resize((width, height), BILINEAR)``, which AllenAct's sensors use; done by Pillow itself.
+    """``PIL.Image.resize((width, height), BILINEAR)`` by Pillow, which AllenAct's sensors use.
 
     Args:
         image: uint8 (H, W, 3), or float32 (H, W, 1).
+        height: of the result.
+        width: of the result.
 
     Returns:
         (height, width, C), of the same type.
@@ -59,13 +63,15 @@ def torch_nearest(image: Array, height: int, width: int) -> Array:
     """``torch.nn.functional.interpolate(mode="nearest")``: pixel ``floor(i * (size / n))``, in float32 as torch does.
 
     Args:
-        image: (H, W, C) of any type; ids of objects may only be resized like this.
+        image: (H, W, C) of any type; the only kernel for images of object ids.
+        height: of the result.
+        width: of the result.
     """
     return image[_nearest(image.shape[0], height)][:, _nearest(image.shape[1], width)]
 
 
 def _bins(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First pixel, and number of pixels, of each output pixel's bin."""
+    """First pixel and number of pixels of each output pixel's bin."""
     index = np.arange(count)
     start = index * size // count
     return start.astype(np.intp), (-(-(index + 1) * size // count) - start).astype(np.intp)

@@ -1,9 +1,9 @@
-"""How late a camera's stamps are: what ``robot-runtime calibrate latency`` measures and every camera may be told.
+"""Latency of a camera's stamps, which ``robot-runtime calibrate latency`` measures.
 
 The file is stamped (``robot_runtime.robots.calibration_file``), the camera's YAML names it as ``latency`` under
 ``imaging``::
 
-    latency_s: 0.0312     # from the middle of an exposure to what its stamp says
+    latency_s: 0.0312     # from the middle of an exposure to the time that its stamp states
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from robot_runtime.common import config
 from robot_runtime.robots.calibration_file import read_calibration
 
 KIND = "latency"
-"""Of the calibration's file."""
+"""Kind of the calibration."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,11 @@ class CameraLatency:
 
 
 def load_latency(path: Path, robot: str) -> CameraLatency:
-    """The latency of this robot's camera.
+    """Read the latency of this robot's camera.
 
     Raises:
-        ConfigError: no such file, or malformed. CalibrationError: no stamp, another kind or robot, altered, too old.
+        ConfigError: no such file, or malformed.
+        CalibrationError: no stamp, another kind or robot, altered, or too old.
     """
     file = read_calibration(path, KIND, robot)
     return config.parse(dict(file.content), CameraLatency, str(path))

@@ -1,7 +1,7 @@
-"""What stands between a task's observation and a network's input: an ordered list of operations, each one exact.
+"""Preprocessing of observations for a network: an ordered list of operations, each bit-exact.
 
 The order is part of the policy: resize, then crop, is another image than crop, then resize. Each operation names the
-keys that it changes and the arithmetic that it does, so that two readers of one manifest feed a network the same bits.
+keys that it changes and its arithmetic, so that two readers of one manifest compute the same bits.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from robot_runtime.common import config
 from robot_runtime.errors import PolicyError
@@ -23,14 +24,14 @@ Array = NDArray[Any]
 Kernel = Literal["torch_area", "pil_bilinear", "torch_nearest"]
 
 MAX_SIDE = 4096
-"""Pixels; a manifest that asks for more is damaged or means harm."""
+"""Pixels; a manifest with larger sizes is damaged or malicious."""
 
 _KERNELS = {"torch_area": torch_area, "pil_bilinear": pil_bilinear, "torch_nearest": torch_nearest}
 
 
 @dataclass(frozen=True)
 class _Operation:
-    """What all operations have: the keys that they change."""
+    """Base class of the operations, with the keys that they change."""
 
     keys: tuple[str, ...]
 
@@ -41,17 +42,17 @@ class _Operation:
             raise ValueError(f"needs one key or more, each once, got {list(self.keys)}")
 
     def apply(self, array: Array) -> Array:
-        """The changed array; the given one stays as it is.
+        """The changed array; the given one is not modified.
 
         Raises:
-            ValueError: for an array that the operation is not made for.
+            ValueError: for an array of an unsupported shape or type.
         """
         raise TypeError(f"{type(self).__name__} is not an operation")
 
 
 @dataclass(frozen=True)
 class ResizeShortestEdge(_Operation):
-    """Habitat's ``ResizeShortestEdge``: both sides times ``size / shorter side``, cut off to whole pixels.
+    """Habitat's ``ResizeShortestEdge``: both sides times ``size / shorter side``, truncated to whole pixels.
 
     ``habitat_baselines/utils/common.py``, ``image_resize_shortest_edge``: the scale is a double, the sides are
     ``int(side * scale)``, uint8 is truncated.
@@ -65,6 +66,7 @@ class ResizeShortestEdge(_Operation):
         super().__post_init__()
         _check_sides(self.size)
 
+    @override
     def apply(self, array: Array) -> Array:
         height, width = _image(array, self.kernel).shape[:2]
         scale = self.size / min(height, width)
@@ -76,7 +78,7 @@ class ResizeShortestEdge(_Operation):
 
 @dataclass(frozen=True)
 class Resize(_Operation):
-    """To a size, whatever that does to the aspect."""
+    """Resize to a size, regardless of the aspect ratio."""
 
     height: int
     width: int
@@ -87,6 +89,7 @@ class Resize(_Operation):
         super().__post_init__()
         _check_sides(self.height, self.width)
 
+    @override
     def apply(self, array: Array) -> Array:
         _image(array, self.kernel)
         if array.shape[:2] == (self.height, self.width):
@@ -96,7 +99,7 @@ class Resize(_Operation):
 
 @dataclass(frozen=True)
 class CenterCrop(_Operation):
-    """Habitat's ``CenterCropper``: from ``side // 2 - size // 2`` on."""
+    """Habitat's ``CenterCropper``, from ``side // 2 - size // 2`` on."""
 
     height: int
     width: int
@@ -106,6 +109,7 @@ class CenterCrop(_Operation):
         super().__post_init__()
         _check_sides(self.height, self.width)
 
+    @override
     def apply(self, array: Array) -> Array:
         height, width = _image(array).shape[:2]
         if height < self.height or width < self.width:
@@ -126,6 +130,7 @@ class NormalizeRange(_Operation):
         super().__post_init__()
         _check_range(self.low, self.high)
 
+    @override
     def apply(self, array: Array) -> Array:
         low = np.float32(self.low)
         clipped = np.clip(_float(array), low, np.float32(self.high))
@@ -134,7 +139,7 @@ class NormalizeRange(_Operation):
 
 @dataclass(frozen=True)
 class Clip(_Operation):
-    """To ``[low, high]``, in float32."""
+    """Clip to ``[low, high]``, in float32."""
 
     low: float
     high: float
@@ -144,13 +149,14 @@ class Clip(_Operation):
         super().__post_init__()
         _check_range(self.low, self.high)
 
+    @override
     def apply(self, array: Array) -> Array:
         return np.clip(_float(array), np.float32(self.low), np.float32(self.high))
 
 
 @dataclass(frozen=True)
 class Divide(_Operation):
-    """By a number, in float32: colors by 255."""
+    """Divide by a number, in float32, such as colors by 255."""
 
     by: float
     op: Literal["divide"] = "divide"
@@ -160,6 +166,7 @@ class Divide(_Operation):
         if np.float32(self.by) == 0:
             raise ValueError(f"cannot divide by {self.by}")
 
+    @override
     def apply(self, array: Array) -> Array:
         return np.asarray(array.astype(np.float32) / np.float32(self.by))
 
@@ -177,6 +184,7 @@ class Standardize(_Operation):
         if len(self.mean) != len(self.std) or not self.mean or np.array(self.std, np.float32).min() <= 0:
             raise ValueError(f"needs a mean and a positive std per channel, got {self.mean} and {self.std}")
 
+    @override
     def apply(self, array: Array) -> Array:
         if not array.ndim or array.shape[-1] != len(self.mean):
             raise ValueError(f"has {len(self.mean)} channels, the array has shape {array.shape}")
@@ -195,6 +203,7 @@ class ChannelOrder(_Operation):
         if not self.order or sorted(self.order) != list(range(len(self.order))):
             raise ValueError(f"order must name each channel once, got {list(self.order)}")
 
+    @override
     def apply(self, array: Array) -> Array:
         if _image(array).shape[2] != len(self.order):
             raise ValueError(f"has {len(self.order)} channels, the image has {array.shape[2]}")
@@ -203,21 +212,23 @@ class ChannelOrder(_Operation):
 
 @dataclass(frozen=True)
 class ChannelsFirst(_Operation):
-    """(H, W, C) becomes (C, H, W)."""
+    """Transpose (H, W, C) to (C, H, W)."""
 
     op: Literal["channels_first"] = "channels_first"
 
+    @override
     def apply(self, array: Array) -> Array:
         return np.moveaxis(_image(array), 2, 0)
 
 
 @dataclass(frozen=True)
 class Cast(_Operation):
-    """To another type; of a float only the whole part goes into an integer, and only if it fits."""
+    """Cast to another type; floats are truncated to integers, and must lie in the type's range."""
 
     dtype: Literal["uint8", "int32", "int64", "float32"]
     op: Literal["cast"] = "cast"
 
+    @override
     def apply(self, array: Array) -> Array:
         wanted = np.dtype(self.dtype)
         if wanted.kind in "iu" and array.size:
@@ -243,21 +254,21 @@ Operation = Annotated[
 
 
 def preprocess(observation: Mapping[str, Array], operations: Sequence[Operation]) -> dict[str, Array]:
-    """The observation after all operations, in order. Keys that none names stay as they are, not copied.
+    """The observation after all operations, in order. Keys that none names are passed on, not copied.
 
     Raises:
-        PolicyError: an operation names a key that is not there, or meets an array that it is not made for; says which.
+        PolicyError: an operation names a missing key, or an array of an unsupported shape or type; says which.
     """
     result = dict(observation)
     for position, operation in enumerate(operations):
         where = f"preprocessing, operation {position} ({operation.op})"
         for key in operation.keys:
             if key not in result:
-                raise PolicyError(f"{where}: there is no {key!r}", f"name one of {', '.join(result)}")
+                raise PolicyError(f"{where}: there is no {key!r}", f"use one of {', '.join(result)}")
             try:
                 result[key] = operation.apply(result[key])
             except ValueError as error:
-                raise PolicyError(f"{where} of {key!r}: {error}", "mend the policy's preprocessing") from error
+                raise PolicyError(f"{where} of {key!r}: {error}", "correct the policy's preprocessing") from error
     return result
 
 

@@ -1,8 +1,8 @@
-"""Any calibrated pair of color and depth as the ideal pinhole camera of a policy's training would have seen it.
+"""Reprojection of a calibrated color and depth pair into the ideal pinhole camera of a policy's training.
 
-The target camera stands in the color sensor's optical center, turned as the caller says. So color needs no depth: it
-is looked up through precomputed maps, and nothing has to be invented behind edges. Depth is drawn as a surface straight
-into the target (:mod:`robot_runtime.imaging.raster`); what no surface reaches is a hole.
+The target camera stands in the color sensor's optical center, rotated by the caller's matrix. Color therefore needs no
+depth: it is looked up through precomputed maps, without gaps behind edges. Depth is drawn as a surface into the target
+(:mod:`robot_runtime.imaging.raster`); pixels without a surface are holes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from robot_runtime.imaging.raster import SPAN_ROWS, depth_of, draw_surface
 from robot_runtime.imaging.rig import RgbdCalibration
 
 GRAZING_DEG = 87.0
-"""A surface that the depth sensor sees at a flatter angle than this is taken for an edge between two surfaces."""
+"""A surface at a flatter angle to the depth sensor counts as an edge between two surfaces."""
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reprojected:
-    """The target camera's images. The arrays are the reprojector's own, until it is called again.
+    """The target camera's images. The arrays belong to the reprojector and change with its next call.
 
     Attributes:
-        rgb: uint8 (H, W, 3), black where the color sensor does not look.
+        rgb: uint8 (H, W, 3), black outside the color sensor's view.
         depth_m: float32 (H, W), along the target's optical axis; 0 where there is no measurement.
         holes: bool (H, W), where there is none.
     """
@@ -42,17 +42,17 @@ class Reprojected:
 
 
 class Reprojector:
-    """Makes the target's images of raw ones, without allocating memory.
+    """Reprojection of pairs without memory allocation.
 
     Args:
         calibration: of the pair.
         target: the training camera's pinhole.
-        color_from_target: float64 (3, 3), takes directions of the target's optical frame to the color sensor's: how
-            far the sensor sits turned against where the target is to look. None: not at all.
-        depth_range_m: what the depth sensor measures outside of it is a hole.
+        color_from_target: float64 (3, 3), rotation from the target's optical frame to the color sensor's; None for
+            none.
+        depth_range_m: depths outside are holes.
 
     Attributes:
-        unseen: bool (H, W), target pixels at which the color sensor does not look.
+        unseen: bool (H, W), target pixels outside the color sensor's view.
     """
 
     def __init__(
@@ -75,13 +75,14 @@ class Reprojector:
         self._prepare_depth(calibration, turn, near_m, far_m)
 
     def __call__(self, color: NDArray[np.uint8], depth: NDArray[np.uint16] | None) -> Reprojected:
-        """The target's view of one pair; of ``depth`` None all is holes.
+        """Reproject one pair.
 
         Args:
-            color: uint8 (h, w, 3). depth: uint16 (h, w). Sizes are the calibration's.
+            color: uint8 (h, w, 3), of the calibration's size.
+            depth: uint16 (h, w), of the calibration's size; None for all holes.
 
         Raises:
-            DeviceFault: for an image of another size or type: it was taken in another mode than the calibration's.
+            DeviceFault: for an image of another size or type, that is, of another mode than the calibration's.
         """
         result = self._result
         self._check("color", color, (*self._color_size, 3), np.dtype(np.uint8))
@@ -96,8 +97,8 @@ class Reprojector:
             result.holes.fill(True)
             return result
         self._check("depth", depth, self._depth_size, np.dtype(np.uint16))
-        np.copyto(self._depth, depth)  # compiled code is for one layout of memory, writeable and without gaps
-        unit_m, bias_m, near_m, far_m, steepest = self._numbers
+        np.copyto(self._depth, depth)  # the compiled code needs a writeable, contiguous array
+        unit_m, bias_m, near_m, far_m, steepest = self._scalars
         draw_surface(
             self._depth,
             self._rays,
@@ -119,7 +120,7 @@ class Reprojector:
         self(np.zeros((*self._color_size, 3), np.uint8), np.zeros(self._depth_size, np.uint16))
 
     def _prepare_color(self, color: Lens, turn: Matrix) -> None:
-        """Maps from target pixels to color pixels, of an image shrunk by whole numbers first if it is far finer."""
+        """Maps from target pixels to color pixels; a far finer image is first reduced by a whole number."""
         self._color_size = (color.height, color.width)
         pixels = color.project(Lens.of(self.target).pixel_rays() @ turn.T)
         self.unseen = ~color.holds(pixels)
@@ -129,12 +130,12 @@ class Reprojector:
         self._reduced = np.zeros((*size, 3), np.uint8) if reduction > 1 else None
         pixels = (pixels + 0.5) / reduction - 0.5
         clipped = np.clip(pixels, 0, (size[1] - 1, size[0] - 1))
-        clipped[self.unseen] = -2  # outside by more than a pixel: nothing of the image's border is mixed in
+        clipped[self.unseen] = -2  # outside by more than a pixel, so that the border is not interpolated
         maps = clipped.astype(np.float32)
         self._color_maps = cv2.convertMaps(maps[..., 0], maps[..., 1], cv2.CV_16SC2)
 
     def _prepare_depth(self, calibration: RgbdCalibration, turn: Matrix, near_m: float, far_m: float) -> None:
-        """Rays and origin of the depth sensor in the target's pixels, as :func:`draw_surface` takes them."""
+        """Rays and origin of the depth sensor in the target's pixels, for :func:`draw_surface`."""
         lens, matrix = calibration.depth, calibration.color_from_depth
         self._depth_size = (lens.height, lens.width)
         camera = Lens.of(self.target).matrix
@@ -146,8 +147,8 @@ class Reprojector:
         self._spans = np.zeros((SPAN_ROWS, lens.width), np.int32)
         self._rays = np.ascontiguousarray(rays, np.float32)
         self._origin = (camera @ turn.T @ matrix[:3, 3]).astype(np.float32)
-        # float32 like the images: numba would compile once more for Python's own floats.
-        self._numbers = (
+        # float32 like the images, because numba would compile again for Python floats.
+        self._scalars = (
             np.float32(calibration.depth_unit_m),
             np.float32(calibration.depth_bias_m),
             np.float32(near_m),

@@ -1,4 +1,4 @@
-"""The calibration of an RGB-D camera: two lenses, how they sit to each other, what one count of depth is."""
+"""Calibration of an RGB-D camera: both lenses, their relative pose, and the unit of depth."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ Matrix = NDArray[np.float64]
 Row = tuple[float, float, float, float]
 
 RIG_KINDS = ("intrinsics", "depth")
-"""The kinds of calibration that write this."""
+"""Kinds of the calibrations that write this."""
 
 ORTHONORMAL = 1e-3
-"""How far a rotation's columns may be from length 1 and right angles; factory calibrations are single precision."""
+"""Largest deviation of a rotation from orthonormality; factory calibrations are in single precision."""
 
 
 @dataclass(frozen=True, eq=False)
 class RgbdCalibration:
-    """What turns a pair of raw images into metric ones.
+    """Parameters that turn a pair of raw images into metric ones.
 
     Attributes:
-        color, depth: the lenses, in the modes that the pair was taken with. Depth is measured along the optical axis.
-        color_from_depth: float64 (4, 4), takes points of the depth sensor's optical frame to the color sensor's, m.
-        depth_unit_m, depth_bias_m: meters are ``counts * depth_unit_m + depth_bias_m``.
+        color: lens in the mode of the pair.
+        depth: lens in the mode of the pair. Depth is measured along the optical axis.
+        color_from_depth: float64 (4, 4), transform from the depth sensor's optical frame to the color sensor's, m.
+        depth_unit_m: meters are ``counts * depth_unit_m + depth_bias_m``.
+        depth_bias_m: see ``depth_unit_m``.
         serial: of the device; empty where it has none.
-        source: who measured it: ``factory``, ``nominal``, ``simulation``, or the file that a calibration wrote.
+        source: origin: ``factory``, ``nominal``, ``simulation``, or the file of a calibration.
     """
 
     color: Lens
@@ -70,12 +72,12 @@ class RgbdCalibration:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of every number in it, 64 hexadecimal digits: the same for the same geometry of the same device."""
+        """SHA-256 of all numbers, 64 hexadecimal digits: the same for the same geometry of the same device."""
         document = {key: value for key, value in self.to_document().items() if key != "source"}
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
-        """As mappings, lists and numbers, for YAML; :meth:`from_document` is the inverse."""
+        """Mappings, lists and numbers for YAML; :meth:`from_document` is the inverse."""
         rows = tuple(tuple(float(value) for value in row) for row in self.color_from_depth)
         numbers = (self.depth_unit_m, self.serial, self.source, self.depth_bias_m)
         fields = _Document(self.color, self.depth, rows, *numbers)  # type: ignore[arg-type]
@@ -84,7 +86,7 @@ class RgbdCalibration:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], where: str) -> RgbdCalibration:
-        """What :meth:`to_document` wrote. Raises ``ConfigError`` naming ``where`` and the field."""
+        """The inverse of :meth:`to_document`. Raises ``ConfigError`` naming ``where`` and the field."""
         fields = config.parse(document, _Document, where)
         try:
             return cls(
@@ -97,15 +99,15 @@ class RgbdCalibration:
                 fields.depth_bias_m,
             )
         except ValueError as error:
-            raise ConfigError(f"{where}: {error}", "calibrate again, or mend the file") from error
+            raise ConfigError(f"{where}: {error}", "calibrate again, or correct the file") from error
 
 
 def load_calibration(path: Path, robot: str, serial: str) -> RgbdCalibration:
-    """The lenses that a calibration found, for the device of this serial number.
+    """Read the calibration of the device with this serial number.
 
     Raises:
         ConfigError: naming file and field.
-        CalibrationError: it was changed, is of another robot or device, or too old.
+        CalibrationError: it was changed, belongs to another robot or device, or is too old.
     """
     file = open_calibration(path)
     kind = file.stamp.kind if file.stamp.kind in RIG_KINDS else RIG_KINDS[0]
@@ -115,7 +117,7 @@ def load_calibration(path: Path, robot: str, serial: str) -> RgbdCalibration:
 
 @dataclass(frozen=True)
 class _Document:
-    """The calibration as it stands in a file: the matrix by rows."""
+    """The calibration in a file, with the matrix as rows."""
 
     color: Lens
     depth: Lens

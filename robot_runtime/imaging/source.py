@@ -1,7 +1,6 @@
-"""What a driver of an RGB-D camera implements: raw pairs, as the sensors deliver them.
+"""Interface of a driver of an RGB-D camera: raw pairs as the sensors deliver them.
 
-Everything that makes an observation of them is the same for all cameras and stands in
-:mod:`robot_runtime.imaging.camera`.
+The processing that is common to all cameras is in :mod:`robot_runtime.imaging.camera`.
 """
 
 from __future__ import annotations
@@ -22,15 +21,16 @@ Sensor = Literal["color", "depth"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawRgbd:
-    """Color and depth of one capture, each as its own sensor saw it. The arrays own their memory.
+    """Color and depth of one capture, each in its own sensor's geometry. The arrays own their memory.
 
     Attributes:
-        color_stamp_ns, depth_stamp_ns: middle of each exposure, on the robot's clock.
+        color_stamp_ns: middle of the exposure, on the robot's clock.
+        depth_stamp_ns: likewise.
         color: uint8 (H, W, 3), red first.
         depth: uint16 (h, w), counts of the calibration's ``depth_unit_m`` along the optical axis; 0 is no measurement.
-            (0, 0) in shape for a camera of color alone.
+            Of shape (0, 0) for a camera without depth.
         infrared: uint16 (h, w), of the depth sensor; None where it delivers none.
-        temperature_c: of the device; None where it does not tell.
+        temperature_c: of the device; None where it does not report it.
     """
 
     color_stamp_ns: int
@@ -43,15 +43,17 @@ class RawRgbd:
 
 @dataclass(frozen=True, slots=True)
 class SensorMode:
-    """One way in which a sensor can be run.
+    """An operating mode of a sensor.
 
     Attributes:
-        name: as the driver's options spell it.
+        sensor: color or depth.
+        name: as in the driver's options.
         lens: calibrated where the device is known, nominal before.
         rate_hz: the fastest.
-        min_m, max_m: the depth sensor's rated range in this mode; 0 and infinity for color.
-        outline: pixels (x, y) of a convex polygon outside of which the sensor delivers nothing, as an Azure Kinect's
-            narrow modes, which its illuminator fills only to a hexagon; empty where the whole image is used.
+        min_m: the depth sensor's rated minimum range in this mode; 0 for color.
+        max_m: likewise, maximum; infinity for color.
+        outline: pixels (x, y) of a convex polygon that contains all data, as of an Azure Kinect's narrow modes, whose
+            illuminator covers a hexagon; empty for the whole image.
     """
 
     sensor: Sensor
@@ -72,31 +74,31 @@ class RgbdSource(Device):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The device in messages, with what tells it from another: ``Azure Kinect 000123456789``."""
+        """Name of the device in messages, which distinguishes it from others: ``Azure Kinect 000123456789``."""
 
     @property
     @abstractmethod
     def calibration(self) -> RgbdCalibration:
-        """Of the modes in use; nominal before the first connection where the device itself tells it."""
+        """Calibration of the modes in use; nominal before the first connection if the device itself stores it."""
 
     @property
     @abstractmethod
     def color_mode(self) -> SensorMode:
-        """What the color sensor runs in."""
+        """The color sensor's mode in use."""
 
     @property
     @abstractmethod
     def depth_mode(self) -> SensorMode:
-        """What the depth sensor runs in."""
+        """The depth sensor's mode in use."""
 
     @property
     @abstractmethod
     def modes(self) -> tuple[SensorMode, ...]:
-        """Everything that this device's sensors can be run in, for messages that name a better one."""
+        """All modes of this device's sensors, for messages that name a better one."""
 
     @property
     def has_depth(self) -> bool:
-        """False for a camera of color alone: its pairs have no depth, its ``depth_mode`` is its color mode."""
+        """False for a camera without depth, whose ``depth_mode`` is its color mode."""
         return True
 
     @property
@@ -109,7 +111,6 @@ class RgbdSource(Device):
         """The first pair of one capture whose exposures' middles both lie at or after ``exposed_after_ns``.
 
         Raises:
-            StaleData: none came within ``timeout_s``, among them streams that deliver but never pair: the message says
-                which of the two it was.
+            StaleData: none came within ``timeout_s``, or images came but never paired: the message says which.
             DeviceFault: the device is gone, or reported an error.
         """

@@ -1,12 +1,12 @@
-"""Shortest collision-free distances and paths for a round robot on an occupancy map.
+"""Shortest collision-free distances and paths of a round robot on an occupancy map.
 
-The map is inflated by the robot's radius; the eikonal equation |grad d| = 1 is solved on what remains by fast marching
-(Sethian 1996; scikit-fmm, second order). Unlike Dijkstra on a grid its error vanishes with the cell size.
-Two things keep the error at 2.5 cm cells well below 1 % (``tests/robot_runtime/scenes/test_geodesic_oracle.py``):
+The map is inflated by the robot's radius; the eikonal equation |grad d| = 1 is solved on the rest by fast marching
+(Sethian 1996; scikit-fmm, second order). Unlike Dijkstra on a grid, its error vanishes with the cell size. Two measures
+keep the error at 2.5 cm cells well below 1 % (``tests/robot_runtime/scenes/test_geodesic_oracle.py``):
 
 * the front starts as a circle about each target's exact position, as large as the surroundings allow, because marching
   is least accurate where the front is most curved;
-* a place that sees the nearest target in a straight line gets the straight distance, which is exact.
+* a place in straight view of the nearest target gets the straight distance, which is exact.
 
 All coordinates are meters in the map's frame.
 """
@@ -27,8 +27,9 @@ from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 Point = tuple[float, float]
 
 SNAP_M = 0.1
-"""A point this close to navigable space counts as standing there. It covers what separates a robot that touches a wall
-from the inflated grid: up to two cells of rounding (5 cm), contact penetration and the localizer's noise."""
+"""A point this close to navigable space counts as navigable. This covers the difference between a robot that touches a
+wall and the inflated grid: up to two cells of rounding (5 cm), contact penetration and the localizer's noise.
+"""
 
 _CACHED_FIELDS = 16
 _MAX_DISC_CELLS = 24
@@ -44,16 +45,16 @@ class GeodesicMap:
         radius_m: the robot's.
 
     Attributes:
-        navigable: bool (rows, columns), cells that hold room for the robot's center: all whose center misses it by
-            less than half a cell. Asking for the cell's center itself would move every wall inward by half a cell on
-            average, and make every way round a corner too long. To place a robot, ask ``OccupancyMap.navigable``.
+        navigable: bool (rows, columns), cells with room for the robot's center, to within half a cell: testing the
+            cell's center exactly would move every wall inward by half a cell on average, and lengthen every path round
+            a corner. To place a robot, use ``OccupancyMap.navigable``.
     """
 
     def __init__(self, occupancy: OccupancyMap, radius_m: float) -> None:
         self.map = occupancy
         self.radius_m = radius_m
-        roomy = occupancy.clearance_m() >= radius_m - occupancy.resolution_m / 2
-        self.navigable: NDArray[np.bool_] = roomy & (occupancy.cells == Cell.FREE)
+        fits = occupancy.clearance_m() >= radius_m - occupancy.resolution_m / 2
+        self.navigable: NDArray[np.bool_] = fits & (occupancy.cells == Cell.FREE)
         self._fields: OrderedDict[tuple[Point, ...], DistanceField] = OrderedDict()
 
     def is_navigable(self, x_m: float, y_m: float) -> bool:
@@ -63,11 +64,7 @@ class GeodesicMap:
         return 0 <= row < rows and 0 <= column < columns and bool(self.navigable[row, column])
 
     def snap(self, x_m: float, y_m: float, max_m: float = SNAP_M) -> Point | None:
-        """The navigable point nearest to a point, which is the point itself where that is navigable.
-
-        Returns:
-            None if there is no navigable point within ``max_m``.
-        """
+        """The nearest navigable point; None if there is none within ``max_m``."""
         if self.is_navigable(x_m, y_m):
             return x_m, y_m
         row, column = self.map.to_cell(x_m, y_m)
@@ -80,16 +77,16 @@ class GeodesicMap:
         low = cells[:, ::-1] * self.map.resolution_m + (self.map.origin_x_m, self.map.origin_y_m)
         margin = _CELL_MARGIN * self.map.resolution_m
         nearest = np.clip((x_m, y_m), low + margin, low + self.map.resolution_m - margin)
-        away = np.hypot(nearest[:, 0] - x_m, nearest[:, 1] - y_m)
-        best = int(np.argmin(away))
-        return (float(nearest[best, 0]), float(nearest[best, 1])) if away[best] <= max_m else None
+        distances_m = np.hypot(nearest[:, 0] - x_m, nearest[:, 1] - y_m)
+        best = int(np.argmin(distances_m))
+        return (float(nearest[best, 0]), float(nearest[best, 1])) if distances_m[best] <= max_m else None
 
     def is_clear(self, x0_m: float, y0_m: float, x1_m: float, y1_m: float) -> bool:
         """Whether every cell that the straight segment crosses is navigable (both ends included)."""
         if not (self.is_navigable(x0_m, y0_m) and self.is_navigable(x1_m, y1_m)):
             return False
         start, end = self._grid(x0_m, y0_m), self._grid(x1_m, y1_m)
-        # Grid lines cut the segment into pieces; the middle of each piece tells its cell, with no cell left out.
+        # Grid lines cut the segment into pieces; the middle of each piece identifies its cell.
         cuts = [np.array([0.0, 1.0])]
         for a, b in zip(start, end, strict=True):
             lines = np.arange(np.ceil(min(a, b)), max(a, b))
@@ -104,7 +101,7 @@ class GeodesicMap:
     def field(self, targets: Sequence[Point]) -> DistanceField:
         """Distances from everywhere to the nearest of ``targets``; cached by targets.
 
-        Targets off navigable space are snapped to it (``SNAP_M``); those that cannot be are left out.
+        Targets off navigable space are snapped to it (``SNAP_M``), or left out where that is impossible.
         """
         key = tuple((float(x), float(y)) for x, y in targets)
         if key in self._fields:
@@ -133,7 +130,7 @@ class DistanceField:
     """Distance to the nearest of some targets.
 
     Attributes:
-        space: the map that it belongs to.
+        space: the navigable space.
         targets: float64 (N, 2), x and y of the targets after snapping; N may be 0.
         values: float64 (rows, columns), meters from each cell's center; inf where no target can be reached.
     """
@@ -145,10 +142,10 @@ class DistanceField:
     def at(self, x_m: float, y_m: float) -> float:
         """Distance from a point in meters.
 
-        A point off navigable space but within ``SNAP_M`` of it is measured from there, plus the way to it.
+        A point within ``SNAP_M`` of navigable space counts from there, plus the distance to it.
 
         Returns:
-            inf where no target can be reached, where the point is farther off, or not on the map at all.
+            inf where no target can be reached, and for points farther off or not on the map.
         """
         start = self.space.snap(x_m, y_m)
         if start is None or not len(self.targets):
@@ -157,7 +154,7 @@ class DistanceField:
         target, straight = self._nearest_target(*start)
         if self.space.is_clear(*start, *target):
             return detour + straight
-        # Nothing is shorter than the straight line, whatever interpolation says.
+        # Interpolation may err below the straight line, which is the lower bound.
         return detour + max(straight, self._interpolate(*start))
 
     def path(self, x_m: float, y_m: float) -> NDArray[np.float64]:
@@ -176,12 +173,12 @@ class DistanceField:
         return np.array(corners)
 
     def _nearest_target(self, x_m: float, y_m: float) -> tuple[Point, float]:
-        away = np.hypot(self.targets[:, 0] - x_m, self.targets[:, 1] - y_m)
-        best = int(np.argmin(away))
-        return (float(self.targets[best, 0]), float(self.targets[best, 1])), float(away[best])
+        distances_m = np.hypot(self.targets[:, 0] - x_m, self.targets[:, 1] - y_m)
+        best = int(np.argmin(distances_m))
+        return (float(self.targets[best, 0]), float(self.targets[best, 1])), float(distances_m[best])
 
     def _interpolate(self, x_m: float, y_m: float) -> float:
-        """Bilinear between the four cell centers around a navigable point, of which only reachable ones have a say."""
+        """Bilinear interpolation between the reachable ones of the four cell centers around a navigable point."""
         column, row = (value - 0.5 for value in self.space._grid(x_m, y_m))
         row0, column0 = int(np.floor(row)), int(np.floor(column))
         total = weight_sum = 0.0
@@ -195,22 +192,22 @@ class DistanceField:
         return total / weight_sum if weight_sum > 0 else float("inf")
 
     def _descend(self, start: Point) -> list[Point]:
-        """From cell to cell down the steepest slope; from the bottom straight to the target, which is in sight there.
+        """Cells of steepest descent, then straight to the target.
 
-        Fast marching computes a cell from a lower neighbor, and the discs it starts from lie in the targets' sight:
-        the descent cannot end anywhere else.
+        Fast marching computes a cell from a lower neighbor, and the initial discs lie in view of their targets: the
+        descent ends in view of a target.
         """
         points = [start]
         row, column = self.space.map.to_cell(*start)
         while (step := self._steepest(row, column)) is not None:
             row, column = row + step[0], column + step[1]
             points.append(self.space.map.to_point(row, column))
-        away = np.hypot(self.targets[:, 0] - points[-1][0], self.targets[:, 1] - points[-1][1])
-        nearest = ((float(x), float(y)) for x, y in self.targets[np.argsort(away)])
+        distances_m = np.hypot(self.targets[:, 0] - points[-1][0], self.targets[:, 1] - points[-1][1])
+        nearest = ((float(x), float(y)) for x, y in self.targets[np.argsort(distances_m)])
         return [*points, next(target for target in nearest if self.space.is_clear(*points[-1], *target))]
 
     def _steepest(self, row: int, column: int) -> tuple[int, int] | None:
-        """The neighbor that loses most distance per meter; diagonal only where both cells beside it are navigable."""
+        """The step of steepest descent to a neighbor; diagonal only where both cells beside it are navigable."""
         best, best_slope = None, 0.0
         for dr, dc in _NEIGHBORS:
             r, c = row + dr, column + dc
@@ -224,8 +221,8 @@ class DistanceField:
         return best
 
     def _straighten(self, points: list[Point]) -> list[Point]:
-        """Drop every point that its neighbors can do without (string pulling)."""
-        kept, index = [points[0]], 0
+        """Remove every point that its neighbors can do without (string pulling)."""
+        corners, index = [points[0]], 0
         while index < len(points) - 1:
             step = 1
             while index + 2 * step < len(points) and self.space.is_clear(*points[index], *points[index + 2 * step]):
@@ -238,8 +235,8 @@ class DistanceField:
                 else:
                     high = middle - 1
             index = low
-            kept.append(points[index])
-        return kept
+            corners.append(points[index])
+        return corners
 
 
 _NEIGHBORS = tuple((dr, dc) for dr in (-1, 0, 1) for dc in (-1, 0, 1) if (dr, dc) != (0, 0))
@@ -252,19 +249,19 @@ def _march(space: GeodesicMap, targets: list[Point]) -> DistanceField:
     if not targets:
         return DistanceField(space, points, values)
     resolution_m = space.map.resolution_m
-    # Looking around costs reach**3 per target; many targets blur the source, so a small disc will do for them.
+    # The visibility test costs reach**3 per target; with many targets a small disc is accurate enough.
     reach = max(_MIN_DISC_CELLS, round(_MAX_DISC_CELLS / len(targets) ** (1 / 3)))
-    views = [_look_around(space, x, y, reach) for x, y in targets]
-    disc_m = max(min(view.star_m for view in views), _MIN_DISC_CELLS * resolution_m)
+    views = [_view_from(space, x, y, reach) for x, y in targets]
+    disc_m = max(min(view.clear_radius_m for view in views), _MIN_DISC_CELLS * resolution_m)
     straight = np.full(values.shape, np.inf)
-    seen = np.zeros(values.shape, bool)
+    visible = np.zeros(values.shape, bool)
     for view in views:
-        straight[view.window] = np.minimum(straight[view.window], view.away_m)
-        seen[view.window] |= view.seen & (view.away_m < disc_m)
-    values[seen] = straight[seen]
-    outside = space.navigable & ~seen
-    if (outside & ndimage.binary_dilation(seen)).any():
-        level = np.where(seen, straight - disc_m, np.clip(straight - disc_m, _CELL_MARGIN * resolution_m, 1.0))
+        straight[view.window] = np.minimum(straight[view.window], view.distance_m)
+        visible[view.window] |= view.visible & (view.distance_m < disc_m)
+    values[visible] = straight[visible]
+    outside = space.navigable & ~visible
+    if (outside & ndimage.binary_dilation(visible)).any():
+        level = np.where(visible, straight - disc_m, np.clip(straight - disc_m, _CELL_MARGIN * resolution_m, 1.0))
         marched = skfmm.distance(np.ma.MaskedArray(level, ~space.navigable), dx=resolution_m)
         reached = outside & ~np.ma.getmaskarray(marched)
         values[reached] = np.ma.getdata(marched)[reached] + disc_m
@@ -273,18 +270,18 @@ def _march(space: GeodesicMap, targets: list[Point]) -> DistanceField:
 
 @dataclass(frozen=True)
 class _View:
-    """What a target sees nearby: a window of the grid, distances to its cells, which of them are in plain sight.
+    """The surroundings of a target: a window of the grid, distances to its cells, and a mask of the visible ones.
 
-    ``star_m`` is the radius within which all navigable cells are.
+    ``clear_radius_m`` is the radius within which all navigable cells are visible.
     """
 
     window: tuple[slice, slice]
-    away_m: NDArray[np.float64]
-    seen: NDArray[np.bool_]
-    star_m: float
+    distance_m: NDArray[np.float64]
+    visible: NDArray[np.bool_]
+    clear_radius_m: float
 
 
-def _look_around(space: GeodesicMap, x_m: float, y_m: float, reach: int) -> _View:
+def _view_from(space: GeodesicMap, x_m: float, y_m: float, reach: int) -> _View:
     row, column = space.map.to_cell(x_m, y_m)
     window = (slice(max(row - reach, 0), row + reach + 1), slice(max(column - reach, 0), column + reach + 1))
     navigable = space.navigable[window]
@@ -297,8 +294,10 @@ def _look_around(space: GeodesicMap, x_m: float, y_m: float, reach: int) -> _Vie
         np.floor(here_row + fractions * d_row).astype(np.intp),
         np.floor(here_column + fractions * d_column).astype(np.intp),
     ]
-    seen = np.asarray(on_way.all(axis=0))
-    away_m = np.hypot(d_row, d_column) * space.map.resolution_m
-    hidden = navigable & ~seen
-    star_m = min(float(away_m[hidden].min()) if hidden.any() else np.inf, (reach - 1) * space.map.resolution_m)
-    return _View(window, away_m, seen, star_m)
+    visible = np.asarray(on_way.all(axis=0))
+    distance_m = np.hypot(d_row, d_column) * space.map.resolution_m
+    occluded = navigable & ~visible
+    clear_radius_m = min(
+        float(distance_m[occluded].min()) if occluded.any() else np.inf, (reach - 1) * space.map.resolution_m
+    )
+    return _View(window, distance_m, visible, clear_radius_m)

@@ -1,4 +1,4 @@
-"""Reading a grid at points between its cells, many points at once."""
+"""Interpolation of grids at many points."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ def nearest(values: NDArray[np.generic], column: Floats, row: Floats, outside: f
     """The value of the cell that contains each point.
 
     Args:
-        values: (rows, columns). column, row: in cells from the grid's outer corner, any shape.
-        outside: for points off the grid.
+        values: (rows, columns).
+        column: in cells from the grid's outer corner, any shape.
+        row: likewise.
+        outside: value for points off the grid.
     """
     rows, columns = values.shape
     r, c = np.floor(row).astype(np.intp), np.floor(column).astype(np.intp)
@@ -22,11 +24,12 @@ def nearest(values: NDArray[np.generic], column: Floats, row: Floats, outside: f
 
 
 def bilinear(values: NDArray[np.floating], column: Floats, row: Floats) -> Floats:
-    """Interpolated between the four cell centers around each point, of which only finite ones have a say.
+    """Bilinear interpolation between the finite ones of the four cell centers around each point.
 
     Args:
-        values: (rows, columns); not finite where nothing is known.
-        column, row: in cells from the grid's outer corner, any shape.
+        values: (rows, columns); not finite where unknown.
+        column: in cells from the grid's outer corner, any shape.
+        row: likewise.
 
     Returns:
         inf where the cell that contains the point is not finite, or off the grid.
@@ -39,7 +42,7 @@ def bilinear(values: NDArray[np.floating], column: Floats, row: Floats) -> Float
     total, weights = np.zeros(np.shape(column)), np.zeros(np.shape(column))
     for dr, weight_r in ((0, 1 - fraction_r), (1, fraction_r)):
         for dc, weight_c in ((0, 1 - fraction_c), (1, fraction_c)):
-            # Past the border the border's own cell is repeated: its center is the last thing known.
+            # The border's cells are repeated beyond the border.
             index_r = np.clip(r0 + dr, 0, rows - 1).astype(np.intp)
             index_c = np.clip(c0 + dc, 0, columns - 1).astype(np.intp)
             value = values[index_r, index_c]

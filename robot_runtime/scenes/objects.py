@@ -1,7 +1,7 @@
-"""Objects that can be moved: where they are, who says so, and what a hand did to them.
+"""Movable objects: poses, sources of poses, and the result of grasping.
 
-An object's own frame stands in the middle of its box (``scene.SceneObject``) along the box's edges, so that the object
-as ``scene.yaml`` has it lies at ``center``, turned by ``yaw_deg`` about z. Poses are in ``map``.
+An object's frame has its origin in the center of its box (``scene.SceneObject``) and the axes of the box's edges: the
+object of ``scene.yaml`` lies at ``center``, rotated by ``yaw_deg`` about z. Poses are in ``map``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ UNIT_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ObjectPose:
-    """Where an object is and in what state: position of its origin in map, rotation as quaternion w, x, y, z.
+    """Pose and state of an object.
 
     Attributes:
-        openness: 0 closed .. 1 open; None for what does not open.
+        position: of the origin, in map.
+        quaternion: rotation, w, x, y, z.
+        openness: 0 closed .. 1 open; None for objects that do not open.
     """
 
     position: Point3
@@ -33,11 +35,11 @@ class ObjectPose:
 
     @classmethod
     def upright(cls, position: Point3, yaw_rad: float) -> ObjectPose:
-        """Standing, turned counter-clockwise about z."""
+        """A pose rotated about z only, counter-clockwise."""
         return cls(position, (math.cos(yaw_rad / 2), 0.0, 0.0, math.sin(yaw_rad / 2)))
 
     def moved(self, by: SE2) -> ObjectPose:
-        """After a motion in the plane; or, in ``map``, a pose that was given in the frame that stands at ``by``."""
+        """The pose after a motion in the plane, or the pose in ``map`` of one given in the frame ``by``."""
         x_m, y_m = by.apply(self.position[0], self.position[1])
         c, s = math.cos(by.yaw_rad / 2), math.sin(by.yaw_rad / 2)
         w, x, y, z = self.quaternion
@@ -46,7 +48,7 @@ class ObjectPose:
 
     @property
     def fault(self) -> str | None:
-        """What makes this no pose: a number that is not finite, a quaternion that is no rotation; None if nothing."""
+        """The reason why this is no valid pose, such as a quaternion that is no rotation; None if it is valid."""
         if not all(map(math.isfinite, self.position)):
             return f"position {list(self.position)} is not finite"
         if not abs(math.hypot(*self.quaternion) - 1) <= UNIT_TOLERANCE:
@@ -57,7 +59,7 @@ class ObjectPose:
 
 
 class ObjectSource(str, Enum):
-    """Who says where the objects are: physics, cameras or markers on the site, or a person with a tape measure."""
+    """Origin of objects' poses: physics, cameras or markers on the site, or manual measurement."""
 
     SIMULATOR = "simulator"
     TRACKER = "tracker"
@@ -70,8 +72,8 @@ class TrackedObjects:
 
     Attributes:
         stamp_ns: of the oldest measurement among them.
-        poses: by object id; without those that are held.
-        held: in the robot's hand or backpack, in the order in which they were taken.
+        poses: by object id, without those that are held.
+        held: in the robot's hand or backpack, in the order of grasping.
     """
 
     stamp_ns: int
@@ -80,7 +82,7 @@ class TrackedObjects:
 
 
 class GrabOutcome(str, Enum):
-    """What ``grab_release`` came to."""
+    """Outcome of ``grab_release``."""
 
     GRABBED = "grabbed"
     RELEASED = "released"
@@ -89,11 +91,12 @@ class GrabOutcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Grab:
-    """What one ``grab_release`` did.
+    """Result of one ``grab_release``.
 
     Attributes:
-        object_id: taken or let go; with ``nothing``, the object that could not be, or None if there was none.
-        detail: with ``nothing``, why.
+        outcome: grabbed, released, or nothing.
+        object_id: grabbed or released; with ``nothing``, the object that could not be, or None without one.
+        detail: the reason of ``nothing``.
     """
 
     outcome: GrabOutcome

@@ -1,7 +1,7 @@
 """Occupancy maps in ROS ``map_server`` format.
 
-A cell is free, occupied or unknown. Cells are indexed ``[row, column]`` with row 0 at the **bottom** (smallest y):
-the PGM's row order is flipped on reading and writing, nowhere else.
+A cell is free, occupied or unknown. Cells are indexed ``[row, column]`` with row 0 at the **bottom** (smallest y): the
+PGM's row order is reversed on reading and writing only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from robot_runtime.errors import SceneError
 
 
 class Cell(IntEnum):
-    """What a cell holds."""
+    """State of a cell."""
 
     FREE = 0
     OCCUPIED = 1
@@ -55,7 +55,8 @@ class OccupancyMap:
     Attributes:
         cells: uint8 (rows, columns) of ``Cell``; row 0 is the smallest y.
         resolution_m: edge of a cell.
-        origin_x_m, origin_y_m: outer corner of cell [0, 0].
+        origin_x_m: of the outer corner of cell [0, 0].
+        origin_y_m: of the outer corner of cell [0, 0].
     """
 
     cells: NDArray[np.uint8]
@@ -68,7 +69,8 @@ class OccupancyMap:
         """Read ``map.yaml`` and its image.
 
         Raises:
-            ConfigError: malformed YAML. SceneError: image missing or unreadable, or a rotated origin.
+            ConfigError: malformed YAML.
+            SceneError: image missing or unreadable, or a rotated origin.
         """
         file = config.load(path, MapFile)
         image_path = path.parent / file.image
@@ -76,7 +78,7 @@ class OccupancyMap:
 
     @classmethod
     def decode(cls, file: MapFile, image: bytes, where: str) -> OccupancyMap:
-        """The map that ``file`` and the bytes of its image (PGM or PNG) describe.
+        """The map of ``file`` and the bytes of its image (PGM or PNG).
 
         Raises:
             SceneError: image undecodable, a rotated origin or no resolution; names ``where``.
@@ -103,7 +105,7 @@ class OccupancyMap:
         path.write_text(yaml.safe_dump(self.to_document(image_path.name), sort_keys=False), encoding="utf-8")
 
     def to_document(self, image: str) -> dict[str, Any]:
-        """The content of ``map.yaml`` beside an image of that name."""
+        """The content of ``map.yaml`` for an image of that name."""
         return {
             "image": image,
             "resolution": self.resolution_m,
@@ -145,27 +147,28 @@ class OccupancyMap:
         return bool(0 <= row < rows and 0 <= column < columns)
 
     def clearance_m(self) -> NDArray[np.float64]:
-        """Meters from each cell's center to the nearest cell that is not free, or the grid's edge; (rows, columns).
+        """Meters from each cell's center to the nearest cell that is not free, or the edge.
 
-        Computed once, so neither it nor the cells may be changed.
+        Returns:
+            float64 (rows, columns), read-only.
         """
         return self._clearance_m
 
     @cached_property
     def _clearance_m(self) -> NDArray[np.float64]:
         free = np.pad(self.cells == Cell.FREE, 1, constant_values=False)
-        # The distance transform measures center to center; the obstacle begins half a cell earlier.
+        # The distance transform measures between centers; the obstacle begins half a cell earlier.
         distance = ndimage.distance_transform_edt(free)[1:-1, 1:-1]
         clearance_m = np.asarray(np.maximum(distance - 0.5, 0.0) * self.resolution_m)
         clearance_m.setflags(write=False)
         return clearance_m
 
     def __getstate__(self) -> dict[str, Any]:
-        """What goes to other processes: without the clearance, which is eight times as large as the map."""
+        """State for other processes, without the clearance, which is eight times as large as the map."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def most_open_point(self) -> tuple[float, float]:
-        """The middle of the cell that is farthest from everything."""
+        """The center of the cell with the largest clearance."""
         clearance_m = self.clearance_m()
         row, column = np.unravel_index(int(np.argmax(clearance_m)), clearance_m.shape)
         return self.to_point(float(row), float(column))

@@ -1,15 +1,15 @@
-"""A scene: a folder with ``scene.yaml``, a ROS map, and optionally meshes.
+"""Scene: a folder with ``scene.yaml``, a ROS map, and optionally meshes.
 
-It is what a real test site has (map, rooms, object list); the meshes are what makes a simulated twin of it.
-The same folder scores the real run and builds the simulation. All coordinates are in the ROS frame ``map``
-(x, y in the floor plane, z up, floor at z = 0), meters.
+A real test site has a map, rooms and an object list; meshes are for its simulation. The same folder scores the real run
+and builds the simulation. All coordinates are in the ROS frame ``map`` (x, y in the floor plane, z up, floor at z = 0),
+meters.
 
 ::
 
     my_flat/
       scene.yaml        this module's Scene
       map.yaml map.pgm  ROS map_server format, 2.5 cm per cell
-      view_points.json  {object id: [[x, y, yaw], ...]} poses from which the object is seen within 1 m
+      view_points.json  {object id: [[x, y, yaw], ...]} poses from which the object is visible within 1 m
       assets/           OBJ meshes and PNG textures, named relative to the folder
 """
 
@@ -58,7 +58,7 @@ class Room:
 
     @property
     def box(self) -> Room:
-        """The room as the box around it, along the axes of ``map``."""
+        """The bounding box of the room along the axes of ``map``, as a room."""
         x, y = zip(*self.polygon, strict=True)
         corners = ((min(x), min(y)), (max(x), min(y)), (max(x), max(y)), (min(x), max(y)))
         return Room(self.id, self.category, corners)
@@ -66,10 +66,12 @@ class Room:
 
 @dataclass(frozen=True)
 class SceneObject:
-    """An object and its oriented box (turned about z only).
+    """An object and its oriented box (rotated about z only).
 
     Attributes:
-        center: of the box. size: full edge lengths along the box's own axes. yaw_deg: of its x axis in ``map``.
+        center: of the box.
+        size: full edge lengths along the box's own axes.
+        yaw_deg: of its x axis in ``map``.
     """
 
     id: str
@@ -89,7 +91,7 @@ class SceneObject:
 
     @property
     def pose(self) -> ObjectPose:
-        """Of the middle of the box, along its edges."""
+        """Pose of the box."""
         return ObjectPose.upright(self.center, math.radians(self.yaw_deg))
 
     def distance_m(self, x_m: float, y_m: float) -> float:
@@ -102,10 +104,10 @@ class SceneObject:
 
 @dataclass(frozen=True)
 class Material:
-    """Surface look: a texture (PNG, relative to the folder) tinted by rgba, or rgba alone.
+    """Appearance of a surface: a texture (PNG, relative to the folder) times rgba, or rgba alone.
 
     Attributes:
-        emission: how much of its color is there without light: photographed surfaces have been lit already.
+        emission: fraction of the color that needs no light, because photographed surfaces contain their lighting.
     """
 
     texture: str | None = None
@@ -151,10 +153,12 @@ class Collision:
 
 @dataclass(frozen=True)
 class Asset:
-    """A rigid thing to draw and to bump into; ``object`` ties it to a SceneObject, None is structure (walls, floor).
+    """A rigid body for rendering and collision.
 
     Attributes:
-        position: of the asset's frame in ``map``. quaternion: its rotation, w, x, y, z.
+        object: id of its SceneObject; None for structure (walls, floor).
+        position: of the asset's frame in ``map``.
+        quaternion: its rotation, w, x, y, z.
     """
 
     name: str
@@ -169,14 +173,14 @@ class Asset:
 
 @dataclass(frozen=True)
 class Frames:
-    """Planar transforms between ``map`` and other frames that belong to the scene: name -> [x, y, yaw_deg] in map."""
+    """Named planar frames of the scene: name -> [x, y, yaw_deg] in map."""
 
     named: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
     __pydantic_config__ = config.STRICT
 
     def pose(self, name: str) -> SE2:
-        """The origin of a named frame in ``map``. Raises ``SceneError`` naming the frames that there are."""
+        """The origin of a named frame in ``map``. Raises ``SceneError`` naming the known frames."""
         if name not in self.named:
             known = ", ".join(sorted(self.named)) or "none"
             raise SceneError(f"the scene has no frame {name!r}", f"add it to 'frames' in scene.yaml; it has: {known}")
@@ -190,7 +194,7 @@ class SceneFile:
 
     Attributes:
         schema: version of this format, 1.
-        source: where it comes from: generator and seed, or imported file, tool version and license. Free form.
+        source: origin: generator and seed, or imported file, tool version and license. Free form.
         ceiling_m: height of the ceiling, for the simulator's light and walls.
     """
 
@@ -213,8 +217,8 @@ class Scene:
     """A loaded scene folder.
 
     Attributes:
-        view_points: per object id, poses (map) from which it is seen within 1 m of its box.
-        digest: sha256 over scene.yaml, the map's cells and the view points; logs carry it.
+        view_points: per object id, poses (map) from which it is visible within 1 m of its box.
+        digest: sha256 over scene.yaml, the map's cells and the view points; stored in logs.
     """
 
     folder: Path
@@ -225,14 +229,17 @@ class Scene:
 
     @property
     def name(self) -> str:
+        """Name of the scene."""
         return self.file.name
 
     @property
     def rooms(self) -> tuple[Room, ...]:
+        """The rooms."""
         return self.file.rooms
 
     @property
     def objects(self) -> tuple[SceneObject, ...]:
+        """The objects."""
         return self.file.objects
 
     def object(self, object_id: str) -> SceneObject:
@@ -251,7 +258,7 @@ class Scene:
         return tuple(item for item in self.objects if item.category == category)
 
     def room_of(self, item: SceneObject) -> Room | None:
-        """The room that an object names, else the first by id in which its center lies; None if there is none."""
+        """The room that an object names, else the first by id that contains its center; None without one."""
         x_m, y_m, _ = item.center
         around = [r for r in self.rooms if (r.contains(x_m, y_m) if item.room is None else r.id == item.room)]
         return min(around, key=lambda room: room.id, default=None)
@@ -357,12 +364,12 @@ def _load_view_points(path: Path, file: SceneFile) -> dict[str, tuple[SE2, ...]]
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise SceneError(
             f"{path}: is not {{object id: [[x, y, yaw], ...]}}: {error}",
-            f"make it anew with `robot-runtime scene view-points {path.parent}`",
+            f"compute it again with `robot-runtime scene view-points {path.parent}`",
         ) from error
     unknown = points.keys() - {item.id for item in file.objects}
     if unknown:
         raise SceneError(
             f"{path}: names unknown objects: {', '.join(sorted(unknown))}",
-            f"make it anew with `robot-runtime scene view-points {path.parent}`",
+            f"compute it again with `robot-runtime scene view-points {path.parent}`",
         )
     return points

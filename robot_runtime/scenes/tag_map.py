@@ -1,18 +1,18 @@
-"""AprilTags of a site: which hang where, how large, in ``map``. A YAML file, often ``tags.yaml`` in the scene's folder.
+"""AprilTags of a site: poses in ``map`` and sizes. A YAML file, often ``tags.yaml`` in the scene's folder.
 
 ::
 
     schema: 1
     family: tag36h11
     tags:
-    - {id: 0, size_m: 0.2, xyz_m: [2.96, 1.5, 1.0], rpy_deg: [0, 0, 180]}   # on a wall, seen by who looks along +x
+    - {id: 0, size_m: 0.2, xyz_m: [2.96, 1.5, 1.0], rpy_deg: [0, 0, 180]}   # on a wall, visible in direction +x
     - {id: 7, size_m: 0.2, xyz_m: [1.0, 1.0, 0.0], rpy_deg: [0, -90, 0]}    # on the floor
     survey: {date: 2026-11-22, rms_px: 0.11}                                # free words and numbers
 
-A tag's frame: origin in the middle of the picture, x out of its face towards who sees it, z to the picture's top, y to
-the viewer's right. So a tag that hangs upright on a wall is turned about z alone: by the heading that it faces.
-``size_m`` is the edge of the black square, without the white rim around it. ``robot-runtime tags survey`` writes such
-a file, ``robot-runtime tags make`` prints the tags.
+A tag's frame has its origin in the center of the image, x out of its face, z to the image's top, and y to the viewer's
+right. A tag that hangs upright on a wall is rotated about z alone, by the heading of its face. ``size_m`` is the edge
+of the black square, without the white border. ``robot-runtime tags survey`` writes such a file, ``robot-runtime tags
+make`` prints the tags.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ from robot_runtime.scenes.scene import Scene
 
 Family = Literal["tag36h11"]
 
-IDS = 587
-"""How many tags the family has."""
+TAG_COUNT = 587
+"""Number of tags in the family."""
 
 CELLS = 8
-"""Black and white cells along the edge of the black square; the white rim adds one on each side."""
+"""Black and white cells along the edge of the black square; the white border adds one on each side."""
 
 SIZES_M = (0.01, 2.0)
-"""What a tag's edge can be: a number outside is not in meters, or of another tag."""
+"""Plausible edges of a tag: other numbers are not in meters."""
 
 FILE_NAME = "tags.yaml"
-"""A scene's own map, in its folder."""
+"""Name of a scene's own map in its folder."""
 
 
 @dataclass(frozen=True)
 class Tag:
-    """One tag on something.
+    """One tag.
 
     Attributes:
         size_m: edge of the black square.
-        xyz_m, rpy_deg: its frame in its parent (``map``, or ``base_link`` for a tag on a robot), as in URDF.
-        looks, rms_px: by how many images it was surveyed, and how well its corners fit them; None if otherwise.
+        xyz_m: position in its parent (``map``, or ``base_link`` for a tag on a robot), as in URDF.
+        rpy_deg: rotation in its parent, as in URDF.
+        looks: number of images in its survey; None without one.
+        rms_px: residual of its corners in the survey; None without one.
     """
 
     id: int
@@ -68,8 +70,8 @@ class Tag:
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
-        if not 0 <= self.id < IDS:
-            raise ValueError(f"tag36h11 has the ids 0 to {IDS - 1}, got {self.id}")
+        if not 0 <= self.id < TAG_COUNT:
+            raise ValueError(f"tag36h11 has the ids 0 to {TAG_COUNT - 1}, got {self.id}")
         if not SIZES_M[0] <= self.size_m <= SIZES_M[1]:
             raise ValueError(
                 f"tag {self.id}: size_m must be the edge of its black square in meters, "
@@ -78,13 +80,15 @@ class Tag:
 
     @property
     def matrix(self) -> Matrix:
-        """float64 (4, 4): takes points of the tag's frame to its parent."""
+        """Transform from the tag's frame to its parent, float64 (4, 4)."""
         return Offset(self.xyz_m, self.rpy_deg).matrix
 
     @property
     def corners(self) -> NDArray[np.float64]:
-        """The black square's corners in the parent frame, float64 (4, 3), meters: for who sees the picture upright,
-        the lower left, lower right, upper right and upper left one."""
+        """The black square's corners in the parent frame, float64 (4, 3), meters.
+
+        The order is lower left, lower right, upper right, upper left for a viewer of the upright image.
+        """
         matrix = self.matrix
         return np.asarray(unit_corners() * self.size_m @ matrix[:3, :3].T + matrix[:3, 3])
 
@@ -95,7 +99,7 @@ class TagMap:
 
     Attributes:
         schema: version of this format, 1.
-        survey: who measured it, when and how well; free words and numbers.
+        survey: author, date and quality of the measurement; free words and numbers.
     """
 
     schema: Literal[1]
@@ -114,22 +118,23 @@ class TagMap:
 
     @functools.cached_property
     def by_id(self) -> dict[int, Tag]:
+        """The tags by id."""
         return {tag.id: tag for tag in self.tags}
 
 
 def load_tag_map(path: Path) -> TagMap:
-    """The map in a YAML file.
+    """Read a tag map.
 
     Raises:
-        ConfigError: malformed, empty, an id twice or out of the family's, a size that is none; names file and id.
+        ConfigError: malformed, empty, a repeated or unknown id, an implausible size; names file and id.
     """
     return config.load(path, TagMap)
 
 
 def write_tag_map(path: Path, tags: TagMap) -> None:
-    """The map as a YAML file, one line per tag."""
+    """Write a tag map as YAML, one line per tag."""
     document = config.unparse(tags)
-    lines = [_line(tag) for tag in document.pop("tags")]
+    lines = [_tag_line(tag) for tag in document.pop("tags")]
     survey = document.pop("survey")
     head = yaml.safe_dump(document, sort_keys=False)
     tail = yaml.safe_dump({"survey": survey}, sort_keys=False, allow_unicode=True, width=120)
@@ -140,10 +145,10 @@ def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
     """The file that an option names: ``scene`` is ``tags.yaml`` in the scene's folder, all else a path.
 
     Raises:
-        ConfigError: it is not there; names it and ``where``.
+        ConfigError: there is no such file; names it and ``where``.
     """
     if name == "scene" and scene is None:
-        raise ConfigError(f"{where}: names the scene's tags, and there is no scene", "name a scene, or a file of tags")
+        raise ConfigError(f"{where}: names the scene's tags, and there is no scene", "use a scene, or a file of tags")
     path = scene.folder / FILE_NAME if name == "scene" and scene is not None else Path(name)
     if not path.is_file():
         raise ConfigError(
@@ -153,7 +158,7 @@ def find_tag_map(name: str, scene: Scene | None, where: str) -> Path:
     return path
 
 
-def _line(tag: dict[str, Any]) -> str:
+def _tag_line(tag: dict[str, Any]) -> str:
     return yaml.safe_dump(tag, sort_keys=False, default_flow_style=True, width=1000).strip()
 
 
@@ -162,15 +167,15 @@ def unit_corners() -> NDArray[np.float64]:
     return np.array([(0.0, -0.5, -0.5), (0.0, 0.5, -0.5), (0.0, 0.5, 0.5), (0.0, -0.5, 0.5)])
 
 
-def picture(tag_id: int, cell_px: int = 1) -> NDArray[np.uint8]:
-    """A tag upright, with its white rim: uint8 (10 * cell_px, 10 * cell_px), 0 or 255.
+def tag_image(tag_id: int, cell_px: int = 1) -> NDArray[np.uint8]:
+    """An upright tag with its white border: uint8 (10 * cell_px, 10 * cell_px), 0 or 255.
 
     Raises:
         ValueError: for an id that the family does not have.
     """
-    if not 0 <= tag_id < IDS:
-        raise ValueError(f"tag36h11 has the ids 0 to {IDS - 1}, got {tag_id}")
+    if not 0 <= tag_id < TAG_COUNT:
+        raise ValueError(f"tag36h11 has the ids 0 to {TAG_COUNT - 1}, got {tag_id}")
     family = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_APRILTAG_36h11)
-    # OpenCV has the family upside down, compared with the AprilTag project's own pictures.
+    # OpenCV's images are rotated by 180 degrees against the AprilTag project's.
     cells = np.rot90(cv2.aruco.generateImageMarker(family, tag_id, CELLS, borderBits=1), 2)
     return np.pad(cells, 1, constant_values=255).astype(np.uint8).repeat(cell_px, axis=0).repeat(cell_px, axis=1)

@@ -20,7 +20,7 @@ import numpy as np
 
 from robot_runtime.common.transforms import Matrix
 from robot_runtime.errors import ConfigError
-from robot_runtime.scenes.tag_map import CELLS, Tag, picture, unit_corners
+from robot_runtime.scenes.tag_map import CELLS, Tag, tag_image, unit_corners
 
 CELL_PX = 32
 
@@ -72,7 +72,7 @@ def move(model: mujoco.MjModel, data: mujoco.MjData, poses: Mapping[int, Matrix]
 
 def _sheet(spec: mujoco.MjSpec, body: mujoco.MjsBody, tag: Tag, pose: Matrix, group: int) -> mujoco.MjsGeom:
     name = f"tag {body.name} {tag.id}"
-    image = picture(tag.id, CELL_PX)
+    image = tag_image(tag.id, CELL_PX)
     texture = spec.add_texture(
         name=name, type=mujoco.mjtTexture.mjTEXTURE_2D, width=image.shape[1], height=image.shape[0], nchannel=3
     )

@@ -30,7 +30,7 @@ from robot_runtime.hal.printed_targets import Sheet, draw_sheets
 from robot_runtime.imaging.camera import ImagingOptions, SourceCamera
 from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
-from robot_runtime.scenes.tag_map import picture
+from robot_runtime.scenes.tag_map import tag_image
 
 SIZE_M = 0.16
 LENS = Lens(640, 480, 388.0, 388.0, 321.0, 238.0, "brown_conrady", (0.05, -0.1, 0.001, -0.001, 0.0))
@@ -199,7 +199,7 @@ def drawn(pose: NDArray[np.float64], tag_id: int) -> NDArray[np.uint8]:
     rgb = np.full((480, 640, 3), 110, np.uint8)
     depth_m = np.zeros((480, 640), np.float32)
     edge_m = SIZE_M * 10 / 8
-    draw_sheets([Sheet(picture(tag_id, 24), edge_m, edge_m, pose)], LENS.pixel_rays(), OPTICAL, rgb, depth_m)
+    draw_sheets([Sheet(tag_image(tag_id, 24), edge_m, edge_m, pose)], LENS.pixel_rays(), OPTICAL, rgb, depth_m)
     return rgb
 
 

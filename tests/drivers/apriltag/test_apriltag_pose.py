@@ -11,7 +11,7 @@ from drivers.apriltag.pose import CameraInRoom, CameraOnRobot, FloorPrior, Geome
 from robot_runtime.common.geometry import SE2, optical_axes, wrap_angle
 from robot_runtime.common.transforms import Matrix, rotation_rpy, transform
 from robot_runtime.imaging.tag_detector import TagDetector
-from robot_runtime.scenes.tag_map import Tag, picture
+from robot_runtime.scenes.tag_map import Tag, tag_image
 
 FOCAL_PX = 400.0
 SD_PX = 0.12
@@ -152,7 +152,7 @@ def test_nothing_seen_is_no_pose() -> None:
 
 def test_the_detector_agrees_with_tag_maps_about_corners() -> None:
     image = np.full((400, 500), 128, np.uint8)
-    image[100:300, 150:350] = picture(42, 20)
+    image[100:300, 150:350] = tag_image(42, 20)
     (found,) = TagDetector().detect(image)
     assert found.id == 42
     # The black square's edges lie between pixels: its first column is 170, its last 329.
@@ -170,6 +170,6 @@ def test_the_detector_agrees_with_tag_maps_about_corners() -> None:
 
 def test_of_two_tags_with_one_id_neither_is_believed() -> None:
     image = np.full((300, 600), 128, np.uint8)
-    image[50:250, 50:250] = picture(7, 20)
-    image[50:250, 320:520] = picture(7, 20)
+    image[50:250, 50:250] = tag_image(7, 20)
+    image[50:250, 320:520] = tag_image(7, 20)
     assert TagDetector().detect(image) == ()

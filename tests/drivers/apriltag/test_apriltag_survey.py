@@ -23,7 +23,7 @@ from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.common.transforms import rotation_rpy, transform
 from robot_runtime.errors import CalibrationFailed, ConfigError
 from robot_runtime.imaging.tag_detector import TagDetector
-from robot_runtime.scenes.tag_map import Tag, TagMap, load_tag_map, picture, write_tag_map
+from robot_runtime.scenes.tag_map import Tag, TagMap, load_tag_map, tag_image, write_tag_map
 
 FOCAL_PX, NOISE_PX = 400.0, 0.1
 TAGS = {
@@ -130,7 +130,7 @@ def draw(tags: Sequence[Tag], pose: SE2) -> np.ndarray:
     for tag in tags:
         points, _ = CameraOnRobot(CAMERA).in_camera(base, (tag.corners - tag.xyz_m) * 1.25 + tag.xyz_m)
         pixels = (points[:, :2] / points[:, 2:] * FOCAL_PX + (319.5, 239.5)).astype(np.float32)
-        sheet = picture(tag.id, 16)
+        sheet = tag_image(tag.id, 16)
         edge = sheet.shape[0] - 0.5
         corners = np.array([(-0.5, edge), (edge, edge), (edge, -0.5), (-0.5, -0.5)], np.float32)
         warp = cv2.getPerspectiveTransform(corners, pixels)

@@ -21,6 +21,7 @@ from episode_documents import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 from small_flat import flat, pointnav_task
 from test_episodes_formats import objectnav_document, robothor_record
 
@@ -152,7 +153,7 @@ def test_questions_of_ones_own_get_vocabularies(tmp_path: Path) -> None:
         assert episode.question.answer_token is not None
         assert answers[episode.question.answer_token] == question.answer
         assert episode.goals[0].view_points[0].yaw_rad == pytest.approx(0.5)
-    with pytest.raises(EpisodeError, match="'9': has no question"):
+    with raises_naming(EpisodeError, "'9'"):
         mp3d_eqa.save(tmp_path / "x.json", [Episode("9", "flat", SE2(), ())])
 
 
@@ -241,7 +242,7 @@ def test_reading_and_writing_ithor_gives_the_same_document_and_pickled_form(tmp_
     episodes = load_episodes(write(tmp_path / "a.json.gz", document))
     ithor_rearrangement.save(tmp_path / "b.json.gz", episodes)
     assert read_json(tmp_path / "b.json.gz") == document
-    with pytest.raises(EpisodeError, match="not from iTHOR"):
+    with raises_naming(EpisodeError, "iTHOR"):
         ithor_rearrangement.save(tmp_path / "c.json", [Episode("9", "flat", SE2(), ())])
 
 
@@ -301,7 +302,7 @@ def test_robothor_writes_episodes_of_ones_own_and_says_what_it_cannot(tmp_path: 
     assert replace(again, info={}, start=own.start, start_tilt_rad=-0.25) == own
     assert (again.start.yaw_rad, again.start_tilt_rad) == (pytest.approx(-0.5), pytest.approx(-0.25))
     for bad in (replace(own, category=None), replace(own, goals=(Goal(1, 2), Goal(2, 3)))):
-        with pytest.raises(EpisodeError, match="episode '0': has"):
+        with raises_naming(EpisodeError, "'0'"):
             robothor.save(tmp_path / "y.json", [bad])
 
 

@@ -15,6 +15,7 @@ import yaml
 from episode_documents import SITE_YAML, eqa_document, ithor_scenes, r2r_document, rearrange_document, rxr_document
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
 from robot_runtime.datasets import iter_episodes, ithor_rearrangement, load_episodes
@@ -51,7 +52,7 @@ def complaint(tmp_path: Path, document: Any) -> EpisodeError:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(EpisodeError, match=r"nowhere\.json\.gz: no such file") as caught:
+    with raises_naming(EpisodeError, "nowhere.json.gz") as caught:
         load_episodes(tmp_path / "nowhere.json.gz")
     assert "generate" in caught.value.remedy
 
@@ -59,7 +60,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [3, 12, 40, -1, -9])
 def test_a_truncated_gzip_file(tmp_path: Path, kept: int) -> None:
     data = gzip.compress(json.dumps(DOCUMENTS["objectnav"]).encode(), mtime=0)
-    with pytest.raises(EpisodeError, match=r"is truncated") as caught:
+    with raises_naming(EpisodeError, "gzip") as caught:
         load_text(tmp_path, data[:kept])
     assert "again" in caught.value.remedy
 
@@ -73,7 +74,7 @@ def test_a_damaged_gzip_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", '{"episodes": [}', "[1, 2", "\xff\xfe", "[" * 100_000, "9" * 5000])
 def test_what_is_not_json(tmp_path: Path, text: str) -> None:
-    with pytest.raises(EpisodeError, match="is not JSON"):
+    with raises_naming(EpisodeError, "JSON"):
         load_text(tmp_path, text.encode("latin-1"))
 
 
@@ -281,5 +282,5 @@ def test_a_spoilt_yaml_document_loads_or_complains(tmp_path_factory: pytest.Temp
 )
 def test_yaml_traps_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.yaml").write_text(text)
-    with pytest.raises(EpisodeError, match=r"x\.yaml"):
+    with raises_naming(EpisodeError, "x.yaml"):
         load_episodes(tmp_path / "x.yaml")

@@ -22,6 +22,7 @@ from episode_documents import (
     r2r_truth,
     rearrange_document,
 )
+from raising import raises_naming
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
 from robot_runtime.datasets import iter_episodes, iter_readable, ithor_rearrangement, load_episodes
@@ -100,7 +101,7 @@ def test_what_is_before_the_damage_is_read(tmp_path: Path) -> None:
 def test_a_truncated_gzip_file_says_so(tmp_path: Path) -> None:
     data = gzip.compress(json.dumps([robothor_record(id=str(i)) for i in range(50)]).encode())
     (tmp_path / "x.json.gz").write_bytes(data[: len(data) // 2])
-    with pytest.raises(EpisodeError, match="is truncated"):
+    with raises_naming(EpisodeError, "gzip"):
         list(iter_episodes(tmp_path / "x.json.gz"))
 
 
@@ -112,7 +113,7 @@ def test_an_episode_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_
     assert all(isinstance(episode, Episode) for episode in (first, second, last))
     assert isinstance(bad, EpisodeError)
     assert "x.json: episode 2 (id '2'): field 'start_position.1'" in bad.message
-    with pytest.raises(EpisodeError, match=r"episode 2 \(id '2'\)"):
+    with raises_naming(EpisodeError, "'2'"):
         list(iter_episodes(tmp_path / "x.json"))
 
 
@@ -126,7 +127,7 @@ def test_so_it_is_with_yaml(tmp_path: Path) -> None:
     assert isinstance(word, EpisodeError)
     assert "x.yaml: episode 1 (id 'nan'): field 'objects.0.start.position.0': Input should be a finite" in nan.message
     assert "x.yaml: episode 2 (id 'word'): field 'objects.0.start.position.0'" in word.message
-    with pytest.raises(EpisodeError, match=r"episode 1 \(id 'nan'\)"):
+    with raises_naming(EpisodeError, "'nan'"):
         list(iter_episodes(tmp_path / "x.yaml"))
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from raising import raises_naming
 
 from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Intrinsics
@@ -70,9 +71,7 @@ def test_the_refusal_names_the_modes_that_would_do() -> None:
         )
     )
     check_coverage([wide, depth], [narrow, wide, depth], ROBOTHOR, "camera 7")
-    with pytest.raises(
-        ConfigError, match=r"camera 7: color mode narrow fills 52\.\d% of a 640x480 image of 79°"
-    ) as caught:
+    with raises_naming(ConfigError, "52", "640", "79") as caught:
         check_coverage([narrow, depth], [narrow, wide, depth], ROBOTHOR, "camera 7")
     assert "set color to wide (100%)" in caught.value.remedy
     assert "allow_partial_coverage" in caught.value.remedy

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from raising import raises_naming
 
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, PolicyError
@@ -162,7 +163,7 @@ def test_an_array_that_does_not_fit_is_named_with_its_operation(operation: Opera
 
 
 def test_a_key_that_is_not_there_is_named():
-    with pytest.raises(PolicyError, match="there is no 'depth'"):
+    with raises_naming(PolicyError, "'depth'"):
         preprocess({"rgb": np.zeros(1)}, [ChannelsFirst(("depth",))])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from raising import raises_naming
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError, RuntimeFault, SceneError
@@ -183,19 +184,19 @@ def test_view_points_that_make_no_sense_are_named(folder: Path, text: str, messa
 
 def test_unknown_objects_and_frames_are_named_with_what_there_is(folder: Path) -> None:
     scene = load_scene(folder)
-    with pytest.raises(SceneError, match="there is no object 'mug'") as caught:
+    with raises_naming(SceneError, "'mug'") as caught:
         scene.object("mug")
     assert "mug_1" in caught.value.remedy
-    with pytest.raises(SceneError, match="there is no object 'zebra'") as caught:
+    with raises_naming(SceneError, "'zebra'") as caught:
         scene.object("zebra")
     assert "scene info" in caught.value.remedy
-    with pytest.raises(SceneError, match="the scene has no frame 'gps'") as caught:
+    with raises_naming(SceneError, "'gps'") as caught:
         scene.file.frames.pose("gps")
     assert "tags" in caught.value.remedy
 
 
 def test_a_scene_is_found_by_folder_or_refused_by_name(folder: Path) -> None:
     assert find_scene(str(folder)) == folder
-    with pytest.raises(SceneError, match="castle: no such scene folder") as caught:
+    with raises_naming(SceneError, "castle") as caught:
         find_scene("castle")
     assert "scene generate" in caught.value.remedy

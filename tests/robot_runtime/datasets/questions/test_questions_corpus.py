@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from question_flat import OBJECTS, ROOMS, flat
+from raising import raises_naming
 
 from robot_runtime.datasets.questions import (
     CODE,
@@ -166,8 +167,8 @@ def test_a_truncated_or_missing_file_is_an_error(tmp_path: Path):
         read_questions(path)
     write_questions(path, generate_questions([flat()]))
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(EpisodeError, match="truncated"):
+    with raises_naming(EpisodeError, "gzip"):
         read_questions(path)
     path.write_text("[]")
-    with pytest.raises(EpisodeError, match="not a question dataset"):
+    with raises_naming(EpisodeError, "'questions'"):
         read_questions(path)
