@@ -1,4 +1,4 @@
-"""What a report's index says of all episodes together: per group its metrics, its plots, and a row per episode."""
+"""Context of a report's index page: per group of episodes its metrics, charts, and a row per episode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from robot_runtime.scoring.groups import GroupSummary, grouped, known_values, summarize_groups
-from robot_runtime.scoring.report import svg_plots
+from robot_runtime.scoring.report import group_charts
 from robot_runtime.scoring.report.outcome import outcome
 from robot_runtime.scoring.report.terminal_table import (
     COLUMNS,
@@ -24,7 +24,7 @@ from robot_runtime.scoring.report.terminal_table import (
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 LEAST_PLOTTED = 2
-"""A plot of one episode says nothing that its row does not."""
+"""Episodes of a group from which on it has charts."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,12 @@ class _Group:
     """A task, split and agent.
 
     Attributes:
+        summary: of the group.
+        tiles: a metric each.
+        plots: charts as SVG.
         times: per phase of a step, its percentiles in milliseconds.
-        headings: those of the rows' cells, with whether a phone shows them.
+        headings: of the rows' cells, and whether they are shown on a phone.
+        rows: an episode each.
     """
 
     summary: GroupSummary
@@ -66,7 +70,13 @@ class _Group:
 
 
 def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], cluster: Cluster) -> dict[str, Any]:
-    """The variables of the template ``index.html``. categories: of the episodes' goals, empty where there is none."""
+    """The variables of the template ``index.html``.
+
+    Args:
+        scores: one per log.
+        categories: of the episodes' goals; empty where there is none.
+        cluster: unit of the intervals.
+    """
     numbers = {id(score): index for index, score in enumerate(scores)}
     groups = []
     for members, summary in zip(grouped(scores).values(), summarize_groups(scores, cluster), strict=True):
@@ -85,7 +95,7 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
             for index, score in enumerate(scores)
             if not score.scorable
         ],
-        "added": sorted({said.who for score in scores for said in score.evidence}),
+        "added": sorted({annotation.who for score in scores for annotation in score.evidence}),
     }
 
 
@@ -112,12 +122,14 @@ def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]
     lengths = [
         (float(m["shortest_path_m"] or 0), bool(m["success"])) for m in scored if m["shortest_path_m"] is not None
     ]
-    drawn = [svg_plots.success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
+    drawn = [group_charts.success_by_distance([pair for pair in lengths if math.isfinite(pair[0])])]
     for name, high in (("spl", 1.0), ("ndtw", 1.0), ("completion", 1.0), ("d_T_m", None)):
         if name in group.intervals:
             values = known_values(metrics.get(name) for metrics in scored)
-            drawn.append(svg_plots.distribution(f"episodes by {_heading(name)}", values, group.intervals[name], high))
+            drawn.append(
+                group_charts.distribution(f"episodes by {_heading(name)}", values, group.intervals[name], high)
+            )
     drawn.append(
-        svg_plots.count_plot("episodes by collisions", [int(metrics["collisions"] or 0) for metrics in scored])
+        group_charts.count_plot("episodes by collisions", [int(metrics["collisions"] or 0) for metrics in scored])
     )
     return [plot for plot in drawn if plot]

@@ -12,8 +12,9 @@ from robot_runtime.metrics.functional.rearrangement import angle_between
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.scene import SceneObject
+from robot_runtime.scoring.report.charts import element
 from robot_runtime.scoring.report.episode_data import RearrangementVerdicts
-from robot_runtime.scoring.report.svg_map import footprint, n
+from robot_runtime.scoring.report.map_drawing import footprint, moved_line
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,9 @@ def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
             if pose is not None:
                 parts.append(_shape(name, change, pose, unit))
         x_m, y_m, _ = (change.end or change.start).position
-        label = Markup('<text class="object-label" x="{}" y="{}" font-size="{}">{}</text>')
-        parts.append(label.format(*map(n, (x_m, -y_m - 1.6 * unit, 1.8 * unit)), change.id))
+        parts.append(element("text", "object-label", change.id, x=x_m, y=-y_m - 1.6 * unit, font_size=1.8 * unit))
         if change.end is not None and change.moved_m and change.moved_m > unit:
-            (x0, y0, _), (x1, y1, _) = change.start.position, change.end.position
-            parts.append(Markup('<path class="moved" d="M{} {}L{} {}"/>').format(*map(n, (x0, -y0, x1, -y1))))
+            parts.append(moved_line(change.start.position, change.end.position))
     return Markup("").join(parts)
 
 

@@ -1,7 +1,7 @@
-"""A report about some logs as web pages: no network, no other file, light and dark, on a phone too.
+"""Report of logs as self-contained web pages, for light and dark mode and for phones.
 
-Few logs make one page; many make a folder with an index and a page per episode. Logs are drawn one at a time by several
-processes, and of each only its score is kept, so that a report of thousands takes no more memory than one of ten.
+Few logs make one page; many make a folder with an index and a page per episode. Worker processes render one log at a
+time and return its score, so that the memory needed does not grow with the images of thousands of logs.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
 from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scenes.scene import Scene
-from robot_runtime.scoring.report import outcome, svg_map, svg_plots
+from robot_runtime.scoring.report import episode_charts, map_drawing, outcome
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.index_page import index_context
 from robot_runtime.scoring.report.objects_table import object_changes, objects_overlay
-from robot_runtime.scoring.report.svg_trajectories import pose_plot
 from robot_runtime.scoring.report.terminal_table import COLUMNS, episode_cell
 from robot_runtime.scoring.summary import ALONE, Cluster, EpisodeScore, Maps, lost_score
 
@@ -43,15 +42,15 @@ MOST_ON_ONE_PAGE = 100
 THUMBNAIL_WIDTH = 320
 JPEG_QUALITY = 80
 OPEN_EPISODES = 6
-"""So many episodes are unfolded when a single page opens."""
+"""Episodes that are unfolded when a single page opens."""
 
 PAGES = "episodes"
-"""The folder of the pages of episodes, beside the index."""
+"""Folder of the episodes' pages, beside the index."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """One log to be drawn: its number among all, whose pages lead to each other."""
+    """One log, its number and the number of logs, for links between their pages."""
 
     index: int
     path: Path
@@ -59,8 +58,8 @@ class _Job:
 
 
 @dataclass(frozen=True)
-class _Drawn:
-    """What is kept of a drawn log. fragment: its part of a single page, with the map that it refers to."""
+class _RenderedEpisode:
+    """Result for one log. fragment: its part of a single page, with the map that it refers to."""
 
     score: EpisodeScore
     category: str = ""
@@ -70,7 +69,7 @@ class _Drawn:
 
 
 @dataclass(frozen=True)
-class _Strip:
+class _StripImage:
     label: str
     contact: bool
     uri: str
@@ -89,16 +88,20 @@ def write_report(
     """Write the page ``out``, or, if its name does not end in ``.html``, a folder with ``index.html``.
 
     Args:
-        paths: logs, whole or torn; what cannot be scored is shown as far as it goes, with the reason.
+        paths: logs, complete or torn; those without a score are shown as far as they go, with the reason.
+        out: page or folder.
         on_drawn: called after each log, for progress.
-        workers, limit_s: see :func:`robot_runtime.parallel.map.map_in_order`.
-        on_retry: told of a log whose worker was lost, and which is given to another.
+        rules: of the scores.
+        cluster: unit of the intervals.
+        workers: see :func:`robot_runtime.parallel.map.map_in_order`.
+        limit_s: time limit for one log, likewise.
+        on_retry: called for a log whose worker was lost, before it is given to another.
 
     Returns:
-        The scores, a log each.
+        The scores, one per log.
 
     Raises:
-        ConfigError: too many logs for one page, or something that the rules need is not installed.
+        ConfigError: there are too many logs for one page, or the rules need something that is not installed.
         RecordingError: a page cannot be written.
     """
     single = out.suffix == ".html"
@@ -111,14 +114,14 @@ def write_report(
     page = out if single else out / "index.html"
     jobs = [_Job(index, path, len(paths)) for index, path in enumerate(paths)]
     folder = None if single else out / PAGES
-    draw, reads = partial(_draw, folder=folder, rules=rules), partial(_needed, folder=folder)
+    draw, reads = partial(_draw, folder=folder, rules=rules), partial(_required_paths, folder=folder)
     with writing(page, "give another place with --out"):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile("w+", encoding="utf-8") as fragments:
-            drawn: list[_Drawn] = []
+            drawn: list[_RenderedEpisode] = []
             maps: dict[str, Markup] = {}
-            again = None if on_retry is None else partial(_again, on_retry)
+            again = None if on_retry is None else partial(_retry, on_retry)
             results = map_in_order(
                 draw, jobs, workers, _lost, limit_s=limit_s, on_retry=again, required_paths=reads, serial_up_to=ALONE
             )
@@ -145,20 +148,20 @@ def _append(file: TextIO, fragments: TextIO) -> None:
     shutil.copyfileobj(fragments, file)
 
 
-def _needed(job: _Job, folder: Path | None) -> list[Path]:
+def _required_paths(job: _Job, folder: Path | None) -> list[Path]:
     return [job.path] if folder is None else [job.path, folder]
 
 
-def _again(on_retry: Callable[[Path, WorkerLoss], None], job: _Job, how: WorkerLoss) -> None:
+def _retry(on_retry: Callable[[Path, WorkerLoss], None], job: _Job, how: WorkerLoss) -> None:
     on_retry(job.path, how)
 
 
-def _lost(job: _Job, how: WorkerLoss) -> _Drawn:
-    return _Drawn(lost_score(job.path, how))
+def _lost(job: _Job, how: WorkerLoss) -> _RenderedEpisode:
+    return _RenderedEpisode(lost_score(job.path, how))
 
 
-def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Iterator[_Drawn]:
-    """Draw logs: into their own pages, or, without a folder, as parts of one."""
+def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Iterator[_RenderedEpisode]:
+    """Render logs into their own pages or, without a folder, as parts of one."""
     maps = Maps()
     drawings: dict[str, _Map] = {}
     for job in jobs:
@@ -166,20 +169,20 @@ def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Ite
         if data is None:
             if folder is not None:
                 _write_page(folder, job, score, data, "", None)
-            yield _Drawn(score)
+            yield _RenderedEpisode(score)
             continue
         scene = data.header.scene
         if scene.digest not in drawings:
-            drawings = {scene.digest: _draw_map(scene)}  # one at a time: runs of a scene follow each other
+            drawings = {scene.digest: _draw_map(scene)}  # one at a time, because episodes of a scene follow each other
         drawn = drawings[scene.digest]
         body = _page("episode.html", **_episode_context(data, drawn))
         category = data.header.episode.category or ""
         if folder is not None:
             _write_page(folder, job, score, data, body, drawn)
-            yield _Drawn(score, category)
+            yield _RenderedEpisode(score, category)
         else:
             part = _page("fragment.html", job=job, score=score, data=data, body=Markup(body), open=OPEN_EPISODES)
-            yield _Drawn(score, category, part, drawn.id, drawn.shapes)
+            yield _RenderedEpisode(score, category, part, drawn.id, drawn.shapes)
 
 
 def _write_page(
@@ -192,32 +195,32 @@ def _write_page(
 
 @dataclass(frozen=True)
 class _Map:
-    """A scene's map, drawn once and shown in each of its episodes."""
+    """Drawing of a scene's map, which all its episodes share."""
 
     id: str
-    box: svg_map.Box
+    box: map_drawing.Box
     shapes: Markup
 
 
 def _draw_map(scene: Scene) -> _Map:
-    box = svg_map.map_box(scene.map)
-    shapes = svg_map.map_paths(scene.map) + svg_map.object_shapes(scene) + svg_map.room_labels(scene, box)
-    return _Map(f"map-{scene.digest[:12]}", box, shapes)
+    return _Map(f"map-{scene.digest[:12]}", map_drawing.map_box(scene.map), map_drawing.scene_shapes(scene))
 
 
 def _episode_context(data: EpisodeData, drawn: _Map) -> dict[str, object]:
-    said = {name: pose for one in data.score.evidence for name, pose in one.objects.items()}
-    changes = object_changes(data.header, data.records, said, data.verdicts)
+    annotated = {name: pose for one in data.score.evidence for name, pose in one.objects.items()}
+    changes = object_changes(data.header, data.records, annotated, data.verdicts)
+    objects = objects_overlay(changes, map_drawing.unit_of(drawn.box))
+    plots = (episode_charts.distance_plot(data), episode_charts.room_plot(data), episode_charts.pose_plot(data))
     return {
         "data": data,
         "map": drawn,
-        "overlay": objects_overlay(changes, svg_map.unit_of(drawn.box)) + svg_map.episode_overlay(data, drawn.box),
+        "overlay": objects + map_drawing.episode_overlay(data, drawn.box),
         "changes": changes,
         "program": _program(data),
-        "plots": [plot for plot in (svg_plots.distance_plot(data), svg_plots.room_plot(data), pose_plot(data)) if plot],
+        "plots": [plot for plot in plots if plot],
         "criteria": outcome.criteria(data),
         "question_result": outcome.question_result(data),
-        "strip": [_Strip(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in data.keyframes],
+        "strip": [_StripImage(f"{f.index} · {f.label}", f.contact, jpeg_uri(f.rgb)) for f in data.keyframes],
         "metrics": [
             (label if unit == "%" else f"{label} {unit}".strip(), episode_cell(name, data.score.metrics[name]))
             for name, (label, unit, _, _) in COLUMNS.items()
@@ -227,7 +230,7 @@ def _episode_context(data: EpisodeData, drawn: _Map) -> dict[str, object]:
 
 
 def _program(data: EpisodeData) -> str:
-    """The evaluation program as its author wrote it; empty if there is none."""
+    """The evaluation program as YAML; empty if there is none."""
     program = data.header.episode.program
     return yaml.safe_dump(plain(program.to_document()), sort_keys=False) if program is not None else ""
 

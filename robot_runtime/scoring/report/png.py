@@ -15,7 +15,7 @@ from robot_runtime.errors import RecordingError, writing
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
-from robot_runtime.scoring.report.svg_map import furniture, map_box
+from robot_runtime.scoring.report.map_drawing import furniture, map_box
 
 INK, MUTED, TRACK, GOAL, LOST, CONTACT = "#1c2430", "#667085", "#2563eb", "#15803d", "#c2410c", "#dc2626"
 _FLOOR, _WALL, _THING, _LINE = "#f3f5f8", "#56606e", "#c9cfd8", "#dfe3ea"

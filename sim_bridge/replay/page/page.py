@@ -1,7 +1,7 @@
-"""A replay as one web page: images, map, plots and actions, all at the step that the reader is at.
+"""HTML page of a replay: images, map, charts and actions, all at the step that a slider selects.
 
-The page needs no network and no other file. Its script is the only one that may run there: the page's policy names it
-by its hash, so that nothing that a log says can become one.
+The page needs no network and no other file. Its content security policy admits its own script only, by its hash, so
+that no text of a log can run.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from robot_runtime.errors import RecordingError, writing
 from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
-from robot_runtime.scoring.report import svg_map
-from sim_bridge.replay.page import plots, tables, text, time_plot
-from sim_bridge.replay.page.thumbnails import Gallery
-from sim_bridge.replay.page.trajectories import Tracks, tracks_of
+from robot_runtime.scoring.report.charts import WIDTH
+from robot_runtime.scoring.report.map_drawing import map_box, scene_shapes, unit_of
+from sim_bridge.replay.page import replay_charts, tables, text
+from sim_bridge.replay.page.thumbnails import Gallery, StepImages
+from sim_bridge.replay.page.trajectories import Tracks, overlay, tracks_of
 from sim_bridge.replay.results import Replay
 
-_ELSEWHERE = "give another place with --out"
+_REMEDY = "give another folder with --out"
 MARKER_NAMES = {"recorded": "recorded", "replayed": "recorded actions, simulated", "closed": "policy, simulated"}
 
 
@@ -36,6 +37,8 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
     """Write the page of one replay.
 
     Args:
+        path: of the page.
+        replay: its content.
         gallery: the images of its pose replay; None if it has none.
         many: whether there is an index beside it.
 
@@ -43,13 +46,12 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
         RecordingError: the log is gone, or the page cannot be written.
     """
     with LogReader(Path(replay.log)) as log:
-        header, records = log.header, _whole(log)
-    text = render("replay.html", **_context(replay, header, records, gallery), many=many)
-    write_text(path, text)
+        header, records = log.header, _readable_steps(log)
+    write_text(path, render("replay.html", **_context(replay, header, records, gallery), many=many))
 
 
-def _whole(log: LogReader) -> list[StepRecord]:
-    """The steps before the first that cannot be read; the replay's notes tell of that one."""
+def _readable_steps(log: LogReader) -> list[StepRecord]:
+    """The steps before the first that cannot be read, which the replay's notes name."""
     records = []
     try:
         for record in log.steps(images=False):
@@ -62,18 +64,18 @@ def _whole(log: LogReader) -> list[StepRecord]:
 def write_text(path: Path, text: str) -> None:
     """Write a page. Raises ``RecordingError``."""
     make_folder(path.parent)
-    with writing(path, _ELSEWHERE):
+    with writing(path, _REMEDY):
         path.write_text(text, encoding="utf-8")
 
 
 def make_folder(folder: Path) -> None:
-    """A folder for pages. Raises ``RecordingError``."""
-    with writing(folder, _ELSEWHERE):
+    """Make a folder for pages. Raises ``RecordingError``."""
+    with writing(folder, _REMEDY):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def render(template: str, **context: object) -> str:
-    """A template of this package, which may extend those of reports."""
+    """Render a template of this package, which may extend those of reports."""
     return _environment().get_template(template).render(created=utc_now_iso(), scorer=SCORER_VERSION, **context)
 
 
@@ -81,11 +83,9 @@ def _context(
     replay: Replay, header: EpisodeHeader, records: Sequence[StepRecord], gallery: Gallery | None
 ) -> dict[str, Any]:
     tracks = tracks_of(replay, records)
-    box = svg_map.map_box(header.scene.map)
-    unit = svg_map.unit_of(box)
-    shapes = svg_map.map_paths(header.scene.map) + svg_map.object_shapes(header.scene)
-    shapes += svg_map.room_labels(header.scene, box)
-    shown = gallery.images() if gallery is not None else []
+    box = map_box(header.scene.map)
+    unit = unit_of(box)
+    images = gallery.images() if gallery is not None else []
     divergence = replay.action.divergence if replay.action is not None else None
     script = _script()
     return {
@@ -97,31 +97,33 @@ def _context(
         "first": records[0].index if records else None,
         "last": records[-1].index if records else None,
         "divergence": divergence,
-        "images": shown,
+        "images": images,
         "scale": gallery.scale_mm() if gallery is not None else 0,
         "every": gallery.every if gallery is not None else 1,
         "map": {"id": "map", "box": box},
-        "maps": {"map": shapes},
+        "maps": {"map": scene_shapes(header.scene)},
         "unit": unit,
-        "overlay": plots.overlay(tracks, divergence, unit),
+        "overlay": overlay(tracks, divergence, unit),
         "markers": list(tracks.by_name),
         "marker_names": MARKER_NAMES,
-        "bands": plots.bands_plot(replay),
-        "plots": plots.plots(replay, records),
+        "bands": replay_charts.bands_chart(replay),
+        "plots": replay_charts.step_charts(replay, records),
         "closed": tables.closed_rows(replay),
         "headings": tables.headings(replay),
         "rows": tables.rows(replay, records),
-        "data": _json(_data(replay, records, tracks, shown)),
+        "data": _json(_script_data(replay, records, tracks, images)),
         "script": Markup(script),
         "script_hash": Markup(_hash(script)),
     }
 
 
-def _data(replay: Replay, records: Sequence[StepRecord], tracks: Tracks, shown: Sequence[Any]) -> dict[str, Any]:
-    """What the script moves: everything by step, the first one first."""
+def _script_data(
+    replay: Replay, records: Sequence[StepRecord], tracks: Tracks, images: Sequence[StepImages]
+) -> dict[str, Any]:
+    """The data of the script: lists by step, beginning with the first."""
     frames = {frame.index: frame for frame in replay.pose.frames} if replay.pose is not None else {}
     by_index = {record.index: record for record in records}
-    # A log may have lost steps; the page has them all the same, so that the first is number 0 of everything.
+    # All indices, even if the log lost some steps, so that position and index differ by the first only.
     steps = range(tracks.first, max(by_index, default=tracks.first) + 1)
     divergence = replay.action.divergence if replay.action is not None else None
     return {
@@ -129,14 +131,14 @@ def _data(replay: Replay, records: Sequence[StepRecord], tracks: Tracks, shown: 
         "last": steps[-1],
         "labels": [_label(by_index.get(index)) for index in steps],
         "divergence": divergence.index if divergence is not None else None,
-        "left": time_plot.LEFT,
-        "right": time_plot.WIDTH - time_plot.RIGHT,
-        "width": time_plot.WIDTH,
+        "left": replay_charts.LEFT,
+        "right": replay_charts.RIGHT,
+        "width": WIDTH,
         "tracks": tracks.by_name,
-        "shown": [one.index for one in shown],
-        "images": {name: [getattr(one, name) for one in shown] for name in ("recorded", "simulated", "error")},
+        "shown": [one.index for one in images],
+        "images": {name: [getattr(one, name) for one in images] for name in ("recorded", "simulated", "error")},
         "texts": [text.frame_sentence(frames[index]) if index in frames else "" for index in steps],
-        "bands": plots.band_points(replay, steps),
+        "bands": replay_charts.band_points(replay, steps),
     }
 
 
@@ -145,7 +147,7 @@ def _label(record: StepRecord | None) -> str:
 
 
 def _json(data: Mapping[str, Any]) -> Markup:
-    """Inside a script element only ``<`` could end it."""
+    """JSON for a script element, which only ``<`` could end."""
     return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
 
 

@@ -25,9 +25,9 @@ from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, EpisodeEnd
 from robot_runtime.scenes.scene import SceneObject
 from robot_runtime.scoring.report.episode_data import keyframe_indices, load_episode_data
+from robot_runtime.scoring.report.map_drawing import furniture, rectangles
 from robot_runtime.scoring.report.pages import MOST_ON_ONE_PAGE, write_report
 from robot_runtime.scoring.report.png import write_picture
-from robot_runtime.scoring.report.svg_map import furniture, rectangles
 
 BUMP = [LEFT] * 3 + [FORWARD] * 4
 EVIL = "<script>alert(1)</script>\"'&"

@@ -21,7 +21,7 @@ from robot_runtime.recording.annotations import add_annotation
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import ANSWER, EndReason, EpisodeEnd, EpisodeHeader
 from robot_runtime.scenes.objects import ObjectPose, ObjectSource
-from robot_runtime.scoring.report import svg_plots
+from robot_runtime.scoring.report import episode_charts, group_charts
 from robot_runtime.scoring.report.episode_data import EpisodeData, RearrangementVerdicts, load_episode_data
 from robot_runtime.scoring.report.objects_table import object_changes, objects_overlay
 from robot_runtime.scoring.report.outcome import criteria, outcome, question_result
@@ -143,7 +143,7 @@ class TestQuestion:
 
     def test_room_over_time(self, tmp_path: Path) -> None:
         data = shown(recorded(tmp_path, self.header(), [FORWARD] * 12 + [STOP]))
-        svg = str(svg_plots.room_plot(data))
+        svg = str(episode_charts.room_plot(data))
         assert re.findall(r"<title>(.*?)</title>", svg) == ["living room, steps 0 to 8", "kitchen, steps 9 to 13"]
         assert svg.count('class="room-goal"') == 1
 
@@ -259,7 +259,7 @@ class TestPlots:
         st.lists(st.tuples(st.floats(0, 1e3), st.booleans()), min_size=1, max_size=30),
     )
     def test_success_by_distance_counts_every_episode(self, episodes: list[tuple[float, bool]]) -> None:
-        tips = re.findall(r"<title>.*?: (\d+) of (\d+),", str(svg_plots.success_by_distance(episodes)))
+        tips = re.findall(r"<title>.*?: (\d+) of (\d+),", str(group_charts.success_by_distance(episodes)))
         assert sum(int(won) for won, _ in tips) == sum(won for _, won in episodes)
         assert sum(int(count) for _, count in tips) == len(episodes)
 
@@ -269,14 +269,14 @@ class TestPlots:
         st.floats(0, 1) | st.just(math.nan),
     )
     def test_a_distribution_counts_every_episode(self, values: list[float], high: float | None, low: float) -> None:
-        svg = str(svg_plots.distribution("x", values, Interval(sum(values) / len(values), low, 1.0), high))
+        svg = str(group_charts.distribution("x", values, Interval(sum(values) / len(values), low, 1.0), high))
         counts = re.findall(r": (\d+) episodes?</title>", svg)
         assert sum(map(int, counts)) == len(values)
         assert "nan" not in svg
 
     @given(st.lists(st.integers(0, 600), min_size=1, max_size=30))
     def test_counts_fall_into_classes_that_double(self, counts: list[int]) -> None:
-        svg = str(svg_plots.count_plot("x", counts))
+        svg = str(group_charts.count_plot("x", counts))
         classes = re.findall(r"<title>(\d+)(?:–(\d+))?: (\d+) episode", svg)
         assert sum(int(number) for _, _, number in classes) == len(counts)
         for low, high, number in classes:
@@ -284,7 +284,7 @@ class TestPlots:
             assert len(inside) == int(number)
 
     def test_what_cannot_be_plotted_is_empty(self) -> None:
-        assert svg_plots.distribution("x", [math.inf], Interval(math.inf, math.inf, math.inf)) == ""
+        assert group_charts.distribution("x", [math.inf], Interval(math.inf, math.inf, math.inf)) == ""
 
     @pytest.mark.parametrize(
         ("metrics", "end", "text"),

@@ -24,8 +24,8 @@ from robot_runtime.scenes.scene import Scene
 from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ReplayOptions
 from sim_bridge.replay.page.page import write_page
+from sim_bridge.replay.page.replay_charts import Curve, time_chart
 from sim_bridge.replay.page.thumbnails import MOST_BYTES, Gallery, palette
-from sim_bridge.replay.page.time_plot import Curve, time_plot
 from sim_bridge.replay.pose_replay import FramePair
 from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import Note, Replay
@@ -226,8 +226,8 @@ def test_colours_of_the_error_map_are_apart() -> None:
 
 def test_a_plot_has_gaps_marks_and_a_range_for_what_is_negative() -> None:
     values = [0.0, -2.0, None, 4.0, None, 1.0, 2.0]
-    plot = str(time_plot("title", range(7), [Curve("a", "value", values)], limit=3.0, marks=[3]))
+    plot = str(time_chart("title", range(7), [Curve("a", "value", values)], limit=3.0, marks=[3]))
     assert plot.count('<polyline class="value"') == 3
     assert plot.count('class="mark"') == 1
     assert ">-2<" in plot
-    assert time_plot("title", range(2), [Curve("a", "value", [None, None])]) == ""
+    assert time_chart("title", range(2), [Curve("a", "value", [None, None])]) == ""
