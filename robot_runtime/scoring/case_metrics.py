@@ -1,4 +1,4 @@
-"""The metrics by the names and inputs that files of worked cases use.
+"""Metrics by the names and inputs that files of worked cases use.
 
 Inputs in common: ``R`` reference and ``Q`` path; ``d_th`` threshold; ``strict`` for < in place of <=; ``d`` the
 distance: ``"euclidean"`` (the default, in all coordinates), ``"planar"`` (y up: x and z), ``"planar_xy"`` (z up: x and
@@ -23,7 +23,7 @@ from robot_runtime.scoring.statistics.intervals import bootstrap_mean, wilson
 
 
 class CaseInputs:
-    """One case's inputs; remembers which were read, so that a misspelt one is not ignored.
+    """Inputs of one case, which track what was read, so that a misspelled one is not ignored.
 
     Raises:
         KeyError: from ``[]``, for an input that is missing.
@@ -38,12 +38,12 @@ class CaseInputs:
         return self._values[name]
 
     def get(self, name: str, default: Any) -> Any:
-        """An input that may be left out."""
+        """Return an optional input."""
         self._read.add(name)
         return self._values.get(name, default)
 
     def options(self, **names: str) -> dict[str, Any]:
-        """Those of the inputs that are there, as keyword arguments: ``options(argument="input")``."""
+        """Return the given ones of some inputs as keyword arguments: ``options(argument="input")``."""
         self._read.update(names.values())
         return {argument: self._values[name] for argument, name in names.items() if name in self._values}
 
@@ -67,7 +67,7 @@ class CaseInputs:
 
 
 def _threshold_metric(error: Callable[..., float]) -> Callable[[CaseInputs], Any]:
-    """Of papers: no stop is asked for, and the threshold itself is near enough unless ``strict``."""
+    """Success as defined in papers: without a stop, and with <= unless ``strict``."""
 
     def rate(x: CaseInputs) -> float:
         return float(success(True, error(*x.reference_and_path), x["d_th"], inclusive=not x.get("strict", False)))

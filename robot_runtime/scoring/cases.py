@@ -1,4 +1,4 @@
-"""A reviewer's own worked cases, run against the metrics: which pass, and what the others give instead.
+"""Runner of worked cases, which compares metrics with values that a reviewer computed by hand.
 
 A file of cases is JSON: ``{"cases": [{"id", "metric", "inputs", "expected", "tol"}, ...]}``. ``expected`` is a number,
 a boolean, a list or an object of them, ``"nan"``, ``"inf"``, or ``"error"`` where the metric must refuse its inputs.
@@ -31,12 +31,16 @@ _SHAPE = 'a file of cases is JSON: {"cases": [{"id": ..., "metric": ..., "inputs
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case.
+    """Result of one case.
 
     Attributes:
-        expected, actual: as the file and the metric give them; ``actual`` None where there is none.
+        id: of the case.
+        metric: name of the metric.
+        expected: value in the file.
+        actual: value of the metric; None where there is none.
+        tolerance: absolute.
         reason: why it failed; empty if it passed.
-        by_hand: the file's own arithmetic.
+        by_hand: the reviewer's calculation.
     """
 
     id: str
@@ -55,19 +59,19 @@ class CaseResult:
 
 @dataclass(frozen=True)
 class CaseReport:
-    """All cases of a file, in its order."""
+    """Results of a file's cases, in its order."""
 
     path: Path
     results: tuple[CaseResult, ...]
 
     @property
     def failed(self) -> tuple[CaseResult, ...]:
-        """Those that did not pass."""
+        """The cases that did not pass."""
         return tuple(result for result in self.results if not result.passed)
 
     @property
     def passed(self) -> bool:
-        """Whether all did."""
+        """Whether all cases passed."""
         return not self.failed
 
 
@@ -81,7 +85,7 @@ def run_cases(path: Path) -> CaseReport:
 
 
 def table(report: CaseReport) -> Group:
-    """Which failed, with expected and actual value, and how many passed."""
+    """The cases that failed, with expected and actual value, and the number that passed."""
     count = len(report.results)
     summary = Text(f"{count - len(report.failed)} of {count} cases pass: {report.path}")
     if report.passed:

@@ -1,4 +1,4 @@
-"""Means with intervals per task, split and agent."""
+"""Means of metrics with confidence intervals, per task, split and agent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 LEAST_RESAMPLES = 1_000
 _DRAWN = 50_000_000
-"""Episodes drawn for one interval at most: of many episodes fewer resamples do, and take seconds less."""
+"""Most episodes drawn for one interval; many episodes need fewer resamples."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,18 @@ class GroupSummary:
     """Means over the scored episodes of one task, split and agent; without a split, of one scene.
 
     Attributes:
-        scene: its name, or how many there are.
-        episodes: scored; unscored: logs that could not be.
-        intervals: per metric; empty if nothing was scored. Shares have Wilson's interval, the others bootstrap; by
-            clusters all have bootstrap. Of a single cluster there is none: its ends are NaN.
-        counts: per metric, how many of the scored episodes have it.
-        resamples: of the bootstrap. cluster, clusters: what was drawn, and how many there are.
+        task: name of the task.
+        split: of the dataset; empty without one.
+        agent: name of the policy.
+        scene: its name, or the number of scenes.
+        episodes: number of scored episodes.
+        unscored: number of logs without a score.
+        intervals: per metric; empty if nothing was scored. Shares have Wilson's interval, the others and all with
+            clusters the bootstrap's. For a single cluster the ends are NaN.
+        counts: per metric, the number of scored episodes that have it.
+        resamples: of the bootstrap.
+        cluster: unit of the bootstrap.
+        clusters: number of them.
         latency: host milliseconds per step and phase, over the steps of all scored episodes.
     """
 
@@ -45,10 +51,9 @@ class GroupSummary:
 
 
 def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], list[EpisodeScore]]:
-    """Scores by (task, split, agent, scene), in order of first appearance; unreadable logs belong to no group.
+    """Scores by (task, split, agent, scene), in order of first appearance; unreadable logs are in no group.
 
-    The scenes of a split make one group (``scene`` is empty), since that is what its published means are over; where
-    there is no split, every scene is a group.
+    The scenes of a split are one group (``scene`` is empty), as in published means; without a split, each scene is one.
     """
     groups: dict[tuple[str, str, str, str], list[EpisodeScore]] = {}
     for score in scores:
@@ -85,14 +90,14 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore],
 
 
 def known_values(values: Iterable[float | bool | int | None]) -> list[float]:
-    """The values that are there, as numbers; what a rule calls NaN is not there."""
+    """The values that are neither None nor NaN, as numbers."""
     return [float(value) for value in values if value is not None and not math.isnan(value)]
 
 
 def metric_interval(
     name: str, values: Sequence[float], resamples: int = RESAMPLES, clusters: Sequence[str] | None = None
 ) -> Interval:
-    """Mean and interval of one metric's values, at least one: as :class:`GroupSummary` has it."""
+    """Mean and interval of one metric's values, at least one; see :class:`GroupSummary`."""
     if clusters is not None and len(set(clusters)) < 2:
         return Interval(math.fsum(values) / len(values), math.nan, math.nan)
     if clusters is not None:

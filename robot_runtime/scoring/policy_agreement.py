@@ -1,4 +1,4 @@
-"""Whether a policy still decides as it did: over a log's observations, or beside another package's network."""
+"""Agreement of a policy with its logged decisions, and of two policy packages' networks."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from robot_runtime.records import ANSWER, EpisodeHeader
 Floats = NDArray[np.float64]
 
 _VERSION = ("robot_runtime", "commit")
-"""Of provenance: what says which agents ship."""
+"""Fields of the provenance that identify the version of the shipped agents."""
 
 
 @dataclass(frozen=True)
 class LogitDistance:
-    """How far the logits of one decision are from the logged ones.
+    """Distance between the logits of one decision and the logged ones.
 
     Attributes:
-        max_abs, l2: of their difference. kl_nats: Kullback-Leibler divergence of the present action probabilities from
-            the logged ones, at temperature 1: what the difference means for a policy that samples.
+        max_abs: maximum norm of the difference.
+        l2: Euclidean norm of the difference.
+        kl_nats: Kullback-Leibler divergence of the new action probabilities from the logged ones, at temperature 1.
     """
 
     max_abs: float
@@ -47,11 +48,13 @@ class LogitDistance:
 
 @dataclass(frozen=True)
 class DecidedStep:
-    """One decision made again.
+    """One decision that was made again.
 
     Attributes:
-        index: of the logged step that the decision led to. logged, now: what was decided.
-        logits: None where one of the two tells none, or they are of different actions.
+        index: of the logged step that the decision led to.
+        logged: the logged decision.
+        now: the new decision.
+        logits: their distance; None where either has none, or their numbers differ.
     """
 
     index: int
@@ -67,20 +70,22 @@ class DecidedStep:
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """A policy's decisions over the observations of a log.
+    """Decisions of a policy over the observations of a log.
 
-    The robot does what the log says, whatever is decided: after a difference the policy sees, and takes for its own
-    previous action, what came of the logged one.
+    After a difference the policy gets the observation that the logged action led to, and is told that action.
 
     Attributes:
-        agent: that decided in the log. policy: that decided now. seed: of both.
-        source_logged, source_now: what they were loaded from, in words; None where nobody said.
-        same_source: whether that is the same, in the same version and with the same arguments; None if unknown.
-        follows: whether the policy could be told of logged actions that it would not have taken; what follows the
-            first difference means less where it could not.
-        deterministic: whether it decides the same, to the last bit of its logits, when it is asked again with the same
-            seed; repeating the log exactly counts. None where nothing was decided.
-        answer_same: whether it answers the episode's question as it did; None of a task that asks none.
+        agent: that decided in the log.
+        policy: that decided now.
+        seed: of both.
+        source_logged: source of the logged policy, as text; None if unknown.
+        source_now: source of the new policy; likewise.
+        same_source: whether version and arguments of both are equal; None if unknown.
+        follows: whether the policy accepts logged actions that it would not have taken; if not, results after the
+            first difference mean less.
+        deterministic: whether it repeats the log, or itself with the same seed, to the last bit of its logits; None
+            where nothing was decided.
+        answer_same: whether it gives the logged answer to the episode's question; None without a question.
         steps: in order.
     """
 
@@ -97,12 +102,12 @@ class OpenLoop:
 
     @property
     def differences(self) -> tuple[DecidedStep, ...]:
-        """The steps at which it decided otherwise."""
+        """The steps with another decision."""
         return tuple(step for step in self.steps if not step.same)
 
     @property
     def first_difference(self) -> int | None:
-        """Index of the first step at which it decided otherwise."""
+        """Index of the first step with another decision."""
         return next((step.index for step in self.steps if not step.same), None)
 
     @property
@@ -112,27 +117,27 @@ class OpenLoop:
 
     @property
     def logit_difference(self) -> float | None:
-        """The largest of a logit; None where no step has logits to compare."""
+        """The largest difference of a logit; None where no step has logits to compare."""
         return max((step.logits.max_abs for step in self.steps if step.logits is not None), default=None)
 
 
 def open_loop(log: LogReader, policy: Policy) -> OpenLoop:
-    """Show a policy what the log says was seen, step by step, with the log's seed.
+    """Run a policy over the observations of a log, with the log's seed.
 
-    A policy that does not repeat the log exactly is asked a second time, to tell whether it repeats itself.
+    A policy that does not repeat the log exactly is run a second time, to find out whether it repeats itself.
 
     Raises:
-        RecordingError: images of the log are missing or others than the policy saw.
-        PolicyError: the policy cannot run in the log's task, needs the world itself, or fails.
+        RecordingError: images of the log are missing, or are not those that the policy saw.
+        PolicyError: the policy cannot run in the log's task, needs ground truth, or fails.
     """
     header = log.header
     check_policy(policy, header.task)
     if policy.privileged:
         raise PolicyMismatch(
-            f"agent {policy.name!r} looks at the world, of which a log holds too little", "replay another agent"
+            f"agent {policy.name!r} needs ground truth, which a log does not have", "replay another agent"
         )
-    asked = _Asked(log, policy)
-    deterministic = asked.repeats_log or _Asked(log, policy).said == asked.said
+    run = _OpenLoopRun(log, policy)
+    deterministic = run.repeats_log or _OpenLoopRun(log, policy).outputs == run.outputs
     return OpenLoop(
         agent=header.agent,
         policy=policy.name,
@@ -141,32 +146,34 @@ def open_loop(log: LogReader, policy: Policy) -> OpenLoop:
         source_now=None if policy.source is None else str(policy.source),
         same_source=_same_source(header, policy),
         follows=policy.follows,
-        deterministic=deterministic if asked.steps else None,
-        answer_same=asked.answer_same,
-        steps=tuple(asked.steps),
+        deterministic=deterministic if run.steps else None,
+        answer_same=run.answer_same,
+        steps=tuple(run.steps),
     )
 
 
 def logit_distance(logged: Floats, now: Floats) -> LogitDistance:
-    """Between the logits of one decision and those of another, float64 (actions,) each, finite."""
+    """Distance between the logits of two decisions, float64 (actions,), finite."""
     difference = now - logged
     log_p, log_q = (logits - np.logaddexp.reduce(logits) for logits in (logged, now))
     divergence = float(np.sum(np.exp(log_p) * (log_p - log_q)))
     return LogitDistance(float(np.abs(difference).max()), float(np.linalg.norm(difference)), max(divergence, 0.0))
 
 
-class _Asked:
+class _OpenLoopRun:
     """One pass over a log.
 
     Attributes:
-        said: everything that the policy decided, with its logits and its answer.
-        repeats_log: whether that is what the log says, as far as the log says it.
+        steps: decisions and their comparison with the log.
+        outputs: decision, logits and answer of each step.
+        answer_same: whether the last answer is the logged one; None without answers.
+        repeats_log: whether decisions, logits and answer are the logged ones.
     """
 
     def __init__(self, log: LogReader, policy: Policy) -> None:
         task = log.header.task
         self.steps: list[DecidedStep] = []
-        self.said: list[tuple[object, list[float] | None, object]] = []
+        self.outputs: list[tuple[object, list[float] | None, object]] = []
         self.answer_same: bool | None = None
         reset_policy(policy, task, log.header.seed)
         observation = None
@@ -181,10 +188,10 @@ class _Asked:
                 if logged is not None and own is not None and len(logged) == len(own):
                     distance = logit_distance(logged, own)
                 self.steps.append(DecidedStep(record.index, then, now, distance))
-                answers = [json_records.plain(said.get(ANSWER)) for said in (record.policy_info, info)]
+                answers = [json_records.plain(one.get(ANSWER)) for one in (record.policy_info, info)]
                 if ANSWER in record.policy_info or ANSWER in info:
                     self.answer_same = answers[0] == answers[1]
-                self.said.append((now, None if own is None else own.tolist(), answers[1]))
+                self.outputs.append((now, None if own is None else own.tolist(), answers[1]))
             observation = record.observation
         exact = all(step.logits is None or step.logits.max_abs == 0.0 for step in self.steps)
         self.repeats_log = exact and self.answer_same is not False and all(step.same for step in self.steps)
@@ -206,14 +213,14 @@ def _same_source(header: EpisodeHeader, policy: Policy) -> bool | None:
         return False
     if now.digest is not None:
         return True
-    # What is no file is part of the runtime, of a server or of an installed package: only of the first, more is known.
-    ships = now.spec in AGENTS and not str(header.provenance.get("commit")).endswith("-dirty")
-    present = provenance()
-    return True if ships and all(header.provenance.get(key) == present[key] for key in _VERSION) else None
+    # A source without a file is part of the runtime, of a server or of a package; only the runtime's version is logged.
+    shipped = now.spec in AGENTS and not str(header.provenance.get("commit")).endswith("-dirty")
+    current = provenance()
+    return True if shipped and all(header.provenance.get(key) == current[key] for key in _VERSION) else None
 
 
 def manifest_differences(a: PackageFiles, b: PackageFiles) -> Iterator[tuple[str, Any, Any]]:
-    """(field, a's, b's) of everything in which two manifests differ, dotted down to the value."""
+    """The differences of two manifests as (dotted field, value of a, value of b)."""
     left, right = _flat(config.unparse(a.manifest)), _flat(config.unparse(b.manifest))
     for name in [*left, *(name for name in right if name not in left)]:
         if left.get(name) != right.get(name):
@@ -221,10 +228,10 @@ def manifest_differences(a: PackageFiles, b: PackageFiles) -> Iterator[tuple[str
 
 
 def network_difference(a: PackageFiles, b: Package) -> golden.Agreement:
-    """How ``b``'s network does on the golden rollout of ``a``.
+    """Agreement of ``b``'s network with the golden rollout of ``a``.
 
     Raises:
-        PolicyMismatch: their tensors or preprocessing have different names, types or shapes.
+        PolicyMismatch: their tensors have different names, types or shapes.
         PolicyError: ``b`` failed.
     """
     fields = ("inputs", "outputs")

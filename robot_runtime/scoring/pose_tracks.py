@@ -1,4 +1,4 @@
-"""Where each source says that the robot went: odometry, what the policy was told, smoothed afterwards, the referee."""
+"""Trajectories of an episode by source of poses: odometry, measurements, the policy's, smoothed, the referee's."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import StepRecord
 
 LINE_STEP_M = 0.02
-"""A raw stream is drawn with a point this often: 50 poses a second say no more to an eye."""
+"""Spacing of the points of a raw stream."""
 
 CONFIDENCE_SIGMAS = 2.448
-"""Half axes of the ellipse that holds 95 % of a planar normal distribution, in standard deviations."""
+"""Half axes of the 95 % ellipse of a planar normal distribution, in standard deviations."""
 
 TrackKind = Literal["odometry", "measured", "policy", "smoothed", "referee"]
 
 
 @dataclass(frozen=True)
 class Ellipse:
-    """95 % of where the robot may be: centre and half axes in metres, ``angle_rad`` of the longer from x."""
+    """95 % ellipse of a position: center and half axes in meters, angle of the longer one from x."""
 
     x_m: float
     y_m: float
@@ -39,10 +39,13 @@ class Ellipse:
 
 @dataclass(frozen=True)
 class PoseTrack:
-    """One source's way in map.
+    """Trajectory of one source in ``map``.
 
     Attributes:
-        name: of the source. points: (N, 2). ellipses: at the ends of actions, where the source says how sure it is.
+        kind: of source.
+        name: of the source.
+        points: (N, 2).
+        ellipses: at the ends of actions, where the source has covariances.
     """
 
     kind: TrackKind
@@ -52,11 +55,7 @@ class PoseTrack:
 
 
 def pose_tracks(log: LogReader, records: Sequence[StepRecord]) -> tuple[PoseTrack, ...]:
-    """What there is to show; empty for a log without raw poses.
-
-    Raises:
-        RecordingError: the log is damaged.
-    """
+    """The trajectories of a log; none without raw poses. Raises ``RecordingError``: the log is damaged."""
     raw, sources = log.poses(), log.header.localizers
     if not raw:
         return ()
@@ -70,7 +69,7 @@ def pose_tracks(log: LogReader, records: Sequence[StepRecord]) -> tuple[PoseTrac
         try:
             after = smoothed(log, records, "policy")
         except (ConfigError, RecordingError):
-            pass  # without GTSAM, or without odometry over the whole episode, there is nothing smoothed to show
+            pass  # GTSAM is not installed, or odometry does not cover the episode
         else:
             tracks.append(_track("smoothed", "smoothed afterwards", after.poses, after.covariances))
     tracks.append(_by_step("referee", "the referee", [record.referee for record in records]))
@@ -78,7 +77,7 @@ def pose_tracks(log: LogReader, records: Sequence[StepRecord]) -> tuple[PoseTrac
 
 
 def _odometry(name: str, estimates: Sequence[PoseEstimate], at_start: PoseEstimate) -> PoseTrack:
-    """On the map where the robot stood when it was first seen."""
+    """Odometry aligned with the referee's first pose."""
     ordered = sorted(estimates, key=lambda estimate: estimate.stamp_ns)
     first = min(ordered, key=lambda estimate: abs(estimate.stamp_ns - at_start.stamp_ns))
     map_from_odom = at_start.pose @ first.pose.inverse()
@@ -86,8 +85,8 @@ def _odometry(name: str, estimates: Sequence[PoseEstimate], at_start: PoseEstima
 
 
 def _measured(name: str, estimates: Sequence[PoseEstimate]) -> PoseTrack:
-    fixes = [e for e in estimates if e.frame == MAP_FRAME and e.status is PoseStatus.OK]
-    return PoseTrack("measured", name, np.array([(e.pose.x_m, e.pose.y_m) for e in fixes]).reshape(-1, 2))
+    valid = [e for e in estimates if e.frame == MAP_FRAME and e.status is PoseStatus.OK]
+    return PoseTrack("measured", name, np.array([(e.pose.x_m, e.pose.y_m) for e in valid]).reshape(-1, 2))
 
 
 def _by_step(kind: TrackKind, name: str, estimates: Sequence[PoseEstimate]) -> PoseTrack:
@@ -104,15 +103,15 @@ def _track(kind: TrackKind, name: str, poses: Sequence[SE2], covariances: NDArra
 
 
 def ellipse(pose: SE2, covariance: NDArray[np.float64]) -> Ellipse:
-    """Of the covariance (2, 2) of x and y."""
+    """The 95 % ellipse of a pose with the covariance (2, 2) of x and y."""
     variances, axes = np.linalg.eigh(covariance)
     short_m, long_m = (CONFIDENCE_SIGMAS * math.sqrt(max(0.0, float(value))) for value in variances)
     return Ellipse(pose.x_m, pose.y_m, long_m, short_m, math.atan2(axes[1, 1], axes[0, 1]))
 
 
 def _thinned(poses: Sequence[SE2]) -> NDArray[np.float64]:
-    kept = [poses[0]]
+    thinned = [poses[0]]
     for pose in poses[1:]:
-        if pose.distance_to(kept[-1]) >= LINE_STEP_M:
-            kept.append(pose)
-    return np.array([(pose.x_m, pose.y_m) for pose in kept])
+        if pose.distance_to(thinned[-1]) >= LINE_STEP_M:
+            thinned.append(pose)
+    return np.array([(pose.x_m, pose.y_m) for pose in thinned])

@@ -1,4 +1,4 @@
-"""Scores in a ledger: a command that scores thousands of logs goes on where it was ended."""
+"""Journal of scores, from which an interrupted command resumes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from robot_runtime.scoring.summary import EpisodeScore
 
 
 def score_ledger(path: Path, rules: Rules, overwrite: bool = False) -> ResultJournal[Path, EpisodeScore]:
-    """The ledger of scores by these rules, of logs as they are now; logs without a score are tried again.
+    """The journal of scores by these rules; logs that changed or have no score are scored again.
 
     Raises:
-        ConfigError, RecordingError: see :class:`robot_runtime.parallel.result_journal.ResultJournal`.
+        RuntimeFault: see :class:`robot_runtime.parallel.result_journal.ResultJournal`.
     """
     settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": __version__, **plain(rules)}
     return ResultJournal(path, settings, _key, encode_score, decode_score, overwrite)
@@ -33,12 +33,12 @@ def _key(log: Path) -> str:
 
 
 def encode_score(score: EpisodeScore) -> Any:
-    """As a ledger holds it: JSON, or None without a score, which is then tried again."""
+    """The JSON of a score; None without a score, so that it is tried again."""
     return plain(score) if score.scorable else None
 
 
 def decode_score(data: Any) -> EpisodeScore:
-    """What :func:`encode_score` made JSON of."""
+    """The inverse of :func:`encode_score`."""
     return _adapter().validate_python(data)
 
 

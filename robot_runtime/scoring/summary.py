@@ -1,4 +1,4 @@
-"""Scores of many logs, one per episode, in one pass and several processes; what cannot be scored says why."""
+"""Scores of many logs, one per episode, computed by several processes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.tasks.episode import Episode
 
 Cluster = Literal["none", "scene", "trajectory"]
-"""What is drawn anew for an interval: episodes; or whole scenes, or all episodes of one start and one route or goal.
+"""Unit that an interval's bootstrap draws: episodes, scenes, or all episodes of one start and one route or goal.
 
-The default is ``none``, which says how sure the mean is of other episodes *in these scenes*: most robots are tested in
-one place, of which no interval over scenes exists, and with few scenes such an interval is too narrow. For a claim
-about unseen scenes take ``scene``; where several instructions describe one route, as in R2R and RxR, ``trajectory``.
+``none``, the default, is for other episodes *in these scenes*: most robots are tested in one scene, for which no
+interval over scenes exists, and with few scenes such an interval is too narrow. For unseen scenes use ``scene``; where
+several instructions describe one route, as in R2R and RxR, ``trajectory``.
 """
 
 ALONE = 16
-"""So few logs are scored in less time than a process takes to start."""
+"""Logs up to which scoring takes less time than starting a process."""
 
 _CACHED_MAPS = 4
 
@@ -45,15 +45,19 @@ class EpisodeScore:
     """One log's score.
 
     Attributes:
-        reason: why it cannot be scored; empty if it can. Then ``metrics`` and ``choices`` are empty.
-        key: the episode's, to pair runs of several agents. trajectory: what episodes of one start and route share.
-        referee: the sources whose poses were scored; empty if the log does not name them.
-        end: how the episode ended, None if unknown.
-        dataset: where the episode was read from; empty if it was generated.
-        choices, provenance: of the score and of the log; episodes that have equal ones share them.
-        evidence: what people added to the log after the run; empty if the rules ignore it.
-        placement: how far from the episode's start the robot was put; None if the log does not say.
-        latency: where the time of the steps went; of the machine, not of the policy's success.
+        path: of the log.
+        reason: why there is no score; empty if there is one. ``metrics`` and ``choices`` are then empty.
+        dataset: that the episode was read from; empty if it was generated.
+        key: of the episode, to pair runs of several agents.
+        trajectory: key of the episodes with one start and route.
+        referee: sources of the scored poses; empty if the log does not name them.
+        end: how the episode ended; None if unknown.
+        metrics: by name.
+        choices: of the scorer; one object for equal ones.
+        provenance: of the log; one object for equal ones.
+        evidence: annotations after the run; empty if the rules ignore them.
+        placement: error of the robot's start; None if unknown.
+        latency: host time of the steps.
     """
 
     path: Path
@@ -81,7 +85,7 @@ class EpisodeScore:
         return not self.reason
 
     def cluster(self, by: Cluster) -> str:
-        """What the episode belongs to, for :data:`Cluster`."""
+        """Return the episode's cluster, see :data:`Cluster`."""
         return {"none": str(self.path), "scene": self.scene, "trajectory": self.trajectory}[by]
 
     @property
@@ -91,10 +95,10 @@ class EpisodeScore:
 
 
 def find_logs(paths: Iterable[Path]) -> list[Path]:
-    """The files named, and every ``*.mcap`` below the folders named, sorted, each once.
+    """The given files and every ``*.mcap`` below the given folders, sorted, without duplicates.
 
     Raises:
-        RecordingError: a path does not exist, or there is no log at all; names it.
+        RecordingError: a path does not exist, or a folder has no log.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -117,17 +121,19 @@ def score_logs(
     ledger: ResultJournal[Path, EpisodeScore] | None = None,
     on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> list[EpisodeScore]:
-    """Score each log; one that cannot be scored says why and does not stop the others.
+    """Score each log; for one that cannot be scored, the score has the reason.
 
     Args:
+        paths: of the logs.
+        rules: of the scores.
         on_scored: called after each, in order, for progress.
-        workers: the scores do not depend on them. See :func:`robot_runtime.parallel.map.map_in_order`.
-        limit_s: for one log, where others than this process work.
+        workers: see :func:`robot_runtime.parallel.map.map_in_order`.
+        limit_s: time limit for one log in a worker process.
         ledger: see :func:`robot_runtime.scoring.score_ledger.score_ledger`.
-        on_retry: told of a log whose worker was lost, and which is given to another.
+        on_retry: called for a log whose worker was lost, before it is given to another.
 
     Raises:
-        ConfigError: something that the rules need is not installed; or see :func:`map_in_order`.
+        ConfigError: the rules need something that is not installed; or as :func:`map_in_order`.
     """
     scores = []
     for score in iter_scores(paths, rules, workers, limit_s, ledger, on_retry):
@@ -145,7 +151,7 @@ def iter_scores(
     ledger: ResultJournal[Path, EpisodeScore] | None = None,
     on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> Iterator[EpisodeScore]:
-    """The scores of :func:`score_logs` one at a time: no log is held, and of its score only what differs."""
+    """The scores of :func:`score_logs` one at a time; equal choices and provenances are one object."""
     check_rule((rules or Rules()).referee)
     shared: dict[str, dict[str, Any]] = {}
 
@@ -168,15 +174,15 @@ def iter_scores(
 
 
 def score_log(path: Path, rules: Rules | None = None, maps: Maps | None = None) -> EpisodeScore:
-    """The score of one log; never raises for what is wrong with the log, but says it in ``reason``."""
+    """The score of one log; errors of the log are its ``reason``."""
     return _score_log(path, rules, maps or Maps())
 
 
 def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMap | None = None) -> EpisodeScorer:
-    """A scorer that has seen the whole log, reading images only where the rule needs them.
+    """A scorer that has processed the whole log, with images only where the rules need them.
 
     Raises:
-        RuntimeFault: whatever log or scorer find wrong.
+        RuntimeFault: the log is damaged, or cannot be scored.
     """
     rules = rules or Rules()
     scorer = EpisodeScorer(log.header, rules, geodesic)
@@ -191,13 +197,13 @@ def score_steps(log: LogReader, rules: Rules | None = None, geodesic: GeodesicMa
 
 
 class Maps:
-    """The maps of the last few scenes, which most of a folder's logs share: making one costs more than scoring."""
+    """Cache of the maps of the last few scenes; computing one takes longer than scoring a log."""
 
     def __init__(self) -> None:
         self._maps: OrderedDict[tuple[str, float], GeodesicMap] = OrderedDict()
 
     def of(self, header: EpisodeHeader) -> GeodesicMap:
-        """The map of a log's scene, for its task's robot."""
+        """Return the map of a log's scene for its task's robot."""
         key = (header.scene.digest, header.task.robot_radius_m)
         if key not in self._maps:
             self._maps[key] = GeodesicMap(header.scene.map, header.task.robot_radius_m)
@@ -218,7 +224,7 @@ def _only_itself(path: Path) -> list[Path]:
 
 
 def lost_score(path: Path, how: WorkerLoss) -> EpisodeScore:
-    """The score of a log whose process died or hung: none, and that."""
+    """The score of a log whose process died or hung, with that reason."""
     reasons = {
         "died": "the process that scored it was killed: not enough memory, or a damaged log",
         "hung": "scoring it took longer than the limit: a disk that does not answer, or a damaged log",
@@ -266,17 +272,17 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
 
 
 def _trajectory(episode: Episode) -> str:
-    """What episodes of one start and one route or goal share: the dataset's number, else both in centimetres."""
-    said = episode.instruction
-    if said is not None and said.trajectory_id is not None:
-        return f"{episode.scene}/{said.trajectory_id}"
+    """Key of the episodes with one start and one route or goal: the dataset's number, else both in centimeters."""
+    instruction = episode.instruction
+    if instruction is not None and instruction.trajectory_id is not None:
+        return f"{episode.scene}/{instruction.trajectory_id}"
     ends = episode.reference_path[-1:] or [(goal.x_m, goal.y_m) for goal in episode.goals]
     places = [(episode.start.x_m, episode.start.y_m), *sorted(end[:2] for end in ends)]
     return f"{episode.scene}/" + " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
 
 
 def _without_end(log: LogReader) -> str:
-    """What is known of why a log stops: nothing but where."""
+    """The reason for a log without end record, with the step where it stops."""
     try:
         last = max((record.index for record in log.steps(images=False)), default=None)
     except RuntimeFault as error:

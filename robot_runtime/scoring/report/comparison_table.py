@@ -1,4 +1,4 @@
-"""A comparison of two policies as people read it, in 80 columns."""
+"""Terminal table of a comparison of two policies, 80 columns wide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 100_000
 
 
 def table(comparison: Comparison) -> Group:
-    """A block per task and split with a sentence per metric that decides; below it what was not paired."""
+    """A block per task and split with a sentence per decisive metric, and below the unpaired logs."""
     blocks = [part for group in comparison.groups for part in (_block(group), Text())]
     units = "" if comparison.cluster == "none" else f", both by {comparison.cluster}"
     notes = Text(
@@ -73,7 +73,7 @@ def _block(group: GroupComparison) -> Group:
 
 
 def verdict(metric: MetricComparison) -> str:
-    """One sentence: which side is higher, or what it would take to tell."""
+    """A sentence about which side is higher, or how many more episodes are needed."""
     label = COLUMNS[metric.metric][0]
     if metric.differs:
         higher = "B" if metric.difference.mean > 0 else "A"

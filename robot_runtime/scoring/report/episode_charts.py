@@ -81,8 +81,7 @@ def pose_plot(data: EpisodeData) -> Markup:
         _draw_track(chart, track, scale)
     length_m = next(value for value in (2.0, 1.0, 0.5, 0.2) if value * scale < WIDTH / 3)
     foot = chart.height - 4
-    scale_bar = {"x1": chart.right - length_m * scale, "x2": chart.right, "y1": foot, "y2": foot}
-    chart.parts.append(element("line", "whisker", **scale_bar))
+    chart.parts.append(element("line", "whisker", x1=chart.right - length_m * scale, x2=chart.right, y1=foot, y2=foot))
     chart.text(chart.right, foot - 5, f"{length_m:g} m", "end")
     for track in reversed(tracks):
         chart.height += 17
@@ -103,9 +102,9 @@ def _draw_track(chart: Chart, track: PoseTrack, scale: float) -> None:
     for one in track.ellipses:
         x, y = chart.x(one.x_m), chart.y(one.y_m)
         tip = f"{track.name}: 95 % within {100 * one.long_m:.1f} x {100 * one.short_m:.1f} cm"
-        axes = {"rx": one.long_m * scale, "ry": one.short_m * scale}
+        rx, ry = one.long_m * scale, one.short_m * scale
         turn = f"rotate({-math.degrees(one.angle_rad):.3f} {x:.3f} {y:.3f})"
-        chart.parts.append(element("ellipse", css, tip=tip, cx=x, cy=y, transform=turn, **axes))
+        chart.parts.append(element("ellipse", css, tip=tip, cx=x, cy=y, rx=rx, ry=ry, transform=turn))
 
 
 def _draw_legend(chart: Chart, track: PoseTrack, y: float) -> None:

@@ -1,4 +1,4 @@
-"""What a report shows of one log, gathered in one place: path, contacts, distances, rooms, a few images."""
+"""Data of one log for its report: trajectory, contacts, distances, rooms, a few images."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Keyframe:
-    """One image of the first-person strip: rgb is uint8 (H, W, 3)."""
+    """One camera image of a step; rgb is uint8 (H, W, 3)."""
 
     index: int
     label: str
@@ -45,13 +45,18 @@ class Keyframe:
 
 @dataclass(frozen=True)
 class RearrangementVerdicts:
-    """What the scorer found: criteria per object with a goal; ids left alone and harmed, None without such a test."""
+    """Test results of a rearrangement.
+
+    Attributes:
+        verdicts: per object with a goal, its criteria.
+        harmed: ids of displaced objects that were to stay; None without such a test.
+    """
 
     verdicts: Mapping[str, Mapping[str, bool]]
     harmed: tuple[str, ...] | None
 
     def of(self, object_id: str) -> Mapping[str, bool]:
-        """The tests of one object."""
+        """Return the tests of one object."""
         if object_id in self.verdicts or self.harmed is None:
             return self.verdicts.get(object_id, {})
         return {"unharmed": object_id not in self.harmed}
@@ -59,17 +64,22 @@ class RearrangementVerdicts:
 
 @dataclass(frozen=True)
 class EpisodeData:
-    """One episode, ready to be drawn.
+    """One episode, for drawing.
 
     Attributes:
-        records: its steps without images, the start first; each has a finite referee pose.
-        distances_m: per step, geodesic, inf off the map; empty if it cannot be computed.
-        targets: (x, y) that distance is measured to. shortest: (N, 2), a shortest path from the start.
-        reference: of a route, what it is compared with; pairs: the points of both that DTW aligns.
-        goal_rooms: rooms to be in; empty if the task is about none.
-        verdicts: the tests of a rearrangement's objects; None for other tasks, and without a score.
-        events: what happened beside the steps.
-        pose_tracks: where each source says that the robot went; empty if the log has no raw poses.
+        score: of the log.
+        header: of the log.
+        records: steps without images, the start first; each has a finite referee pose.
+        targets: points (x, y) that distance is measured to.
+        distances_m: geodesic distance per step, inf off the map; empty if it cannot be computed.
+        shortest: (N, 2), a shortest path from the start.
+        keyframes: camera images of some steps.
+        reference: path that a route is compared with.
+        pairs: points of path and reference that DTW aligns.
+        goal_rooms: empty if the task is about no room.
+        verdicts: tests of a rearrangement's objects; None for other tasks, and without a score.
+        events: of the log.
+        pose_tracks: trajectories by source; empty if the log has no raw poses.
     """
 
     score: EpisodeScore
@@ -88,28 +98,28 @@ class EpisodeData:
 
     @cached_property
     def tracks(self) -> tuple[tuple[SE2, ...], ...]:
-        """The poses phase by phase: between two phases the robot was carried."""
+        """The poses of each phase; between two phases the robot was carried."""
         phases = [list(part) for _, part in groupby(self.records, key=lambda record: record.phase)]
         return tuple(tuple(record.referee.pose for record in part) for part in phases)
 
     @property
     def succeeded(self) -> bool | None:
-        """None if the episode has no score."""
+        """Whether the episode succeeded; None without a score."""
         return bool(self.score.metrics["success"]) if self.score.scorable else None
 
     @cached_property
     def poses(self) -> tuple[SE2, ...]:
-        """The referee's, one per step."""
+        """The referee's poses, one per step."""
         return tuple(record.referee.pose for record in self.records)
 
     @cached_property
     def contacts(self) -> tuple[int, ...]:
-        """Steps whose action ended in contact."""
+        """Indices of the steps whose action ended in contact."""
         return tuple(i for i, record in enumerate(self.records) if _collided(record))
 
     @cached_property
     def rooms(self) -> tuple[Room | None, ...]:
-        """Per step, the first room of the scene that the robot's centre is in."""
+        """Per step, the first room of the scene that contains the robot's center."""
         scene = self.header.scene
         return tuple(next((r for r in scene.rooms if r.contains(p.x_m, p.y_m)), None) for p in self.poses)
 
@@ -123,14 +133,14 @@ class EpisodeData:
 def load_episode_data(
     path: Path, rules: Rules | None = None, maps: Maps | None = None
 ) -> tuple[EpisodeScore, EpisodeData | None]:
-    """The score of a log, and what can be shown of it: None if not even the header can be read, or it has no step."""
+    """Score and data of a log; no data if the header cannot be read or there is no step."""
     maps = maps or Maps()
     score = score_log(path, rules, maps)
     try:
         with LogReader(path) as log:
             return score, _view(log, score, rules or Rules(), maps)
     except RuntimeFault:
-        # The score says what is wrong.
+        # The score has the reason.
         return score, None
 
 
@@ -139,7 +149,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
     for record in scored_steps(log, rules.referee):
         pose = record.referee.pose
         if not all(map(math.isfinite, (pose.x_m, pose.y_m, pose.yaw_rad))):
-            break  # the score says at which step; up to there it can be shown
+            break  # the score has the reason
         records.append(record)
     if not records:
         return None
@@ -167,7 +177,7 @@ def _view(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Epis
 def _distances(
     header: EpisodeHeader, poses: Sequence[SE2], maps: Maps
 ) -> tuple[tuple[Point, ...], tuple[float, ...], NDArray[np.float64]]:
-    if header.task.success.rule == "objects":  # the robot itself is to be nowhere in particular
+    if header.task.success.rule == "objects":  # the robot has no goal
         return (), (), np.empty((0, 2))
     try:
         targets = task_module(header.task).targets(header.task, header.episode, header.scene)
@@ -196,11 +206,11 @@ def _judged(log: LogReader, score: EpisodeScore, rules: Rules, maps: Maps) -> Re
 
 
 def keyframe_indices(records: Sequence[StepRecord], count: int = KEYFRAMES) -> list[int]:
-    """Which steps to show: first and last, the first contacts, and the rest evenly spread; sorted, without repeats."""
+    """Sorted indices of steps to show: first and last, the first contacts, and others evenly spaced."""
     last = len(records) - 1
     chosen = {0, last}
     touched = [_collided(record) for record in records]
-    # The first step of each contact: those that follow look the same.
+    # The first step of each contact, since the following ones look the same.
     first = [i for i in range(1, last) if touched[i] and not touched[i - 1]]
     chosen.update(first[: max(0, count // 4)])
     for step in np.linspace(0, last, count).round().astype(int).tolist():

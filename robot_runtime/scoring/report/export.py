@@ -1,11 +1,10 @@
-"""Scores as files for other programs: JSON that says everything, and Parquet with a row per episode."""
+"""Scores as files for other programs: complete JSON, and Parquet with a row per episode."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,15 @@ from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED
 from robot_runtime.scoring.summary import Cluster, EpisodeScore
 
 _ROWS = 10_000
-"""Rows that are turned into columns at once."""
+"""Rows per batch."""
+
+_TEXTS = tuple("path reason task split agent scene dataset episode key trajectory referee end".split())  # noqa: SIM905
 
 
 def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> None:
-    """Scores, summaries and every choice behind them.
+    """Write scores, summaries and the choices behind them.
 
-    ``choices`` and ``runs`` (provenance) list what episodes have in common; an episode names its own by index.
+    ``choices`` and ``runs`` (provenance) are lists without duplicates that episodes refer to by index.
 
     Raises:
         RecordingError: the file cannot be written.
@@ -47,9 +48,9 @@ def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "n
 
 
 def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
-    """A row per log, a column per metric; a metric is null where it was not scored.
+    """Write a row per log and a column per metric, null where it was not scored.
 
-    The file's metadata hold what ``write_json`` puts beside the episodes, as JSON under ``robot_runtime``.
+    The file's metadata ``robot_runtime`` is the JSON that ``write_json`` writes beside the episodes.
 
     Raises:
         ConfigError: pyarrow is not installed.
@@ -63,24 +64,10 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
             "writing Parquet needs pyarrow, which is not installed",
             "install the extra: pip install 'robot-runtime[parquet]'",
         ) from error
-    texts = (
-        "path",
-        "reason",
-        "task",
-        "split",
-        "agent",
-        "scene",
-        "dataset",
-        "episode",
-        "key",
-        "trajectory",
-        "referee",
-        "end",
-    )
     schema = pyarrow.schema(
         [
             ("scorable", pyarrow.bool_()),
-            *((name, pyarrow.string()) for name in texts),
+            *((name, pyarrow.string()) for name in _TEXTS),
             ("seed", pyarrow.int64()),
             ("choices", pyarrow.int32()),
             ("run", pyarrow.int32()),
@@ -93,7 +80,8 @@ def write_parquet(path: Path, scores: Sequence[EpisodeScore]) -> None:
     about = json.dumps(plain({**_about("none"), "choices": choices.values, "runs": runs.values}))
     described = schema.with_metadata({"robot_runtime": about})
     with writing(path), parquet.ParquetWriter(path, described) as writer:
-        for part in _parts(rows, _ROWS):
+        for first in range(0, len(rows), _ROWS):
+            part = rows[first : first + _ROWS]
             flat = [{**row, **row["metrics"], "path": str(row["path"]), "evidence": _text(row)} for row in part]
             columns = {name: [row.get(name) for row in flat] for name in schema.names}
             writer.write_table(pyarrow.table(columns, schema=writer.schema))
@@ -115,36 +103,21 @@ def _about(cluster: Cluster) -> dict[str, Any]:
 
 
 def _episode(score: EpisodeScore, choices: _Numbered, runs: _Numbered) -> dict[str, Any]:
+    names = ("path", "scorable", *_TEXTS[1:-1], "seed", "end", "evidence", "placement", "metrics")
     return {
-        "path": score.path,
-        "scorable": score.scorable,
-        "reason": score.reason,
-        "task": score.task,
-        "split": score.split,
-        "agent": score.agent,
-        "scene": score.scene,
-        "dataset": score.dataset,
-        "episode": score.episode,
-        "key": score.key,
-        "trajectory": score.trajectory,
-        "referee": score.referee,
-        "seed": score.seed,
-        "end": score.end,
-        "evidence": score.evidence,
-        "placement": score.placement,
-        "metrics": score.metrics,
+        **{name: getattr(score, name) for name in names},
         "choices": choices.number(score.choices),
         "run": runs.number(score.provenance),
     }
 
 
 def _text(row: dict[str, Any]) -> str | None:
-    """What people added, as JSON: Parquet has no column for each of it."""
+    """The annotations as JSON, for one Parquet column."""
     return json.dumps(plain(row["evidence"])) if row["evidence"] else None
 
 
 class _Numbered:
-    """Different dictionaries, each once."""
+    """List of dictionaries without duplicates."""
 
     def __init__(self) -> None:
         self.values: list[dict[str, Any]] = []
@@ -152,19 +125,13 @@ class _Numbered:
         self._seen: dict[int, tuple[dict[str, Any], int]] = {}
 
     def number(self, value: dict[str, Any]) -> int | None:
-        """The index of a value; None for an empty one."""
+        """Return the index of a value; None for an empty one."""
         if not value:
             return None
-        if id(value) not in self._seen:  # most episodes share theirs; the value kept beside its id keeps the id taken
+        if id(value) not in self._seen:  # most episodes share one object; the stored reference keeps its id unique
             key = json.dumps(plain(value), sort_keys=True)
             if key not in self._numbers:
                 self._numbers[key] = len(self.values)
                 self.values.append(value)
             self._seen[id(value)] = value, self._numbers[key]
         return self._seen[id(value)][1]
-
-
-def _parts(rows: Sequence[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
-    rest = iter(rows)
-    while part := list(islice(rest, size)):
-        yield part

@@ -68,8 +68,8 @@ def distribution(title: str, values: Sequence[float], interval: Interval, high: 
     if math.isfinite(mean) and mean <= end:
         low, top = (value if math.isfinite(value) else mean for value in (interval.low, min(interval.high, end)))
         tip = f"mean {mean:.3g}, {CONFIDENCE:.0%} interval {low:.3g} to {top:.3g}"
-        box = {"x": chart.x(low), "width": max(1.0, chart.x(top) - chart.x(low))}
-        chart.parts.append(element("rect", "interval", tip=tip, y=chart.top, height=chart.bottom - chart.top, **box))
+        left, wide, tall = chart.x(low), max(1.0, chart.x(top) - chart.x(low)), chart.bottom - chart.top
+        chart.parts.append(element("rect", "interval", tip=tip, x=left, y=chart.top, width=wide, height=tall))
         chart.line("mean", mean, 0, mean, chart.y_range[1])
     return chart.svg()
 

@@ -1,4 +1,4 @@
-"""What a report shows of a rearrangement: each object before and after, where it should be, and its tests."""
+"""Objects of a rearrangement in a report: before, after, where they should be, and their tests."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ class ObjectChange:
     """One object of the episode.
 
     Attributes:
+        id: of the object.
         item: its box in the scene; None if the scene has no such object.
-        end: None if nobody says, or it is held.
-        must_stay: it has no goal, and no program may want it elsewhere.
-        measured: distance and angle between its end and where it should be, as text.
-        tests: per criterion of the task, whether it holds; empty if it cannot be known.
+        start: initial pose.
+        goal: None if it has none.
+        end: final pose; None if unknown or held.
+        held: whether the robot held it at the end.
+        must_stay: it has no goal, and there is no evaluation program that could have one.
+        measured: distance and angle between final and required pose, as text.
+        tests: per criterion of the task, whether it holds; empty if unknown.
     """
 
     id: str
@@ -41,34 +45,36 @@ class ObjectChange:
 
     @property
     def moved_m(self) -> float | None:
-        """How far from its start it ended; None if nobody says."""
+        """Distance between start and end; None if unknown."""
         return None if self.end is None else math.dist(self.start.position, self.end.position)
 
     @property
     def passed(self) -> bool | None:
-        """Whether all its tests hold; None if it cannot be known."""
+        """Whether all its tests hold; None if unknown."""
         return all(self.tests.values()) if self.tests else None
 
 
 def object_changes(
     header: EpisodeHeader,
     records: Sequence[StepRecord],
-    said: Mapping[str, ObjectPose],
+    annotated: Mapping[str, ObjectPose],
     verdicts: RearrangementVerdicts | None,
 ) -> tuple[ObjectChange, ...]:
-    """The objects of an episode that moves some; none of any other.
+    """The objects of a rearrangement; none for other tasks.
 
     Args:
-        said: poses that people added after the run, which overrule the log's.
-        verdicts: by the scorer; None if it could not.
+        header: of the log.
+        records: of the log.
+        annotated: poses that people added after the run, which overrule the log's.
+        verdicts: of the scorer; None without a score.
     """
     if header.task.rearrangement is None:
         return ()
     items = {item.id: item for item in header.scene.objects}
-    last = {**records[-1].objects, **said}
+    last = {**records[-1].objects, **annotated}
     changes = []
     for each in header.episode.objects:
-        held = each.id in records[-1].held and each.id not in said
+        held = each.id in records[-1].held and each.id not in annotated
         end = None if held else last.get(each.id)
         changes.append(
             ObjectChange(
@@ -86,15 +92,15 @@ def object_changes(
     return tuple(changes)
 
 
-def _measured(wanted: ObjectPose, end: ObjectPose | None) -> str:
-    if end is None or end.fault is not None or wanted.fault is not None:
+def _measured(required: ObjectPose, end: ObjectPose | None) -> str:
+    if end is None or end.fault is not None or required.fault is not None:
         return ""
-    turned_deg = math.degrees(angle_between(end.quaternion, wanted.quaternion))
-    return f"{math.dist(end.position, wanted.position):.2f} m, {turned_deg:.0f}°"
+    turned_deg = math.degrees(angle_between(end.quaternion, required.quaternion))
+    return f"{math.dist(end.position, required.position):.2f} m, {turned_deg:.0f}°"
 
 
 def objects_overlay(changes: Sequence[ObjectChange], unit: float) -> Markup:
-    """Each object where it was (dashed), should be (green) and is, with a line from where it was to where it is."""
+    """Each object's start (dashed), goal (green) and end, with a line from start to end."""
     parts = []
     for change in changes:
         for name, pose in (("before", change.start), ("wanted", change.goal), (_end_class(change), change.end)):
@@ -112,7 +118,7 @@ def _end_class(change: ObjectChange) -> str:
 
 
 def _shape(name: str, change: ObjectChange, pose: ObjectPose, unit: float) -> Markup:
-    """The object's footprint there, at least so large that it can be seen."""
+    """The object's footprint at a pose, with a visible minimum size."""
     size = change.item.size if change.item is not None else (0.0, 0.0, 0.0)
     w, x, y, z = pose.quaternion
     yaw_deg = math.degrees(math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))

@@ -1,4 +1,4 @@
-"""What a report says of an episode in words, by its kind of task: criteria met or missed, the route, the answer."""
+"""Outcome of an episode in words: why it failed, ObjectNav's criteria, question and answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CRITERIA = {
 
 @dataclass(frozen=True)
 class Criterion:
-    """One of the things that success asks for; ``met`` is None if it cannot be known."""
+    """One condition of success; ``met`` is None if it is unknown."""
 
     label: str
     met: bool | None
@@ -30,7 +30,17 @@ class Criterion:
 
 @dataclass(frozen=True)
 class QuestionResult:
-    """A question and its answer. ranked: the scored answers, best first, with their scores and whether each is true."""
+    """A question and its answer.
+
+    Attributes:
+        question: text.
+        type: of the question.
+        truth: the correct answer.
+        given: the agent's answer.
+        right: whether it is correct; None without a score.
+        rank: of the correct answer among scored ones.
+        ranked: scored answers, best first, with their scores and whether each is correct.
+    """
 
     question: str
     type: str
@@ -42,7 +52,7 @@ class QuestionResult:
 
 
 def outcome(score: EpisodeScore) -> tuple[str, str]:
-    """A word on how an episode went, and why it failed: (won, lost or empty; text)."""
+    """CSS class (``won``, ``lost`` or none) and text of an episode's outcome."""
     if not score.scorable:
         return "", "not scored"
     if score.metrics["success"]:
@@ -70,7 +80,7 @@ def criteria(data: EpisodeData) -> list[Criterion]:
     end = data.poses[-1]
     distances = [o.distance_m(end.x_m, end.y_m) for o in data.header.scene.objects if o.id in instances]
     measured = f"{min(distances):.2f} m to its box, " if distances else ""
-    names = [said.who for said in score.evidence if said.visible is not None]
+    names = [annotation.who for annotation in score.evidence if annotation.visible is not None]
     seen = str(score.choices["criterion_visibility"]) + (f", {names[-1]}'s" if names else "")
     details = ("", place, f"{measured}limit {near['distance_m']:g} m", seen)
     found = []
@@ -82,7 +92,7 @@ def criteria(data: EpisodeData) -> list[Criterion]:
 
 
 def question_result(data: EpisodeData) -> QuestionResult | None:
-    """The question of an episode that has one."""
+    """Question and answer of an episode; None without a question."""
     asked, answer = data.header.episode.question, data.answer
     if asked is None:
         return None

@@ -1,4 +1,4 @@
-"""One episode as one PNG: map with trajectory, what the camera saw, distance to the goal."""
+"""PNG of one episode: map with trajectory, camera images, distance to the goal."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def write_picture(path: Path, out: Path) -> None:
     """Draw the log ``path`` to the PNG ``out``, 1600 x 800 pixels.
 
     Raises:
-        RecordingError: the log shows nothing, or ``out`` cannot be written.
+        RecordingError: the log has no step, or ``out`` cannot be written.
     """
     score, data = load_episode_data(path)
     if data is None:
-        raise RecordingError(f"{path}: there is nothing to draw: {score.reason or 'no step'}", "give another log")
+        raise RecordingError(f"{path}: there is nothing to draw: {score.reason or 'no step'}", "give a log with steps")
     figure = Figure(figsize=_SIZE_IN, dpi=_DPI, facecolor="white")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(

@@ -1,6 +1,6 @@
-"""Results as two challenges take them: RoboTHOR's ``metrics.json.gz`` and Habitat's flattened metrics.
+"""Result files of two challenges: RoboTHOR's ``metrics.json.gz`` and Habitat's flattened metrics.
 
-Both are written from one policy's logs of one task. Logs that could not be scored are not in them.
+Both are written from one policy's logs of one task, without logs that could not be scored.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ def write_robothor(
 
     Args:
         path: gzipped if its name ends in ``.gz``, as the server needs it.
-        scores: of one policy's logs. split: for logs that name none.
+        scores: of one policy's logs.
+        split: for logs that name none.
         on_written: called after each episode, for progress.
 
     Raises:
-        ConfigError: a split is not known, or there are several tasks or agents.
-        RecordingError: two logs of one episode; nothing was scored; a log or the file fails.
-        UnknownAction: an action that RoboTHOR does not have.
+        ConfigError: a split is unknown, or there are several tasks or agents.
+        RecordingError: two logs are of one episode, nothing was scored, or a log or the file fails.
+        UnknownAction: RoboTHOR has no such action.
     """
     scored = _of_one_policy(scores)
     splits: dict[str, dict[str, EpisodeScore]] = {}
@@ -160,10 +161,11 @@ def habitat_lines(result: dict[str, float]) -> str:
 
 
 def write_habitat(path: Path, scores: Sequence[EpisodeScore]) -> None:
-    """:func:`habitat_result` as a JSON object if the name says JSON, else as :func:`habitat_lines`.
+    """Write :func:`habitat_result`, as a JSON object if the name ends so, else as :func:`habitat_lines`.
 
     Raises:
-        ConfigError, RecordingError: as :func:`habitat_result`; the file cannot be written.
+        ConfigError: as :func:`habitat_result`.
+        RecordingError: likewise, or the file cannot be written.
     """
     result = habitat_result(scores)
     as_json = path.name.endswith((".json", ".json.gz"))
@@ -195,7 +197,7 @@ def _number(score: EpisodeScore, name: str) -> float:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
-    """A text file, gzipped by its name, with the same bytes for the same text; takes its name when it is complete."""
+    """Open a text file for writing, gzipped if so named, with reproducible bytes; renamed when it is complete."""
     unfinished = path.with_name(f"{path.name}.part")
     with writing(path), ExitStack() as stack:
         raw = stack.enter_context(unfinished.open("wb"))

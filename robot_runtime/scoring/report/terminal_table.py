@@ -1,4 +1,4 @@
-"""Scores as people read them: a block of rows per group, which fits a terminal of 80 columns."""
+"""Terminal table of scores: a block of rows per group, 80 columns wide."""
 
 from __future__ import annotations
 
@@ -55,15 +55,14 @@ COLUMNS = {
 """Metrics that tables show where a task has them: heading, unit, factor, digits."""
 
 _LISTED = 30
-"""So many logs without a score are listed one by one; the JSON lists all."""
-
+"""Logs without a score that are listed; the JSON lists all."""
 
 FEW_CLUSTERS = 20
-"""With fewer, an interval over clusters is too narrow, which tables then say."""
+"""Clusters below which tables warn that intervals are too narrow."""
 
 
 def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
-    """A block per group: metric, mean, interval. Below them the logs that could not be scored, with the reason."""
+    """A block per group (metric, mean, interval), and below the logs that could not be scored, with the reason."""
     groups = summarize_groups(scores, cluster)
     blocks = [part for group in groups for part in (_block(group), Text())]
     intervals = Text(intervals_text(groups), style="dim")
@@ -72,7 +71,7 @@ def table(scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> Group:
 
 
 def _placed(scores: Sequence[EpisodeScore]) -> list[Text]:
-    """How well robots were placed that nobody can teleport."""
+    """Errors of the start poses of robots that an operator placed or that drove there."""
     lines = []
     for way in ("operator", "drive"):
         placed = [score.placement for score in scores if score.placement is not None and score.placement.way == way]
@@ -87,7 +86,7 @@ def _placed(scores: Sequence[EpisodeScore]) -> list[Text]:
 
 
 def _positions(scores: Sequence[EpisodeScore]) -> list[Text]:
-    """By whose poses, where that is not what the referee said during the run."""
+    """The source of positions, where it is not the referee during the run."""
     smoothers = {str(score.choices.get("smoother")) for score in scores if score.choices.get("smoother")}
     return [Text(f"positions: the referee's, smoothed after the run by {name}") for name in sorted(smoothers)]
 
@@ -120,7 +119,7 @@ def _block(group: GroupSummary) -> Group:
 
 
 def _times(times: Sequence[PhaseTime]) -> Table:
-    """Where a step's time went on the machine that ran it."""
+    """Host time per phase of a step."""
     rows = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     rows.add_column("host ms per step", min_width=12, no_wrap=True)
     for heading in ("p50", "p95", "p99"):
@@ -140,14 +139,14 @@ def time_cells(times: Sequence[PhaseTime]) -> list[tuple[str, list[str]]]:
 
 
 def _added(scores: Sequence[EpisodeScore]) -> list[Text]:
-    """That people added evidence after the run, and who."""
-    names = dict.fromkeys(said.who for score in scores for said in score.evidence)
+    """The number of scores that use annotations, and their authors."""
+    names = dict.fromkeys(annotation.who for score in scores for annotation in score.evidence)
     count = sum(bool(score.evidence) for score in scores)
     return [Text(f"{count} of {len(scores)} scores use what {', '.join(names)} added after the run")] if names else []
 
 
 def not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
-    """The logs without a score, each with its reason; empty if there are none."""
+    """The logs without a score and the reasons; empty if there are none."""
     lines = [unscored_line(score) for score in scores if not score.scorable]
     if not lines:
         return []
@@ -159,7 +158,7 @@ def not_scored(scores: Sequence[EpisodeScore]) -> list[Text | Padding]:
 
 
 def intervals_text(groups: Sequence[GroupSummary]) -> str:
-    """How the intervals were made, and where they say less than they seem to."""
+    """The methods of the intervals, with a warning if there are few clusters."""
     by = groups[0].cluster if groups else "none"
     if by == "none":
         return f"{CONFIDENCE:.0%} intervals: Wilson for what is in %, bootstrap for the others"
@@ -192,7 +191,7 @@ def interval_text(name: str, interval: Interval) -> str:
 
 
 def count(group: GroupSummary) -> str:
-    """How many episodes a group has, and how many of them have no score."""
+    """The number of episodes of a group, and of those without a score."""
     episodes = f"{group.episodes} episode{'' if group.episodes == 1 else 's'}"
     return episodes + (f" (+{group.unscored} not scored)" if group.unscored else "")
 

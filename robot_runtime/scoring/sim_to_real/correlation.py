@@ -1,10 +1,9 @@
-"""How well a campaign knows the sim-vs-real correlation: an interval that keeps its word for few episodes.
+"""Confidence interval of the sim-vs-real correlation, with correct coverage for few episodes.
 
-Policies' means over episodes err, and errors make two worlds look less alike than they are (Spearman 1904,
-"attenuation"). A percentile bootstrap draws errors on top of those in the data and so errs a second time the same way:
-of six policies in 25 episodes whose worlds agree (coefficient 0.97), its 95 % interval holds the truth one time in
-three. So the interval is found the other way round, by inverting a test (Davison and Hinkley 1997, 5.5): it holds every
-coefficient under which the observed one would have been no surprise. ``robot-runtime bench gap`` counts how often.
+Errors of the policies' means attenuate the correlation (Spearman 1904). A percentile bootstrap adds errors to those in
+the data: for six policies in 25 episodes with coefficient 0.97, its 95 % interval covers the truth one time in three.
+So the interval inverts a test (Davison and Hinkley 1997, 5.5): it holds every coefficient under which the observed one
+is not in the tails. ``robot-runtime bench gap`` measures the coverage.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from robot_runtime.scoring.statistics.intervals import Interval
 Floats = NDArray[np.float64]
 
 _HALVINGS = 14
-"""Of the half circle of angles between the worlds: to 0.01 degrees."""
+"""Bisections of the half circle of angles between the worlds, to 0.01 degrees."""
 
 _LEAST_SPREAD = 0.5
-"""Policies differ at least by this part of how they seem to differ, however much of it errors explain."""
+"""Lower bound of the policies' true spread, as a part of the observed one."""
 
 
 def correlation_interval(
@@ -38,28 +37,30 @@ def correlation_interval(
 ) -> Interval:
     """The SRCC of policies' means with its interval, for these policies and any episodes of the same kind.
 
-    The means are a point each in the space of policies, and the correlation is the cosine of the angle between their
-    deviations. Under a coefficient on trial, the two directions are turned, in the plane that they span, to the angle
-    that it says; as long as observed, less what errors alone make of them. Errors are drawn normally, with the
-    covariance that the episodes show: an episode that is hard for one policy is hard for others and in the other world.
-    A mean's variance is at least that of its episodes and one success and one failure more, for nobody knows that a
-    policy that never failed never will. A coefficient that is higher than worlds that are one show half of the time is
-    luck, and says no more than theirs; likewise one that is lower than opposites show.
+    The means of a world are a vector over policies, and the correlation is the cosine of the angle between the
+    vectors' deviations from their means. To test a coefficient, the two directions are rotated in their plane to its
+    angle, with the observed lengths minus the part that errors explain, and normal errors are added. Their covariance
+    is that of the episodes, which are hard for several policies and in both worlds. A mean's variance is at least that
+    of its episodes plus one success and one failure, so that a policy that never failed has an error. Coefficients
+    above the median of equal worlds, or below that of opposite ones, are taken for that median.
 
     Args:
-        simulated, real: float (policies, episodes), values in [0, 1] (success, SPL), the same episodes in the same
-            order; NaN where a policy did not run, the same places in both.
-        further: foretell the coefficient that a further campaign will show, of so many times as many episodes, whose
-            means err as well; None for the coefficient of the means themselves.
+        simulated: float (policies, episodes), values in [0, 1] (success, SPL); NaN where a policy did not run.
+        real: likewise, of the same episodes in the same order, with NaN in the same places.
+        confidence: of the interval.
+        draws: of the errors.
+        seed: of the draws.
+        further: predict the coefficient of a further campaign with this multiple of the episodes, whose means have
+            errors as well; None for the coefficient of the means themselves.
 
     Raises:
-        ValueError: as :func:`srcc`; different shapes; or a policy without any episode.
+        ValueError: as :func:`srcc`, the shapes differ, or a policy has no episode.
     """
     pair = _pair(simulated, real)
     means = np.nanmean(pair, axis=2)
     mean = srcc(*means)
     covariance = _covariance(pair) * (1 if further is None else 1 + 1 / further)
-    experiment = _Experiment.of(covariance, means, draws, np.random.default_rng(seed))
+    experiment = _Campaigns.of(covariance, means, draws, np.random.default_rng(seed))
     tail = (1 - confidence) / 2
     least, most = experiment.median(math.pi), experiment.median(0.0)
     low = _boundary(lambda angle: experiment.share_above(angle, min(mean, most)) <= tail)
@@ -68,12 +69,14 @@ def correlation_interval(
 
 
 @dataclass(frozen=True)
-class _Experiment:
-    """The same campaign over and over, in worlds whose angle is chosen.
+class _Campaigns:
+    """Simulation of campaigns in worlds with a given angle.
 
     Attributes:
-        between, across: float (policies,), the plane's axes: the direction halfway between the worlds, and the other.
-        lengths: of the two worlds' deviations, without errors. errors: float (2, draws, policies).
+        between: float (policies,), axis of the plane halfway between the worlds.
+        across: float (policies,), the other axis.
+        lengths: of the two worlds' deviations, without errors.
+        errors: float (2, draws, policies).
     """
 
     between: Floats
@@ -82,13 +85,13 @@ class _Experiment:
     errors: Floats
 
     @classmethod
-    def of(cls, covariance: Floats, means: Floats, draws: int, random: np.random.Generator) -> _Experiment:
+    def of(cls, covariance: Floats, means: Floats, draws: int, random: np.random.Generator) -> _Campaigns:
         policies = means.shape[1]
         deviations = means - means.mean(axis=1, keepdims=True)
         directions = deviations / np.linalg.norm(deviations, axis=1, keepdims=True)
         blocks = covariance.reshape(2, policies, 2, policies)
         lengths = [
-            math.sqrt(max(total - float(np.trace(_centred(blocks[world, :, world]))), _LEAST_SPREAD**2 * total))
+            math.sqrt(max(total - float(np.trace(_centered(blocks[world, :, world]))), _LEAST_SPREAD**2 * total))
             for world, total in enumerate((deviations**2).sum(axis=1))
         ]
         values, vectors = np.linalg.eigh(covariance)
@@ -107,15 +110,15 @@ class _Experiment:
         )
 
     def share_below(self, angle_rad: float, observed: float) -> float:
-        """How often a campaign shows no more."""
+        """Share of campaigns with at most the observed coefficient."""
         return float(np.mean(self._drawn(angle_rad) <= observed))
 
     def share_above(self, angle_rad: float, observed: float) -> float:
-        """How often a campaign shows no less."""
+        """Share of campaigns with at least the observed coefficient."""
         return float(np.mean(self._drawn(angle_rad) >= observed))
 
     def median(self, angle_rad: float) -> float:
-        """Of what campaigns show."""
+        """Median coefficient of the campaigns."""
         return float(np.median(self._drawn(angle_rad)))
 
     def _drawn(self, angle_rad: float) -> Floats:
@@ -139,7 +142,7 @@ def _pair(simulated: ArrayLike, real: ArrayLike) -> Floats:
 
 
 def _covariance(pair: Floats) -> Floats:
-    """Of all means, those of the simulated world first: float (2 policies, 2 policies)."""
+    """Covariance of all means, the simulated world's first, float (2 policies, 2 policies)."""
     flat = pair.reshape(-1, pair.shape[2])
     counts = np.isfinite(flat).sum(axis=1)
     deviations = np.nan_to_num(flat - np.nanmean(flat, axis=1, keepdims=True))
@@ -152,19 +155,19 @@ def _covariance(pair: Floats) -> Floats:
     return np.asarray(covariance + np.diag(np.maximum(least - own, 0)))
 
 
-def _centred(covariance: Floats) -> Floats:
-    """That of deviations from the mean over policies."""
+def _centered(covariance: Floats) -> Floats:
+    """Covariance of the deviations from the mean over policies."""
     return np.asarray(covariance - covariance.mean(axis=0))
 
 
 def _orthogonal(direction: Floats) -> Floats:
-    """Some direction of deviations at right angles to another. Three policies have one at least."""
+    """A direction of deviations orthogonal to another, which exists for three policies or more."""
     first = np.linalg.svd(np.stack((direction, np.ones_like(direction))))[2][-1]
     return np.asarray(first)
 
 
 def _boundary(beyond: Callable[[float], bool]) -> float:
-    """The cosine of the angle, between 0 and pi, from which on ``beyond`` holds."""
+    """Cosine of the angle in [0, pi] from which on ``beyond`` holds."""
     if beyond(0.0):
         return 1.0
     near, far = 0.0, math.pi

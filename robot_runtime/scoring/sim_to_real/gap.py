@@ -1,8 +1,8 @@
-"""What simulation foretells of the robot: the same policies on the same episodes, run in both worlds.
+"""Gap between simulation and robot: the same policies on the same episodes, run in both worlds.
 
 Per policy, paired differences with intervals. Over policies, the sim-vs-real correlation coefficient (Kadian et al.
 2020, "Sim2Real Predictivity", IV-E) with its interval, and the pairs of policies that the two worlds order
-differently. And why episodes failed, in each world.
+differently. Per world, why episodes failed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PolicyGap:
     metrics: tuple[MetricComparison, ...]
 
     def metric(self, name: str) -> MetricComparison | None:
-        """None where no pair has it."""
+        """Return a metric; None where no pair has it."""
         return next((metric for metric in self.metrics if metric.metric == name), None)
 
 
@@ -58,12 +58,15 @@ class Level:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Of one metric over the policies.
+    """Correlation of simulated and real means of one metric over the policies.
 
     Attributes:
-        policies: whose means were correlated. interval: of the coefficient; None where there is none, and ``reason``
-            says why.
-        reversals: pairs of policies that simulation orders one way and the robot the other. pairs: how many there are.
+        metric: its name.
+        policies: whose means were correlated.
+        interval: of the coefficient; None where there is none.
+        reason: why there is none.
+        reversals: pairs of policies that simulation and robot order differently.
+        pairs: number of all pairs of policies.
     """
 
     metric: str
@@ -76,7 +79,7 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Reason:
-    """How often episodes of the pairs ended in some way."""
+    """A reason of failure, and its number of paired episodes in each world."""
 
     text: str
     simulated: int
@@ -84,18 +87,22 @@ class Reason:
 
     @property
     def alone(self) -> str:
-        """In which world only; empty if it happened in both."""
+        """The only world that it occurred in, as text; empty if it occurred in both."""
         return "only in reality" if not self.simulated else "only in simulation" if not self.real else ""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Everything that two folders of logs say about each other.
+    """Results for the logs of two worlds.
 
     Attributes:
-        levels: of the policies that are correlated.
-        reasons: of failures, the most frequent first. only_simulated, only_real: policies of one world.
-        unpaired: logs that took no part, and why; side A is simulated, B is real.
+        policies: differences per policy and task.
+        levels: means of the policies that are correlated.
+        correlations: per metric.
+        reasons: of failures, the most frequent first.
+        only_simulated: policies without real logs.
+        only_real: policies without simulated logs.
+        unpaired: logs that were not used, and why; side A is simulated, B is real.
     """
 
     policies: tuple[PolicyGap, ...]
@@ -111,28 +118,28 @@ def find_gap(simulated: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) ->
     """Compare the worlds, policy by policy and over all policies.
 
     Raises:
-        RecordingError: no policy has an episode in both; says what each side has.
+        RecordingError: no policy has an episode in both worlds.
     """
-    ours, theirs = _by_agent(simulated), _by_agent(real)
-    both = [agent for agent in ours if agent in theirs]
+    by_agent_sim, by_agent_real = _by_agent(simulated), _by_agent(real)
+    both = [agent for agent in by_agent_sim if agent in by_agent_real]
     policies: list[PolicyGap] = []
     unpaired: list[Unpaired] = []
     refusals: list[str] = []
     runs: list[_Runs] = []
     for agent in both:
         try:
-            comparison = compare(ours[agent], theirs[agent])
+            comparison = compare(by_agent_sim[agent], by_agent_real[agent])
         except RecordingError as error:
             refusals.append(f"{agent}: {error.message}")
             continue
         policies += _policies(agent, comparison)
         unpaired += comparison.unpaired
         out = {item.path for item in comparison.unpaired}
-        runs.append(_Runs(agent, _left(ours[agent], out), _left(theirs[agent], out)))
+        runs.append(_Runs(agent, _paired(by_agent_sim[agent], out), _paired(by_agent_real[agent], out)))
     if not policies:
         raise RecordingError(
             "no policy has an episode in both worlds: "
-            + ("; ".join(refusals) or f"simulated are {_names(ours)}, real are {_names(theirs)}"),
+            + ("; ".join(refusals) or f"simulated are {_names(by_agent_sim)}, real are {_names(by_agent_real)}"),
             "run the same agents on the same episodes in simulation and on the robot",
         )
     return Gap(
@@ -140,8 +147,8 @@ def find_gap(simulated: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) ->
         levels=tuple(level for name in METRICS for run in runs if (level := _level(name, run)) is not None),
         correlations=tuple(_correlation(name, runs) for name in METRICS),
         reasons=_reasons(runs),
-        only_simulated=tuple(agent for agent in ours if agent not in theirs),
-        only_real=tuple(agent for agent in theirs if agent not in ours),
+        only_simulated=tuple(agent for agent in by_agent_sim if agent not in by_agent_real),
+        only_real=tuple(agent for agent in by_agent_real if agent not in by_agent_sim),
         unpaired=tuple(unpaired),
     )
 
@@ -170,7 +177,7 @@ def _policies(agent: str, comparison: Comparison) -> list[PolicyGap]:
     ]
 
 
-def _left(scores: Sequence[EpisodeScore], out: set[Path]) -> list[EpisodeScore]:
+def _paired(scores: Sequence[EpisodeScore], out: set[Path]) -> list[EpisodeScore]:
     return [score for score in scores if score.scorable and score.path not in out]
 
 
@@ -200,7 +207,7 @@ def _correlation(name: str, runs: Sequence[_Runs]) -> Correlation:
 
 
 def _level(name: str, run: _Runs) -> Level | None:
-    """None where the policy is not correlated, either."""
+    """Means of one policy; None where it is not correlated."""
     simulated, real = _by_episode(name, run.simulated), _by_episode(name, run.real)
     if not simulated or simulated.keys() != real.keys():
         return None
@@ -208,7 +215,7 @@ def _level(name: str, run: _Runs) -> Level | None:
 
 
 def _mean_interval(name: str, values: list[float]) -> Interval:
-    # Episodes that were run several times have shares of successes, of which Wilson's interval is none.
+    # Episodes that were run several times have success rates, which Wilson's interval does not apply to.
     whole = all(value in (0.0, 1.0) for value in values)
     return metric_interval(name, values) if whole or name != "success" else bootstrap_mean(values, CONFIDENCE)
 
@@ -241,7 +248,7 @@ def _failures(scores: Iterable[EpisodeScore]) -> Counter[str]:
 
 
 def write_gap(path: Path, gap: Gap) -> None:
-    """All of it as JSON.
+    """Write the gap as JSON.
 
     Raises:
         RecordingError: the file cannot be written.

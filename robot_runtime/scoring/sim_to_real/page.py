@@ -1,4 +1,4 @@
-"""The gap between simulation and robot as one self-contained page: the picture, and every number behind it."""
+"""Self-contained HTML page of a sim-to-real gap: the picture, and the numbers behind it."""
 
 from __future__ import annotations
 

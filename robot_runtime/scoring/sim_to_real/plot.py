@@ -1,4 +1,4 @@
-"""The gap between simulation and robot as one picture: correlation per metric, differences per policy, failures."""
+"""Picture of a sim-to-real gap: correlation per metric, differences per policy, failures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def draw(gap: Gap) -> bytes:
 
 
 def title(gap: Gap, metric: str) -> str:
-    """What a correlation's panel is called."""
+    """The title of a correlation's panel."""
     correlation, label = _correlation(gap, metric), _label(metric)
     if correlation.interval is None:
         return fill(f"{label}: no correlation: {correlation.reason}", _TITLE)
@@ -65,7 +65,7 @@ def title(gap: Gap, metric: str) -> str:
 
 
 def draw_correlation(axes: Axes, gap: Gap, metric: str) -> None:
-    """Simulated over real means, a point per policy with both intervals; pairs that change places are joined in red."""
+    """Draw real over simulated means, a point per policy with both intervals, and red lines for reversed pairs."""
     levels = [level for level in gap.levels if level.metric == metric]
     styles = dict(zip([level.agent for level in levels], zip(cycle(COLORS), cycle(MARKERS)), strict=False))
     axes.plot((0, 1), (0, 1), color=MUTED, linewidth=1, linestyle=(0, (4, 4)), label="the same in both")
@@ -91,7 +91,7 @@ def draw_correlation(axes: Axes, gap: Gap, metric: str) -> None:
     axes.set_xlabel(f"{_label(metric)} in simulation", fontsize=9)
     axes.set_ylabel(f"{_label(metric)} on the robot", fontsize=9)
     axes.legend(fontsize=7.5, loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False)
-    _calm(axes)
+    _style_axes(axes)
 
 
 def _draw_reversals(axes: Axes, gap: Gap, metric: str, levels: Sequence[Level]) -> None:
@@ -103,7 +103,7 @@ def _draw_reversals(axes: Axes, gap: Gap, metric: str, levels: Sequence[Level]) 
 
 
 def _draw_fit(axes: Axes, levels: Sequence[Level]) -> None:
-    """Least squares."""
+    """Draw the least-squares line."""
     count = len(levels)
     x_mean = sum(level.simulated.mean for level in levels) / count
     y_mean = sum(level.real.mean for level in levels) / count
@@ -132,7 +132,7 @@ def _draw_differences(axes: Axes, gap: Gap, agents: Sequence[str]) -> None:
     axes.set_yticks(range(len(agents)), agents, fontsize=9)
     axes.set_ylim(len(agents) - 0.4, -0.6)
     axes.legend(fontsize=8, loc="best")
-    _calm(axes)
+    _style_axes(axes)
 
 
 def _draw_reasons(axes: Axes, reasons: Sequence[Reason]) -> None:
@@ -152,7 +152,7 @@ def _draw_reasons(axes: Axes, reasons: Sequence[Reason]) -> None:
     axes.set_xlim(0, 1.35 * max(max(reason.simulated, reason.real) for reason in reasons))
     axes.set_xlabel("episodes", fontsize=9)
     axes.legend(fontsize=8, loc="lower right")
-    _calm(axes)
+    _style_axes(axes)
 
 
 def _correlation(gap: Gap, metric: str) -> Correlation:
@@ -167,7 +167,7 @@ def _label(metric: str) -> str:
     return COLUMNS[metric][0]
 
 
-def _calm(axes: Axes) -> None:
+def _style_axes(axes: Axes) -> None:
     axes.grid(color=_GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     for side in ("top", "right"):

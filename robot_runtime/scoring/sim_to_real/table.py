@@ -1,4 +1,4 @@
-"""A gap between simulation and robot as people read it, in 80 columns."""
+"""Terminal table of a sim-to-real gap, 80 columns wide."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric of one policy in both worlds, as text. differs: beyond chance."""
+    """One metric of one policy in both worlds, as text; ``differs`` if the difference is significant."""
 
     policy: str
     metric: str
@@ -32,7 +32,7 @@ class Row:
 
 
 def rows(policy: PolicyGap) -> Iterator[Row]:
-    """Of every metric that both worlds have."""
+    """The rows of a policy, one per metric that both worlds have."""
     for name in METRICS:
         metric = policy.metric(name)
         if metric is None:
@@ -52,7 +52,7 @@ def rows(policy: PolicyGap) -> Iterator[Row]:
 
 
 def table(gap: Gap) -> Group:
-    """A row per policy and metric, a sentence per correlation, the reasons of failures, and what was left out."""
+    """A row per policy and metric, a sentence per correlation, the reasons of failures, and unused logs."""
     parts: list[RenderableType] = [_policies(gap), Text(), *(Text(sentence(one)) for one in gap.correlations), Text()]
     if gap.reasons:
         parts += [_reasons(gap), Text()]
@@ -89,7 +89,7 @@ def _policies(gap: Gap) -> Table:
 
 
 def sentence(correlation: Correlation) -> str:
-    """What simulation foretells by one metric."""
+    """Correlation and order of the policies by one metric."""
     label = COLUMNS[correlation.metric][0]
     turned = "; ".join(f"{a} and {b}" for a, b in correlation.reversals)
     order = f"{len(correlation.reversals)} of {correlation.pairs} pairs of policies change places"

@@ -1,4 +1,4 @@
-"""Whether two policies differ: the same episodes run by both, metric by metric."""
+"""Comparison of two policies on the same episodes, metric by metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from robot_runtime.scoring.summary import Cluster, EpisodeScore
 ALPHA = 0.05
 POWER = 0.8
 LEAST_DIFFERING = math.ceil(1 - math.log2(ALPHA))
-"""So many pairs must differ for the permutation test to reach ``ALPHA`` at all: 6."""
+"""Pairs that must differ for the permutation test to reach ``ALPHA`` at all: 6."""
 
 Side = Literal["A", "B"]
 LACKED = "the other side has no score of this episode"
@@ -30,10 +30,14 @@ class MetricComparison:
     """One metric over the pairs of a group.
 
     Attributes:
-        pairs: episodes for which both sides have a finite value; of the others the difference is not defined.
+        metric: its name.
+        pairs: episodes for which both sides have a finite value.
+        mean_a: mean of A over them.
+        mean_b: mean of B over them.
         difference: mean of B - A over them, with its bootstrap interval.
-        p_value: of the paired permutation test, two-sided, for this metric alone. exact: no permutation was left out.
-        further: about how many more episodes it takes to tell, 0 if these do; None if no number would: no difference.
+        p_value: of the paired permutation test, two-sided, for this metric alone.
+        exact: whether all permutations were enumerated.
+        further: estimate of the additional episodes needed to tell, 0 if none; None without any difference.
     """
 
     metric: str
@@ -47,13 +51,13 @@ class MetricComparison:
 
     @property
     def differs(self) -> bool:
-        """Whether chance alone is an unlikely explanation."""
+        """Whether the difference is significant."""
         return self.p_value < ALPHA
 
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """The pairs of one task and split. runs_a, runs_b: logs behind them; several runs of an episode are averaged."""
+    """The pairs of one task and split; ``runs_*`` counts the logs, of which those of one episode are averaged."""
 
     task: str
     split: str
@@ -67,7 +71,7 @@ class GroupComparison:
 
 @dataclass(frozen=True)
 class Unpaired:
-    """A log that took no part, and why."""
+    """A log that was not used, and why."""
 
     side: Side
     path: Path
@@ -77,7 +81,7 @@ class Unpaired:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All groups, and what was left out of them."""
+    """All groups, and the logs that were not used."""
 
     groups: tuple[GroupComparison, ...]
     unpaired: tuple[Unpaired, ...]
@@ -91,12 +95,17 @@ _Runs = dict[_Key, list[EpisodeScore]]
 def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Cluster = "none") -> Comparison:
     """Compare two policies on the episodes that both were scored on, paired by task and ``Episode.key``.
 
-    A pair needs equal choices (success rule, map, scorer): a score under other rules is another quantity. By clusters,
+    A pair needs equal choices (success rule, map, scorer), without which scores are not comparable. With clusters,
     whole clusters are drawn for the interval and change sign together in the test.
+
+    Args:
+        a: scores of one policy.
+        b: scores of the other.
+        cluster: unit of interval and test.
 
     Raises:
         ConfigError: a side holds several agents, or the pairs of a group are a single cluster.
-        RecordingError: no pair; says what each side has.
+        RecordingError: there is no pair.
     """
     unpaired: list[Unpaired] = []
     runs_a, runs_b = _runs("A", a, unpaired), _runs("B", b, unpaired)
@@ -110,7 +119,7 @@ def compare(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore], cluster: Clust
             pairs.setdefault((key[0], runs_a[key][0].split), []).append(key)
     if not pairs:
         raise RecordingError(
-            f"A and B have no episode in common: A has {_has(a)}; B has {_has(b)}" + _first(unpaired),
+            f"A and B have no episode in common: A has {_has(a)}; B has {_has(b)}" + _reasons(unpaired),
             "run both policies on the same episode file, in the same scene",
         )
     groups = [_group(task, split, keys, runs_a, runs_b, cluster) for (task, split), keys in pairs.items()]
@@ -131,7 +140,7 @@ def _runs(side: Side, scores: Sequence[EpisodeScore], unpaired: list[Unpaired]) 
 
 
 def _obstacle(a: Sequence[EpisodeScore], b: Sequence[EpisodeScore]) -> str:
-    """Why the runs of an episode make no pair; empty if they do."""
+    """The reason why the runs of an episode are no pair; empty if they are."""
     if not a or not b:
         return LACKED
     first = a[0].choices
@@ -169,7 +178,7 @@ def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _
 
 
 def _mean(name: str, runs: Sequence[EpisodeScore]) -> float:
-    """NaN if a run lacks the metric."""
+    """The mean of a metric over runs; NaN if a run lacks it."""
     values = [run.metrics.get(name) for run in runs]
     return math.fsum(math.nan if value is None else float(value) for value in values) / len(values)
 
@@ -177,7 +186,7 @@ def _mean(name: str, runs: Sequence[EpisodeScore]) -> float:
 def _metric(
     name: str, all_a: Sequence[float], all_b: Sequence[float], all_clusters: Sequence[str] | None
 ) -> MetricComparison | None:
-    """None if no pair has the metric, or, by clusters, those of one cluster only."""
+    """Compare one metric; None if no pair has it, or those of a single cluster only."""
     pairs = [i for i, pair in enumerate(zip(all_a, all_b, strict=True)) if all(map(math.isfinite, pair))]
     clusters = None if all_clusters is None else [all_clusters[i] for i in pairs]
     if not pairs or (clusters is not None and len(set(clusters)) < 2):
@@ -197,10 +206,10 @@ def _metric(
 
 
 def _further(a: Sequence[float], b: Sequence[float], clusters: Sequence[str] | None, difference: float) -> int | None:
-    """More episodes needed, of a test that could not tell: never 0.
+    """Estimate the additional episodes, at least 1, that a test without significance needs.
 
-    The size formula holds for many pairs. Of few, the test itself sets the least: only units that differ count, pairs
-    or clusters of them, and N of them cannot give a smaller p than 2^(1-N).
+    The sample size formula holds for many pairs. For few, the test sets a lower bound: N units that differ, pairs or
+    clusters, give no p-value below 2^(1-N).
     """
     units: dict[str, float] = {}
     for number, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -215,7 +224,7 @@ def _further(a: Sequence[float], b: Sequence[float], clusters: Sequence[str] | N
 
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
-    """All of it as JSON, with the parameters of the tests.
+    """Write a comparison as JSON, with the parameters of the tests.
 
     Raises:
         RecordingError: the file cannot be written.
@@ -248,7 +257,7 @@ def _few(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(different[:most]) + (f" and {len(different) - most} more" if len(different) > most else "")
 
 
-def _first(unpaired: Sequence[Unpaired]) -> str:
-    """Other reasons than that the other side lacks the episode, which the counts have told."""
+def _reasons(unpaired: Sequence[Unpaired]) -> str:
+    """The first reasons other than a missing episode."""
     others = [item.reason for item in unpaired if item.reason != LACKED]
     return f"; {_few(others)}" if others else ""

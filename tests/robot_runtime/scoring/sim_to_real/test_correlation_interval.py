@@ -84,7 +84,7 @@ def test_policies_may_have_run_different_episodes() -> None:
 @pytest.mark.parametrize(
     ("simulated", "real", "message"),
     [
-        ([[1, 0], [0, 0]], [[1, 0], [1, 1]], "needs 3"),
+        ([[1, 0], [0, 0]], [[1, 0], [1, 1]], "3 methods"),
         ([[1, 1]] * 3, [[1, 0], [1, 1], [0, 0]], "all methods score the same"),
         ([[1, 1]] * 3, [[1, 0, 1]] * 3, "the same policies and episodes"),
         ([[1, 1], [1, 0], [float("nan")] * 2], [[1, 1], [1, 0], [float("nan")] * 2], "no episode"),
