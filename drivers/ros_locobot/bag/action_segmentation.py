@@ -1,4 +1,4 @@
-"""What a drive consists of: the actions of a task, or waypoints; and when to look at each of their ends."""
+"""The steps of a drive: the actions of a task, or waypoints; each with the time window of its image."""
 
 from __future__ import annotations
 
@@ -13,39 +13,47 @@ from drivers.ros_locobot.bag.motion_segments import (
     ActionSegmenter,
     Motion,
     StandStill,
-    find_rests,
-    moved_between,
+    find_stand_stills,
+    motion_between,
     waypoints,
 )
-from drivers.ros_locobot.bag.trajectory import Drive
+from drivers.ros_locobot.bag.trajectory import RecordedDrive
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common.clock import ns_to_seconds, seconds_to_ns
 from robot_runtime.hal import Zone
 from robot_runtime.records import ActionResult, Outcome
 
-LOOK_S = 1.0
-"""How long after a waypoint a picture still shows it."""
+WAYPOINT_WINDOW_S = 1.0
+"""Time after a waypoint in which an image still shows it."""
 
-LAST_LOOK_S = 0.5
-"""How long before the end of the bag the last waypoint lies, so that a picture follows it."""
+LAST_WAYPOINT_S = 0.5
+"""Time of the last waypoint before the end of the bag, so that an image follows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrivenStep:
-    """One step to be: its fields are ``StepRecord``'s, its picture is taken in ``look``."""
+    """A step of the log to be made.
+
+    Attributes:
+        action: As in ``StepRecord``.
+        result: As in ``StepRecord``.
+        start_ns: As in ``StepRecord``.
+        end_ns: As in ``StepRecord``.
+        window: When its image is exposed.
+    """
 
     action: Action | None
     result: ActionResult | None
     start_ns: int
     end_ns: int
-    look: TimeWindow
+    window: TimeWindow
 
 
 @dataclass(frozen=True)
 class DriveSection:
-    """Rows of the base, both included, in which the bag has everything."""
+    """Rows of the base, both included, in which all streams of the bag overlap."""
 
-    drive: Drive
+    drive: RecordedDrive
     first: int
     last: int
 
@@ -61,89 +69,90 @@ class DriveSection:
         return np.column_stack([poses, self.drive.head_angles(self.stamps_ns)])
 
     def bumped(self, first: int, last: int) -> Zone:
-        """Zones pressed in any of these rows of the window."""
+        """Return the zones pressed in any of these rows of the section."""
         return self.drive.bumped(self.first + first, self.first + last)
 
 
 def segment_actions(
-    window: DriveSection, recogniser: ActionSegmenter, min_rest_s: float, stop: bool
+    section: DriveSection, segmenter: ActionSegmenter, min_rest_s: float, stop: bool
 ) -> list[DrivenStep]:
-    """The start, then an action for every movement between two rests.
+    """Return the start, then an action for every motion between two stand-stills.
 
     Args:
-        stop: whether the driver said stop where the robot rests last.
+        section: The drive.
+        segmenter: Assigns motions to actions.
+        min_rest_s: Shortest stand-still.
+        stop: Whether the driver called stop at the last stand-still.
 
     Raises:
-        NotAnAction: naming when, and what the robot did.
+        NotAnAction: Names the time and the motion.
     """
-    stamps_ns, states = window.stamps_ns, window.states
-    rests = find_rests(stamps_ns, states[:, :3], states[:, 3:], min_rest_s)
-    if not rests:
+    stamps_ns, states = section.stamps_ns, section.states
+    stills = find_stand_stills(stamps_ns, states[:, :3], states[:, 3:], min_rest_s)
+    if not stills:
         raise NotAnAction(
-            f"from {_at(stamps_ns[0])} to {_at(stamps_ns[-1])} the robot never stood still for {min_rest_s:g} s",
+            f"from {_time(stamps_ns[0])} to {_time(stamps_ns[-1])} the robot never stood still for {min_rest_s:g} s",
             "drive one action at a time with a pause after each, or import without --task: a log without actions",
         )
-    began_ns = int(stamps_ns[rests[0].first])
-    acts = [DrivenStep(None, None, began_ns, began_ns, _look(stamps_ns, rests[0]))]
-    before, left = states[rests[0].middle], rests[0].last
-    for rest in rests[1:]:
-        moved = moved_between(before.tolist(), states[rest.middle].tolist())
-        if not recogniser.is_nothing(moved):
-            acts.append(_act(window, recogniser, moved, left, rest))
-            before = states[rest.middle]
-        left = rest.last
+    start_ns = int(stamps_ns[stills[0].first])
+    steps = [DrivenStep(None, None, start_ns, start_ns, _window(stamps_ns, stills[0]))]
+    before, left = states[stills[0].middle], stills[0].last
+    for still in stills[1:]:
+        motion = motion_between(before.tolist(), states[still.middle].tolist())
+        if not segmenter.is_still(motion):
+            steps.append(_step(section, segmenter, motion, left, still))
+            before = states[still.middle]
+        left = still.last
     if stop:
-        look = acts[-1].look
+        window = steps[-1].window
         result = ActionResult(Outcome.REACHED, Displacement(), Displacement(), Zone.NONE, 0.0)
-        acts.append(DrivenStep(Action.STOP, result, look.last_ns, look.last_ns, look))
-    return acts
+        steps.append(DrivenStep(Action.STOP, result, window.last_ns, window.last_ns, window))
+    return steps
 
 
-def _act(window: DriveSection, recogniser: ActionSegmenter, moved: Motion, left: int, rest: StandStill) -> DrivenStep:
-    stamps_ns = window.stamps_ns
-    start_ns, end_ns = int(stamps_ns[left]), int(stamps_ns[rest.first])
-    zones = window.bumped(left, rest.first)
-    action = recogniser.action(moved, bool(zones))
+def _step(
+    section: DriveSection, segmenter: ActionSegmenter, motion: Motion, left: int, still: StandStill
+) -> DrivenStep:
+    stamps_ns = section.stamps_ns
+    start_ns, end_ns = int(stamps_ns[left]), int(stamps_ns[still.first])
+    zones = section.bumped(left, still.first)
+    action = segmenter.action(motion, bool(zones))
     if action is None:
-        names = ", ".join(action.value for action in recogniser.actions)
+        names = ", ".join(action.value for action in segmenter.actions)
         raise NotAnAction(
-            f"between {_at(start_ns)} and {_at(end_ns)} the robot moved by {moved}: none of {names} "
-            f"to within {recogniser.tolerance:.0%}",
-            "drive one action at a time with a pause after each (--min-rest says how long), allow more (--tolerance), "
+            f"between {_time(start_ns)} and {_time(end_ns)} the robot moved by {motion}: none of {names} "
+            f"to within {segmenter.tolerance:.0%}",
+            "drive one action at a time with a pause of --min-rest after each, allow more (--tolerance), "
             "or import without --task: a log without actions",
         )
     if action is not Action.MOVE_FORWARD:
         zones = Zone.NONE
     result = ActionResult(
         outcome=Outcome.CONTACT if zones else Outcome.REACHED,
-        commanded=recogniser.magnitudes.displacement(action),
-        measured=moved.displacement,
+        commanded=segmenter.magnitudes.displacement(action),
+        measured=motion.displacement,
         contact=zones,
         duration_s=ns_to_seconds(end_ns - start_ns),
     )
-    return DrivenStep(action, result, start_ns, end_ns, _look(stamps_ns, rest))
+    return DrivenStep(action, result, start_ns, end_ns, _window(stamps_ns, still))
 
 
-def waypoint_steps(window: DriveSection, every_m: float, every_rad: float) -> list[DrivenStep]:
-    """The start, then a step without action wherever the robot has come that far or turned by that much."""
-    stamps_ns = window.stamps_ns
-    until = int(np.searchsorted(stamps_ns, stamps_ns[-1] - seconds_to_ns(LAST_LOOK_S)))
-    chosen = waypoints(window.drive.poses[window.first : window.first + until + 1], every_m, every_rad)
-    acts = []
+def waypoint_steps(section: DriveSection, every_m: float, every_rad: float) -> list[DrivenStep]:
+    """Return the start, then a step without action after every ``every_m`` or ``every_rad``."""
+    stamps_ns = section.stamps_ns
+    until = int(np.searchsorted(stamps_ns, stamps_ns[-1] - seconds_to_ns(LAST_WAYPOINT_S)))
+    chosen = waypoints(section.drive.poses[section.first : section.first + until + 1], every_m, every_rad)
+    steps = []
     for before, row in zip([0, *chosen], chosen, strict=False):
         stamp_ns = int(stamps_ns[row])
-        acts.append(
-            DrivenStep(
-                None, None, int(stamps_ns[before]), stamp_ns, TimeWindow(stamp_ns, stamp_ns + seconds_to_ns(LOOK_S))
-            )
-        )
-    return acts
+        window = TimeWindow(stamp_ns, stamp_ns + seconds_to_ns(WAYPOINT_WINDOW_S))
+        steps.append(DrivenStep(None, None, int(stamps_ns[before]), stamp_ns, window))
+    return steps
 
 
-def _look(stamps_ns: NDArray[np.int64], rest: StandStill) -> TimeWindow:
-    return TimeWindow(int(stamps_ns[rest.first]), int(stamps_ns[rest.last]))
+def _window(stamps_ns: NDArray[np.int64], still: StandStill) -> TimeWindow:
+    return TimeWindow(int(stamps_ns[still.first]), int(stamps_ns[still.last]))
 
 
-def _at(stamp_ns: int) -> str:
-    """An instant in a message: seconds of the bag's stamps."""
+def _time(stamp_ns: int) -> str:
     return f"{ns_to_seconds(int(stamp_ns)):.3f} s"

@@ -1,4 +1,4 @@
-"""``robot-runtime export`` and ``robot-runtime import``: logs as ROS 1 bags, and bags as logs."""
+"""The commands ``robot-runtime export`` and ``robot-runtime import``: logs to ROS 1 bags, and bags to logs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PRESETS = {
 """Robots of ``launch/robots`` by family."""
 
 
-class RobotVariant(str, Enum):
+class Variant(str, Enum):
     """Family of robots, which determines the topics."""
 
     PYROBOT = "pyrobot-kobuki"
@@ -42,14 +42,14 @@ class RobotVariant(str, Enum):
     INTERBOTIX = "interbotix"
 
 
-class Poses(str, Enum):
+class PoseSource(str, Enum):
     """Source of the robot's poses."""
 
     ROBOT = "robot"
     ODOMETRY = "odometry"
 
 
-class Part(str, Enum):
+class OptionalData(str, Enum):
     """Part of a log that a bag may lack."""
 
     DEPTH = "depth"
@@ -66,12 +66,10 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def export(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
     rosbag: Annotated[Path, typer.Option(help="The bag to write, NAME.bag; else a folder, with one bag for each log.")],
-    family: Annotated[
-        RobotVariant, typer.Option(help="Whose topics carry what the robot's own would.")
-    ] = RobotVariant.PYROBOT,
+    family: Annotated[Variant, typer.Option(help="Variant of the LoCoBot whose topics are written.")] = Variant.PYROBOT,
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
 ) -> None:
-    """Write logs as ROS 1 bags, for rviz, rqt and other people's code; `import` makes the same logs of them again.
+    """Write logs as ROS 1 bags, for rviz, rqt and other tools; `import` restores the same logs from them.
 
     Examples:
 
@@ -89,7 +87,7 @@ def export(
     paths = find_logs(logs)
     one = rosbag.suffix == ".bag"
     if one and len(paths) > 1:
-        raise ConfigError(f"--rosbag {rosbag}: one bag for {len(paths)} logs", "name a folder")
+        raise ConfigError(f"--rosbag {rosbag} is one bag for {len(paths)} logs", "name a folder")
     where = layout(family.value, robot_name)
 
     def write(path: Path, bag: Path) -> int:
@@ -110,7 +108,7 @@ class DriveOptions:
     task: Annotated[
         str | None,
         typer.Option(
-            help="Task whose actions were driven, one between any two rests. Default: none; steps are then waypoints.",
+            help="Task whose actions were driven, one between any two pauses. Default: none; steps are then waypoints.",
             autocompletion=completion.tasks,
         ),
     ] = None
@@ -120,7 +118,7 @@ class DriveOptions:
     ] = None
     episodes: Annotated[Path | None, typer.Option(help="Episode file with the episode that was driven.")] = None
     episode: Annotated[str | None, typer.Option(help="Its id; not needed if the file has one.", metavar="ID")] = None
-    agent: Annotated[str, typer.Option(help="Who drove, for the log.")] = "drive"
+    agent: Annotated[str, typer.Option(help="Name of the driver, for the log.")] = "drive"
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ class StepOptions:
     min_rest: Annotated[float, typer.Option(min=0.02, help="Seconds: the shortest pause between two actions.")] = 0.15
     every_m: Annotated[float, typer.Option(min=0.01, help="Without a task: meters between two steps.")] = 0.25
     every_deg: Annotated[float, typer.Option(min=1.0, help="Without a task: degrees between two steps.")] = 30.0
-    stop: Annotated[bool, typer.Option("--stop", help="The driver said stop where the drive ends.")] = False
+    stop: Annotated[bool, typer.Option("--stop", help="The driver called stop at the end.")] = False
 
 
 @dataclass(frozen=True)
@@ -143,19 +141,17 @@ class BagOptions:
     robot: Annotated[
         str | None,
         typer.Option(
-            help="Robot preset or YAML file: topics, camera mount, localizers. Default: of the family whose topics the "
-            "bag has.",
+            help="Robot preset or YAML file: topics, camera mount, localizers. Default: by the topics of the bag.",
             autocompletion=completion.robots,
         ),
     ] = None
     poses: Annotated[
-        Poses, typer.Option(help="Where the robot was: by the localizers of the robot's YAML, or by odometry alone.")
-    ] = Poses.ROBOT
-    without: Annotated[
-        list[Part] | None, typer.Option(help="What the bag lacks and the log is to lack, too; repeatable.")
-    ] = None
+        PoseSource, typer.Option(help="Source of poses: the localizers of the robot's YAML, or odometry alone.")
+    ] = PoseSource.ROBOT
+    without: Annotated[list[OptionalData] | None, typer.Option(help="Data that bag and log lack; repeatable.")] = None
     any_camera: Annotated[
-        bool, typer.Option("--any-camera", help="Take the bag's camera for the task's, and say so in its name.")
+        bool,
+        typer.Option("--any-camera", help="Replace the task's camera by the bag's, and add that to the task's name."),
     ] = False
 
 
@@ -168,7 +164,7 @@ def import_(
     drive: DriveOptions,
     steps: StepOptions,
 ) -> None:
-    """Make an episode log of a ROS 1 bag: of a teleoperated drive, of another stack's, or of an exported log.
+    """Make an episode log of a ROS 1 bag: of a teleoperated drive, of another stack's drive, or of an exported log.
 
     Examples:
 
@@ -239,7 +235,7 @@ def _record(folder: Path, record: Callable[[Recorder], object]) -> Path:
 
 
 def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
-    """The robot's YAML, by name or by the topics of the bag. Raises ``ConfigError``."""
+    """Read the robot's YAML, by name or by the topics of the bag. Raises ``ConfigError``."""
     from drivers.ros_locobot.options import RosOptions
     from robot_runtime.common import config
     from robot_runtime.robots.loader import read_robot_file
@@ -247,7 +243,7 @@ def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
     path, file = read_robot_file(name or _preset(bag))
     if file.driver != DRIVER:
         raise ConfigError(
-            f"{path}: field 'driver' is {file.driver!r}, no LoCoBot on ROS 1",
+            f"{path}: field 'driver' is {file.driver!r}, not a LoCoBot on ROS 1",
             f"name one of {', '.join(PRESETS.values())}, or a YAML file with driver {DRIVER}",
         )
     return file, config.parse(file.options, RosOptions, f"{path}: options")
@@ -256,15 +252,14 @@ def _robot(bag: BagReader, name: str | None) -> tuple[RobotFile, RosOptions]:
 def _preset(bag: BagReader) -> str:
     from drivers.ros_locobot.bag.topic_layout import layout
 
-    def found(family: RobotVariant) -> int:
-        """Number of the family's topics that the bag has."""
-        topics = layout(family.value).topics
+    def count(variant: Variant) -> int:
+        topics = layout(variant.value).topics
         return sum(name in bag.kinds for name in (topics.velocity, topics.core, topics.bumper, topics.odom))
 
-    best = max(RobotVariant, key=found)
-    if not found(best):
+    best = max(Variant, key=count)
+    if not count(best):
         raise ConfigError(
-            f"{bag.path}: has no topic of a LoCoBot's base; it has {', '.join(sorted(bag.kinds)) or 'none at all'}",
+            f"{bag.path}: has no topic of a LoCoBot's base; its topics: {', '.join(sorted(bag.kinds)) or 'none'}",
             "name its topics in a YAML file and give that with --robot",
         )
     return PRESETS[best.value]
@@ -275,8 +270,8 @@ def _episode(path: Path, wanted: str | None) -> Episode:
 
     loaded = [episode for episode in load_episodes(path) if wanted in (None, episode.id)]
     if len(loaded) != 1:
-        which = "an episode" if wanted is None else f"episode {wanted!r}"
-        raise EpisodeError(f"{path}: {which} was asked for, and there are {len(loaded)}", "give one with --episode ID")
+        which = "episodes" if wanted is None else f"episodes {wanted!r}"
+        raise EpisodeError(f"{path} has {len(loaded)} {which}, one is needed", "select one with --episode ID")
     return loaded[0]
 
 

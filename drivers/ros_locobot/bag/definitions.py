@@ -1,7 +1,7 @@
-"""The messages that bags of a LoCoBot hold, for a computer without ROS.
+"""Message definitions of a LoCoBot's bags, for computers without ROS.
 
-``rosbags`` knows the distribution's own; the robots' are here, as their packages define them. Their comments do not
-count towards the md5, their constants do.
+``rosbags`` has the distribution's own definitions; those of the robots' packages are here. Their md5 depends on the
+constants, but not on comments.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ uint16[] analog_input
 
 @cache
 def typestore() -> Typestore:
-    """Every message that is written or understood."""
+    """Return the type store with all messages that can be written or read."""
     store = get_typestore(Stores.ROS1_NOETIC)
     for name, text in DEFINITIONS.items():
         store.register(get_types_from_msg(text, stored_name(name)))
@@ -111,14 +111,14 @@ def typestore() -> Typestore:
 
 
 def stored_name(kind: str) -> str:
-    """``std_msgs/String`` as the type store calls it."""
+    """Return the type store's name of a type such as ``std_msgs/String``."""
     package, name = kind.split("/")
     return f"{package}/msg/{name}"
 
 
 @cache
 def md5_of(kind: str) -> str:
-    """The md5 that a message of this type must have. Raises ``KeyError`` for a type that is not understood."""
+    """Return the md5 of a type's definition. Raises ``KeyError`` for an unknown type."""
     if stored_name(kind) not in typestore().types:
         raise KeyError(kind)
     return typestore().generate_msgdef(stored_name(kind))[1]

@@ -1,4 +1,4 @@
-"""Whose drive it was, where and to what end: the header of an imported log."""
+"""The header of an imported log: task, scene, episode, robot."""
 
 from __future__ import annotations
 
@@ -41,18 +41,24 @@ CELL_M = 0.05
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the caller says of a drive.
+    """Options of the import of a foreign drive.
 
     Attributes:
-        robot: the YAML file's content; its options are ``ros``.
-        task, scene, episode: None where the caller does not say.
-        dataset: the file that the episode is of.
-        poses: ``robot``: as the YAML says; ``odometry``: the wheels alone, from the episode's start.
-        without: what the bag is known to lack: ``depth``, ``head``, ``contact``.
-        tolerance: see ``segments.ActionSegmenter``. min_rest_s: shortest pause between two actions.
-        every_m, every_deg: without a task, between two steps.
-        stop: whether the driver said stop at the end.
-        any_camera: take the bag's camera for the task's, and say so in the task's name.
+        robot: Content of the YAML file.
+        ros: Its options.
+        agent: Name of the driver, for the log.
+        task: The driven task; None for waypoints.
+        scene: None for the bag's map.
+        episode: None for an episode without goal.
+        dataset: File of the episode.
+        poses: ``robot``: the localizers of the YAML; ``odometry``: the wheels alone, from the episode's start.
+        without: Data that the bag lacks: ``depth``, ``head``, ``contact``.
+        tolerance: See ``motion_segments.ActionSegmenter``.
+        min_rest_s: Shortest pause between two actions.
+        every_m: Distance between two waypoints.
+        every_deg: Turn between two waypoints.
+        stop: Whether the driver called stop at the end.
+        any_camera: Whether to replace the task's camera by the bag's; the task's name then shows it.
     """
 
     robot: RobotFile
@@ -73,83 +79,84 @@ class ImportOptions:
 
     def __post_init__(self) -> None:
         if self.task is None and (self.episode is not None or self.stop):
-            raise ConfigError("an episode and a stop belong to a task", "add --task")
+            raise ConfigError("an episode and a stop require a task", "add --task")
         if self.episode is not None and self.scene is None:
-            raise ConfigError("an episode belongs to a scene", "add --scene")
+            raise ConfigError("an episode requires a scene", "add --scene")
         if self.task is not None and self.task.rearrangement is not None:
             raise ConfigError(
-                f"task {self.task.name!r} moves objects, of which no bag says where they are", "choose another task"
+                f"task {self.task.name!r} moves objects, whose poses no bag contains", "choose another task"
             )
 
 
-def camera_info(ros: RosOptions, pictures: BagImages) -> CameraInfo:
-    """What the bag's camera delivers."""
+def camera_info(ros: RosOptions, images: BagImages) -> CameraInfo:
+    """Return the description of the bag's camera."""
     x_m, y_m, z_m = load_mount(config.find_preset("mounts", ros.camera.mount)).sensor(SE2(), 0.0, 0.0)[:3, 3]
     return CameraInfo(
-        pictures.intrinsics,
+        images.intrinsics,
         Mount(float(x_m), float(y_m), float(z_m)),
         ros.camera.rate_hz,
         ros.camera.depth_min_m,
         ros.camera.depth_max_m,
-        pictures.depth_unit_m,
+        images.depth_unit_m,
         has_semantic=False,
     )
 
 
-def task_for(said: ImportOptions, camera: CameraInfo, steps: int) -> Task:
-    """The caller's task, without the sensors that would tell a goal if there is none; else that of a mere drive.
+def task_for(options: ImportOptions, camera: CameraInfo, steps: int) -> Task:
+    """Return the task of the options, without goal sensors if there is no goal; else a teleoperation task.
 
     Raises:
-        ConfigError: the bag's camera is not the one that the task's policies were trained with.
+        ConfigError: The bag's camera is not the one that the task's policies were trained with.
     """
-    if said.task is None:
-        return _teleop_task(said, camera, steps)
-    task = said.task
-    if said.any_camera:
+    if options.task is None:
+        return _teleop_task(options, camera, steps)
+    task = options.task
+    if options.any_camera:
         i = camera.intrinsics
         own = replace(task.camera, width=i.width, height=i.height, hfov_deg=i.hfov_deg, height_m=camera.mount.z_m)
         if own != task.camera:
             task = replace(task, name=f"{task.name}+camera", camera=own)
-    if said.episode is None:
-        kept = tuple(name for name in task.sensors if name not in GOAL_SENSORS)
-        task = replace(task, name=f"{task.name}-goal", sensors=kept)
+    if options.episode is None:
+        sensors = tuple(name for name in task.sensors if name not in GOAL_SENSORS)
+        task = replace(task, name=f"{task.name}-goal", sensors=sensors)
     try:
         check_camera(task, camera)
     except ConfigError as error:
         raise ConfigError(
-            error.message, f"{error.remedy}; or add --any-camera: then the log has the task with the bag's camera"
+            error.message, f"{error.remedy}; or add --any-camera: the log then has the task with the bag's camera"
         ) from error
     return task
 
 
-def _teleop_task(said: ImportOptions, camera: CameraInfo, steps: int) -> Task:
-    """No actions but the one that every task has, and no goal: it cannot be scored."""
+def _teleop_task(options: ImportOptions, camera: CameraInfo, steps: int) -> Task:
+    """Return a task without goal and motion actions; its logs cannot be scored."""
     i = camera.intrinsics
     return Task(
         name="drive",
         kind="pointnav",
         source="a bag; steps are waypoints",
         actions=(Action.STOP,),
-        magnitudes=Magnitudes(said.every_m, said.every_deg, said.every_deg),
+        magnitudes=Magnitudes(options.every_m, options.every_deg, options.every_deg),
         sensors=("rgb", "depth", "gps", "compass"),
         camera=TrainingCamera(
             i.width, i.height, i.hfov_deg, camera.mount.z_m, camera.depth_min_m, camera.depth_max_m, False
         ),
-        robot_radius_m=base_info(said.ros, "base").radius_m,
+        robot_radius_m=base_info(options.ros, "base").radius_m,
         max_steps=max(1, steps),
         success=Success("distance", 0.2),
     )
 
 
-def scene_for(said: ImportOptions, bag: BagReader, track: PoseTrack) -> Scene:
-    """The caller's scene; else the bag's map, if poses are in it; else one of which nothing is known.
+def scene_for(options: ImportOptions, bag: BagReader, track: PoseTrack) -> Scene:
+    """Return the scene of the options; else the bag's map, if poses are in it; else an unknown map.
 
     Raises:
-        WrongDefinition, DamagedBag: ``/map`` is no map.
+        WrongDefinition: ``/map`` is not a map.
+        DamagedBag: ``/map`` is damaged.
     """
-    if said.scene is not None:
-        return said.scene
-    occupancy = _bag_map(bag) if said.poses == "robot" and at.MAP in bag.kinds else _unknown_map(track)
+    if options.scene is not None:
+        return options.scene
+    occupancy = _bag_map(bag) if options.poses == "robot" and at.MAP in bag.kinds else _unknown_map(track)
     file = SceneFile(schema=1, name=bag.path.stem, rooms=(), objects=(), source={"bag": bag.path.name})
     digest = hashlib.sha256(json.dumps(json_records.plain(file)).encode())
     digest.update(occupancy.to_pgm())
@@ -163,13 +170,13 @@ def _bag_map(bag: BagReader) -> OccupancyMap:
     values = np.asarray(grid.data, np.int8).reshape(info.height, info.width)
     if abs(info.origin.orientation.z) > 1e-6 or not info.resolution > 0:
         raise ConfigError(
-            f"{bag.path}: topic {at.MAP}: the map is turned or has no resolution", "give the scene with --scene"
+            f"{bag.path}: topic {at.MAP}: the map is rotated or has no resolution", "give the scene with --scene"
         )
     cells = np.full(values.shape, Cell.UNKNOWN, np.uint8)
-    # As map_server reads its files: above 0.65 occupied, below 0.196 free.
+    # The thresholds of map_server: above 0.65 occupied, below 0.196 free.
     cells[values > 65] = Cell.OCCUPIED
     cells[(values >= 0) & (values < 19.6)] = Cell.FREE
-    # The message has 32 bits for a number such as 0.05.
+    # The message has a 32-bit float, whose shortest decimal form is the resolution.
     resolution_m = float(np.format_float_positional(np.float32(info.resolution)))
     return OccupancyMap(cells, resolution_m, info.origin.position.x, info.origin.position.y)
 
@@ -181,49 +188,53 @@ def _unknown_map(track: PoseTrack) -> OccupancyMap:
     return OccupancyMap(cells, CELL_M, x0 - MARGIN_M, y0 - MARGIN_M)
 
 
-def episode_for(said: ImportOptions, task: Task, scene: Scene, bag: Path, start: SE2) -> Episode:
-    """The caller's episode, if the drive begins where it does; else one that has that start and no goal.
+def episode_for(options: ImportOptions, task: Task, scene: Scene, bag: Path, start: SE2) -> Episode:
+    """Return the episode of the options; else one with the drive's start and no goal.
 
     Args:
-        start: where the drive begins, in map.
+        options: Of the import.
+        task: The log's task.
+        scene: The log's scene.
+        bag: Path, for messages.
+        start: First pose of the drive, in map.
 
     Raises:
-        EpisodeError: it cannot be run in the scene, or begins elsewhere.
+        EpisodeError: The episode cannot be run in the scene, or begins elsewhere.
     """
-    if said.episode is None:
+    if options.episode is None:
         return Episode(bag.stem, scene.name, start, ())
-    episode = check_episode(task, scene, said.episode, GeodesicMap(scene.map, task.robot_radius_m))
-    near = said.ros.placer
+    episode = check_episode(task, scene, options.episode, GeodesicMap(scene.map, task.robot_radius_m))
+    limits = options.ros.placer
     apart_m = start.distance_to(episode.start)
     apart_deg = abs(math.degrees(wrap_angle(start.yaw_rad - episode.start.yaw_rad)))
-    if apart_m > near.within_m or apart_deg > near.within_deg:
+    if apart_m > limits.within_m or apart_deg > limits.within_deg:
         raise EpisodeError(
             f"{bag}: the drive begins {apart_m:.2f} m and {apart_deg:.0f}° from the start of episode {episode.id!r}",
-            "give the episode that was driven; `placer` in the robot's YAML says how near is near enough",
+            "give the episode that was driven; `placer` in the robot's YAML has the tolerance",
         )
     return episode
 
 
 def make_header(
-    said: ImportOptions, task: Task, scene: Scene, episode: Episode, camera: CameraInfo, bag: Path, start_ns: int
+    options: ImportOptions, task: Task, scene: Scene, episode: Episode, camera: CameraInfo, bag: Path, start_ns: int
 ) -> EpisodeHeader:
-    """The header; what was assumed of the bag stands beside the robot's YAML."""
-    assumed = {"poses": said.poses, "without": sorted(said.without), "stop": said.stop}
-    recognised = {"tolerance": said.tolerance, "min_rest_s": said.min_rest_s}
-    every = {"every_m": said.every_m, "every_deg": said.every_deg}
-    imported = {"file": bag.name, **assumed, **(every if said.task is None else recognised)}
+    """Return the header; the options of the import are added to the robot's configuration."""
+    common = {"poses": options.poses, "without": sorted(options.without), "stop": options.stop}
+    segmentation = {"tolerance": options.tolerance, "min_rest_s": options.min_rest_s}
+    every = {"every_m": options.every_m, "every_deg": options.every_deg}
+    imported = {"file": bag.name, **common, **(every if options.task is None else segmentation)}
     return EpisodeHeader(
         episode=episode,
         task=task,
         scene=scene,
-        robot=said.robot.name,
-        robot_config={**asdict(said.robot), "bag": imported},
-        agent=said.agent,
+        robot=options.robot.name,
+        robot_config={**asdict(options.robot), "bag": imported},
+        agent=options.agent,
         seed=0,
         intrinsics=camera.intrinsics,
         depth_unit_m=camera.depth_unit_m,
         mount=(camera.mount.x_m, camera.mount.y_m, camera.mount.z_m),
         start_ns=start_ns,
         provenance=provenance(),
-        dataset=said.dataset,
+        dataset=options.dataset,
     )

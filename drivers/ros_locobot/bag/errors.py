@@ -1,4 +1,4 @@
-"""What can be wrong with a bag, or with what was driven in it."""
+"""Typed faults of bags and of the drives in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from robot_runtime.errors import RecordingError
 
 
 class DamagedBag(RecordingError):
-    """Not a bag, not closed by its recorder, or torn."""
+    """Not a bag, not closed by its recorder, or damaged."""
 
 
 class MissingTopic(RecordingError):
@@ -18,8 +18,8 @@ class NotOneClock(RecordingError):
 
 
 class NoOverlap(RecordingError):
-    """At no time does the bag have all that is needed."""
+    """The bag's topics do not overlap in time."""
 
 
 class NotAnAction(RecordingError):
-    """Between two rests, the robot moved in a way that is no action of the task."""
+    """A motion between two stand-stills is not an action of the task."""

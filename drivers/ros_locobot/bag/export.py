@@ -1,8 +1,8 @@
-"""A log as a ROS 1 bag: what the robot's own topics would have carried, and beside it the whole log.
+"""Export of a log as a ROS 1 bag: the robot's own topics, and beside them the whole log.
 
-The robot's topics are for other tools: rviz, rqt, other people's code. Where a log has less than a robot says (encoder
-ticks, covariances), they hold zeros. Nothing is read back from them but pictures; ``/robot_runtime/…`` has the rest,
-so that :mod:`~drivers.ros_locobot.bag.import_own` finds the same log again.
+The robot's topics are for other tools such as rviz and rqt. Fields that a log does not have (encoder ticks,
+covariances) are zero. :mod:`~drivers.ros_locobot.bag.import_own` restores the same log from the images and from the
+topics in ``/robot_runtime``.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ from robot_runtime.records import EpisodeHeader, StepRecord
 
 
 def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], None] = lambda: None) -> int:
-    """Write a log, whole or torn, as a bag. Reads and writes one step at a time.
+    """Write a log, complete or truncated, as a bag, one step at a time.
 
     Args:
-        path: of the bag; must not exist.
-        on_step: called after every step.
+        log: The log.
+        path: Of the bag; must not exist.
+        where: Topics and frames.
+        on_step: Called after every step.
 
     Returns:
         The number of steps.
 
     Raises:
-        RecordingError: the log is damaged, or the bag cannot be written; then there is none.
+        RecordingError: The log is damaged, or the bag cannot be written; then there is no bag.
     """
     steps = 0
     with BagWriter(path) as bag:
@@ -61,7 +63,7 @@ def export_log(log: LogReader, path: Path, where: Layout, on_step: Callable[[], 
 
 
 def _in_order(log: LogReader) -> Iterator[BaseState | StepRecord]:
-    """Base states and steps by their stamps; both come in order."""
+    """Yield base states and steps in the order of their stamps."""
 
     def stamp_ns(record: BaseState | StepRecord) -> int:
         return record.stamp_ns if isinstance(record, BaseState) else record.times.observed_ns
@@ -70,20 +72,20 @@ def _in_order(log: LogReader) -> Iterator[BaseState | StepRecord]:
 
 
 class _Topics:
-    """Records of one log onto the topics of one robot."""
+    """Writes the records of one log to the topics of one robot."""
 
     def __init__(self, bag: BagWriter, where: Layout, header: EpisodeHeader) -> None:
         self._bag, self._at, self._header = bag, where, header
         self._odometry_ns = -1
 
     def start(self) -> None:
-        """Everything that holds for the whole episode."""
+        """Write the header's content, map and static transform."""
         header, stamp_ns = self._header, self._header.start_ns
-        self._say(at.PROVENANCE, provenance_to_text(header), stamp_ns, latched=True)
+        self._write_json(at.PROVENANCE, provenance_to_text(header), stamp_ns, latched=True)
         for name, media_type, data in scene_files(header):
             file = {"name": name, "media_type": media_type, "base64": base64.b64encode(data).decode()}
-            self._say(at.FILE, file, stamp_ns, latched=True)
-        self._say(at.EPISODE, header_to_json(header), stamp_ns, latched=True)
+            self._write_json(at.FILE, file, stamp_ns, latched=True)
+        self._write_json(at.EPISODE, header_to_json(header), stamp_ns, latched=True)
         self._bag.write(
             at.MAP, messages.occupancy_grid(stamp_ns, header.scene.map, at.MAP_FRAME), stamp_ns, latched=True
         )
@@ -93,23 +95,23 @@ class _Topics:
         self._bag.write(at.TF_STATIC, messages.tf(optical), stamp_ns, latched=True)
 
     def base_state(self, state: BaseState) -> None:
-        """What the base said between two steps."""
-        self._say(at.BASE, state, state.stamp_ns)
+        """Write a state between two steps."""
+        self._write_json(at.BASE, state, state.stamp_ns)
         self._base_topics(state)
 
     def step(self, record: StepRecord) -> None:
-        """One step: its pictures first, so that who reads has them when the step comes."""
-        self._pictures(record)
+        """Write a step, its images first, so that a reader has them when it reads the step."""
+        self._images(record)
         self._base_topics(record.base)
-        self._where_it_is(record)
+        self._poses(record)
         data = {
             "step": json_records.step_to_json(record, record.index if record.objects else None),
             "objects": json_records.plain(record.objects),
             "phase_s": record.phase_s,
         }
-        self._say(at.STEP, data, record.times.observed_ns)
+        self._write_json(at.STEP, data, record.times.observed_ns)
 
-    def _pictures(self, record: StepRecord) -> None:
+    def _images(self, record: StepRecord) -> None:
         frame, topics, stamp_ns = record.frame, self._at.topics, record.frame.stamp_ns
         optical = self._at.frames.optical
         self._bag.write(topics.color_info, messages.camera_info(stamp_ns, optical, self._header.intrinsics), stamp_ns)
@@ -125,7 +127,7 @@ class _Topics:
         self._bag.write(topic, image, stamp_ns)
 
     def _base_topics(self, state: BaseState) -> None:
-        """Odometry, tf and sensors, unless a newer state was told already."""
+        """Write odometry, tf and sensors, unless a newer state was written already."""
         if state.stamp_ns <= self._odometry_ns:
             return
         self._odometry_ns = stamp_ns = state.stamp_ns
@@ -143,7 +145,7 @@ class _Topics:
         for topic, value in ((topics.voltage, state.battery_v), (topics.charge_ratio, state.battery_fraction)):
             bag.write(topic, messages.make("std_msgs/Float32", data=value), stamp_ns)
 
-    def _where_it_is(self, record: StepRecord) -> None:
+    def _poses(self, record: StepRecord) -> None:
         where, head, stamp_ns = self._at, record.head, record.frame.stamp_ns
         self._bag.write(at.POSE, messages.pose_with_covariance(record.pose), record.pose.stamp_ns)
         self._bag.write(at.REFEREE, messages.pose_with_covariance(record.referee), record.referee.stamp_ns)
@@ -159,7 +161,7 @@ class _Topics:
         )
         self._bag.write(at.TF, messages.tf(*transforms), stamp_ns)
 
-    def _say(self, topic: str, value: Any, stamp_ns: int, latched: bool = False) -> None:
+    def _write_json(self, topic: str, value: Any, stamp_ns: int, latched: bool = False) -> None:
         self._bag.write(topic, messages.text(_json(value)), stamp_ns, latched)
 
 

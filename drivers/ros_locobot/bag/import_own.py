@@ -1,4 +1,4 @@
-"""A bag that :mod:`~drivers.ros_locobot.bag.export` wrote, as the log that it was made from: equal records."""
+"""Import of a bag that :mod:`~drivers.ros_locobot.bag.export` wrote: the records equal those of the exported log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 
 from drivers.ros_locobot.bag import topic_layout as at
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic
-from drivers.ros_locobot.bag.reader import BagReader, Progress, StampedMessage
+from drivers.ros_locobot.bag.reader import BagMessage, BagReader, Progress
 from drivers.ros_locobot.camera.messages import color_image
 from robot_runtime.errors import ConfigError, RuntimeFault, SceneError
 from robot_runtime.hal import RgbdFrame
@@ -26,44 +26,48 @@ _DEPTH_END = "/aligned_depth_to_color/image_raw"
 
 
 def is_exported(bag: BagReader) -> bool:
-    """Whether a bag holds a log."""
+    """Whether a bag contains an exported log."""
     return at.EPISODE in bag.kinds
 
 
 def restore(bag: BagReader, into: Subscriber, on_step: Progress = lambda: None) -> EpisodeEnd | None:
-    """Tell ``into`` what the log said: header, base states, steps and, unless it was torn, the end.
+    """Pass the log's records to a subscriber, one step at a time; the end is missing if the log was truncated.
 
-    Reads one step at a time.
+    Args:
+        bag: The bag.
+        into: Gets header, base states, steps and the end.
+        on_step: Called after every step.
 
     Raises:
-        DamagedBag, MissingTopic: naming the topic.
-        RecordingError: from ``into``; or an image is not the one that the policy saw.
+        DamagedBag: Names the topic.
+        MissingTopic: Names the topic.
+        RecordingError: Raised by ``into``, or an image is not the one that the policy got.
     """
     header = _header(bag)
-    pictures = _LoggedImages(bag)
+    images = _LoggedImages(bag)
     into.on_episode_start(header)
-    for message in bag.messages((*pictures.topics, at.BASE, at.STEP, at.END)):
-        if message.topic in pictures.topics:
-            pictures.add(message)
+    for message in bag.messages((*images.topics, at.BASE, at.STEP, at.END)):
+        if message.topic in images.topics:
+            images.add(message)
             continue
         try:
             data = json.loads(message.decoded().data)
             if message.topic == at.BASE:
                 into.on_base_state(json_records.base_from_json(data))
             elif message.topic == at.STEP:
-                into.on_step(_step(bag, header, data, pictures))
+                into.on_step(_step(bag, header, data, images))
                 on_step()
             else:
                 end = json_records.end_from_json(data)
                 into.on_episode_end(end)
                 return end
         except (KeyError, ValueError, TypeError) as error:
-            raise _not_understood(bag, message.topic, error) from error
+            raise _invalid(bag, message.topic, error) from error
     return None
 
 
 def _header(bag: BagReader) -> EpisodeHeader:
-    said: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     files: dict[str, bytes] = {}
     for topic in (at.EPISODE, at.PROVENANCE, at.FILE):
         bag.require(topic, ("std_msgs/String",), "written by `robot-runtime export`", "export the log again")
@@ -74,52 +78,52 @@ def _header(bag: BagReader) -> EpisodeHeader:
             data = json.loads(message.decoded().data)
             if topic == at.FILE:
                 files[data["name"]] = base64.b64decode(data["base64"], validate=True)
-            said[topic] = data
+            content[topic] = data
     except (KeyError, ValueError, TypeError) as error:
-        raise _not_understood(bag, topic, error) from error
-    data = said[at.EPISODE]
+        raise _invalid(bag, topic, error) from error
+    data = content[at.EPISODE]
     try:
         if data["format"] != LOG_FORMAT:
             raise ValueError(f"log format {data['format']}, this version reads {LOG_FORMAT}")
-        return header_from_json(bag.path, data, files, said[at.PROVENANCE])
+        return header_from_json(bag.path, data, files, content[at.PROVENANCE])
     except (KeyError, ValueError, TypeError, ConfigError, SceneError) as error:
-        raise _not_understood(bag, at.EPISODE, error) from error
+        raise _invalid(bag, at.EPISODE, error) from error
 
 
-def _step(bag: BagReader, header: EpisodeHeader, data: dict[str, Any], pictures: _LoggedImages) -> StepRecord:
-    said = data["step"]
-    frame = pictures.taken(said["index"], said["frame"]["stamp_ns"], said["frame"]["semantic"])
-    seen = said["observation"]
+def _step(bag: BagReader, header: EpisodeHeader, data: dict[str, Any], images: _LoggedImages) -> StepRecord:
+    step = data["step"]
+    frame = images.frame(step["index"], step["frame"]["stamp_ns"], step["frame"]["semantic"])
+    seen = step["observation"]
     objects = json_records.objects_from_json(data["objects"])
-    record = json_records.step_from_json(said, observations.numbers_of(seen), frame, data["phase_s"], objects)
+    record = json_records.step_from_json(step, observations.numbers_of(seen), frame, data["phase_s"], objects)
     where = f"{bag.path}: step {record.index}"
     return observations.with_images(header, record, frame, observations.digests_of(seen), where)
 
 
 class _LoggedImages:
-    """The pictures since the last step, on whichever family's topics they stand."""
+    """The newest images, on the topics of any variant."""
 
     def __init__(self, bag: BagReader) -> None:
         self._path = bag.path
-        images = [topic for topic, kind in bag.kinds.items() if kind == "sensor_msgs/Image"]
-        self._color = _only(bag, [topic for topic in images if topic.endswith(_COLOR_END)], f"…{_COLOR_END}")
-        self._depth = _only(bag, [topic for topic in images if topic.endswith(_DEPTH_END)], f"…{_DEPTH_END}")
-        self.topics = tuple(topic for topic in images if topic in (self._color, self._depth, at.SEMANTIC))
-        self._newest: dict[str, StampedMessage] = {}
+        topics = [topic for topic, kind in bag.kinds.items() if kind == "sensor_msgs/Image"]
+        self._color = _only(bag, [topic for topic in topics if topic.endswith(_COLOR_END)], f"…{_COLOR_END}")
+        self._depth = _only(bag, [topic for topic in topics if topic.endswith(_DEPTH_END)], f"…{_DEPTH_END}")
+        self.topics = tuple(topic for topic in topics if topic in (self._color, self._depth, at.SEMANTIC))
+        self._newest: dict[str, BagMessage] = {}
 
-    def add(self, message: StampedMessage) -> None:
-        """A picture came."""
+    def add(self, message: BagMessage) -> None:
+        """Store an image."""
         self._newest[message.topic] = message
 
-    def taken(self, index: int, stamp_ns: int, semantic: bool) -> RgbdFrame:
-        """The frame of a step. Raises ``MissingTopic`` if one of its pictures is not there."""
+    def frame(self, index: int, stamp_ns: int, semantic: bool) -> RgbdFrame:
+        """Return the frame of a step. Raises ``MissingTopic`` if one of its images is missing."""
         found: dict[str, Any] = {}
         for topic in (self._color, self._depth, *((at.SEMANTIC,) if semantic else ())):
             message = self._newest.get(topic)
             if message is None or message.stamp_ns != stamp_ns:
                 raise MissingTopic(
                     f"{self._path}: step {index}: topic {topic} has no image of its stamp, {stamp_ns} ns",
-                    "export the log again, and keep all topics (`rosbag filter` may have dropped some)",
+                    "export the log again, with all topics (`rosbag filter` may have dropped some)",
                 )
             found[topic] = message.decoded()
         try:
@@ -142,13 +146,11 @@ def _only(bag: BagReader, topics: list[str], what: str) -> str:
 
 
 def _raw(image: Any) -> bytes:
-    """As logs encode it."""
+    """Encode an image as in logs."""
     data = np.asarray(image.data, np.uint8).tobytes()
     encoded = RawImage(width=image.width, height=image.height, encoding=image.encoding, step=image.step, data=data)
     return bytes(encoded.SerializeToString())
 
 
-def _not_understood(bag: BagReader, topic: str, error: Exception) -> DamagedBag:
-    return DamagedBag(
-        f"{bag.path}: topic {topic} cannot be understood: {error!r}", "export the log again with this version"
-    )
+def _invalid(bag: BagReader, topic: str, error: Exception) -> DamagedBag:
+    return DamagedBag(f"{bag.path}: topic {topic} is invalid: {error!r}", "export the log again with this version")

@@ -1,4 +1,4 @@
-"""Where a drive rests, and which action of a task lies between two rests. Pure."""
+"""Segmentation of a drive: stand-stills, and the action of a task between two of them. Pure."""
 
 from __future__ import annotations
 
@@ -16,48 +16,51 @@ from robot_runtime.common.geometry import wrap_angle
 STILL_M = 0.002
 STILL_RAD = math.radians(0.3)
 HEAD_STILL_RAD = math.radians(0.8)
-"""As near as the head's servos come to their goal."""
-
+"""Accuracy with which the head's servos reach their goal."""
 
 SETTLED = 0.2
-"""Share of the limits above within which the robot has settled, and is worth a picture."""
+"""Share of the limits above within which the robot has settled, so that an image shows the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandStill:
-    """Rows of odometry, both included, between which the robot stood still; ``middle`` is the one to measure at."""
+    """Rows of odometry, both included, between which the robot stood still."""
 
     first: int
     last: int
 
     @property
     def middle(self) -> int:
+        """The row at which the place is measured."""
         return (self.first + self.last) // 2
 
 
-def find_rests(
+def find_stand_stills(
     stamps_ns: NDArray[np.int64], poses: NDArray[np.float64], head: NDArray[np.float64], min_rest_s: float
 ) -> list[StandStill]:
-    """The stretches of at least ``min_rest_s`` in which neither base nor head moved.
+    """Return the intervals of at least ``min_rest_s`` in which neither base nor head moved.
 
     Args:
-        stamps_ns: int64 (N,). poses: float64 (N, 3), x and y in metres, unwrapped yaw. head: float64 (N, 2), pan, tilt.
+        stamps_ns: int64 (N,).
+        poses: float64 (N, 3), x and y in meters, unwrapped yaw.
+        head: float64 (N, 2), pan and tilt.
+        min_rest_s: Shortest duration.
     """
     state = np.column_stack([poses / (STILL_M, STILL_M, STILL_RAD), head / HEAD_STILL_RAD])
     least_ns = seconds_to_ns(min_rest_s)
-    rests, first = [], 0
+    found, first = [], 0
     while first < len(state):
         last = _still_until(state, first)
         if stamps_ns[last] - stamps_ns[first] >= least_ns:
-            rests.append(_settled(state, StandStill(first, last)))
+            found.append(_settled(state, StandStill(first, last)))
             first = last + 1
         else:
             first += 1
-    return rests
+    return found
 
 
 def _still_until(state: NDArray[np.float64], first: int) -> int:
-    """The last row up to which all stay within one unit of ``first``."""
+    """Return the last row up to which all stay within one unit of ``first``."""
     start, size = first, 64
     while start < len(state):
         moved = np.flatnonzero(np.abs(state[start : start + size] - state[first]).max(axis=1) > 1)
@@ -67,17 +70,17 @@ def _still_until(state: NDArray[np.float64], first: int) -> int:
     return len(state) - 1
 
 
-def _settled(state: NDArray[np.float64], rest: StandStill) -> StandStill:
-    """Without the first rows, in which the robot still came to rest."""
-    middle = rest.middle
-    apart = np.abs(state[rest.first : middle + 1] - state[middle]).max(axis=1)
+def _settled(state: NDArray[np.float64], still: StandStill) -> StandStill:
+    """Remove the first rows, in which the robot still came to rest."""
+    middle = still.middle
+    apart = np.abs(state[still.first : middle + 1] - state[middle]).max(axis=1)
     moving = np.flatnonzero(apart > SETTLED)
-    return StandStill(rest.first + int(moving[-1]) + 1, rest.last) if len(moving) else rest
+    return StandStill(still.first + int(moving[-1]) + 1, still.last) if len(moving) else still
 
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """From one rest to another, in the frame of the first: metres, radians (left positive), tilt up positive."""
+    """Motion between two stand-stills, in the frame of the first: left and up positive."""
 
     forward_m: float
     left_m: float
@@ -94,12 +97,12 @@ class Motion:
 
     @property
     def displacement(self) -> Displacement:
-        """Without what no action asks for."""
+        """The components that actions have."""
         return Displacement(self.forward_m, self.turn_rad, self.tilt_rad)
 
 
-def moved_between(before: Sequence[float], after: Sequence[float]) -> Motion:
-    """Between two states (x_m, y_m, yaw_rad, pan_rad, tilt_rad)."""
+def motion_between(before: Sequence[float], after: Sequence[float]) -> Motion:
+    """Return the motion between two states (x_m, y_m, yaw_rad, pan_rad, tilt_rad)."""
     dx, dy, yaw = after[0] - before[0], after[1] - before[1], before[2]
     c, s = math.cos(yaw), math.sin(yaw)
     return Motion(
@@ -113,55 +116,59 @@ def moved_between(before: Sequence[float], after: Sequence[float]) -> Motion:
 
 @dataclass(frozen=True, slots=True)
 class ActionSegmenter:
-    """Which action a movement was.
+    """Assigns motions to actions.
 
     Attributes:
-        tolerance: share of an action's magnitude by which it may be missed, and up to which anything else counts as
-            not having moved.
+        actions: Of the task.
+        magnitudes: Of the actions.
+        tolerance: Share of an action's magnitude by which it may be missed, and up to which all other components count
+            as zero.
     """
 
     actions: tuple[Action, ...]
     magnitudes: Magnitudes
     tolerance: float
 
-    def is_nothing(self, moved: Motion) -> bool:
+    def is_still(self, motion: Motion) -> bool:
         """Whether the robot is where it was."""
-        return self._near(moved, Displacement())
+        return self._near(motion, Displacement())
 
-    def action(self, moved: Motion, bumped: bool) -> Action | None:
-        """The action; None if it is none.
+    def action(self, motion: Motion, bumped: bool) -> Action | None:
+        """Return the action of a motion; None if it is not one.
 
         Args:
-            bumped: whether a bumper was pressed on the way: ``move_forward`` may then end early.
+            motion: Between two stand-stills.
+            bumped: Whether the bumper was pressed meanwhile: ``move_forward`` may then end early.
         """
         for action in self.actions:
-            wanted = self.magnitudes.displacement(action)
-            if wanted != Displacement() and self._near(moved, wanted):
+            target = self.magnitudes.displacement(action)
+            if target != Displacement() and self._near(motion, target):
                 return action
         if bumped and Action.MOVE_FORWARD in self.actions:
-            done_m = min(max(moved.forward_m, 0.0), self.magnitudes.forward_m)
-            if self._near(moved, Displacement(forward_m=done_m)):
+            done_m = min(max(motion.forward_m, 0.0), self.magnitudes.forward_m)
+            if self._near(motion, Displacement(forward_m=done_m)):
                 return Action.MOVE_FORWARD
         return None
 
-    def _near(self, moved: Motion, wanted: Displacement) -> bool:
+    def _near(self, motion: Motion, target: Displacement) -> bool:
         most_m = self.tolerance * self.magnitudes.forward_m
         most_turn_rad = math.radians(self.tolerance * self.magnitudes.turn_deg)
         most_tilt_rad = math.radians(self.tolerance * self.magnitudes.tilt_deg)
         return (
-            math.hypot(moved.forward_m - wanted.forward_m, moved.left_m) <= most_m
-            and abs(moved.turn_rad - wanted.turn_rad) <= most_turn_rad
-            and abs(moved.tilt_rad - wanted.tilt_rad) <= most_tilt_rad
-            and abs(moved.pan_rad) <= most_tilt_rad
+            math.hypot(motion.forward_m - target.forward_m, motion.left_m) <= most_m
+            and abs(motion.turn_rad - target.turn_rad) <= most_turn_rad
+            and abs(motion.tilt_rad - target.tilt_rad) <= most_tilt_rad
+            and abs(motion.pan_rad) <= most_tilt_rad
         )
 
 
 def waypoints(poses: NDArray[np.float64], every_m: float, every_rad: float) -> list[int]:
-    """Rows at which the robot has come ``every_m`` far or turned by ``every_rad`` since the one before; first and last
-    are among them.
+    """Return the first row, those ``every_m`` or ``every_rad`` after the one before, and the last row.
 
     Args:
-        poses: float64 (N, 3), x and y in metres, unwrapped yaw.
+        poses: float64 (N, 3), x and y in meters, unwrapped yaw.
+        every_m: Straight distance.
+        every_rad: Turn.
     """
     chosen = [0]
     for index in range(1, len(poses)):

@@ -1,4 +1,4 @@
-"""A bag being read: what is wrong with it is a typed error that names file, topic and time."""
+"""A reader of bags whose errors are typed and name file, topic and time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from drivers.ros_locobot.connection.errors import WrongDefinition
 from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.errors import RecordingError
 
-# What the library lets through when it meets bytes that no recorder wrote; RuntimeError is lz4's.
-_NONSENSE = (
+# The library's exceptions for damaged bytes; RuntimeError is lz4's.
+_DAMAGE = (
     ReaderError,
     SerdeError,
     struct.error,
@@ -39,12 +39,14 @@ _STAMP = struct.Struct("<4xII")
 
 
 @dataclass(frozen=True, slots=True)
-class StampedMessage:
-    """A message as the recorder received it.
+class BagMessage:
+    """A recorded message.
 
     Attributes:
-        at_ns: when that was, by the recorder's clock.
-        data: as it came over the wire; :meth:`decoded` takes it apart.
+        topic: Full name.
+        kind: Its type, such as ``std_msgs/String``.
+        at_ns: Time of reception by the recorder's clock.
+        data: Serialized; see :meth:`decoded`.
     """
 
     topic: str
@@ -54,15 +56,15 @@ class StampedMessage:
 
     @property
     def stamp_ns(self) -> int:
-        """The header's stamp; only of a type whose first field is a header."""
+        """The header's stamp; only for types whose first field is a header."""
         seconds, nanoseconds = _STAMP.unpack_from(self.data)
         return int(seconds * NS_PER_S + nanoseconds)
 
     def decoded(self) -> Any:
-        """The message. Raises ``DamagedBag``."""
+        """Return the deserialized message. Raises ``DamagedBag``."""
         try:
             return typestore().deserialize_ros1(self.data, stored_name(self.kind))
-        except _NONSENSE as error:
+        except _DAMAGE as error:
             raise DamagedBag(
                 f"topic {self.topic}: the message of {ns_to_seconds(self.at_ns):.3f} s is not a {self.kind}: {error!r}",
                 "record the bag again",
@@ -73,17 +75,19 @@ class BagReader:
     """One bag.
 
     Attributes:
-        kinds: type by topic, of topics that hold messages.
+        path: Of the bag.
+        kinds: Type by topic, of topics with messages.
 
     Raises:
-        DamagedBag: no bag, one that its recorder never closed, or a torn one.
+        RecordingError: The file does not exist or cannot be read.
+        DamagedBag: Not a bag, not closed by its recorder, or damaged.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         if not path.is_file():
-            raise RecordingError(f"{path}: there is no such file", "give a .bag file")
-        with self._understood():
+            raise RecordingError(f"{path} does not exist", "give a .bag file")
+        with self._errors():
             self._reader = Reader(path)
             self._reader.open()
         self._connections: dict[str, list[Connection]] = {}
@@ -103,25 +107,31 @@ class BagReader:
         self._reader.close()
 
     def count(self, topics: Sequence[str]) -> int:
-        """How many messages stand on these topics."""
+        """Return the number of messages on these topics."""
         return sum(connection.msgcount for topic in topics for connection in self._connections.get(topic, ()))
 
     def span_ns(self, topic: str) -> tuple[int, int]:
-        """When the first and the last message of a topic were received."""
+        """Return when the first and the last message of a topic were received."""
         indexes = [self._reader.indexes[connection.id] for connection in self._connections[topic]]
         return min(index[0].time for index in indexes), max(index[-1].time for index in indexes)
 
     def require(self, topic: str, kinds: Sequence[str], what: str, remedy: str) -> str:
-        """The type of a topic, which must be one of ``kinds`` in the definition that is known here.
+        """Return the type of a topic, which must be one of ``kinds`` in the definition of ``definitions.py``.
+
+        Args:
+            topic: Full name.
+            kinds: Accepted types.
+            what: Content of the topic, for messages.
+            remedy: For a topic that is missing.
 
         Raises:
-            MissingTopic: no message of it; ``what`` says what it is needed for.
-            WrongDefinition: another type, or another md5.
+            MissingTopic: The topic has no message.
+            WrongDefinition: The topic has another type, or another md5.
         """
         if topic not in self._connections:
             near = ", ".join(sorted(name for name, kind in self.kinds.items() if kind in kinds)) or "none"
             raise MissingTopic(
-                f"{self.path}: has no message on topic {topic} ({what}); of its type there are: {near}", remedy
+                f"{self.path}: has no message on topic {topic} ({what}); topics of its type: {near}", remedy
             )
         for connection in self._connections[topic]:
             kind = denormalize_msgtype(connection.msgtype)
@@ -138,44 +148,43 @@ class BagReader:
                 )
         return self.kinds[topic]
 
-    def messages(self, topics: Sequence[str]) -> Iterator[StampedMessage]:
-        """The messages of these topics in the order in which they were received. Raises ``DamagedBag``."""
+    def messages(self, topics: Sequence[str]) -> Iterator[BagMessage]:
+        """Yield the messages of these topics in the order of reception. Raises ``DamagedBag``."""
         chosen = [connection for topic in topics for connection in self._connections.get(topic, ())]
         if not chosen:
             return
-        # A generator of the library's: what it raises comes out of next().
         found = self._reader.messages(chosen)
         while True:
-            with self._understood():
+            with self._errors():
                 item = next(found, None)
             if item is None:
                 return
             connection, at_ns, data = item
-            yield StampedMessage(connection.topic, denormalize_msgtype(connection.msgtype), at_ns, data)
+            yield BagMessage(connection.topic, denormalize_msgtype(connection.msgtype), at_ns, data)
 
     @contextmanager
-    def _understood(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise RecordingError(
                 f"{self.path}: cannot be read: {error.strerror or error}", "check the file and its permissions"
             ) from error
-        except _NONSENSE as error:
+        except _DAMAGE as error:
             raise _damaged(self.path, error) from error
 
 
 def _damaged(path: Path, error: Exception) -> DamagedBag:
     if "not indexed" in str(error):
         return DamagedBag(
-            f"{path}: has no index: its recorder was killed, or still runs", f"run `rosbag reindex {path}`"
+            f"{path}: has no index: its recorder was killed, or is still running", f"run `rosbag reindex {path}`"
         )
     if "magic" in str(error) or "empty" in str(error) or isinstance(error, UnicodeDecodeError):
         return DamagedBag(f"{path}: is not a ROS 1 bag", "give a .bag file of format 2.0")
     return DamagedBag(
-        f"{path}: is torn or damaged: {error}", f"run `rosbag reindex {path}` to keep what is whole, or copy it again"
+        f"{path}: is damaged: {error}", f"run `rosbag reindex {path}` to save the intact part, or copy it again"
     )
 
 
 Progress = Callable[[], None]
-"""Called after every step of something long."""
+"""Called after every step."""

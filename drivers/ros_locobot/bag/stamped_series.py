@@ -1,4 +1,4 @@
-"""A stream of stamped numbers that grows, eight bytes per number: hours of odometry fit in memory."""
+"""A growing series of stamped rows of numbers, eight bytes per number, so that hours of odometry fit in memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.errors import NotOneClock
 from robot_runtime.common.clock import ns_to_seconds
+from robot_runtime.common.geometry import SE2
 
 MAX_STEP_BACK_S = 1.0
-"""A stamp this much older than the one before is not late: the clock was set back."""
+"""A stamp that is older than the one before by more than this is not late: the clock was set back."""
 
 
 class Samples:
-    """Rows of numbers in the order of their stamps.
+    """Rows of numbers in the order of their stamps; poses begin with x_m, y_m, yaw_rad.
 
     Args:
-        topic: for messages. columns: numbers per row.
+        topic: For messages.
+        columns: Numbers per row.
     """
 
     def __init__(self, topic: str, columns: int) -> None:
@@ -31,10 +33,10 @@ class Samples:
         return len(self._stamps)
 
     def add(self, stamp_ns: int, *row: float) -> None:
-        """A row; one that is not newer than the last (resent, or overtaken on the network) is left out.
+        """Add a row; one that is not newer than the last (resent, or overtaken on the network) is ignored.
 
         Raises:
-            NotOneClock: its stamp is far before the last one's.
+            NotOneClock: Its stamp is far before the last one's.
         """
         if self._stamps and stamp_ns <= self._stamps[-1]:
             back_s = ns_to_seconds(self._stamps[-1] - stamp_ns)
@@ -59,6 +61,29 @@ class Samples:
         flat = np.frombuffer(self._values, np.float64) if self._values else np.empty(0)
         return flat.reshape(-1, self._columns)
 
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """The first and the last stamp."""
+        return self._stamps[0], self._stamps[-1]
+
     def newest_at(self, stamp_ns: int) -> int:
-        """Index of the last row stamped at or before that; -1 if there is none."""
+        """Return the index of the last row stamped at or before an instant; -1 if there is none."""
         return int(np.searchsorted(self.stamps_ns, stamp_ns, side="right")) - 1
+
+    def bracket(self, stamp_ns: int) -> tuple[int, int, float] | None:
+        """Return the indices of the rows around an instant, and the fraction between them; None outside the series."""
+        index = self.newest_at(stamp_ns)
+        if index >= 0 and self._stamps[index] == stamp_ns:
+            return index, index, 0.0
+        if not 0 <= index < len(self) - 1:
+            return None
+        before_ns, after_ns = self._stamps[index], self._stamps[index + 1]
+        return index, index + 1, (stamp_ns - before_ns) / (after_ns - before_ns)
+
+    def pose(self, index: int) -> SE2:
+        """Return the pose in a row."""
+        return SE2(*map(float, self.rows[index, :3]))
+
+    def pose_between(self, before: int, after: int, fraction: float) -> SE2:
+        """Return the interpolated pose of a :meth:`bracket`."""
+        return self.pose(before) if before == after else self.pose(before).interpolate(self.pose(after), fraction)

@@ -1,4 +1,4 @@
-"""A bag being written: whole under its name, or not there. The same messages give the same bytes."""
+"""A writer of bags: a bag is complete, or does not exist. The same messages give the same bytes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ class BagWriter:
     """One bag, uncompressed: Debian's reader fails on the lz4 of ``rosbags``, and bz2 is slower than a camera.
 
     Args:
-        path: must not exist. Until :meth:`close` the bag is ``path`` with ``.part`` behind it; after an error it is
-            removed.
+        path: Must not exist. Until :meth:`close` the bag has the suffix ``.part``; after an error it is removed.
 
     Raises:
         RecordingError: ``path`` exists, or cannot be written.
@@ -53,11 +52,7 @@ class BagWriter:
             self.discard()
 
     def write(self, topic: str, message: Any, stamp_ns: int, latched: bool = False) -> None:
-        """Add a message, received at ``stamp_ns``; a topic's first message says its type.
-
-        Raises:
-            RecordingError: the disk is full.
-        """
+        """Add a message received at ``stamp_ns``. Raises ``RecordingError`` if the disk is full."""
         try:
             if topic not in self._topics:
                 connection = self._writer.add_connection(
@@ -75,7 +70,7 @@ class BagWriter:
             raise self._failed(error) from error
 
     def close(self) -> None:
-        """Write the index, and give the bag its name. Raises ``RecordingError``."""
+        """Write the index and rename the bag. Raises ``RecordingError``."""
         try:
             self._writer.close()
             self._unfinished.replace(self.path)
@@ -84,7 +79,7 @@ class BagWriter:
             raise self._failed(error) from error
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove the unfinished bag."""
         self._writer.abort()
         self._unfinished.unlink(missing_ok=True)
 

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.ros_locobot.bag.motion_segments import ActionSegmenter, Motion, find_rests, moved_between, waypoints
+from drivers.ros_locobot.bag.motion_segments import (
+    ActionSegmenter,
+    Motion,
+    find_stand_stills,
+    motion_between,
+    waypoints,
+)
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common.geometry import SE2
 
@@ -43,7 +49,7 @@ def moved(forward_m: float = 0.0, left_m: float = 0.0, turn_deg: float = 0.0, ti
 )
 def test_an_action_is_recognised_within_tolerance_and_nothing_else_is(movement: Motion, action: Action | None) -> None:
     assert RECOGNISER.action(movement, bumped=False) is action
-    assert not RECOGNISER.is_nothing(movement)
+    assert not RECOGNISER.is_still(movement)
 
 
 @pytest.mark.parametrize("forward_m", [-0.01, 0.0, 0.1, 0.25])
@@ -64,7 +70,7 @@ angles = st.floats(-3, 3)
 def test_movement_is_the_pose_seen_from_the_one_before(
     x0: float, y0: float, yaw0: float, x1: float, y1: float, yaw1: float
 ) -> None:
-    found = moved_between((x0, y0, yaw0, 0.1, 0.2), (x1, y1, yaw1, 0.4, 0.0))
+    found = motion_between((x0, y0, yaw0, 0.1, 0.2), (x1, y1, yaw1, 0.4, 0.0))
     expected = SE2(x1, y1, yaw1).relative_to(SE2(x0, y0, yaw0))
     assert (found.forward_m, found.left_m) == pytest.approx((expected.x_m, expected.y_m), abs=1e-9)
     assert math.cos(found.turn_rad - expected.yaw_rad) == pytest.approx(1)
@@ -83,7 +89,7 @@ def test_rests_are_found_where_they_are(parts: list[tuple[int, int]]) -> None:
     resting += [True] * 20
     poses = np.column_stack([x_m, np.zeros(len(x_m)), np.zeros(len(x_m))])
     stamps = np.arange(len(x_m)) * PERIOD_NS
-    rests = find_rests(stamps, poses, np.zeros((len(x_m), 2)), 0.15)
+    rests = find_stand_stills(stamps, poses, np.zeros((len(x_m), 2)), 0.15)
     assert len(rests) == len(parts) + 1
     for rest in rests:
         assert resting[rest.first]
@@ -94,7 +100,7 @@ def test_rests_are_found_where_they_are(parts: list[tuple[int, int]]) -> None:
 def test_a_moving_head_is_no_rest() -> None:
     stamps = np.arange(100) * PERIOD_NS
     head = np.column_stack([np.zeros(100), np.linspace(0, 2, 100)])
-    assert find_rests(stamps, np.zeros((100, 3)), head, 0.15) == []
+    assert find_stand_stills(stamps, np.zeros((100, 3)), head, 0.15) == []
 
 
 def test_waypoints_lie_apart_by_distance_or_turn() -> None:
