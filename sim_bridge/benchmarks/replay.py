@@ -26,8 +26,8 @@ def replay(
 ) -> None:
     """Measure action replay in the bundled apartment: episodes of 100 actions by an agent that is always moving.
 
-    A replay is what the command does with a log once its twin is built: reading the log, placing the robot, 100 actions
-    through environment and motion control, comparing.
+    A replay, timed after its simulator is built, reads the log, places the robot, executes 100 actions through
+    environment and motion control, and compares.
 
     Examples:
 

@@ -228,34 +228,24 @@ def _agent_rows(scene_name: str, suffix: str, where: str, count: int, seed: int)
     outcomes = {agent: run_agent(agent, scene_name, count, seed, where) for agent in ("classical", "goal-follower")}
     success, rival_success = ([float(o.success) for o in outcomes[agent]] for agent in outcomes)
     spl, rival_spl = ([o.spl for o in outcomes[agent]] for agent in outcomes)
-    success_interval = wilson(int(sum(success)), len(success))
-    spl_interval = bootstrap_mean(spl, seed=seed)
-    note = f"{count} episodes, 95 % interval"
+    metrics = (
+        ("success", "success", success, rival_success, wilson(int(sum(success)), len(success)), 0.9),
+        ("spl", "SPL", spl, rival_spl, bootstrap_mean(spl, seed=seed), 0.75),
+    )
     return [
         Row(
-            f"classical_success{suffix}",
-            f"success, classical agent, {where}",
-            statistics.mean(success),
+            f"classical_{key}{suffix}",
+            f"{name}, classical agent, {where}",
+            statistics.mean(values),
             "",
-            0.9,
+            target,
             rival="goal follower",
-            rival_value=statistics.mean(rival_success),
-            low=success_interval.low,
-            high=success_interval.high,
-            note=note,
-        ),
-        Row(
-            f"classical_spl{suffix}",
-            f"SPL, classical agent, {where}",
-            statistics.mean(spl),
-            "",
-            0.75,
-            rival="goal follower",
-            rival_value=statistics.mean(rival_spl),
-            low=spl_interval.low,
-            high=spl_interval.high,
-            note=note,
-        ),
+            rival_value=statistics.mean(rival_values),
+            low=interval.low,
+            high=interval.high,
+            note=f"{count} episodes, 95 % interval",
+        )
+        for key, name, values, rival_values, interval, target in metrics
     ]
 
 

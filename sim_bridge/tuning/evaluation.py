@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ from sim_bridge.tuning.progress import SILENT, ProgressListener, map_with_progre
 from sim_bridge.tuning.settings import Setting
 from sim_bridge.tuning.timing import delay_s, timing_options
 
+T = TypeVar("T")
+
 Predictions = list[Prediction | None]
 """Predictions of one log's motions; None where there is none."""
 
@@ -68,13 +70,8 @@ class Evaluation:
         listener: ProgressListener = SILENT,
         journal: ResultJournal[PredictionJob, Predictions] | None = None,
     ) -> None:
-        self._statistics, self._scene_source, self._workers, self._listener = (
-            statistics,
-            scene_source,
-            workers,
-            listener,
-        )
-        self._journal = journal
+        self._statistics, self._scene_source = statistics, scene_source
+        self._workers, self._listener, self._journal = workers, listener, journal
         self._drifts: list[tuple[SimOptions, dict[Action, Floats]]] = []
         self._delays: list[tuple[SimOptions, float]] = []
         self._spread = Spread.of(statistics)
@@ -135,8 +132,10 @@ class Evaluation:
         options = setting.options
         motion_settings = motion_options(options)
         predicted = next(predictions for known, predictions in self._predictions if known == motion_settings)
-        errors = ActionErrorsOf(options, self._drift(motion_settings))
-        delayed_s = self._delay_s(setting)
+        kinds = list(self._kinds.items())
+        drift = _cached(self._drifts, motion_settings, lambda: drift_covariances(self._scene, motion_settings, kinds))
+        errors = ActionErrorsOf(options, drift)
+        delayed_s = _cached(self._delays, timing_options(options), lambda: self._delay_s(setting))
         return [
             self._of(one, *_selected(one, each, mask), errors, setting, delayed_s)
             for one, each, mask in zip(self._statistics, predicted, self.known, strict=True)
@@ -146,31 +145,13 @@ class Evaluation:
         """The logarithm of the likelihood of all logs."""
         return math.fsum(one.total for one in self.parts(setting))
 
-    def _drift(self, motion_settings: SimOptions) -> dict[Action, Floats]:
-        for known, drift in self._drifts:
-            if known == motion_settings:
-                return drift
-        found = drift_covariances(self._scene, motion_settings, list(self._kinds.items()))
-        self._drifts.append((motion_settings, found))
-        return found
-
     def _delay_s(self, setting: Setting) -> float:
-        motion_settings = timing_options(setting.options)
-        for known, delay in self._delays:
-            if known == motion_settings:
-                return delay
-        found = self._measured_delay_s(setting)
-        self._delays.append((motion_settings, found))
-        return found
-
-    def _measured_delay_s(self, setting: Setting) -> float:
         """The delay in the first episode at whose start the robot does not collide."""
-        found = (self._delay_of_episode_s(setting, one) for one in self._statistics)
         refused: InvalidStart | None = None
-        for one in found:
-            if not isinstance(one, InvalidStart):
-                return one
-            refused = refused or one
+        for delay in (self._delay_of_episode_s(setting, one) for one in self._statistics):
+            if not isinstance(delay, InvalidStart):
+                return delay
+            refused = refused or delay
         assert refused is not None, "there is no sweep without logs"
         raise InvalidStart(f"setting {setting.name!r}: {refused.message}", refused.remedy) from refused
 
@@ -235,6 +216,15 @@ def _predict_each(items: Iterable[PredictionJob]) -> Iterator[Predictions]:
 
 def _unpredicted(item: PredictionJob, how: WorkerLoss) -> Predictions:
     return [None] * len(item.motions)
+
+
+def _cached(cache: list[tuple[SimOptions, T]], key: SimOptions, compute: Callable[[], T]) -> T:
+    """The value of a key in a cache; a list, because options cannot be hashed."""
+    for known, value in cache:
+        if known == key:
+            return value
+    cache.append((key, compute()))
+    return cache[-1][1]
 
 
 def _selected(one: LogStatistics, predicted: Predictions, mask: Mask) -> tuple[list[Motion], Predictions]:
