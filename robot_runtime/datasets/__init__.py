@@ -1,8 +1,8 @@
-"""Datasets: one module per format, all read into the same Episode.
+"""Datasets of episodes: one module per format, all read into the same Episode.
 
-Each module of a JSON format has ``matches(document)``, ``reader(document, path)``, ``parse(document, path)``,
-``load(path)`` and ``save(path, episodes)``. ``matches`` and ``reader`` also take a document's outline, which has but
-its first episode: that is how :func:`iter_episodes` reads a file of any size.
+Each module of a JSON format has ``matches(document)``, ``reader(document, path)`` and ``save(path, episodes)``. The
+first two also accept a document's outline, which contains only its first episode: this is how :func:`iter_episodes`
+reads files of any size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from robot_runtime.datasets import (
     r2r_ce,
     robothor,
 )
-from robot_runtime.datasets.io import Reader, read_json, records_of
+from robot_runtime.datasets.io import Reader, parse, read_json
 from robot_runtime.datasets.streaming import outline, records
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
@@ -30,13 +30,13 @@ from robot_runtime.tasks.task import Task
 
 
 class Format(Protocol):
-    """What each JSON format's module can do."""
+    """Interface of a JSON format's module."""
 
     def matches(self, document: Any) -> bool:
-        """Whether a JSON document, or its outline, looks like the format."""
+        """Whether a JSON document, or its outline, has the format."""
 
     def reader(self, document: Any, path: Path) -> Reader:
-        """What reads the episodes of a document, given it or its outline. Raises ``EpisodeError``."""
+        """The reader of a document's episodes, given the document or its outline. Raises ``EpisodeError``."""
 
 
 FORMATS: tuple[Format, ...] = (
@@ -53,13 +53,13 @@ _SUFFIXES = (".json", ".json.gz", *native_yaml.SUFFIXES)
 
 
 def load_episodes(path: Path | str) -> list[Episode]:
-    """All episodes of a file, whatever its format, or of all files of a folder.
+    """All episodes of a file of any format, or of all files of a folder.
 
-    YAML is told by its suffix; JSON, plain or gzipped, by its content (see ``FORMATS``).
+    YAML is recognized by its suffix; JSON, plain or gzipped, by its content (see ``FORMATS``).
 
     Raises:
-        EpisodeError: no such file, truncated, not JSON, of an unknown schema, or a field is missing or wrong; names
-            the file, the episode, the field and the remedy.
+        EpisodeError: no such file, truncated, not JSON, of an unknown schema, or a field is missing or wrong; names the
+            file, the episode, the field and the remedy.
     """
     return [episode for file in _files(Path(path)) for episode in _load_file(file)]
 
@@ -67,10 +67,10 @@ def load_episodes(path: Path | str) -> list[Episode]:
 def iter_episodes(path: Path) -> Iterator[Episode]:
     """The episodes of :func:`load_episodes` one at a time: memory does not grow with their number.
 
-    Only what all episodes of a file share is held: goals by category, vocabularies, ground truth.
+    Only the data that all episodes of a file share is held: goals by category, vocabularies, ground truth.
 
     Raises:
-        EpisodeError: as :func:`load_episodes`, when the reading gets there.
+        EpisodeError: as :func:`load_episodes`, at the episode.
     """
     for episode in iter_readable(path):
         if isinstance(episode, EpisodeError):
@@ -79,10 +79,10 @@ def iter_episodes(path: Path) -> Iterator[Episode]:
 
 
 def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
-    """The episodes of :func:`iter_episodes`, with the error in the place of each that cannot be read.
+    """The episodes of :func:`iter_episodes`, with an error in place of each that cannot be read.
 
     Raises:
-        EpisodeError: the file itself cannot be read, or what all its episodes share.
+        EpisodeError: the file itself cannot be read, or the data that its episodes share.
     """
     for file in _files(path):
         if file.suffix in native_yaml.SUFFIXES:
@@ -101,12 +101,12 @@ def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
 
 
 def save_episodes(path: Path, episodes: Sequence[Episode], task: Task) -> None:
-    """Write episodes as YAML if the file's name says so, else in Habitat's schema for what they ask for.
+    """Write episodes as YAML if the file's name says so, else in Habitat's schema for their kind.
 
-    Habitat has no schema for rooms: of an AreaGoal episode, ObjectNav-v1's ``object_category`` names the kind of room.
+    Habitat has no schema for rooms: for AreaGoal, ObjectNav-v1's ``object_category`` is the kind of room.
 
     Raises:
-        EpisodeError: the schema has no place for an episode, or the file cannot be written.
+        EpisodeError: the schema cannot represent an episode, or the file cannot be written.
     """
     first = episodes[0] if episodes else None
     if path.suffix in native_yaml.SUFFIXES:
@@ -131,7 +131,7 @@ def _files(path: Path) -> list[Path]:
     truths = {r2r_ce.ground_truth_file(file) for file in files}
     files = [file for file in files if file not in truths]
     if not files:
-        raise EpisodeError(f"{path}: has no {' or '.join(_SUFFIXES)} file", "name a file or folder that has episodes")
+        raise EpisodeError(f"{path}: has no {' or '.join(_SUFFIXES)} file", "use a file or folder with episodes")
     return files
 
 
@@ -143,13 +143,8 @@ def _load_file(path: Path) -> list[Episode]:
     return [
         episode
         for file, part in [(file, read_json(file)) for file in content] or [(path, document)]
-        for episode in _parse(part, file)
+        for episode in parse(_format_of(part, file).reader, part, file)
     ]
-
-
-def _parse(document: Any, path: Path) -> list[Episode]:
-    read = _format_of(document, path).reader(document, path)
-    return [read(index, record) for index, record in enumerate(records_of(document))]
 
 
 def _format_of(document: Any, path: Path) -> Format:
@@ -157,13 +152,13 @@ def _format_of(document: Any, path: Path) -> Format:
         if module.matches(document):
             return module
     raise EpisodeError(
-        f"{path}: is of an unknown schema: {_describe(document)}",
+        f"{path}: is of an unknown schema: {_description(document)}",
         "use Habitat's PointNav-v1, ObjectNav-v1, R2R-CE, RxR-CE, MP3D-EQA or Rearrange, RoboTHOR, converted iTHOR "
         "rearrangement, or the runtime's YAML",
     )
 
 
-def _describe(document: Any) -> str:
+def _description(document: Any) -> str:
     if isinstance(document, dict):
         return f"an object with the keys {', '.join(sorted(map(str, document))[:8]) or '(none)'}"
     if isinstance(document, list) and document and isinstance(document[0], dict):

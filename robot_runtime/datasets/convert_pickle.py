@@ -1,6 +1,6 @@
-"""The one conversion of iTHOR's rearrangement episodes from pickle to JSON, in a sandbox.
+"""Conversion of iTHOR's rearrangement episodes from pickle to JSON, in a sandbox.
 
-Nothing else in the runtime reads pickles. See :mod:`robot_runtime.datasets.pickle_sandbox` for what the sandbox allows.
+Nothing else in the runtime reads pickles of datasets; :mod:`robot_runtime.datasets.pickle_sandbox` has the limits.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ _WALL_S = 2.0 * pickle_sandbox.MAX_CPU_S
 
 
 def convert(source: Path, out: Path, stage: str | None = None) -> int:
-    """Convert ``{train,val,test}.pkl.gz`` of ai2thor-rearrangement to what ``ithor_rearrangement`` reads.
+    """Convert ``{train,val,test}.pkl.gz`` of ai2thor-rearrangement for ``ithor_rearrangement``.
 
     Args:
+        source: the pickle, gzipped or not.
         out: file to write, ending in ``.json`` or ``.json.gz``.
         stage: the split, for the episodes' ``unique_id``; None for the source's name up to the first dot.
 
     Returns:
-        How many episodes were written. Each has been read as one: a file that converts also loads.
+        Number of episodes written. Each was read once: a file that converts also loads.
 
     Raises:
-        EpisodeError: the source cannot be read, is refused by the sandbox, or does not hold such episodes; or ``out``
-            cannot be written.
+        EpisodeError: the source cannot be read, is rejected by the sandbox, or does not contain such episodes; or
+            ``out`` cannot be written.
     """
     if not out.name.endswith((".json", ".json.gz")):
-        raise EpisodeError(f"{out}: is to hold JSON", "give it a name that ends in .json.gz")
+        raise EpisodeError(f"{out}: must be a JSON file", "use a name that ends in .json.gz")
     scenes = read_pickle(source)
     if not (isinstance(scenes, dict) and all(_is_list_of_records(records) for records in scenes.values())):
         raise EpisodeError(
-            f"{source}: does not hold {{scene: [episode, ...]}}",
-            "give it a split of ai2thor-rearrangement's data folder",
+            f"{source}: does not contain {{scene: [episode, ...]}}",
+            "use a split of ai2thor-rearrangement's data folder",
         )
     document = ithor_rearrangement.from_pickled(scenes, stage or source.name.split(".")[0])
     read = ithor_rearrangement.reader(document, source)
@@ -50,7 +51,7 @@ def convert(source: Path, out: Path, stage: str | None = None) -> int:
 
 
 def read_pickle(path: Path) -> Any:
-    """The plain data in a pickle, gzipped or not, unpickled in the sandbox. Raises ``EpisodeError``."""
+    """The plain data of a pickle, gzipped or not, unpickled in the sandbox. Raises ``EpisodeError``."""
     try:
         with path.open("rb") as source:
             # -I -S: no environment, no site-packages; the script gets the standard library and nothing else.
@@ -68,21 +69,21 @@ def read_pickle(path: Path) -> Any:
     except OSError as error:
         raise EpisodeError(f"{path}: cannot be read: {error}", "check that it is a readable file") from error
     except subprocess.TimeoutExpired:
-        raise EpisodeError(f"{path}: takes longer than {_WALL_S:g} s to read", "fetch the file again") from None
+        raise EpisodeError(f"{path}: takes longer than {_WALL_S:g} s to read", "download the file again") from None
     if done.returncode != 0:
         raise EpisodeError(
-            f"{path}: {_reason(done)}", "fetch the file again from its publisher; do not open it by other means"
+            f"{path}: {_reason(done)}", "download the file again from its publisher; do not open it by other means"
         )
     return json.loads(done.stdout)
 
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    said = " ".join(done.stderr.decode(errors="replace").split())
+    output = " ".join(done.stderr.decode(errors="replace").split())
     if done.returncode == pickle_sandbox.REFUSED:
-        return said
+        return output
     if done.returncode < 0:
-        return f"the sandbox ended its reading with {signal.Signals(-done.returncode).name}: it takes too much"
-    return f"the sandbox failed with status {done.returncode}: {said[-300:]}"
+        return f"the sandbox ended with {signal.Signals(-done.returncode).name}: the file exceeds its limits"
+    return f"the sandbox failed with status {done.returncode}: {output[-300:]}"
 
 
 def _is_list_of_records(records: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Episodes for any scene, drawn as the published datasets were. The same seed gives the same episodes.
+"""Generators of episodes for any scene, with the distributions of the published datasets; deterministic by seed.
 
 PointNav, Savva et al. 2019 (Habitat), section 4: "We initialize the agent at a starting position and orientation that
 are sampled uniformly at random from all navigable positions [...] we restrict the GDSP [geodesic distance along the
@@ -12,8 +12,8 @@ is at least 1.05.
 
 Rearrangement: :mod:`robot_runtime.datasets.generate_rearrangement`.
 
-AreaGoal has no published generator. Kinds of room are drawn uniformly from those that the scene has, starts as for
-ObjectNav; a ratio is not asked for, since the nearest place of a room is rarely far off the straight line.
+AreaGoal has no published generator. Kinds of rooms are drawn uniformly from those in the scene, starts as for
+ObjectNav; there is no minimum ratio, since the nearest place of a room is rarely far off the straight line.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ def generate_episodes(scene: Scene, task: Task, count: int, seed: int) -> list[E
     """``count`` episodes of the task's kind.
 
     Raises:
-        EpisodeError: as the kind's generator; or nobody can draw such episodes, for they have words in them.
+        EpisodeError: as the kind's generator; or the kind needs written words.
     """
     if task.kind == "vln":
         raise EpisodeError(
             f"task {task.name!r} needs episodes with instructions, which cannot be generated",
-            "give --episodes a file in R2R-CE's or RxR-CE's schema",
+            "use --episodes with a file in R2R-CE's or RxR-CE's schema",
         )
     if task.kind == "eqa":
         raise EpisodeError(
             f"task {task.name!r} needs episodes with questions",
             f"make them with `robot-runtime episodes questions {scene.name} --out questions.json.gz --episodes "
-            "eqa.json.gz`, and give --episodes eqa.json.gz",
+            "eqa.json.gz`, and use --episodes eqa.json.gz",
         )
     generators = {
         "pointnav": generate_pointnav,
@@ -79,14 +79,14 @@ def generate_pointnav(scene: Scene, task: Task, count: int, seed: int) -> list[E
 
 
 def generate_objectnav(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
-    """``count`` ObjectNav episodes, their categories drawn uniformly from those that the scene can offer.
+    """``count`` ObjectNav episodes, with categories drawn uniformly from those in the scene.
 
     Raises:
-        EpisodeError: the robot fits nowhere, the scene has no view points of any of the task's categories, or it is
-            too small or too open for such episodes.
+        EpisodeError: the robot fits nowhere, the scene has no view points of any of the task's categories, or it is too
+            small or too open for such episodes.
     """
     sampler = Sampler(scene, task, seed)
-    goals = _goals_by_category(scene, task)
+    goals = _visible_goals(scene, task)
     episodes: list[Episode] = []
     while len(episodes) < count:
         if not goals:
@@ -104,7 +104,7 @@ def generate_areagoal(scene: Scene, task: Task, count: int, seed: int) -> list[E
     """``count`` AreaGoal episodes that start outside of every room of their kind.
 
     Raises:
-        EpisodeError: the robot fits nowhere, the scene has no room of the task's categories, or nowhere to start.
+        EpisodeError: the robot fits nowhere, the scene has no room of the task's categories, or no place to start.
     """
     sampler = Sampler(scene, task, seed)
     present = {room.category for room in scene.rooms}
@@ -128,7 +128,7 @@ def generate_areagoal(scene: Scene, task: Task, count: int, seed: int) -> list[E
 
 
 def keep_probability(ratio: float) -> float:
-    """How likely a PointNav episode of that geodesic-to-Euclidean ratio is kept (habitat-lab's rule, see above)."""
+    """Probability of keeping a PointNav episode with that geodesic-to-Euclidean ratio (habitat-lab's rule)."""
     return 1.0 if ratio >= POINTNAV_STRAIGHT_RATIO else 20 * (ratio - 0.98) ** 2
 
 
@@ -149,7 +149,7 @@ def _pointnav_episode(sampler: Sampler, scene: Scene, index: int) -> Episode:
 def _objectnav_episode(
     sampler: Sampler, scene: Scene, index: int, category: str, goals: tuple[Goal, ...]
 ) -> Episode | None:
-    """None if no start is found. A start 1 m or more from every view point has not succeeded already."""
+    """An episode, or None if no start is found. A start 1 m or more from every view point has not succeeded already."""
     field = sampler.geodesic.field([(pose.x_m, pose.y_m) for goal in goals for pose in goal.view_points])
     for _ in range(_STARTS_PER_CATEGORY):
         start = sampler.place()
@@ -164,7 +164,7 @@ def _objectnav_episode(
 
 
 def _areagoal_episode(sampler: Sampler, scene: Scene, task: Task, index: int, category: str) -> Episode | None:
-    """None if no start is found, as in a scene of one room."""
+    """An episode, or None if no start is found, as in a scene of one room."""
     wanted = Episode(str(index), scene.name, SE2(), (), category=category)
     rooms = areagoal.goal_rooms(task, scene, wanted)
     places = areagoal.targets(task, wanted, scene)
@@ -173,13 +173,13 @@ def _areagoal_episode(sampler: Sampler, scene: Scene, task: Task, index: int, ca
         start = sampler.place()
         outside = not any(room.contains(*start) for room in rooms)
         if outside and MIN_GEODESIC_M <= field.at(*start) <= MAX_GEODESIC_M:
-            goals = tuple(Goal(*_middle(room, places)) for room in rooms)
+            goals = tuple(Goal(*_central_place(room, places)) for room in rooms)
             return replace(_episode(sampler, scene, index, start, field, goals), category=category)
     return None
 
 
-def _middle(room: Room, places: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The place nearest to the mean of a room's corners: for people and other software, nothing is measured to it."""
+def _central_place(room: Room, places: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The place nearest to the mean of a room's corners; for display, no distance is measured to it."""
     corners = np.array(room.polygon).mean(axis=0)
     inside = [place for place in places if room.contains(*place)]
     return min(inside or places, key=lambda place: math.dist(place, corners))
@@ -203,22 +203,22 @@ def _episode(
     )
 
 
-def _goals_by_category(scene: Scene, task: Task) -> dict[str, tuple[Goal, ...]]:
-    """Per category of the task, the instances that can be seen from somewhere."""
+def _visible_goals(scene: Scene, task: Task) -> dict[str, tuple[Goal, ...]]:
+    """Per category of the task, the instances that have view points."""
     present = {
         name: [objectnav.object_goal(scene, item) for match in category.matches for item in scene.instances(match)]
         for name, category in task.categories.items()
     }
-    seen = {name: tuple(goal for goal in goals if goal.view_points) for name, goals in present.items()}
-    seen = {name: goals for name, goals in seen.items() if goals}
+    visible = {name: tuple(goal for goal in goals if goal.view_points) for name, goals in present.items()}
+    visible = {name: goals for name, goals in visible.items() if goals}
     if not any(present.values()):
         raise EpisodeError(
             f"{scene.folder / 'scene.yaml'}: has no object of any category of task {task.name!r}",
             "choose another task, or add objects to 'objects'",
         )
-    if not seen:
+    if not visible:
         raise EpisodeError(
             f"{scene.folder / 'view_points.json'}: has no view points of any object of task {task.name!r}",
             "compute them with `robot-runtime scene view-points`",
         )
-    return seen
+    return visible

@@ -1,15 +1,15 @@
-"""What habitat-lab's PointNav-v1 and ObjectNav-v1 files have in common.
+"""Common parts of habitat-lab's PointNav-v1 and ObjectNav-v1 files.
 
 A dataset is a JSON document with ``episodes``. A split file may leave them to ``content/<scene>.json.gz`` beside it.
-Positions are in Habitat's frame (y up, agent looks along -z), rotations quaternions x, y, z, w; everything is turned
-into ROS. What an :class:`Episode` does not model is kept in ``Episode.info`` and written back, so that reading and
-writing loses nothing:
+Positions are in Habitat's frame (y up, agent facing -z), rotations quaternions x, y, z, w; both are converted to ROS.
+Fields that an :class:`Episode` does not model are stored in ``Episode.info`` and written back, so that reading and
+writing is lossless:
 
 =====================  ===============================================================================================
 ``Episode.info`` key   content
 =====================  ===============================================================================================
-``episode_id``         in formats whose ids may be numbers, the id as it was
-``start_rotation``     the quaternion as it was; written back while it still has the episode's heading
+``episode_id``         in formats whose ids may be numbers, the original id
+``start_rotation``     the original quaternion; written back while it still has the episode's heading
 ``goals``              the goals' other fields (``radius``, ...), one dict per goal
 ``dataset``            the document's other fields (``category_to_task_category_id``, ...)
 any other              the record's field of that name (``info``, ``shortest_paths``, ``start_room``, ...)
@@ -35,9 +35,18 @@ from robot_runtime.common.geometry import (
     ros_to_habitat_position,
     yaw_to_habitat_quaternion,
 )
-from robot_runtime.datasets.io import OPEN, Finite, Quaternion, Reader, Vector3, read_json, records_of
+from robot_runtime.datasets.io import OPEN, Finite, Quaternion, Vector3
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
+
+
+class AgentState(TypedDict):
+    """A pose of the agent."""
+
+    __pydantic_config__ = OPEN  # type: ignore[misc]
+
+    position: Vector3
+    rotation: Quaternion
 
 
 class InfoRecord(TypedDict):
@@ -49,7 +58,7 @@ class InfoRecord(TypedDict):
 
 
 class EpisodeRecord(TypedDict):
-    """What PointNav and ObjectNav episodes share."""
+    """Fields that PointNav and ObjectNav episodes share."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -62,7 +71,7 @@ class EpisodeRecord(TypedDict):
 
 
 OTHER_TASKS = frozenset({"instruction", "question", "goal_image_id", "ao_states"})
-"""Fields that only episodes of other Habitat tasks have: VLN, EQA, InstanceImageNav, Rearrange."""
+"""Fields of other Habitat tasks only: VLN, EQA, InstanceImageNav, Rearrange."""
 
 
 def first_has(document: Any, field: str) -> bool:
@@ -81,31 +90,10 @@ class _Fields(TypedDict):
 
 
 def content_files(path: Path, document: Any) -> list[Path]:
-    """Those in ``content/`` beside a split file, if its document leaves the episodes to them; else none."""
+    """The files in ``content/`` beside a split file whose document leaves the episodes to them; else none."""
     if isinstance(document, dict) and document.get("episodes") == []:
         return sorted((path.parent / "content").glob("*.json.gz"))
     return []
-
-
-def load(path: Path, reader: Callable[[Any, Path], Reader]) -> list[Episode]:
-    """All episodes of a split file, and of ``content/`` beside it where the split leaves them there.
-
-    Args:
-        reader: of the format.
-
-    Raises:
-        EpisodeError: names file, episode, field and remedy.
-    """
-    document = read_json(path)
-    files = content_files(path, document)
-    documents = [(file, read_json(file)) for file in files] if files else [(path, document)]
-    return [episode for file, content in documents for episode in parse(content, file, reader)]
-
-
-def parse(document: Any, path: Path, reader: Callable[[Any, Path], Reader]) -> list[Episode]:
-    """All episodes of one document read from ``path``. Raises ``EpisodeError``."""
-    read = reader(document, path)
-    return [read(index, record) for index, record in enumerate(records_of(document))]
 
 
 def to_ros(position: list[float]) -> tuple[float, float, float]:
@@ -114,7 +102,7 @@ def to_ros(position: list[float]) -> tuple[float, float, float]:
 
 
 def to_heading(rotation: list[float], where: Callable[[], str]) -> float:
-    """A rotation of the file as heading in ``map``. Raises ``EpisodeError`` naming ``where()``."""
+    """The heading in ``map`` of a rotation of the file. Raises ``EpisodeError`` naming ``where()``."""
     try:
         return habitat_quaternion_to_yaw(*rotation)
     except ValueError as error:
@@ -139,8 +127,8 @@ def from_record(record: Mapping[str, Any], path: Path, index: int) -> _Fields:
 
 
 def to_record(episode: Episode, goals: list[dict[str, Any]]) -> dict[str, Any]:
-    """The record of an episode, with everything that ``Episode.info`` kept, and no more if it was read from Habitat."""
-    kept = {name: value for name, value in episode.info.items() if name not in ("start_rotation", "goals", "dataset")}
+    """The record of an episode, with exactly the original fields if it was read from Habitat."""
+    extras = {name: value for name, value in episode.info.items() if name not in ("start_rotation", "goals", "dataset")}
     record: dict[str, Any] = {
         "episode_id": episode.id,
         "scene_id": episode.scene,
@@ -151,9 +139,9 @@ def to_record(episode: Episode, goals: list[dict[str, Any]]) -> dict[str, Any]:
         record |= {"info": None, "goals": goals, "shortest_paths": _shortest_paths(episode), "start_room": None}
     elif "goals" in episode.info:
         record["goals"] = goals
-    if str(kept.get("episode_id")) != episode.id:
-        kept.pop("episode_id", None)
-    record |= kept
+    if str(extras.get("episode_id")) != episode.id:
+        extras.pop("episode_id", None)
+    record |= extras
     if episode.shortest_path_m is not None:
         record["info"] = {**(record["info"] or {}), "geodesic_distance": episode.shortest_path_m}
     return record
@@ -164,14 +152,44 @@ def from_habitat(episode: Episode) -> bool:
     return "start_rotation" in episode.info
 
 
+def info_of(record: Mapping[str, Any], modeled: Iterable[str], rest: Mapping[str, Any]) -> dict[str, Any]:
+    """``Episode.info`` of a record: its other fields, its goals' other fields, and the document's other fields."""
+    info = unmodeled(record, modeled)
+    if record.get("goals") is not None:
+        info["goals"] = [unmodeled(goal, ("position",)) for goal in record["goals"]]
+    return {**info, "dataset": rest} if rest else info
+
+
+def goal_records(episode: Episode, extras: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The records of an episode's goals, each with its other fields."""
+    return [
+        {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **extra}
+        for goal, extra in zip(episode.goals, extras, strict=True)
+    ]
+
+
+def agent_pose(state: AgentState, where: Callable[[], str]) -> SE2:
+    """A view point in ``map``. Raises ``EpisodeError`` naming ``where()``."""
+    x_m, y_m, _ = to_ros(state["position"])
+    return SE2(x_m, y_m, to_heading(state["rotation"], where))
+
+
+def agent_state(pose: SE2, floor_m: float) -> dict[str, list[float]]:
+    """The reverse of :func:`agent_pose`, at the height of the floor."""
+    return {
+        "position": list(ros_to_habitat_position(pose.x_m, pose.y_m, floor_m)),
+        "rotation": list(yaw_to_habitat_quaternion(pose.yaw_rad)),
+    }
+
+
 def goal_extras(episode: Episode, default: dict[str, Any]) -> list[dict[str, Any]]:
-    """The other fields of each goal, as read; ``default`` for each goal if they were set since."""
-    kept: list[dict[str, Any]] = episode.info.get("goals") or []
-    return kept if len(kept) == len(episode.goals) else [default] * len(episode.goals)
+    """The other fields of each goal, as read; ``default`` for each goal if the goals were replaced since."""
+    extras: list[dict[str, Any]] = episode.info.get("goals") or []
+    return extras if len(extras) == len(episode.goals) else [default] * len(episode.goals)
 
 
 def unmodeled(record: Mapping[str, Any], modeled: Iterable[str]) -> dict[str, Any]:
-    """The fields of a record that the runtime has no place for."""
+    """The fields of a record that the runtime does not model."""
     return {name: value for name, value in record.items() if name not in modeled}
 
 
@@ -182,7 +200,7 @@ def _rotation(original: list[float] | None, yaw_rad: float) -> list[float]:
 
 
 def _path_points(paths: list[list[Any]] | None) -> tuple[tuple[float, float], ...]:
-    """The first path's points, if it has positions: many datasets have only its actions."""
+    """The points of the first path, if it has positions: many datasets have only its actions."""
     points: list[tuple[float, float]] = []
     for step in paths[0] if paths else ():
         position = step.get("position") if isinstance(step, dict) else None

@@ -1,7 +1,7 @@
-"""Habitat's ObjectNav-v1: episodes name a category; its goals, with view points, stand once per scene and category.
+"""Habitat's ObjectNav-v1: episodes name a category; its goals, with view points, are stored per scene and category.
 
 The document's ``goals_by_category`` has the key ``<file name of scene_id>_<object_category>``; episodes have
-``"goals": []`` and are filled from it. Goals that no episode asks for are not kept.
+``"goals": []`` and are filled from it. Goals that no episode uses are dropped.
 """
 
 from __future__ import annotations
@@ -13,28 +13,18 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
 from robot_runtime.datasets import habitat_common
-from robot_runtime.datasets.io import OPEN, Quaternion, Reader, Vector3, checked, episode_at, read_json, write_json
+from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, parse, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
 
 
-class AgentState(TypedDict):
-    """Where the agent stands and looks."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
-
-    position: Vector3
-    rotation: Quaternion
-
-
 class ViewPoint(TypedDict):
-    """A pose from which the object counts as reached; ``iou`` is kept."""
+    """A pose from which the object counts as reached, and other fields such as ``iou``."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
-    agent_state: AgentState
+    agent_state: habitat_common.AgentState
 
 
 class GoalRecord(TypedDict):
@@ -48,14 +38,14 @@ class GoalRecord(TypedDict):
 
 
 class EpisodeRecord(habitat_common.EpisodeRecord):
-    """One episode as the file has it. ``goals`` is empty unless the document has no ``goals_by_category``."""
+    """One episode in the file. ``goals`` is empty unless the document has no ``goals_by_category``."""
 
     object_category: str
     goals: list[GoalRecord]
 
 
 class Head(TypedDict):
-    """What the file says beside its episodes."""
+    """Fields of the file besides its episodes."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -69,7 +59,7 @@ _GoalSet = tuple[tuple[Goal, ...], list[dict[str, Any]]]
 
 
 def matches(document: Any) -> bool:
-    """Whether a JSON document looks like this format."""
+    """Whether a JSON document has this format."""
     if not (isinstance(document, dict) and isinstance(document.get("episodes"), list)):
         return False
     first = document["episodes"][:1]
@@ -82,22 +72,8 @@ def matches(document: Any) -> bool:
     ) and (marked or bool(first))
 
 
-def load(path: Path) -> list[Episode]:
-    """All episodes of a split file, and of ``content/`` beside it where the split leaves them there.
-
-    Raises:
-        EpisodeError: names file, episode, field and remedy.
-    """
-    return habitat_common.load(path, reader)
-
-
-def parse(document: Any, path: Path) -> list[Episode]:
-    """All episodes of one JSON document read from ``path``. Raises ``EpisodeError``."""
-    return habitat_common.parse(document, path, reader)
-
-
 def reader(document: Any, path: Path) -> Reader:
-    """What reads the episodes of a document, given the document or its outline. Raises ``EpisodeError``."""
+    """The reader of a document's episodes, given the document or its outline. Raises ``EpisodeError``."""
     head = checked(habitat_common.unmodeled(document, ("episodes",)), _HEAD_SCHEMA, path)
     rest = habitat_common.unmodeled(head, ("goals_by_category",))
     goal_sets = {
@@ -113,12 +89,9 @@ def reader(document: Any, path: Path) -> Reader:
 
 
 def unused_goals(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """The goals of a file that none of its episodes asks for, as they stand there. Raises ``EpisodeError``.
-
-    Episodes do not carry them. To write the whole document back, give them to :func:`save`.
-    """
+    """The goals of a file that none of its episodes uses, as :func:`save` takes them. Raises ``EpisodeError``."""
     document = read_json(path)
-    used = {_goals_key(episode) for episode in parse(document, path)}
+    used = {_goals_key(episode) for episode in parse(reader, document, path)}
     return {key: goals for key, goals in document.get("goals_by_category", {}).items() if key not in used}
 
 
@@ -128,11 +101,13 @@ def save(
     category_ids: Mapping[str, int] | None = None,
     more_goals: Mapping[str, list[dict[str, Any]]] | None = None,
 ) -> None:
-    """Write one split file that habitat-lab reads; gzipped if the name ends in ``.gz``.
+    """Write one split file for habitat-lab; gzipped if the name ends in ``.gz``.
 
     Args:
-        category_ids: the task's id of each category; may be left out for episodes that were read from such a file.
-        more_goals: what else goes into ``goals_by_category``, see :func:`unused_goals`.
+        path: of the file.
+        episodes: to write.
+        category_ids: the task's id of each category; may be omitted for episodes that were read from such a file.
+        more_goals: further entries of ``goals_by_category``, see :func:`unused_goals`.
 
     Raises:
         EpisodeError: an episode without category, two of one scene and category with different goals, no
@@ -151,7 +126,7 @@ def save(
         records.append({**record, "object_category": episode.category})
     rest = episodes[0].info.get("dataset") if episodes else None
     if rest is None and category_ids is None:
-        raise EpisodeError(f"{path}: the categories have no ids", "give the task's ids as 'category_ids'")
+        raise EpisodeError(f"{path}: the categories have no ids", "pass the task's ids as 'category_ids'")
     ids = dict(category_ids or {})
     own = {"category_to_task_category_id": ids, "category_to_scene_annotation_category_id": ids}
     write_json(
@@ -170,7 +145,7 @@ def _episode(
         if key not in goal_sets:
             raise EpisodeError(
                 f"{where}: field 'object_category': goals_by_category has no {key!r}",
-                "add its goals there, or fetch the file again",
+                "add its goals there, or download the file again",
             )
         goals, extras = goal_sets[key]
     info = {**habitat_common.unmodeled(record, _MODELED), "goals": extras, "dataset": rest}
@@ -184,18 +159,15 @@ def _goal_set(records: Sequence[GoalRecord], where: str) -> _GoalSet:
     goals = []
     for index, record in enumerate(records):
         poses = tuple(
-            _pose(view["agent_state"], f"{where}: goal {index}: view point {number}")
+            habitat_common.agent_pose(
+                view["agent_state"], f"{where}: goal {index}: view point {number}: field 'rotation'".__str__
+            )
             for number, view in enumerate(record["view_points"])
         )
         object_id = record["object_id"]
         x_m, y_m, z_m = habitat_common.to_ros(record["position"])
         goals.append(Goal(x_m, y_m, z_m, None if object_id is None else str(object_id), poses))
     return tuple(goals), [habitat_common.unmodeled(record, ("position",)) for record in records]
-
-
-def _pose(state: AgentState, where: str) -> SE2:
-    x_m, y_m, _ = habitat_common.to_ros(state["position"])
-    return SE2(x_m, y_m, habitat_common.to_heading(state["rotation"], lambda: f"{where}: field 'rotation'"))
 
 
 def _goals_key(episode: Episode) -> str:
@@ -205,30 +177,19 @@ def _goals_key(episode: Episode) -> str:
 
 
 def _goal_records(episode: Episode) -> list[dict[str, Any]]:
-    return [
-        _goal_record(episode, goal, extra)
-        for goal, extra in zip(episode.goals, habitat_common.goal_extras(episode, {}), strict=True)
-    ]
+    kept = habitat_common.goal_extras(episode, {})
+    extras = [extra or _goal_extra(episode, goal) for goal, extra in zip(episode.goals, kept, strict=True)]
+    return habitat_common.goal_records(episode, extras)
 
 
-def _goal_record(episode: Episode, goal: Goal, extra: Mapping[str, Any]) -> dict[str, Any]:
-    made = {
+def _goal_extra(episode: Episode, goal: Goal) -> dict[str, Any]:
+    states = [habitat_common.agent_state(pose, episode.start_z_m) for pose in goal.view_points]
+    return {
         "object_id": goal.object_id,
         "object_name": goal.object_id,
         "object_category": episode.category,
         "radius": None,
         "room_id": None,
         "room_name": None,
-        "view_points": [_view_point(pose, episode.start_z_m) for pose in goal.view_points],
-    }
-    return {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **(extra or made)}
-
-
-def _view_point(pose: SE2, floor_m: float) -> dict[str, Any]:
-    return {
-        "agent_state": {
-            "position": list(ros_to_habitat_position(pose.x_m, pose.y_m, floor_m)),
-            "rotation": list(yaw_to_habitat_quaternion(pose.yaw_rad)),
-        },
-        "iou": None,
+        "view_points": [{"agent_state": state, "iou": None} for state in states],
     }

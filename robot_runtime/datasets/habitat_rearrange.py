@@ -1,11 +1,11 @@
-"""Habitat's ``RearrangeDataset-v0``: rigid objects to add to the scene, and where they are to go.
+"""Habitat's ``RearrangeDataset-v0``: rigid objects to add to the scene, and their goal poses.
 
 ``rigid_objs`` lists ``[configuration file, 4 x 4 transform]``; habitat-lab names the n-th object of one file
-``<name of the file>_:000n``, and ``targets`` gives the goal transform of some of them by that name. Objects without one
-must stay. Joint states (``ao_states``), markers and receptacles are kept in ``Episode.info``, which is as in
+``<name of the file>_:000n``, and ``targets`` has the goal transform of some of them by that name. Objects without one
+must stay. Joint states (``ao_states``), markers and receptacles are stored in ``Episode.info``, see
 :mod:`robot_runtime.datasets.habitat_common`.
 
-An object's own frame is turned like the scene's, so that one that stands upright in Habitat has the identity rotation.
+Frames of objects are rotated like the scene's: an object that stands upright in Habitat has the identity rotation.
 
 Source: habitat-lab, ``datasets/rearrange/rearrange_dataset.py``, ``tasks/rearrange/rearrange_sim.py``.
 """
@@ -34,7 +34,7 @@ Placed = Annotated[list[Any], Field(min_length=2, max_length=2)]
 
 
 class EpisodeRecord(habitat_common.EpisodeRecord):
-    """One episode as the file has it."""
+    """One episode in the file."""
 
     rigid_objs: list[Placed]
     targets: dict[str, Transform]
@@ -48,30 +48,18 @@ _TO_ROS = np.array([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def matches(document: Any) -> bool:
-    """Whether a JSON document looks like this format."""
+    """Whether a JSON document has this format."""
     return habitat_common.first_has(document, "rigid_objs") or habitat_common.first_has(document, "ao_states")
 
 
-def load(path: Path) -> list[Episode]:
-    """All episodes of a file. Raises ``EpisodeError``."""
-    return habitat_common.load(path, reader)
-
-
-def parse(document: Any, path: Path) -> list[Episode]:
-    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
-    return habitat_common.parse(document, path, reader)
-
-
 def reader(document: Any, path: Path) -> Reader:
-    """What reads the episodes of a document, given it or its outline."""
+    """The reader of a document's episodes, given the document or its outline."""
     rest = habitat_common.unmodeled(document, ("episodes",))
 
     def read(index: int, item: Any) -> Episode:
         where = episode_at(index, item)
         record = checked(item, _SCHEMA, path, where)
-        info = habitat_common.unmodeled(record, _MODELED)
-        if rest:
-            info["dataset"] = rest
+        info = habitat_common.unmodeled(record, _MODELED) | ({"dataset": rest} if rest else {})
         objects = _objects(record, path, where)
         return Episode(**habitat_common.from_record(record, path, index), goals=(), info=info, objects=objects)
 
@@ -79,10 +67,10 @@ def reader(document: Any, path: Path) -> Reader:
 
 
 def save(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write one file that habitat-lab reads.
+    """Write one file for habitat-lab.
 
     Raises:
-        EpisodeError: an object has no template to make it of, or the file cannot be written.
+        EpisodeError: an object has no template, or the file cannot be written.
     """
     rest = episodes[0].info.get("dataset", {}) if episodes else {}
     write_json(path, {"episodes": [_record(episode, path) for episode in episodes], **rest})
@@ -111,13 +99,13 @@ def _objects(record: Mapping[str, Any], path: Path, where: str) -> tuple[Rearran
     if missing:
         raise EpisodeError(
             f"{path}: {where}field 'targets': names {min(missing)!r:.100}, which 'rigid_objs' does not have",
-            "add it there, or fetch the file again",
+            "add it there, or download the file again",
         )
     return tuple(objects)
 
 
 def _pose(transform: Sequence[Sequence[float]], where: str) -> ObjectPose:
-    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+    from scipy.spatial.transform import Rotation  # slow import (0.3 s) that no other format needs
 
     matrix = np.asarray(transform, float)
     turn = matrix[:3, :3]
@@ -135,7 +123,7 @@ def _record(episode: Episode, path: Path) -> dict[str, Any]:
         if item.template is None:
             raise EpisodeError(
                 f"{path}: episode {episode.id!r}: object {item.id!r} has no template",
-                "name the object's configuration file, or write the episodes as YAML",
+                "state the object's configuration file, or write the episodes as YAML",
             )
     record["rigid_objs"] = [[item.template, _transform(item.start)] for item in episode.objects]
     record["targets"] = {item.id: _transform(item.goal) for item in episode.objects if item.goal is not None}
@@ -143,7 +131,7 @@ def _record(episode: Episode, path: Path) -> dict[str, Any]:
 
 
 def _transform(pose: ObjectPose) -> list[list[float]]:
-    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+    from scipy.spatial.transform import Rotation  # slow import (0.3 s) that no other format needs
 
     w, x, y, z = pose.quaternion
     matrix = np.eye(4)

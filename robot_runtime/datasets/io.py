@@ -1,4 +1,4 @@
-"""Reading and checking episode files: whatever is wrong with one becomes an ``EpisodeError`` that says where."""
+"""Reading and validation of episode files; all errors become an ``EpisodeError`` that names the place."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from robot_runtime.tasks.episode import Episode
 T = TypeVar("T")
 
 Reader = Callable[[int, Any], Episode]
-"""Turns the record at an index of a dataset into an episode, or raises ``EpisodeError``."""
+"""Converts the record at an index of a dataset to an episode, or raises ``EpisodeError``."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Vector3 = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 OPEN = ConfigDict(extra="allow", strict=True)
-"""Types as they are written; fields that the runtime does not know are allowed, and kept."""
+"""Strict types; unknown fields are allowed and preserved."""
 
 Quaternion = Annotated[list[Finite], Field(min_length=4, max_length=4)]
 
 
 def read_json(path: Path) -> Any:
-    """The JSON document in a file, gzipped or plain (told apart by content).
+    """The JSON document in a file, gzipped or plain (detected by content).
 
     Raises:
         EpisodeError: missing, unreadable, truncated or damaged gzip, or not JSON.
@@ -46,7 +46,7 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def reading_errors(path: Path) -> Iterator[None]:
-    """Turns whatever goes wrong in reading a JSON file into an ``EpisodeError``."""
+    """Convert the errors of reading a JSON file into ``EpisodeError``."""
     try:
         yield
     except FileNotFoundError:
@@ -54,16 +54,16 @@ def reading_errors(path: Path) -> Iterator[None]:
             f"{path}: no such file", "check the path, or make one with `robot-runtime episodes generate`"
         ) from None
     except EOFError:
-        raise EpisodeError(f"{path}: is truncated: the gzip stream ends too early", "fetch the file again") from None
+        raise EpisodeError(f"{path}: is truncated: the gzip stream ends too early", "download the file again") from None
     except (OSError, zlib.error) as error:
-        raise EpisodeError(f"{path}: cannot be read: {error}", "fetch the file again") from error
+        raise EpisodeError(f"{path}: cannot be read: {error}", "download the file again") from error
     except (ijson.JSONError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split())
-        raise EpisodeError(f"{path}: is not JSON: {problem:.200}", "fetch the file again, or mend it there") from error
+        raise EpisodeError(f"{path}: is not JSON: {problem:.200}", "download the file again, or correct it") from error
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a document as compact JSON, gzipped if the name ends in ``.gz``. The same document gives the same bytes.
+    """Write a document as compact JSON, gzipped if the name ends in ``.gz``. Equal documents give equal bytes.
 
     Raises:
         EpisodeError: the file cannot be written.
@@ -79,13 +79,16 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def checked(value: Any, schema: TypeAdapter[T], path: Path, where: str = "") -> T:
-    """A value of a file, checked against a schema.
+    """Validate a value of a file.
 
     Args:
-        where: what of the file it is, as :func:`episode_at` says it; empty for the whole document.
+        value: to validate.
+        schema: of the value.
+        path: of the file.
+        where: position in the file, as by :func:`episode_at`; empty for the whole document.
 
     Raises:
-        EpisodeError: names file, ``where``, field, what is wrong and what was found.
+        EpisodeError: names file, ``where``, field, the problem and the value.
     """
     try:
         return schema.validate_python(value)
@@ -96,17 +99,23 @@ def checked(value: Any, schema: TypeAdapter[T], path: Path, where: str = "") -> 
         shown = "" if isinstance(found, (dict, list)) else f" (found {found!r:.60})"
         raise EpisodeError(
             f"{path}: {where}field {place!r:.200}: {first['msg']}{shown}",
-            f"correct {place!r:.200} there, or fetch the file again",
+            f"correct {place!r:.200} there, or download the file again",
         ) from error
 
 
 def episode_at(index: int, record: Any, id_field: str = "episode_id") -> str:
-    """``"episode 12 (id 'x'): "``, for errors."""
+    """``"episode 12 (id 'x'): "``, for messages."""
     name = f" (id {record[id_field]!r:.60})" if isinstance(record, Mapping) and id_field in record else ""
     return f"episode {index}{name}: "
 
 
+def parse(reader: Callable[[Any, Path], Reader], document: Any, path: Path) -> list[Episode]:
+    """All episodes of a document read from ``path``, by a format's ``reader``. Raises ``EpisodeError``."""
+    read = reader(document, path)
+    return [read(index, record) for index, record in enumerate(records_of(document))]
+
+
 def records_of(document: Any) -> list[Any]:
-    """The episodes of a document: itself if it is a list, else its ``episodes``."""
+    """The episodes of a document: the document itself if it is a list, else its ``episodes``."""
     records: list[Any] = document if isinstance(document, list) else document["episodes"]
     return records

@@ -1,15 +1,14 @@
-"""Room rearrangement in iTHOR (ai2thor-rearrangement, data of 2021 to 2023), after its one conversion from pickle.
+"""Room rearrangement in iTHOR (ai2thor-rearrangement, data of 2021 to 2023), converted from pickle.
 
-The published ``val.pkl.gz`` is a pickle of ``{scene: [episode]}``. ``robot-runtime episodes convert`` turns it, once
-and in a sandbox (:mod:`robot_runtime.datasets.convert_pickle`), into the JSON that this module reads: ``format``,
-``stage`` and ``episodes``, each with the fields of the original and ``scene``, ``index`` and ``unique_id``
-(``scene__stage__index``, the name under which the challenge scores it).
+The published ``val.pkl.gz`` is a pickle of ``{scene: [episode]}``. ``robot-runtime episodes convert`` converts it in a
+sandbox (:mod:`robot_runtime.datasets.convert_pickle`) to the JSON of this module: ``format``, ``stage`` and
+``episodes``, each with the original fields and ``scene``, ``index`` and ``unique_id`` (``scene__stage__index``, the
+challenge's key for scores).
 
-Every pickupable object has a pose at the start of the unshuffle phase and one to restore; what did not move has the
-same pose, or nearly, twice. Doors and drawers are objects too, with an openness and no rotation; their place is in
-their id.
-Rotations are Euler angles of Unity, which turns about z, then x, then y of its left-handed frame. As elsewhere, an
-object that stands upright and unturned has the identity rotation in ``map``.
+Every pickupable object has a pose at the start of the unshuffle phase and one to restore; they are equal, or nearly so,
+for objects that did not move. Doors and drawers are objects with an openness and without rotation; their position is in
+their id. Rotations are Unity's Euler angles, about z, then x, then y of its left-handed frame. An upright object
+without rotation has the identity rotation in ``map``.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from robot_runtime.common.geometry import SE2, thor_rotation_to_yaw, thor_to_ros_position
-from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, read_json, records_of, write_json
+from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, write_json
 from robot_runtime.datasets.robothor import Position
 from robot_runtime.errors import EpisodeError
 from robot_runtime.scenes.objects import ObjectPose
@@ -33,7 +32,7 @@ FORMAT = "ithor-rearrangement-1"
 
 
 class PoseRecord(TypedDict):
-    """Where an object is; ``rotation`` in degrees."""
+    """Pose of an object; ``rotation`` in degrees."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -43,7 +42,7 @@ class PoseRecord(TypedDict):
 
 
 class OpenRecord(TypedDict):
-    """How far something is open at the start and in the end, 0 to 1. ``objectId`` is ``Type|+x|+y|+z``."""
+    """Openness of an object at the start and at the end, 0 to 1. ``objectId`` is ``Type|+x|+y|+z``."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -54,7 +53,7 @@ class OpenRecord(TypedDict):
 
 
 class Record(TypedDict):
-    """One episode. Counts and energy of the original are kept."""
+    """One episode; other original fields are preserved."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -69,7 +68,7 @@ class Record(TypedDict):
 
 
 class Head(TypedDict):
-    """What the file says beside its episodes."""
+    """Fields of the file besides its episodes."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -84,25 +83,14 @@ _TO_ROS = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def matches(document: Any) -> bool:
-    """Whether a JSON document looks like this format."""
+    """Whether a JSON document has this format."""
     if not (isinstance(document, dict) and isinstance(document.get("episodes"), list)):
         return False
     return str(document.get("format")).startswith("ithor-rearrangement")
 
 
-def load(path: Path) -> list[Episode]:
-    """All episodes of a converted file. Raises ``EpisodeError``."""
-    return parse(read_json(path), path)
-
-
-def parse(document: Any, path: Path) -> list[Episode]:
-    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
-    read = reader(document, path)
-    return [read(index, record) for index, record in enumerate(records_of(document))]
-
-
 def reader(document: Any, path: Path) -> Reader:
-    """What reads the episodes of a document, given it or its outline. Raises ``EpisodeError``."""
+    """The reader of a document's episodes, given the document or its outline. Raises ``EpisodeError``."""
     head = checked({name: value for name, value in document.items() if name != "episodes"}, _HEAD_SCHEMA, path)
 
     def read(index: int, item: Any) -> Episode:
@@ -113,10 +101,10 @@ def reader(document: Any, path: Path) -> Reader:
 
 
 def save(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write episodes that were read from such a file back into one.
+    """Write episodes that were read from such a file.
 
     Raises:
-        EpisodeError: an episode comes from elsewhere, or the file cannot be written.
+        EpisodeError: an episode has another origin, or the file cannot be written.
     """
     for episode in episodes:
         if "starting_poses" not in episode.info:
@@ -137,7 +125,7 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
 
 
 def from_pickled(scenes: Mapping[str, Sequence[Mapping[str, Any]]], stage: str) -> dict[str, Any]:
-    """The document of what the published pickle holds: ``{scene: [episode]}``."""
+    """The document of a published pickle's content: ``{scene: [episode]}``."""
     episodes = [
         {**record, "unique_id": f"{scene}__{stage}__{index}", "scene": scene, "index": index}
         for scene, records in scenes.items()
@@ -147,7 +135,7 @@ def from_pickled(scenes: Mapping[str, Sequence[Mapping[str, Any]]], stage: str) 
 
 
 def to_pickled(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The reverse of :func:`from_pickled`."""
+    """The inverse of :func:`from_pickled`."""
     scenes: dict[str, list[dict[str, Any]]] = {}
     for record in document["episodes"]:
         original = {name: value for name, value in record.items() if name not in ("unique_id", "scene", "index")}
@@ -186,7 +174,7 @@ def _objects(record: Record, where: str) -> tuple[RearrangedObject, ...]:
 
 
 def _poses(records: Sequence[PoseRecord]) -> dict[str, ObjectPose]:
-    from scipy.spatial.transform import Rotation  # takes a third of a second, which no other format needs
+    from scipy.spatial.transform import Rotation  # slow import (0.3 s) that no other format needs
 
     if not records:
         return {}
@@ -212,7 +200,7 @@ def _openable(item: OpenRecord, where: str) -> RearrangedObject:
         x, y, z = (float(number) for number in place[:3])
     except ValueError as error:
         raise EpisodeError(
-            f"{where}field 'openable_data': {item['objectId']!r:.60} is not Type|x|y|z", "fetch the file again"
+            f"{where}field 'openable_data': {item['objectId']!r:.60} is not Type|x|y|z", "download the file again"
         ) from error
     position = thor_to_ros_position(x, y, z)
     return RearrangedObject(

@@ -1,9 +1,8 @@
-"""Embodied question answering in Matterport3D: ``MP3DEQA-v1``, as habitat-lab reads it.
+"""Embodied question answering in Matterport3D: ``MP3DEQA-v1``, as in habitat-lab.
 
-Questions carry tokens and an answer token, which are indices into the document's ``question_vocab`` and
-``answer_vocab``. Goals are objects with view points, here plain agent states. The actions in ``shortest_paths`` have
-the ids of 2019: forward 0, left 1, right 2, stop 3. ``Episode.info`` is as in
-:mod:`robot_runtime.datasets.habitat_common`.
+Questions carry tokens and an answer token, indices into the document's ``question_vocab`` and ``answer_vocab``. Goals
+are objects with view points, which are plain agent states. The actions in ``shortest_paths`` have the ids of 2019:
+forward 0, left 1, right 2, stop 3. ``Episode.info`` is described in :mod:`robot_runtime.datasets.habitat_common`.
 
 Source: habitat-lab, ``datasets/eqa/mp3d_eqa_dataset.py``, ``tasks/eqa/eqa.py``.
 """
@@ -17,34 +16,24 @@ from typing import Any
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from robot_runtime.common.geometry import SE2, ros_to_habitat_position, yaw_to_habitat_quaternion
 from robot_runtime.datasets import habitat_common
-from robot_runtime.datasets.io import OPEN, Quaternion, Reader, Vector3, checked, episode_at, write_json
+from robot_runtime.datasets.io import OPEN, Reader, Vector3, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal, Question
 
 
-class AgentState(TypedDict):
-    """A pose from which the object is seen."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
-
-    position: Vector3
-    rotation: Quaternion
-
-
 class GoalRecord(TypedDict):
-    """The object that the question is about."""
+    """The object of the question."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
     position: Vector3
     object_id: NotRequired[str | int | None]
-    view_points: NotRequired[list[AgentState] | None]
+    view_points: NotRequired[list[habitat_common.AgentState] | None]
 
 
 class QuestionRecord(TypedDict):
-    """``answer_token`` is declared a list in habitat-lab and compared with a number: both are read."""
+    """A question. habitat-lab declares ``answer_token`` a list and compares it with a number: both are read."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -56,7 +45,7 @@ class QuestionRecord(TypedDict):
 
 
 class EpisodeRecord(habitat_common.EpisodeRecord):
-    """One episode as the file has it."""
+    """One episode in the file."""
 
     episode_id: str | int  # type: ignore[misc]
     goals: list[GoalRecord]
@@ -68,22 +57,12 @@ _MODELED = frozenset({"scene_id", "start_position"})
 
 
 def matches(document: Any) -> bool:
-    """Whether a JSON document looks like this format."""
+    """Whether a JSON document has this format."""
     return habitat_common.first_has(document, "question")
 
 
-def load(path: Path) -> list[Episode]:
-    """All episodes of a file. Raises ``EpisodeError``."""
-    return habitat_common.load(path, reader)
-
-
-def parse(document: Any, path: Path) -> list[Episode]:
-    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
-    return habitat_common.parse(document, path, reader)
-
-
 def reader(document: Any, path: Path) -> Reader:
-    """What reads the episodes of a document, given it or its outline."""
+    """The reader of a document's episodes, given the document or its outline."""
     rest = habitat_common.unmodeled(document, ("episodes",))
 
     def read(index: int, item: Any) -> Episode:
@@ -94,7 +73,7 @@ def reader(document: Any, path: Path) -> Reader:
 
 
 def save(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write one file that habitat-lab reads. Episodes that are not from such a file get vocabularies of their own.
+    """Write one file for habitat-lab. Episodes of another origin get vocabularies of their own.
 
     Raises:
         EpisodeError: an episode has no question, or the file cannot be written.
@@ -108,27 +87,21 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
 
 
 def _episode(record: EpisodeRecord, rest: Mapping[str, Any], path: Path, index: int, where: str) -> Episode:
-    info = habitat_common.unmodeled(record, _MODELED)
-    info["goals"] = [habitat_common.unmodeled(goal, ("position",)) for goal in record["goals"]]
-    if rest:
-        info["dataset"] = rest
     goals = tuple(
         _goal(goal, f"{path}: {where}field 'goals.{number}.view_points'") for number, goal in enumerate(record["goals"])
     )
     return Episode(
         **habitat_common.from_record(record, path, index),
         goals=goals,
-        info=info,
+        info=habitat_common.info_of(record, _MODELED, rest),
         question=_question(record["question"]),
     )
 
 
 def _goal(record: GoalRecord, where: str) -> Goal:
     object_id = record.get("object_id")
-    poses = []
-    for number, state in enumerate(record.get("view_points") or ()):
-        x_m, y_m, _ = habitat_common.to_ros(state["position"])
-        poses.append(SE2(x_m, y_m, habitat_common.to_heading(state["rotation"], f"{where}.{number}.rotation".__str__)))
+    states = enumerate(record.get("view_points") or ())
+    poses = [habitat_common.agent_pose(state, f"{where}.{number}.rotation".__str__) for number, state in states]
     return Goal(*habitat_common.to_ros(record["position"]), None if object_id is None else str(object_id), tuple(poses))
 
 
@@ -149,11 +122,7 @@ def _question(record: QuestionRecord) -> Question:
 def _record(episode: Episode, rest: Mapping[str, Any]) -> dict[str, Any]:
     extras = episode.info.get("goals", ())
     kept = extras if len(extras) == len(episode.goals) else [_goal_extra(episode, goal) for goal in episode.goals]
-    goals = [
-        {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **extra}
-        for goal, extra in zip(episode.goals, kept, strict=True)
-    ]
-    record = habitat_common.to_record(episode, goals)
+    record = habitat_common.to_record(episode, habitat_common.goal_records(episode, kept))
     asked = episode.question
     if asked is not None and ("question" not in record or _question(record["question"]) != asked):
         record["question"] = _question_record(asked, rest)
@@ -161,18 +130,12 @@ def _record(episode: Episode, rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _goal_extra(episode: Episode, goal: Goal) -> dict[str, Any]:
-    states = [
-        {
-            "position": list(ros_to_habitat_position(pose.x_m, pose.y_m, episode.start_z_m)),
-            "rotation": list(yaw_to_habitat_quaternion(pose.yaw_rad)),
-        }
-        for pose in goal.view_points
-    ]
+    states = [habitat_common.agent_state(pose, episode.start_z_m) for pose in goal.view_points]
     return {"radius": None, "object_id": goal.object_id, "view_points": states}
 
 
 def _question_record(asked: Question, rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Tokens are looked up in the document's vocabularies; the question's own stand where those lack a word."""
+    """Tokens by the document's vocabularies, or the question's own where those lack a word."""
     answer = _lookup(rest.get("answer_vocab"), [asked.answer])
     return {
         "question_text": asked.text,

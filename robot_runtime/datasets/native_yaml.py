@@ -26,8 +26,8 @@
       start: [1.2, 0.4, 90]
       objects:
       - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}, goal: {position: [4, 1, 0.9], yaw_deg: 90}}
-    - id: set the table                     # or whatever makes a program true, see
-    robot_runtime.tasks.goal_program
+    - id: set the table                     # or any state for which a program is true
+      (robot_runtime.tasks.goal_program)
       start: [1.2, 0.4, 90]
       objects:
       - {id: mug_1, category: mug, start: {position: [2, 1, 0.8]}}
@@ -63,7 +63,7 @@ Point2 = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 
 
 class GoalRecord(TypedDict):
-    """``view_points`` are [x, y, heading in degrees]."""
+    """A goal; ``view_points`` are [x, y, heading in degrees]."""
 
     __pydantic_config__ = _CLOSED  # type: ignore[misc]
 
@@ -141,7 +141,7 @@ class Record(TypedDict):
 
 
 class Document(TypedDict):
-    """The whole file; its episodes are checked one by one."""
+    """The whole file; its episodes are validated one by one."""
 
     __pydantic_config__ = _CLOSED  # type: ignore[misc]
 
@@ -161,7 +161,7 @@ def load(path: Path) -> list[Episode]:
 
 
 def iter_readable(path: Path) -> Iterator[Episode | EpisodeError]:
-    """The episodes of a file, with the error in the place of each that cannot be read.
+    """The episodes of a file, with an error in place of each that cannot be read.
 
     Raises:
         EpisodeError: the file itself cannot be read.
@@ -208,8 +208,8 @@ def _document(path: Path) -> Any:
     try:
         return read_yaml(path)
     except (ConfigError, RecursionError, ValueError) as error:
-        # ValueError: PyYAML lets what looks like a date or a number but is none through to Python's constructors.
-        remedy = error.remedy if isinstance(error, ConfigError) else "mend the YAML there"
+        # ValueError: PyYAML passes malformed dates and numbers to Python's constructors.
+        remedy = error.remedy if isinstance(error, ConfigError) else "correct the YAML there"
         message = error.message if isinstance(error, ConfigError) else f"{path}: is not valid YAML: {error}"
         raise EpisodeError(message, remedy) from error
 
@@ -219,7 +219,7 @@ def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Epi
     record = checked(item, _SCHEMA, path, where)
     scene = record.get("scene", shared_scene)
     if scene is None:
-        raise EpisodeError(f"{path}: {where}field 'scene': there is none, here or for all", "name the scene")
+        raise EpisodeError(f"{path}: {where}field 'scene': is missing, here and for all", "state the scene")
     tilt_deg = record.get("start_tilt_deg")
     return Episode(
         id=record["id"],
@@ -304,9 +304,9 @@ def _record(episode: Episode, shared_scene: str | None) -> dict[str, Any]:
         "goals": [_goal_record(goal) for goal in episode.goals] or None,
         "shortest_path_m": episode.shortest_path_m,
         "shortest_path": [list(point) for point in episode.shortest_path] or None,
-        "instruction": episode.instruction and _stated(vars(episode.instruction)),
+        "instruction": episode.instruction and _without_defaults(vars(episode.instruction)),
         "reference_path": [_point_numbers(point) for point in episode.reference_path] or None,
-        "question": episode.question and _stated(vars(episode.question)),
+        "question": episode.question and _without_defaults(vars(episode.question)),
         "objects": [_object_record(item) for item in episode.objects] or None,
         "program": None if episode.program is None else episode.program.to_document(),
         "info": episode.info or None,
@@ -315,7 +315,7 @@ def _record(episode: Episode, shared_scene: str | None) -> dict[str, Any]:
 
 
 def degrees(angle_rad: float) -> float:
-    """The shortest number of degrees that is read back as exactly this angle; the nearest where there is none."""
+    """The shortest decimal number of degrees that is exactly this angle in radians; the nearest if there is none."""
     exact = math.degrees(angle_rad)
     candidates = [round(exact, digits) for digits in range(16)]
     candidates += [exact, math.nextafter(exact, math.inf), math.nextafter(exact, -math.inf)]
@@ -341,7 +341,7 @@ def _goal_record(goal: Goal) -> dict[str, Any]:
 
 
 def _object_record(item: RearrangedObject) -> dict[str, Any]:
-    stated = _stated({"id": item.id, "category": item.category, "template": item.template})
+    stated = _without_defaults({"id": item.id, "category": item.category, "template": item.template})
     goal = {} if item.goal is None else {"goal": _object_pose_record(item.goal)}
     return {**stated, "start": _object_pose_record(item.start), **goal}
 
@@ -354,7 +354,7 @@ def _object_pose_record(pose: ObjectPose) -> dict[str, Any]:
 
 
 def _rotation(quaternion: tuple[float, float, float, float]) -> dict[str, Any]:
-    """As a yaw where that says exactly the same."""
+    """The rotation as a yaw where that is exact, else as a quaternion."""
     w, _, _, z = quaternion
     yaw_deg = degrees(2 * math.atan2(z, w))
     half_rad = math.radians(yaw_deg) / 2
@@ -363,14 +363,14 @@ def _rotation(quaternion: tuple[float, float, float, float]) -> dict[str, Any]:
     return {"quaternion": list(quaternion)}
 
 
-def _stated(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is None or empty; tuples as lists."""
+def _without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are neither None nor empty; tuples as lists."""
     as_lists = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
     return {name: value for name, value in as_lists.items() if value not in (None, [])}
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists of numbers stand on one line, and nothing is abbreviated to an alias."""
+    """Dumper that writes lists of numbers on one line, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -386,7 +386,7 @@ def _represent_float(dumper: _Dumper, data: float) -> yaml.Node:
 
 
 _Dumper.add_representer(list, _represent_list)
-# Numbers from numpy are floats, too, but of a type that the dumper does not know.
+# numpy's floats are subclasses of float that the dumper does not know.
 _Dumper.add_multi_representer(float, _represent_float)
-# So that a text such as 1e3 is written with quotes.
+# Texts such as 1e3 are written with quotes.
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))

@@ -1,13 +1,12 @@
-"""The inside of the sandbox: a pickle of plain data on standard input, the same as JSON on standard output.
+"""Sandbox for pickles of plain data: reads one from standard input and writes it as JSON to standard output.
 
-A pickle is a program. This file runs as a script in a process of its own
-(:mod:`robot_runtime.datasets.convert_pickle`), with
-only the standard library. Three walls stand between the program and the machine:
+A pickle is a program. This file runs as a script in its own process (:mod:`robot_runtime.datasets.convert_pickle`),
+with the standard library only. Three measures protect the machine:
 
-* names are never looked up: ``find_class`` refuses all, so no class is made and no function is called; what remains are
-  dictionaries, lists, tuples, strings, numbers, booleans and None, which is all that the published files hold;
-* the process may not write files, start processes, or take more memory and time than given below;
-* what comes out is walked through, and its depth, number of values, and types are checked, before it is written.
+* ``find_class`` rejects all names, so that no class is instantiated and no function called; dictionaries, lists,
+  tuples, strings, numbers, booleans and None remain, which is all that the published files contain;
+* the process may not write files, start processes, or exceed the limits of memory and time below;
+* depth, number and types of the values are checked before they are written.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ MAX_CPU_S = 300
 MAX_DEPTH = 16
 MAX_VALUES = 50_000_000
 REFUSED = 3
-"""Exit status: the reason stands on standard error."""
+"""Exit status of a rejected pickle; the reason is on standard error."""
 
 
 _MALFORMED = (pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
-"""What opcodes raise that meet what they do not expect."""
+"""Errors of opcodes with unexpected operands."""
 
 
 class Refused(Exception):
@@ -39,14 +38,14 @@ class Refused(Exception):
 
 
 class _Unpickler(pickle.Unpickler):
-    """One that knows no names."""
+    """Unpickler without access to names."""
 
     def find_class(self, module: str, name: str) -> object:
-        raise Refused(f"asks for {module}.{name}".replace("\\n", " ")[:200] + ", and only plain data is allowed")
+        raise Refused(f"uses {module}.{name}".replace("\\n", " ")[:200] + ", and only plain data is allowed")
 
 
 def main() -> int:
-    """Read, check, write."""
+    """Read, check and write."""
     limit_resources()
     try:
         value = unpickle(sys.stdin.buffer.read(MAX_PICKLE_BYTES + 1))
@@ -59,7 +58,7 @@ def main() -> int:
 
 
 def limit_resources() -> None:
-    """No files, no processes, bounded memory and time; for good, in this process."""
+    """Forbid files and processes and bound memory and time, permanently for this process."""
     for kind, limit in (
         (resource.RLIMIT_AS, MAX_MEMORY_BYTES),
         (resource.RLIMIT_CPU, MAX_CPU_S),
@@ -85,20 +84,20 @@ def unpickle(data: bytes) -> object:
         raise Refused(f"is larger than {MAX_PICKLE_BYTES} bytes")
     try:
         return _Unpickler(io.BytesIO(data)).load()
-    except (MemoryError, RecursionError) as error:  # a length that no machine has, or nesting without end
-        raise Refused("takes more memory than it should") from error
+    except (MemoryError, RecursionError) as error:
+        raise Refused("takes too much memory") from error
     except _MALFORMED as error:
         raise Refused(f"is not a pickle of plain data: {type(error).__name__}: {error}"[:300]) from error
 
 
 class PlainDataCheck:
-    """Checks that a value is plain data of reasonable size."""
+    """Check that a value is plain data of bounded size."""
 
     def __init__(self) -> None:
         self.values = 0
 
     def check(self, value: object, depth: int) -> None:
-        """Raises ``Refused``."""
+        """Check a value recursively. Raises ``Refused``."""
         self.values += 1
         if self.values > MAX_VALUES:
             raise Refused(f"holds more than {MAX_VALUES} values")

@@ -1,13 +1,14 @@
 """Instruction following in continuous environments: R2R-CE (``VLN-CE-v1``) and RxR-CE (``RxR-VLN-CE-v1``).
 
-A split ``val_unseen.json.gz`` has the episodes; ``val_unseen_gt.json.gz`` beside it has, by episode id, what a follower
-of the reference path did: a position per step and the actions. nDTW is measured against those positions
-(:func:`ground_truth_path`), not against the few nodes of ``reference_path``.
+A split ``val_unseen.json.gz`` has the episodes; ``val_unseen_gt.json.gz`` beside it has, by episode id, the positions
+and actions of a follower of the reference path. nDTW is measured against those positions (:func:`ground_truth_path`),
+not against the few nodes of ``reference_path``.
 
 RxR's guide and follower files differ from R2R's in the instruction, which has ``instruction_id``, ``language``,
 ``annotator_id``, ``timed_instruction``; and in that the document has no ``instruction_vocab``.
 
-``Episode.info`` is as in :mod:`robot_runtime.datasets.habitat_common`, and has the ground truth as ``ground_truth``.
+``Episode.info`` is described in :mod:`robot_runtime.datasets.habitat_common`, and has the ground truth as
+``ground_truth``.
 
 Source: VLN-CE, ``habitat_extensions/task.py`` and ``measures.py``; habitat-lab, ``tasks/vln/vln.py``.
 """
@@ -38,7 +39,7 @@ class GoalRecord(TypedDict):
 
 
 class InstructionRecord(TypedDict):
-    """``instruction_tokens`` are padded with 0 in R2R."""
+    """An instruction; ``instruction_tokens`` are padded with 0 in R2R."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -48,7 +49,7 @@ class InstructionRecord(TypedDict):
 
 
 class EpisodeRecord(habitat_common.EpisodeRecord):
-    """One episode as the file has it. The test splits have neither goals nor reference path."""
+    """One episode in the file. The test splits have neither goals nor reference path."""
 
     episode_id: str | int  # type: ignore[misc]
     trajectory_id: NotRequired[str | int | None]
@@ -58,7 +59,7 @@ class EpisodeRecord(habitat_common.EpisodeRecord):
 
 
 class GroundTruth(TypedDict):
-    """What the follower of one reference path did; action ids are VLN-CE's: stop 0, forward 1, left 2, right 3."""
+    """Positions and actions of a follower; action ids are VLN-CE's: stop 0, forward 1, left 2, right 3."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -72,22 +73,12 @@ _MODELED = frozenset({"scene_id", "start_position"})
 
 
 def matches(document: Any) -> bool:
-    """Whether a JSON document looks like this format."""
+    """Whether a JSON document has this format."""
     return habitat_common.first_has(document, "instruction")
 
 
-def load(path: Path) -> list[Episode]:
-    """All episodes of a split, with the ground truth that lies beside it. Raises ``EpisodeError``."""
-    return habitat_common.load(path, reader)
-
-
-def parse(document: Any, path: Path) -> list[Episode]:
-    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
-    return habitat_common.parse(document, path, reader)
-
-
 def reader(document: Any, path: Path) -> Reader:
-    """What reads the episodes of a document, given it or its outline; the ground truth is read here, as a whole."""
+    """The reader of a document's episodes, given the document or its outline; it reads all ground truth at once."""
     rest = habitat_common.unmodeled(document, ("episodes",))
     beside = ground_truth_file(path)
     truth = checked(read_json(beside), _TRUTH_SCHEMA, beside) if beside.is_file() else {}
@@ -100,7 +91,7 @@ def reader(document: Any, path: Path) -> Reader:
 
 
 def save(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write one split, and if an episode has ground truth, its file beside it. Raises ``EpisodeError``."""
+    """Write one split, and the ground truth beside it if an episode has one. Raises ``EpisodeError``."""
     rest = episodes[0].info.get("dataset", {}) if episodes else {}
     if not any(map(habitat_common.from_habitat, episodes)):
         rest = {"instruction_vocab": {"word_list": []}}
@@ -125,19 +116,14 @@ def ground_truth_path(episode: Episode) -> tuple[tuple[float, float, float], ...
 def _episode(
     record: EpisodeRecord, truth: GroundTruth | None, rest: Mapping[str, Any], path: Path, index: int
 ) -> Episode:
-    info = habitat_common.unmodeled(record, _MODELED)
+    info = habitat_common.info_of(record, _MODELED, rest)
     if record.get("reference_path") is not None:
         del info["reference_path"]
-    goals = record.get("goals")
-    if goals is not None:
-        info["goals"] = [habitat_common.unmodeled(goal, ("position",)) for goal in goals]
-    if rest:
-        info["dataset"] = rest
     if truth is not None:
         info["ground_truth"] = truth
     return Episode(
         **habitat_common.from_record(record, path, index),
-        goals=tuple(Goal(*habitat_common.to_ros(goal["position"])) for goal in goals or ()),
+        goals=tuple(Goal(*habitat_common.to_ros(goal["position"])) for goal in record.get("goals") or ()),
         info=info,
         instruction=_instruction(record["instruction"], record.get("trajectory_id")),
         reference_path=tuple(map(habitat_common.to_ros, record.get("reference_path") or ())),
@@ -158,20 +144,18 @@ def _instruction(record: Mapping[str, Any], trajectory_id: str | int | None) -> 
 
 def _record(episode: Episode) -> dict[str, Any]:
     extras = habitat_common.goal_extras(episode, {"radius": SUCCESS_RADIUS_M})
-    goals = [
-        {"position": list(ros_to_habitat_position(goal.x_m, goal.y_m, goal.z_m)), **extra}
-        for goal, extra in zip(episode.goals, extras, strict=True)
-    ]
-    record = habitat_common.to_record(episode, goals)
+    record = habitat_common.to_record(episode, habitat_common.goal_records(episode, extras))
     record.pop("ground_truth", None)
     if episode.info.get("goals", ()) is None:
         record["goals"] = None
     if episode.reference_path or not habitat_common.from_habitat(episode):
         record["reference_path"] = [list(ros_to_habitat_position(*point)) for point in episode.reference_path]
-    said = episode.instruction
-    kept = record.get("instruction")
-    if said is not None and (kept is None or _instruction(kept, record.get("trajectory_id")) != said):
-        record["instruction"] = {"instruction_text": said.text, "instruction_tokens": list(said.tokens)}
-        record["instruction"] |= {} if said.language is None else {"language": said.language}
-        record["trajectory_id"] = said.trajectory_id
+    instruction = episode.instruction
+    original = record.get("instruction")
+    if instruction is not None and (
+        original is None or _instruction(original, record.get("trajectory_id")) != instruction
+    ):
+        record["instruction"] = {"instruction_text": instruction.text, "instruction_tokens": list(instruction.tokens)}
+        record["instruction"] |= {} if instruction.language is None else {"language": instruction.language}
+        record["trajectory_id"] = instruction.trajectory_id
     return record

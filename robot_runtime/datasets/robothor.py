@@ -1,13 +1,13 @@
 """Episodes of the RoboTHOR challenge: one JSON list per scene (robothor-challenge, ``dataset/*/episodes``).
 
-THOR is left-handed and counts degrees clockwise; everything is turned into ROS (``robot_runtime.common.geometry``). The
-agent's ``initial_position.y`` of 0.901 m is the middle of its capsule, not the floor, so ``start_z_m`` is 0.
+THOR is left-handed and measures degrees clockwise; all poses are converted to ROS (``robot_runtime.common.geometry``).
+The agent's ``initial_position.y`` of 0.901 m is the center of its capsule, not the floor, so ``start_z_m`` is 0.
 
-The files of 2021 name a category and leave the instance open: such episodes have no goals until the scene fills
-them in (``tasks.objectnav.resolve_goals``). Those of 2020 name one object and its position.
+The files of 2021 name a category without an instance: such episodes have no goals until the scene provides them
+(``tasks.objectnav.resolve_goals``). Those of 2020 name one object and its position.
 
-``Episode.info`` keeps what writing needs (the record's angles in degrees, and the heights of the start and the path)
-and every field that the runtime does not know.
+``Episode.info`` has the fields that writing needs (angles in degrees, and the heights of the start and the path) and
+every field that the runtime does not model.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from robot_runtime.common.geometry import (
     tilt_to_thor_horizon_deg,
     yaw_to_thor_rotation_deg,
 )
-from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, read_json, write_json
+from robot_runtime.datasets.io import OPEN, Finite, Reader, checked, episode_at, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode, Goal
 
 AGENT_HEIGHT_M = 0.9009996652603149
-"""The ``initial_position.y`` of every published episode: the middle of the agent's capsule."""
+"""The ``initial_position.y`` of every published episode: the center of the agent's capsule."""
 
 
 class Position(TypedDict):
@@ -47,7 +47,7 @@ class Position(TypedDict):
 
 
 class Record(TypedDict):
-    """One episode as the file has it; angles in degrees. ``shortest_path*`` are missing in the test split."""
+    """One episode in the file; angles in degrees. ``shortest_path*`` are missing in the test split."""
 
     __pydantic_config__ = OPEN  # type: ignore[misc]
 
@@ -72,25 +72,14 @@ _MODELED = frozenset(Record.__annotations__)
 
 
 def matches(document: Any) -> bool:
-    """Whether a JSON document looks like this format: a list of records with RoboTHOR's fields."""
+    """Whether a JSON document has this format: a list of records with RoboTHOR's fields."""
     return isinstance(document, list) and any(
         isinstance(item, dict) and ("initial_position" in item or "object_type" in item) for item in document
     )
 
 
-def load(path: Path) -> list[Episode]:
-    """All episodes of a file. Raises ``EpisodeError``."""
-    return parse(read_json(path), path)
-
-
-def parse(document: Any, path: Path) -> list[Episode]:
-    """All episodes of a document read from ``path``. Raises ``EpisodeError``."""
-    read = reader(document, path)
-    return [read(index, record) for index, record in enumerate(document)]
-
-
 def reader(document: Any, path: Path) -> Reader:
-    """What reads the episodes of a document."""
+    """The reader of a document's episodes."""
 
     def read(index: int, item: Any) -> Episode:
         return _episode(checked(item, _SCHEMA, path, episode_at(index, item, "id")))
@@ -99,7 +88,7 @@ def reader(document: Any, path: Path) -> Reader:
 
 
 def save(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write one list, in the form of 2020 where an episode has a goal and of 2021 where it has none.
+    """Write one list, in the format of 2020 for episodes with a goal and of 2021 for those without.
 
     Raises:
         EpisodeError: an episode without category or with several goals, or the file cannot be written.
@@ -142,8 +131,8 @@ def _record(episode: Episode, path: Path) -> dict[str, Any]:
     if episode.category is None or len(episode.goals) > 1:
         problem = "has no goal category" if episode.category is None else f"has {len(episode.goals)} goals"
         raise EpisodeError(
-            f"{path}: episode {episode.id!r}: {problem}, and RoboTHOR's form asks for a category and at most one goal",
-            "write it in Habitat's form or as YAML",
+            f"{path}: episode {episode.id!r}: {problem}, but RoboTHOR's format needs a category and at most one goal",
+            "write it in Habitat's format or as YAML",
         )
     info, start = episode.info, episode.start
     record: dict[str, Any] = {
@@ -178,6 +167,6 @@ def _thor(x_m: float, y_m: float, z_m: float) -> dict[str, float]:
     return dict(zip("xyz", ros_to_thor_position(x_m, y_m, z_m), strict=True))
 
 
-def _degrees(kept: float | None, angle_rad: float, read: Conversion, write: Conversion) -> float:
-    """The file's own number while it still means the episode's angle."""
-    return kept if kept is not None and read(kept) == angle_rad else write(angle_rad)
+def _degrees(original: float | None, angle_rad: float, read: Conversion, write: Conversion) -> float:
+    """The file's own number while it still equals the episode's angle."""
+    return original if original is not None and read(original) == angle_rad else write(angle_rad)

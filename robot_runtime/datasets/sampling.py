@@ -1,4 +1,4 @@
-"""Random places in a scene where a robot fits: what all generators of episodes draw from."""
+"""Random sampling of navigable places, for generators of episodes."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from robot_runtime.tasks.task import Task
 MIN_GEODESIC_M = 1.0
 MAX_GEODESIC_M = 30.0
 
-LEAST_RADIUS_M = 0.18
-"""A LoCoBot's. Simulators' agents are down to 0.1 m thin, and where only those fit, no robot can be put."""
+MIN_RADIUS_M = 0.18
+"""A LoCoBot's. Simulated agents have radii down to 0.1 m, which leaves starts where no robot fits."""
 
 
 class Sampler:
-    """Random places and headings where the task's robot fits, and so does a LoCoBot."""
+    """Random places and headings where the task's robot and a LoCoBot fit."""
 
     def __init__(self, scene: Scene, task: Task, seed: int) -> None:
         self.scene = scene
         self.rng = np.random.default_rng(seed)
         self.geodesic = GeodesicMap(scene.map, task.robot_radius_m)
-        radius_m = max(task.robot_radius_m, LEAST_RADIUS_M)
+        radius_m = max(task.robot_radius_m, MIN_RADIUS_M)
         # Half a cell's diagonal more than the radius, so that the robot fits anywhere in the cell.
         self._cells = np.argwhere(scene.map.navigable(radius_m + scene.map.resolution_m * math.sqrt(0.5)))
         if not len(self._cells):
             raise EpisodeError(
-                f"{scene.folder / scene.file.map}: nowhere fits a robot of radius {radius_m} m",
+                f"{scene.folder / scene.file.map}: has no room for a robot of radius {radius_m} m",
                 "check the map, or choose a task with a smaller robot",
             )
 
     def place(self) -> tuple[float, float]:
         """A point, uniform over navigable space."""
         row, column = self._cells[self.rng.integers(len(self._cells))]
-        # Not closer to the cell's border than rounding can move it across.
+        # The factor keeps the point inside the cell under rounding.
         within = 0.99 * (self.rng.random(2) - 0.5)
         return self.scene.map.to_point(row + within[0], column + within[1])
 
@@ -47,7 +47,7 @@ class Sampler:
         return wrap_angle(self.rng.uniform(0, 2 * math.pi))
 
     def too_small(self, kind: str) -> EpisodeError:
-        """The error that says why no episode can be found."""
+        """The error for a scene without possible episodes."""
         width_m, height_m = self.scene.map.size_m
         area_m2 = len(self._cells) * self.scene.map.resolution_m**2
         return EpisodeError(

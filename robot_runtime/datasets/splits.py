@@ -1,4 +1,4 @@
-"""The split of a dataset that a file belongs to, told by its path, as all published datasets lay it out."""
+"""Names of dataset splits from paths."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ _SUFFIXES = (".gz", ".json", ".yaml", ".yml")
 
 
 def split_of(dataset: str) -> str:
-    """E.g. ``val`` of ``objectnav/val/content/x.json.gz``, ``val_mini`` of ``val_mini.json.gz``; empty if none.
+    """The split, such as ``val_mini`` of ``val_mini.json.gz`` or ``val`` of ``objectnav/val/content/x.json.gz``.
 
     Args:
-        dataset: path of an episode file or folder. The part that is nearest to the file counts.
+        dataset: path of an episode file or folder. The last matching part counts.
+
+    Returns:
+        Empty if no part is the name of a split.
     """
     for part in reversed(PurePath(dataset).parts):
         name = part

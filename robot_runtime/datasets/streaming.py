@@ -1,4 +1,4 @@
-"""Reading large files piece by piece: a dataset's head first, then one episode at a time."""
+"""Incremental reading of large files: a dataset's head first, then one episode at a time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ _STARTS = frozenset({"start_map", "start_array"})
 
 
 def outline(path: Path) -> Any:
-    """The JSON document in a file, but of its episodes only the first: enough to tell the format and what all share.
+    """The JSON document in a file with only its first episode, for the format and the data that all episodes share.
 
     Episodes are the items of a document that is a list, or of its ``episodes``.
 
     Raises:
-        EpisodeError: as :func:`robot_runtime.datasets.io.read_json`; of a list, what comes after the first
-            episode is not looked at.
+        EpisodeError: as :func:`robot_runtime.datasets.io.read_json`; for a list, the rest is not read.
     """
     with _events(path) as events:
         builder = ijson.ObjectBuilder()
@@ -53,10 +52,11 @@ def records(path: Path, in_list: bool) -> Iterator[Any]:
     """The episodes of a file, one at a time.
 
     Args:
+        path: of the file.
         in_list: whether the document is a list, rather than an object with ``episodes``.
 
     Raises:
-        EpisodeError: as :func:`robot_runtime.datasets.io.read_json`, when the reading gets there.
+        EpisodeError: as :func:`robot_runtime.datasets.io.read_json`, at the error.
     """
     with reading_errors(path), _opened(path) as stream:
         yield from ijson.items(stream, "item" if in_list else "episodes.item", use_float=True)
@@ -70,7 +70,7 @@ def _events(path: Path) -> Iterator[Iterator[tuple[str, Any]]]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, unzipped if need be."""
+    """The file's bytes, decompressed if necessary."""
     with path.open("rb") as raw:
         zipped = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
         raw.seek(0)

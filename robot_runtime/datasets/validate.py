@@ -1,8 +1,8 @@
-"""What is odd about a dataset: pure checks of episodes, on their own, against each other, a task and a scene.
+"""Plausibility checks of datasets: episodes by themselves, against each other, a task and a scene.
 
-None of these makes an episode unreadable, and published datasets have most of them: 108 of RoboTHOR's 1,800 validation
-episodes start at their goal, and 2.4 % of an MP3D ObjectNav training file miss the ratio that its paper states. They
-are worth knowing before a score is believed.
+None of the findings makes an episode unreadable, and published datasets have most of them: 108 of RoboTHOR's 1,800
+validation episodes start at their goal, and 2.4 % of an MP3D ObjectNav training file violate the ratio in its paper.
+They should be known before a score is trusted.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ MIN_RATIO = 1.05
 """Batra et al. 2020, section 3: geodesic over Euclidean distance of an ObjectNav episode."""
 
 NEAR_M = 1e-3
-"""Two points closer than this are the same."""
+"""Points closer than this are equal."""
 
 LENGTH_M = 0.01
 LENGTH_FRACTION = 0.01
-"""A stated length may differ from its polyline's by these together: files mix planar and spatial lengths, and lengths
-that were solved on a map are a little shorter than the path that was traced through it."""
+"""A stated length may differ from its polyline's by the sum of both tolerances: files mix planar and spatial lengths,
+and lengths that were solved on a map are a little shorter than the path that was traced through it.
+"""
 
 EXAMPLES = 3
 
 Problem = tuple[str, str]
-"""The check's name, and what was found."""
+"""The check's name and the finding."""
 
 CHECKS: dict[str, str] = {
     "unreadable": "cannot be read: a field is missing or wrong",
     "repeated id": "its id is another episode's too; tell them apart by key",
     "repeated episode": "is another episode again, in every field",
-    "zero length": "starts at its goal: SPL is 0/0, and its rule decides",
+    "zero length": "starts at its goal: SPL is 0/0, which the metric's rule decides",
     "no length": "states no shortest path: only a scene can tell SPL",
     "ratio below threshold": "geodesic over Euclidean distance is too near 1: a straight line solves it",
     "shorter than straight": "states a shortest path that is shorter than the straight line",
@@ -67,15 +68,16 @@ CHECKS: dict[str, str] = {
     "object off the map": "an object starts, or is to go, where the map has no floor",
     "out of reach": "the task's crosshair meets an object from nowhere, at its start or at its goal",
 }
-"""Every check by name, with what its finding means."""
+"""Meaning of every check's finding."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One episode that a check found.
+    """One episode with a finding.
 
     Attributes:
-        index: position in the dataset, from 0. detail: the numbers.
+        index: position in the dataset, from 0.
+        detail: the numbers.
     """
 
     index: int
@@ -86,7 +88,7 @@ class Example:
 
 @dataclass
 class Finding:
-    """What one check found: how many episodes, and the first few."""
+    """The result of one check: number of episodes and the first few."""
 
     check: str
     count: int = 0
@@ -94,22 +96,23 @@ class Finding:
 
     @property
     def meaning(self) -> str:
+        """Meaning of the finding."""
         return CHECKS[self.check]
 
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of a dataset, in the order of ``CHECKS``; checks that found nothing are left out."""
+    """The findings of a dataset, in the order of ``CHECKS``, without empty ones."""
 
     episodes: int
     findings: tuple[Finding, ...]
 
     def count(self, check: str) -> int:
-        """How many episodes a check found."""
+        """Number of episodes with a finding of the check."""
         return next((finding.count for finding in self.findings if finding.check == check), 0)
 
     def to_document(self) -> dict[str, Any]:
-        """For JSON."""
+        """The report as a JSON object."""
         findings = [
             {
                 "check": item.check,
@@ -129,14 +132,14 @@ def validate(
     min_ratio: float = MIN_RATIO,
     examples: int = EXAMPLES,
 ) -> Report:
-    """Everything odd about a dataset, in one pass; memory grows by an id and a hash per episode.
+    """Check a dataset in one pass; memory grows by an id and a hash per episode.
 
     Args:
-        episodes: as ``iter_readable`` gives them: an error stands for an episode that cannot be read.
+        episodes: as by ``iter_readable``: an error stands for an episode that cannot be read.
         task: for its categories and the robot's radius; None for the file's own categories and a LoCoBot.
-        scene: for what needs a map; None to leave that out.
+        scene: for checks that need a map; None to omit them.
         min_ratio: for episodes with a goal category.
-        examples: how many to keep of each finding.
+        examples: number of examples of each finding.
     """
     found = {name: Finding(name) for name in CHECKS}
     checks: list[Callable[[Episode], Iterator[Problem]]] = [
@@ -166,13 +169,13 @@ def validate(
 
 
 class _Repeats:
-    """Against the episodes before."""
+    """Comparison with the episodes before."""
 
     def __init__(self) -> None:
         self._ids: dict[str, set[int]] = {}
 
     def __call__(self, episode: Episode) -> Iterator[Problem]:
-        # Not Episode.key, which spells out every view point: hashes of what tells one episode from another suffice.
+        # Without the view points, which Episode.key contains: the other fields distinguish episodes.
         bare = replace(episode, info={}, goals=tuple(replace(goal, view_points=()) for goal in episode.goals))
         content = hash(repr(bare))
         seen = self._ids.setdefault(episode.id, set())
@@ -200,7 +203,7 @@ def _path(episode: Episode) -> Iterator[Problem]:
 
 
 def _ratio(episode: Episode, min_ratio: float) -> Iterator[Problem]:
-    """Against the distance that the file states, or that to the end of its path, or to the nearest goal."""
+    """Comparison with the distance that the file states, or that to the end of its path, or to the nearest goal."""
     geodesic_m, straight_m = episode.shortest_path_m, _straight_m(episode)
     if not geodesic_m or not straight_m or straight_m < NEAR_M:
         return
@@ -248,7 +251,7 @@ def _goals(episode: Episode) -> Iterator[Problem]:
 
 
 def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Problem]:
-    """Against what the task can show, and asks for."""
+    """Comparison with the limits and requirements of the task."""
     if task is None or task.rearrangement is None:
         return
     count, most = sum(item.goal not in (None, item.start) for item in episode.objects), task.rearrangement.max_objects
@@ -259,12 +262,12 @@ def _rearrangement(episode: Episode, task: Task | None) -> Iterator[Problem]:
 
 
 def _extras(episode: Episode) -> list[dict[str, Any]]:
-    """The goals' fields as the file has them."""
+    """The goals' fields in the file."""
     return [_mapping(extra) for extra in _sequence(episode.info.get("goals"))]
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    """The value if it is a mapping: what the runtime does not model may be anything."""
+    """The value if it is a mapping: unmodeled fields may have any type."""
     return value if isinstance(value, dict) else {}
 
 
@@ -273,7 +276,7 @@ def _sequence(value: Any) -> list[Any]:
 
 
 def _habitat_start(episode: Episode) -> list[float]:
-    # As habitat-lab writes it, because best_viewpoint_position is kept unturned.
+    # In Habitat's frame, because best_viewpoint_position is not converted.
     return [-episode.start.y_m, episode.start_z_m, -episode.start.x_m]
 
 
@@ -289,7 +292,7 @@ def _category(episode: Episode, task: Task | None) -> Iterator[Problem]:
 
 
 class _Words:
-    """Instructions, questions, and the ground truth that comes with a dataset or not."""
+    """Instructions, questions, and the presence of ground truth."""
 
     def __init__(self) -> None:
         self._some_have_truth = False

@@ -1,4 +1,4 @@
-"""Checks of episodes against a scene: whether start and goals lie in it, and a way leads from one to the other."""
+"""Checks of episodes against a scene: start and goals lie in navigable space and are connected."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _BESIDE = np.ones((3, 3), bool)
 
 
 class SceneChecks:
-    """Finds episodes that the scene has no room for. What is connected is labeled once, so an episode costs little.
+    """Check of episodes against one scene. Connected areas are labeled once.
 
     Args:
-        task: for the robot's radius, and the goals that an episode leaves to the scene; None for a LoCoBot.
+        scene: the scene.
+        task: for the robot's radius, and goals that the scene provides; None for a LoCoBot.
     """
 
     def __init__(self, scene: Scene, task: Task | None) -> None:
@@ -39,6 +40,7 @@ class SceneChecks:
         self._objects = {item.id for item in scene.objects}
 
     def __call__(self, episode: Episode) -> Iterator[tuple[str, str]]:
+        """Yield the findings of an episode: names of checks, and details."""
         if Path(episode.scene).stem != self._scene.name:
             yield "other scene", episode.scene
             return
@@ -100,7 +102,7 @@ class SceneChecks:
                 yield "out of reach", item.id
 
     def _program(self, episode: Episode) -> Iterator[tuple[str, str]]:
-        """What can be told without knowing where anything lies: are there such objects?"""
+        """Check that the objects of the program exist, without knowing their poses."""
         if episode.program is None:
             return
         known = {item.id: item.category for item in self._scene.objects}
@@ -123,7 +125,7 @@ class SceneChecks:
         return bool(map_.cells[map_.to_cell(x_m, y_m)] != Cell.UNKNOWN)
 
     def _area(self, x_m: float, y_m: float) -> int:
-        """Which connected part of navigable space a point belongs to; 0 if it is in none."""
+        """Label of the connected area of a point; 0 for none."""
         near = self._geodesic.snap(x_m, y_m) if math.isfinite(x_m) and math.isfinite(y_m) else None
         return 0 if near is None else int(self._areas[self._scene.map.to_cell(*near)])
 

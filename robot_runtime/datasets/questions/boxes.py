@@ -1,4 +1,4 @@
-"""Oriented boxes, turned about the vertical: footprints, how much of them overlaps, how far apart they are."""
+"""Oriented boxes, rotated about the vertical: footprints, their overlap and distance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from robot_runtime.scenes.scene import SceneObject
 Point = tuple[float, float]
 
 _MIN_EDGE_M = 0.01
-"""Pictures and rugs may be measured without thickness; a footprint needs an area to share."""
+"""Pictures and rugs may have no thickness, but footprints need an area."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,10 @@ class Box:
     """A box in ``map``.
 
     Attributes:
-        corners: of the footprint, (x, y) counter-clockwise. bottom_m, top_m: heights.
+        corners: of the footprint, (x, y) counter-clockwise.
+        bottom_m: lower height.
+        top_m: upper height.
+        volume_m3: of the box.
     """
 
     corners: tuple[Point, Point, Point, Point]
@@ -43,15 +46,17 @@ class Box:
 
     @cached_property
     def area_m2(self) -> float:
+        """Area of the footprint."""
         return polygon_area(self.corners)
 
     @property
     def height_m(self) -> float:
+        """Height of the box."""
         return self.top_m - self.bottom_m
 
 
 def overlap(a: Box, b: Box) -> float:
-    """The part of the smaller footprint that lies in the other, 0 .. 1."""
+    """Fraction of the smaller footprint that lies in the other, 0 .. 1."""
     shared: list[Point] = list(a.corners)
     for start, end in zip(b.corners, (*b.corners[1:], b.corners[0]), strict=True):
         shared = _clip(shared, start, end)
@@ -59,7 +64,7 @@ def overlap(a: Box, b: Box) -> float:
 
 
 def gap_m(a: Box, b: Box) -> float:
-    """Distance between the footprints; 0 where they meet or overlap."""
+    """Distance between the footprints; 0 where they touch or overlap."""
     if not _separated(a, b) and not _separated(b, a):
         return 0.0
     return min(_nearest_corner_m(a, b), _nearest_corner_m(b, a))
@@ -72,7 +77,7 @@ def polygon_area(corners: tuple[Point, ...] | list[Point]) -> float:
 
 
 def _clip(polygon: list[Point], start: Point, end: Point) -> list[Point]:
-    """What of a convex polygon lies left of a line (Sutherland and Hodgman 1974)."""
+    """The part of a convex polygon to the left of a line (Sutherland and Hodgman 1974)."""
 
     def left_of(point: Point) -> float:
         return (end[0] - start[0]) * (point[1] - start[1]) - (end[1] - start[1]) * (point[0] - start[0])
@@ -94,7 +99,7 @@ def _clip(polygon: list[Point], start: Point, end: Point) -> list[Point]:
 
 
 def _separated(a: Box, b: Box) -> bool:
-    """Whether a line along an edge of ``a`` has the two footprints on either side."""
+    """Whether a line along an edge of ``a`` separates the two footprints."""
     for (x0, y0), (x1, y1) in zip(a.corners[:2], a.corners[1:3], strict=True):
         dx, dy = x1 - x0, y1 - y0
         of_a = [dx * x + dy * y for x, y in a.corners]

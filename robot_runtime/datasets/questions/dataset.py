@@ -1,4 +1,4 @@
-"""The question dataset: what was asked, under which rules, about which scenes; written and read back unchanged.
+"""Question dataset: questions, rules and scenes, read and written without loss.
 
 One JSON document, gzipped if the name ends in ``.gz``: the fields of :class:`QuestionSet`, and the vocabularies for
 readers in other languages (they follow from the questions, and are checked on reading).
@@ -22,7 +22,7 @@ _VOCABULARIES = ("answers", "words")
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of one template's questions: ``possible = too_rare + too_predictable + kept``."""
+    """Counts of one template's questions: ``possible = too_rare + too_predictable + kept``."""
 
     possible: int
     too_rare: int
@@ -34,13 +34,16 @@ class Tally:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Questions and where they come from.
+    """Questions and their origin.
 
     Attributes:
         schema: version of this format, 1.
-        scenes: name -> digest of the scene that was asked about.
+        rules: of the generation.
+        seed: of the generation.
+        scenes: name -> digest of each scene.
+        questions: all questions.
         tallies: per template.
-        notes: what scenes lack, in sentences.
+        notes: missing data of the scenes, in sentences.
     """
 
     schema: Literal[1]
@@ -84,7 +87,7 @@ def write_questions(path: Path, questions: QuestionSet) -> None:
 
 
 def read_questions(path: Path) -> QuestionSet:
-    """Read a dataset; what :func:`write_questions` wrote comes back equal.
+    """Read a dataset as :func:`write_questions` wrote it.
 
     Raises:
         EpisodeError: missing, truncated, not JSON, or not such a dataset; names file, field and remedy.

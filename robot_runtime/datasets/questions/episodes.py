@@ -1,4 +1,4 @@
-"""From questions to episodes: go to the object, stop, answer."""
+"""Episodes of questions: go to the object, stop, answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCOBOT_RADIUS_M = 0.18
 
 @dataclass(frozen=True)
 class Skipped:
-    """A question, or one start of it, that gave no episode, and why."""
+    """A question, or one start of it, without an episode, and the reason."""
 
     question: str
     reason: str
@@ -35,13 +35,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class QuestionEpisodes:
-    """Episodes with questions, and what gave none."""
+    """Episodes with questions, and those that were skipped."""
 
     episodes: tuple[Episode, ...]
     skipped: tuple[Skipped, ...]
 
     def reasons(self) -> dict[str, int]:
-        """How often each reason occurs."""
+        """Number of occurrences of each reason."""
         return dict(Counter(item.reason for item in self.skipped))
 
 
@@ -57,36 +57,42 @@ def question_episodes(
     """One episode per question and start, for every question with an object to go to.
 
     The goals are the question's targets with their view points; the start is ``actions_before_target`` primitive
-    actions before the end of a shortest path to them (:mod:`robot_runtime.datasets.questions.starts`).
-    ``Episode.info`` holds
-    the vocabularies of the whole question set and, under ``info``, ``start`` ("T-10"), ``actions_to_target``, the
+    actions before the end of a shortest path to them (:mod:`robot_runtime.datasets.questions.starts`). ``Episode.info``
+    holds the vocabularies of the whole question set and, under ``info``, ``start`` ("T-10"), ``actions_to_target``, the
     question's key and its rooms.
 
-    Questions without targets (absence, several to count, rooms, distances) have no place to go to and are skipped, as
-    are targets without view points and paths that are too short for a start; each with its reason.
+    Questions without targets (absence, several to count, rooms, distances), targets without view points and paths that
+    are too short for a start are skipped, with the reason.
 
     Args:
+        questions: the dataset.
+        scenes: all scenes of the dataset.
+        seed: of the paths.
+        actions_before_target: distances of the starts in actions.
+        magnitudes: of the actions.
+        radius_m: the robot's.
         on_question: called after each question.
 
     Raises:
-        EpisodeError: a scene of the questions is not among ``scenes``, or is not as it was when they were asked.
+        EpisodeError: a scene of the questions is missing, or was changed after they were generated.
     """
     by_name = {scene.name: scene for scene in scenes}
     for name, digest in questions.scenes.items():
         if name not in by_name:
-            raise EpisodeError(f"scene {name!r} of the questions is not given", "name all scenes that were asked about")
+            raise EpisodeError(f"scene {name!r} of the questions is missing", "pass all scenes of the questions")
         if by_name[name].digest != digest:
             raise EpisodeError(
-                f"{by_name[name].folder}: is not as it was when the questions were asked", "generate the questions anew"
+                f"{by_name[name].folder}: was changed after the questions were generated",
+                "generate the questions again",
             )
-    maker = _Maker(questions, magnitudes, radius_m, seed, tuple(actions_before_target))
+    builder = _EpisodeBuilder(questions, magnitudes, radius_m, seed, tuple(actions_before_target))
     for name in sorted(questions.scenes):
-        maker.add(by_name[name], on_question or _nothing)
-    return QuestionEpisodes(tuple(maker.episodes), tuple(maker.skipped))
+        builder.add(by_name[name], on_question or _nothing)
+    return QuestionEpisodes(tuple(builder.episodes), tuple(builder.skipped))
 
 
-class _Maker:
-    """Collects the episodes, scene by scene; questions about the same targets share their path."""
+class _EpisodeBuilder:
+    """Collector of the episodes, scene by scene; questions about the same targets share their path."""
 
     def __init__(
         self, questions: QuestionSet, magnitudes: Magnitudes, radius_m: float, seed: int, before: tuple[int, ...]

@@ -1,9 +1,9 @@
-"""Questions about many scenes at once, without those that can be answered without looking.
+"""Generator of questions about many scenes, without those that can be answered without looking.
 
 Das et al. 2018, section 3.2: "We exclude questions for which the normalized entropy of the answer distribution is below
 0.5 [...] We also exclude questions occurring in fewer than four environments". The result depends on scenes, rules and
-seed alone, not on the order of anything. Every question that is returned meets both limits among those returned: the
-choices among possible questions come first, the statistics last.
+seed alone, not on any order. Every returned question satisfies both limits among the returned questions: sampling comes
+first, the statistics last.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from robot_runtime.scenes.scene import Scene
 def generate_questions(scenes: Sequence[Scene], rules: QuestionRules = FEW_SCENES, seed: int = 0) -> QuestionSet:
     """All questions that the rules allow about the scenes, sorted by scene, template and text.
 
-    A scene without rooms gives questions of the templates that need none; objects without a color give none about
-    color; :attr:`QuestionSet.notes` says so. The list may be empty.
+    A scene without rooms gives questions of the templates that need none, objects without color none about color;
+    :attr:`QuestionSet.notes` reports this. The list may be empty.
 
     Raises:
         ConfigError: an unknown template, or fewer scenes than ``min_environments``, so that no question could pass.
-        SceneError: no scene, two of one name, or one without view points though the rules ask only about what is seen.
+        SceneError: no scene, two of one name, or one without view points although the rules need them.
     """
     _check(scenes, rules)
     houses = sorted((House.of(scene, rules) for scene in scenes), key=lambda house: house.scene)
@@ -58,7 +58,7 @@ def normalized_entropy(answers: Iterable[str]) -> float:
     """Shannon entropy of the answers' distribution, to the base of the number of different answers.
 
     Returns:
-        0 (one answer, or none) .. 1 (all answers equally frequent). As ``entro.py`` of the published code.
+        0 (one answer, or none) .. 1 (all answers equally frequent), as ``entro.py`` of the published code.
     """
     counts = Counter(answers)
     if len(counts) < 2:
@@ -74,14 +74,16 @@ def _filter(
     for question in questions:
         asked[question.type, question.text].append(question.answer)
     rare = {key for key, answers in asked.items() if len(answers) < rules.min_environments}
-    # A hair below the limit is rounding.
-    dull = {key for key, answers in asked.items() if normalized_entropy(answers) < rules.min_entropy - 1e-9} - rare
+    # The tolerance covers rounding.
+    predictable = {
+        key for key, answers in asked.items() if normalized_entropy(answers) < rules.min_entropy - 1e-9
+    } - rare
     kept, tallies = [], {}
     for template in templates:
         keys = [(question.type, question.text) for question in questions if question.type == template]
-        too_rare, too_dull = sum(key in rare for key in keys), sum(key in dull for key in keys)
-        tallies[template] = Tally(len(keys), too_rare, too_dull, len(keys) - too_rare - too_dull)
-    kept = [question for question in questions if (question.type, question.text) not in rare | dull]
+        too_rare, too_predictable = sum(key in rare for key in keys), sum(key in predictable for key in keys)
+        tallies[template] = Tally(len(keys), too_rare, too_predictable, len(keys) - too_rare - too_predictable)
+    kept = [question for question in questions if (question.type, question.text) not in rare | predictable]
     return kept, tallies
 
 
@@ -90,13 +92,13 @@ def _check(scenes: Sequence[Scene], rules: QuestionRules) -> None:
     if unknown:
         raise ConfigError(f"there is no question template {unknown[0]!r}", f"use some of: {', '.join(TEMPLATES)}")
     if not scenes:
-        raise SceneError("no scene to ask about", "name at least one scene")
+        raise SceneError("there is no scene for questions", "pass at least one scene")
     names = Counter(scene.name for scene in scenes)
     twice = [scene for scene in scenes if names[scene.name] > 1]
     if twice:
         raise SceneError(
             f"two scenes are called {twice[0].name!r}: {', '.join(str(scene.folder) for scene in twice)}",
-            "give each scene.yaml a 'name' of its own, or name each scene once",
+            "give each scene.yaml a 'name' of its own, or pass each scene once",
         )
     if len(scenes) < rules.min_environments:
         raise ConfigError(
@@ -106,13 +108,13 @@ def _check(scenes: Sequence[Scene], rules: QuestionRules) -> None:
     unseen = [scene for scene in scenes if scene.objects and not any(scene.view_points.values())]
     if rules.seen_only and unseen:
         raise SceneError(
-            f"{unseen[0].folder / 'view_points.json'}: has no view points, and the rules ask only about what is seen",
+            f"{unseen[0].folder / 'view_points.json'}: has no view points, which the rule seen_only needs",
             "compute them with `robot-runtime scene view-points`, or turn seen_only off",
         )
 
 
 def _notes(house: House, rules: QuestionRules) -> list[str]:
-    """What a scene lacks that whole templates need."""
+    """Missing data of a scene that whole templates need."""
     notes = []
     named = [room for room in house.rooms if is_room_name(rules, room.name)]
     if not house.rooms:

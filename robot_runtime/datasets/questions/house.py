@@ -1,4 +1,4 @@
-"""A scene as the question programs see it: rooms and objects with the names that people call them."""
+"""A scene's rooms and objects with their names in words, for the question programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ObjectEntity:
 
 @dataclass(frozen=True)
 class House:
-    """One scene's rooms and objects, by id: nothing depends on the order in which the file lists them."""
+    """One scene's rooms and objects, sorted by id, so that the order in the file does not matter."""
 
     scene: str
     rooms: tuple[RoomEntity, ...]
@@ -48,7 +48,7 @@ class House:
 
     @classmethod
     def of(cls, scene: Scene, rules: QuestionRules) -> House:
-        """The scene with its names collapsed. An object that names no room is in the one that its center lies in."""
+        """The scene with its names collapsed. Objects without a room are in the one that contains their center."""
         collapse = dict(rules.collapse)
         rooms = [RoomEntity(room.id, category_name(room.category, collapse)) for room in scene.rooms]
         objects = [
@@ -66,10 +66,11 @@ class House:
 
     @cached_property
     def room_by_id(self) -> Mapping[str, RoomEntity]:
+        """The rooms by id."""
         return {room.id: room for room in self.rooms}
 
     def inside(self, room: RoomEntity) -> tuple[ObjectEntity, ...]:
-        """Everything in a room, whether one may ask about it or not."""
+        """Everything in a room, whether questions may be about it or not."""
         return tuple(item for item in self.objects if item.room == room.id)
 
     def instances(self, name: str, room: RoomEntity) -> tuple[ObjectEntity, ...]:
@@ -79,11 +80,11 @@ class House:
 
 @dataclass(frozen=True)
 class Corpus:
-    """What all scenes tell together.
+    """Statistics over all scenes.
 
     Attributes:
         names: of all objects.
-        names_by_room: room name -> object name -> how many scenes have that object in such a room.
+        names_by_room: room name -> object name -> number of scenes with that object in such a room.
     """
 
     names: frozenset[str]

@@ -1,7 +1,7 @@
-"""From a scene's category to English: what a thing is called, its article, its plural.
+"""English names of a scene's categories, with articles and plurals.
 
-The published code asks nltk's lemmatizer, which calls a bus the plural of a bu. The vocabulary of homes is small: the
-regular rules and the words below are right for it, and tests hold them to it.
+The published code uses nltk's lemmatizer, for which "bus" is the plural of "bu". The regular rules and the words below
+are correct for the small vocabulary of homes, which tests verify.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ def category_name(category: str, collapse: Mapping[str, str]) -> str:
     """The name of a category in lower-case words: ``AlarmClock`` and ``alarm_clock`` are both "alarm clock".
 
     Args:
-        collapse: name -> what to call it instead; applied once.
+        category: as in the scene.
+        collapse: name -> replacement; applied once.
     """
     name = " ".join(part for part in _WORD_BORDER.split(category.strip()) if part).lower()
     return collapse.get(name, name)
 
 
 def is_countable(name: str) -> bool:
-    """Whether one can say "a NAME" and "two NAMEs"."""
+    """Whether "a NAME" and "two NAMEs" are correct."""
     return name not in _PLURAL_ONLY and name not in _MASS
 
 
 def is_are(name: str) -> str:
-    """The verb that goes with "the NAME"."""
+    """The verb for "the NAME"."""
     return "are" if name in _PLURAL_ONLY else "is"
 
 
 def with_article(name: str) -> str:
-    """ "a mug", "an apple", "clothes"."""
+    """The name with its article: "a mug", "an apple", "clothes"."""
     if not is_countable(name):
         return name
     vowel = name[:1] in tuple("aeiou") and not name.startswith(_SOUNDS_LIKE_CONSONANT)
@@ -46,7 +47,7 @@ def with_article(name: str) -> str:
 
 
 def plural(name: str) -> str:
-    """ "mugs", "bookshelves", "chests of drawers"."""
+    """The plural: "mugs", "bookshelves", "chests of drawers"."""
     if not is_countable(name):
         return name
     if name in _IRREGULAR:

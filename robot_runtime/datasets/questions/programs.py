@@ -24,7 +24,7 @@ from robot_runtime.datasets.questions.rules import QuestionRules
 
 @dataclass(frozen=True)
 class Relation:
-    """``other`` is ``preposition`` ``anchor``, and nothing else is."""
+    """``other`` is ``preposition`` ``anchor``, and no other object is."""
 
     anchor: ObjectEntity
     preposition: str
@@ -42,11 +42,12 @@ class Comparison:
 
 @dataclass(frozen=True)
 class State:
-    """What a program has gathered so far.
+    """Intermediate result of a program.
 
     Attributes:
         seed: of every choice among questions.
-        rooms, objects: the selection; None before the first ``select`` of its kind.
+        rooms: selected rooms; None before ``select(rooms)``.
+        objects: selected objects; None before ``select(objects)``.
     """
 
     house: House
@@ -73,7 +74,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Template:
-    """A program, and the step that turns its result into questions."""
+    """A program, and the query that turns its result into questions."""
 
     steps: tuple[Step, ...]
     query: str
@@ -82,7 +83,7 @@ class Template:
         return " → ".join([*map(str, self.steps), f"query({self.query})"])
 
     def run(self, state: State) -> State:
-        """The state at which the questions are made."""
+        """The state of which the query makes questions."""
         for step in self.steps:
             state = step.apply(state)
         return state
@@ -92,7 +93,7 @@ Kind = Literal["rooms", "objects"]
 
 
 def select(kind: Kind) -> Step:
-    """All rooms whose name tells which is meant; or all objects, of selected rooms if there was such a selection."""
+    """Select all rooms with unambiguous names; or all objects, of the selected rooms if there are any."""
 
     def rooms(state: State) -> State:
         return replace(state, rooms=tuple(room for room in state.house.rooms if is_room_name(state.rules, room.name)))
@@ -106,7 +107,7 @@ def select(kind: Kind) -> Step:
 
 
 def unique(kind: Kind) -> Step:
-    """Those of the selection whose name occurs once in it (objects: once per room, if the rules say so)."""
+    """Keep those of the selection whose name occurs once in it (objects: once per room, if the rules say so)."""
 
     def rooms(state: State) -> State:
         chosen = state.rooms or ()
@@ -126,17 +127,17 @@ def unique(kind: Kind) -> Step:
 
 
 def blacklist(template: str) -> Step:
-    """The objects that one may ask about in such a question: named clearly, large enough, to be seen from somewhere."""
+    """Keep the objects that questions of a template may be about: named clearly, large enough, visible."""
 
     def apply(state: State) -> State:
-        kept = (item for item in state.objects or () if is_object_name(state.rules, item.name, template))
-        return replace(state, objects=tuple(item for item in kept if can_be_asked(state.rules, item)))
+        allowed = (item for item in state.objects or () if is_object_name(state.rules, item.name, template))
+        return replace(state, objects=tuple(item for item in allowed if is_askable(state.rules, item)))
 
     return Step("blacklist", template, apply)
 
 
 def relate() -> Step:
-    """Every relation in which an object stands to exactly one other thing of its room."""
+    """Find every relation of an object to exactly one other thing of its room."""
 
     def apply(state: State) -> State:
         relations = Relations(state.rules.relations)
@@ -157,7 +158,7 @@ def relate() -> Step:
 
 
 def distance() -> Step:
-    """Every three objects of one room of which the first is clearly closer to the second than to the third.
+    """Find every three objects of one room of which the first is clearly closer to the second than to the third.
 
     Distances are those between footprints.
     """
@@ -178,18 +179,18 @@ def distance() -> Step:
 
 
 def is_room_name(rules: QuestionRules, name: str) -> bool:
-    """Whether a room of that name may be asked about or be an answer."""
+    """Whether questions and answers may contain a room of that name."""
     return name not in rules.room_blacklist and (rules.queryable_rooms is None or name in rules.queryable_rooms)
 
 
 def is_object_name(rules: QuestionRules, name: str, template: str) -> bool:
-    """Whether a question of that template may speak of an object of that name."""
+    """Whether a question of that template may contain an object of that name."""
     allowed = rules.queryable_objects is None or name in rules.queryable_objects
     return allowed and name not in rules.blacklisted(template)
 
 
-def can_be_asked(rules: QuestionRules, item: ObjectEntity) -> bool:
-    """Whether the robot can see an object well enough to answer about it."""
+def is_askable(rules: QuestionRules, item: ObjectEntity) -> bool:
+    """Whether the robot can see an object well enough to answer questions about it."""
     return item.box.volume_m3 >= rules.min_volume_m3 and (item.seen or not rules.seen_only)
 
 

@@ -1,4 +1,4 @@
-"""The last step of every program: from what it gathered to questions and answers."""
+"""Queries, the last step of every question program: questions and answers of its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from robot_runtime.datasets.questions.house import ObjectEntity, RoomEntity
 from robot_runtime.datasets.questions.names import is_are, is_countable, plural, with_article
-from robot_runtime.datasets.questions.programs import TEMPLATES, State, can_be_asked, is_object_name, is_room_name
+from robot_runtime.datasets.questions.programs import TEMPLATES, State, is_askable, is_object_name, is_room_name
 from robot_runtime.datasets.questions.question import SceneQuestion
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ _NAMELESS = frozenset({"room", "other"})
 
 
 def ask(template: str, state: State) -> list[SceneQuestion]:
-    """All questions of a template about the state's house, in the order of their texts."""
+    """All questions of a template about the state's house, sorted by text."""
     found = QUERIES[TEMPLATES[template].query](TEMPLATES[template].run(state))
     return sorted(found, key=lambda question: question.text)
 
@@ -66,7 +66,7 @@ def _relation(state: State) -> Iterator[SceneQuestion]:
 
 
 def _existence(state: State) -> Iterator[SceneQuestion]:
-    """As many "no" as "yes" per room at most: first about what such rooms most often have (as the published code)."""
+    """At most as many "no" as "yes" per room, first about what such rooms most often have (as the published code)."""
     for room in state.rooms or ():
         present = _present(state, room)
         absent = _absent(state, room)[: len(present)]
@@ -78,7 +78,7 @@ def _existence(state: State) -> Iterator[SceneQuestion]:
 
 
 def _logical(state: State) -> Iterator[SceneQuestion]:
-    """As many "no" as "yes" per room at most, half of them with one of the two present (as the published code)."""
+    """At most as many "no" as "yes" per room, half of them with one of the two present (as the published code)."""
     for room in state.rooms or ():
         present = {name: items for name, items in _present(state, room).items() if is_countable(name)}
         absent = sorted(name for name in _absent(state, room) if is_countable(name))
@@ -101,7 +101,11 @@ def _count(state: State) -> Iterator[SceneQuestion]:
         names = sorted({item.name for item in state.objects or () if item.room == room.id})
         for name in names:
             items = state.house.instances(name, room)
-            if is_countable(name) and len(items) <= state.rules.max_count and _sure(state, name, room, items):
+            if (
+                is_countable(name)
+                and len(items) <= state.rules.max_count
+                and _is_count_certain(state, name, room, items)
+            ):
                 text = f"How many {plural(name)} are in the {room.name}?"
                 ids = tuple(item.id for item in items)
                 targets = ids if len(ids) == 1 else ()
@@ -118,7 +122,7 @@ def _room_count(state: State) -> Iterator[SceneQuestion]:
 
 
 def _room_object_count(state: State) -> Iterator[SceneQuestion]:
-    # What nobody gave a name is perhaps not what people call a room.
+    # Unnamed rooms may not be rooms in people's sense.
     if any(room.name in _NAMELESS for room in state.house.rooms):
         return
     for name in sorted({item.name for item in state.objects or ()}):
@@ -126,7 +130,7 @@ def _room_object_count(state: State) -> Iterator[SceneQuestion]:
         rooms = sorted({item.room for item in items if item.room is not None})
         placed = all(item.room is not None for item in items)
         confused = any(item.name in state.rules.confused_with(name) for item in state.house.objects)
-        seen = all(can_be_asked(state.rules, item) for item in items)
+        seen = all(is_askable(state.rules, item) for item in items)
         if placed and seen and not confused and len(rooms) <= state.rules.max_count:
             text = f"How many rooms in the house have {plural(name)} in them?"
             ids = tuple(item.id for item in items)
@@ -136,10 +140,10 @@ def _room_object_count(state: State) -> Iterator[SceneQuestion]:
 def _distance(state: State) -> Iterator[SceneQuestion]:
     for room in state.rooms or ():
         here = [fact for fact in state.comparisons if fact.anchor.room == room.id]
-        asked = [(fact.anchor, fact.near, fact.far, "yes") for fact in here]
-        asked += [(fact.anchor, fact.far, fact.near, "no") for fact in here]
-        limit = len(asked) if state.rules.max_per_room is None else state.rules.max_per_room
-        by_names = {(a.name, b.name, c.name): (a, b, c, answer) for a, b, c, answer in asked}
+        candidates = [(fact.anchor, fact.near, fact.far, "yes") for fact in here]
+        candidates += [(fact.anchor, fact.far, fact.near, "no") for fact in here]
+        limit = len(candidates) if state.rules.max_per_room is None else state.rules.max_per_room
+        by_names = {(a.name, b.name, c.name): (a, b, c, answer) for a, b, c, answer in candidates}
         for names in _draw(state, room, list(by_names), limit):
             a, b, c, answer = by_names[names]
             text = (
@@ -176,17 +180,17 @@ def _pairs(state: State) -> Iterator[tuple[RoomEntity, ObjectEntity]]:
 
 def _can_answer(state: State, item: ObjectEntity) -> bool:
     """Whether an object is a good answer to "what is next to ...?"."""
-    return is_object_name(state.rules, item.name, "preposition") and can_be_asked(state.rules, item)
+    return is_object_name(state.rules, item.name, "preposition") and is_askable(state.rules, item)
 
 
 def _present(state: State, room: RoomEntity) -> dict[str, tuple[ObjectEntity, ...]]:
-    """The selected objects in a room by name, in the order of names."""
+    """The selected objects in a room by name, sorted by name."""
     here = [item for item in state.objects or () if item.room == room.id]
     return {name: tuple(i for i in here if i.name == name) for name in sorted({item.name for item in here})}
 
 
 def _absent(state: State, room: RoomEntity) -> list[str]:
-    """Names of what this room surely has not: first what most such rooms have, last what only other rooms have."""
+    """Names of objects that are certainly not in this room, most frequent in such rooms first."""
     here = {item.name for item in state.house.inside(room)}
     names = [
         name
@@ -199,14 +203,14 @@ def _absent(state: State, room: RoomEntity) -> list[str]:
     return sorted(names, key=lambda name: (-frequency.get(name, 0), _rank(state, room, name)))
 
 
-def _sure(state: State, name: str, room: RoomEntity, items: Sequence[ObjectEntity]) -> bool:
-    """Whether everybody would count these and no others."""
+def _is_count_certain(state: State, name: str, room: RoomEntity, items: Sequence[ObjectEntity]) -> bool:
+    """Whether everyone would count these objects and no others."""
     here = {item.name for item in state.house.inside(room)}
-    return not here & state.rules.confused_with(name) and all(can_be_asked(state.rules, item) for item in items)
+    return not here & state.rules.confused_with(name) and all(is_askable(state.rules, item) for item in items)
 
 
 def _draw(state: State, room: RoomEntity, choices: Sequence[T], count: int) -> list[T]:
-    """``count`` of the choices, at random but the same in every scene, so that questions recur across scenes."""
+    """``count`` of the choices, pseudorandom but the same in every scene, so that questions recur across scenes."""
     return sorted(choices, key=lambda choice: _rank(state, room, choice))[:count]
 
 

@@ -1,4 +1,4 @@
-"""A question about a scene, its answer, and what it is about."""
+"""Question about a scene, with its answer and objects."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ class SceneQuestion:
     Attributes:
         scene: its name.
         type: the template.
-        targets: ids of the objects of which any one, once seen, gives the answer: where a robot should go. Empty where
-            no single object does: absence, several to count, rooms, distances.
-        objects, rooms: ids of everything that question and answer speak of, in the order of speaking.
+        text: of the question.
+        answer: in words.
+        targets: ids of the objects of which any one, once seen, gives the answer: the robot's goals. Empty where no
+            single object does: absence, several to count, rooms, distances.
+        objects: ids of all objects in question and answer, in the order of the text.
+        rooms: likewise.
     """
 
     scene: str
@@ -32,7 +35,7 @@ class SceneQuestion:
 
     @property
     def key(self) -> str:
-        """``scene/0123456789ab``, from scene and text: the same wherever the question is written."""
+        """``scene/0123456789ab``, a hash of scene and text."""
         return f"{self.scene}/{hashlib.sha256(f'{self.scene}/{self.text}'.encode()).hexdigest()[:12]}"
 
     @property

@@ -1,18 +1,18 @@
-"""On, above, below, next to: what boxes tell of it.
+"""Spatial relations of boxes: on, above, below, next to.
 
-A relation is True, False, or None where boxes cannot tell: a cushion on a bed lies within the box that the headboard
-makes tall, and so would a drawer. Whoever asks "what is on the bed?" must leave None out of the answer *and* not ask,
-because a person may count it in. With ``h`` the vertical clearance from the lower thing's top to the upper one's
-bottom, and ``s`` the part of the smaller footprint that both share:
+A relation is True, False, or None where boxes cannot decide: a cushion on a bed lies within the box that the headboard
+makes tall, and so would a drawer. A question "what is on the bed?" must then not be asked at all, because a person may
+count the object in. With ``h`` the vertical clearance from the lower thing's top to the upper one's bottom, and ``s``
+the fraction of the smaller footprint that both share:
 
-* **A on B**: ``|h| <= touch_m`` and ``s >= min_overlap``. Unclear: A reaches deeper into B's height
-  (``h < -touch_m``), or shares less (``max_stray < s < min_overlap``), or both lie flat on one level.
+* **A on B**: ``|h| <= touch_m`` and ``s >= min_overlap``. Unclear: A reaches deeper into B's height (``h < -touch_m``),
+  or shares less (``max_stray < s < min_overlap``), or both lie flat on one level.
 * **A above B**: ``h > touch_m`` and ``s >= min_overlap``. Unclear: less shared, or a footprint within ``next_to_m`` of
   B's (a picture over a sofa that stands off the wall), or A is unclear to be on B.
 * **A next to B**: footprints at most ``next_to_m`` apart, hardly overlapping (``s <= max_stray``), side by side for at
-  least half the height of the lower one, neither flatter than ``touch_m``, neither on nor above the other.
-  Unclear: any others that share a height and are at most ``2 next_to_m`` apart.
-* **A below B**: B is on A; or B is on nothing, and above A. What a table stands on is not below the vase on it.
+  least half the height of the lower one, neither flatter than ``touch_m``, neither on nor above the other. Unclear: any
+  others that share a height and are at most ``2 next_to_m`` apart.
+* **A below B**: B is on A; or B is on nothing, and above A. The support of a table is not below the vase on it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PREPOSITIONS = ("on", "above", "below", "next to")
 
 @dataclass(frozen=True)
 class Relations:
-    """The relations between boxes under given thresholds."""
+    """The relations between boxes for given thresholds."""
 
     rules: RelationRules
 
@@ -73,7 +73,7 @@ class Relations:
         return True if clear else None
 
     def only(self, preposition: str, anchor: Box, others: Sequence[tuple[T, Box]]) -> T | None:
-        """The one thing that is ``preposition`` the anchor; None if there is none, several, or it is unclear."""
+        """The only thing that is ``preposition`` the anchor; None if there is none, several, or it is unclear."""
         find: dict[str, Callable[[Box, Sequence[tuple[T, Box]]], list[T] | None]] = {
             "on": self._on,
             "above": self._above,
@@ -87,7 +87,7 @@ class Relations:
         return _certain([(item, self.on(box, anchor)) for item, box in others])
 
     def _above(self, anchor: Box, others: Sequence[tuple[T, Box]]) -> list[T] | None:
-        # What is on a table is above it too, for some people.
+        # For some people, things on a table are above it too.
         if any(self.on(box, anchor) for _, box in others):
             return None
         return _certain([(item, self.above(box, anchor)) for item, box in others])
@@ -103,7 +103,7 @@ class Relations:
 
 
 def _certain(verdicts: Sequence[tuple[T, bool | None]]) -> list[T] | None:
-    """The things with verdict True; None if any verdict is."""
+    """The things with verdict True; None if any verdict is None."""
     if any(verdict is None for _, verdict in verdicts):
         return None
     return [item for item, verdict in verdicts if verdict]

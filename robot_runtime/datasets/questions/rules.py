@@ -1,7 +1,7 @@
-"""Which questions may be asked: every constant of the question engine, as data.
+"""Rules of the question engine: all of its constants, as data.
 
 Das et al. 2018 (EmbodiedQA), section 3.2 and appendix A, and the authors' code (facebookresearch/EmbodiedQA,
-``data/question-gen``) differ; :data:`PAPER` and :data:`CODE` state each. What they say about the same thing:
+``data/question-gen``) differ; :data:`PAPER` and :data:`CODE` state each:
 
 ====================  ==========================================  ==========================================
 constant              paper                                       code
@@ -10,18 +10,18 @@ constant              paper                                       code
                       section 3.2 says "(>= 5)" are
 ``max_room_count``    5, as above                                 ``count < 5``
 distance              gap of at least 2 m                         near <= 0.2 m and far >= 2.0 m
-office, lobby         may be asked about (figure 2b)              blacklisted
+office, lobby         allowed (figure 2b)                         blacklisted
 tiny objects          a list                                      the list, and boxes under 0.0005 m3
 relations             no numbers                                  0.05 m, between the boxes' nearest corners
 ``unique(objects)``   among the objects of all selected rooms     the same
 ====================  ==========================================  ==========================================
 
-The presets hold constants, not the code's slips: its distance question asks whether OBJ1 is closer to OBJ2 than to
-OBJ3, but measures both distances from OBJ2, so that "no" can be wrong; here both are measured from OBJ1. Its questions
-with "or" and with "farther" are not among the nine templates of the paper and are not asked here.
+The presets do not reproduce errors of the code: its distance question asks whether OBJ1 is closer to OBJ2 than to OBJ3,
+but measures both distances from OBJ2, so that "no" can be wrong; here both are measured from OBJ1. Its questions with
+"or" and with "farther" are not among the nine templates of the paper and are omitted.
 
-The published blacklists are words of SUNCG's vocabulary. What carries over is their rule: nothing tiny, vague,
-transparent, or part of the building. The lists below apply it to this project's scenes.
+The published blacklists are words of SUNCG's vocabulary. The lists below apply their rule to this project's scenes:
+nothing tiny, vague, transparent, or part of the building.
 """
 
 from __future__ import annotations
@@ -48,18 +48,20 @@ NINE_TEMPLATES = (
 V1_TEMPLATES = NINE_TEMPLATES[:4]
 """EQA v1, which the paper's experiments use: the types with one object to go to."""
 FURTHER_TEMPLATES = ("relation", "room_object_count")
-"""Of the published code: ``relate``, a preposition without a room, and in how many rooms there is such an object."""
+"""Templates of the published code only: ``relate``, a preposition without a room, and the number of rooms with an
+object.
+"""
 
 
 @dataclass(frozen=True)
 class RelationRules:
-    """When boxes stand in a relation; see :mod:`robot_runtime.datasets.questions.relations`.
+    """Thresholds of relations; see :mod:`robot_runtime.datasets.questions.relations`.
 
     Attributes:
-        touch_m: heights that differ by no more than this are equal.
-        next_to_m: footprints apart by no more than this are next to each other; up to twice this it is unclear.
-        min_overlap: of the smaller footprint, which one thing must share with another to be on, above or below it.
-        max_stray: a smaller part than this counts as none; between the two it is unclear.
+        touch_m: largest difference of heights that are equal.
+        next_to_m: largest distance of footprints next to each other; up to twice this it is unclear.
+        min_overlap: fraction of the smaller footprint that two things share if one is on, above or below the other.
+        max_stray: largest fraction that counts as none; between the two it is unclear.
     """
 
     touch_m: float = 0.05
@@ -76,10 +78,12 @@ class RelationRules:
 
 @dataclass(frozen=True)
 class DistanceRules:
-    """Which two distances are far enough apart to ask which is smaller.
+    """Differences of two distances that are large enough to compare.
 
     Attributes:
-        gap_m: by how much they differ at least. near_m: at most the smaller one. far_m: at least the larger one.
+        gap_m: smallest difference.
+        near_m: upper limit of the smaller distance.
+        far_m: lower limit of the larger distance.
     """
 
     gap_m: float = 2.0
@@ -93,33 +97,37 @@ class DistanceRules:
             raise ValueError(f"equal distances cannot be compared: give a gap_m, or near_m below far_m, got {self}")
 
     def clear(self, smaller_m: float, larger_m: float) -> bool:
-        """Whether nobody would doubt which of the two is smaller."""
+        """Whether it is beyond doubt that the first distance is smaller."""
         near = self.near_m is None or smaller_m <= self.near_m
         return near and larger_m >= self.far_m and larger_m - smaller_m >= self.gap_m
 
 
 @dataclass(frozen=True)
 class QuestionRules:
-    """What may be asked.
+    """Limits of the generated questions.
 
     Attributes:
         templates: of :data:`robot_runtime.datasets.questions.programs.TEMPLATES`.
-        min_entropy: of a question's answers over all scenes, divided by that of as many equally frequent answers
-            (natural range 0..1; 0 for a single answer). A question below it can be answered without looking.
-        min_environments: scenes that a question must occur in, for its entropy to mean something.
-        max_count, max_room_count: the largest answers; more is tedious to count.
-        unique_in: what ``unique(objects)`` looks at after rooms were selected: each ``room``, which is what "the OBJ in
-            the ROOM" needs, or the whole ``selection``, as the paper's text and code have it.
-        min_volume_m3: smaller boxes are not asked about.
-        seen_only: ask only about objects that have view points, so that the robot can see the answer.
-        max_per_room: of logical and of distance questions, whose number grows with the square and cube of the number of
-            objects; which of them is up to the seed. None: all.
-        collapse: names that mean the same or one within the other, as (name, what to call it).
-        confusable: groups of names of which one person calls "table" what another calls "desk". Neither "no" nor a
-            number is a safe answer about one of them while another is there.
-        queryable_rooms, queryable_objects: the names that may be asked about; None: any.
-        room_blacklist: names that do not tell which room is meant.
-        object_blacklist: per template, names not to be asked about; ``all`` holds for each.
+        min_entropy: smallest normalized entropy of a question's answers over all scenes, 0..1; questions below can be
+            answered without looking.
+        min_environments: smallest number of scenes of a question, so that its entropy is meaningful.
+        max_count: largest number of objects as an answer.
+        max_room_count: largest number of rooms as an answer.
+        distance: for comparisons.
+        relations: for prepositions.
+        unique_in: scope of ``unique(objects)`` after rooms were selected: each ``room``, which "the OBJ in the ROOM"
+            needs, or the whole ``selection``, as in the paper's text and code.
+        min_volume_m3: smallest box of an object in questions.
+        seen_only: only objects with view points, so that the robot can see the answer.
+        max_per_room: number of logical and of distance questions, which grows with the square and cube of the number of
+            objects; the seed selects them. None: all.
+        collapse: synonyms and hyponyms, as (name, replacement).
+        confusable: groups of names that people confuse, such as "table" and "desk". Neither "no" nor a number is a
+            certain answer about one of them while another is present.
+        queryable_rooms: allowed names; None: any.
+        queryable_objects: allowed names; None: any.
+        room_blacklist: ambiguous names of rooms.
+        object_blacklist: per template, names that are not allowed; ``all`` holds for each.
     """
 
     templates: tuple[str, ...] = NINE_TEMPLATES
@@ -144,7 +152,7 @@ class QuestionRules:
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_entropy <= 1:
-            raise ValueError(f"min_entropy is normalized: 0 to 1, got {self.min_entropy}")
+            raise ValueError(f"min_entropy must lie within 0 to 1, got {self.min_entropy}")
         for name in ("min_environments", "max_count", "max_room_count"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -154,12 +162,12 @@ class QuestionRules:
             raise ValueError(f"min_volume_m3 cannot be negative, got {self.min_volume_m3}")
 
     def confused_with(self, name: str) -> frozenset[str]:
-        """Other names for what somebody might call ``name``."""
+        """Other names that people might use for ``name``."""
         groups = (group for group in self.confusable if name in group)
         return frozenset(other for group in groups for other in group) - {name}
 
     def blacklisted(self, template: str) -> frozenset[str]:
-        """The names that a template must not ask about."""
+        """The names that a template must not contain."""
         return frozenset(self.object_blacklist.get("all", ())) | frozenset(self.object_blacklist.get(template, ()))
 
 
@@ -250,7 +258,7 @@ _UNCLEAR_OBJECTS = {
         "toy",
         "window",
     ),
-    # A frame, what it frames and what it mirrors have different colors; so have leaves and pot, shade and foot.
+    # The parts of these have different colors: frame and picture, leaves and pot, shade and foot.
     "color": ("clothes", "curtain", "mirror", "picture", "plant", "lamp", "rug", "kitchen utensils"),
 }
 
@@ -265,8 +273,9 @@ FEW_SCENES = QuestionRules(
     room_blacklist=_UNCLEAR_ROOMS,
     object_blacklist=_UNCLEAR_OBJECTS,
 )
-"""For the scenes at hand, down to a single one: no statistics over scenes, but only questions that the robot can see
-the answer of, and not more combinations than a person would read."""
+"""For few scenes or a single one: no statistics over scenes, only questions whose answer the robot can see, and a
+readable number of combinations.
+"""
 
 PAPER = QuestionRules(
     unique_in="selection",
@@ -289,7 +298,7 @@ PAPER = QuestionRules(
     room_blacklist=_UNCLEAR_ROOMS,
     object_blacklist=_UNCLEAR_OBJECTS,
 )
-"""The paper's constants and its names: the 12 rooms and 50 objects of figure 2."""
+"""The paper's constants and names: the 12 rooms and 50 objects of figure 2."""
 
 CODE = QuestionRules(
     templates=(*NINE_TEMPLATES, *FURTHER_TEMPLATES),
@@ -302,13 +311,13 @@ CODE = QuestionRules(
     room_blacklist=(*_UNCLEAR_ROOMS, "guest room", "lobby", "office", "terrace", "wardrobe"),
     object_blacklist=_UNCLEAR_OBJECTS,
 )
-"""The code's constants, and the two further templates that it generates."""
+"""The code's constants, and its two further templates."""
 
 PRESETS: Mapping[str, QuestionRules] = MappingProxyType({"few_scenes": FEW_SCENES, "paper": PAPER, "code": CODE})
 
 
 def find_rules(name: str) -> QuestionRules:
-    """The preset of that name. Raises ``ConfigError`` naming those that there are."""
+    """The preset of that name. Raises ``ConfigError`` naming the presets."""
     if name not in PRESETS:
         raise ConfigError(f"there are no question rules {name!r}", f"use one of: {', '.join(PRESETS)}")
     return PRESETS[name]

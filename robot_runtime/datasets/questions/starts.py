@@ -1,9 +1,9 @@
-"""Where episodes start: k primitive actions before the target, on a shortest path of actions (Das et al. 2018).
+"""Starts of episodes: k primitive actions before the target, on a shortest path of actions (Das et al. 2018).
 
 The paper takes the shortest path from a random place to the target and starts the agent 10, 30 and 50 actions before
-its end (T-10, T-30, T-50). Here the path is the shortest one, in meters, that the task's own forward moves and turns
-can make (:mod:`robot_runtime.planning.lattice`), to within ``ARRIVE_M`` of a view point of the target; then the turns
-that face it. Turns count as actions, as in the paper.
+its end (T-10, T-30, T-50). Here the path is the shortest one, in meters, of the task's own forward moves and turns
+(:mod:`robot_runtime.planning.lattice`), to within ``ARRIVE_M`` of a view point of the target, followed by the turns
+toward it. Turns count as actions, as in the paper.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ class ActionPath:
     """Primitive actions from a random place to a pose that faces the target.
 
     Attributes:
-        start: the place. steps: each action and the pose that it leads to.
+        start: the place.
+        steps: each action and the pose after it.
     """
 
     start: SE2
     steps: tuple[Step, ...]
 
     def before_end(self, actions: int) -> SE2 | None:
-        """The pose that many actions before the end; None if the path is shorter than that."""
+        """The pose that many actions before the end; None if the path is shorter."""
         index = len(self.steps) - actions
         if index < 0 or actions < 0:
             return None
@@ -51,10 +52,13 @@ class ActionPath:
 
 
 class PathFinder:
-    """Finds action paths in one scene.
+    """Search for action paths in one scene.
 
     Args:
-        magnitudes: of the forward move and the turn. radius_m: the robot's.
+        scene: the scene.
+        magnitudes: of the forward move and the turn.
+        radius_m: the robot's.
+        seed: of the places.
     """
 
     def __init__(self, scene: Scene, magnitudes: Magnitudes, radius_m: float, seed: int) -> None:
@@ -68,10 +72,10 @@ class PathFinder:
         self._cells = np.argwhere(scene.map.navigable(radius_m + scene.map.resolution_m * math.sqrt(0.5)))
 
     def path(self, goals: Sequence[Goal], actions: int) -> ActionPath | None:
-        """A path to the nearest view point of any goal: of some random places, from the farthest.
+        """A path to the nearest view point of any goal, from one of the farthest of some random places.
 
-        Farther places give longer paths; of those tried, the first path of at least ``actions`` actions is taken, else
-        the longest. The same goals in the same scene give the same path for the same seed.
+        Of the paths tried, the first of at least ``actions`` actions is taken, else the longest. The same goals in the
+        same scene give the same path for the same seed.
 
         Returns:
             None if no place leads to any view point.

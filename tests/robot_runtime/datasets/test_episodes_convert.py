@@ -74,9 +74,9 @@ def test_plain_data_comes_out_as_it_is_from_every_protocol(tmp_path: Path, proto
 
 def test_code_in_a_pickle_does_not_run(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
-    assert "asks for posix.system" in refusal(pickled(tmp_path / "x.pkl.gz", {"FloorPlan1": [Runs(marker)]}))
+    assert "posix.system" in refusal(pickled(tmp_path / "x.pkl.gz", {"FloorPlan1": [Runs(marker)]}))
     (tmp_path / "old.pkl").write_bytes(b"cos\nsystem\n(S'touch " + str(marker).encode() + b"'\ntR.")
-    assert "asks for os.system" in refusal(tmp_path / "old.pkl")
+    assert "os.system" in refusal(tmp_path / "old.pkl")
     assert not marker.exists()
 
 
@@ -132,11 +132,11 @@ def test_what_is_no_pickle_is_refused(tmp_path: Path, data: bytes) -> None:
 
 
 def test_files_that_are_no_episodes_or_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(EpisodeError, match="no such file"):
+    with raises_naming(EpisodeError, "nowhere.pkl.gz"):
         read_pickle(tmp_path / "nowhere.pkl.gz")
-    with pytest.raises(EpisodeError, match="cannot be read"):
+    with raises_naming(EpisodeError, tmp_path):
         read_pickle(tmp_path)
-    with pytest.raises(EpisodeError, match="does not hold"):
+    with raises_naming(EpisodeError, "{scene: [episode, ...]}"):
         convert(pickled(tmp_path / "x.pkl.gz", [1, 2]), tmp_path / "x.json")
     with raises_naming(EpisodeError, ".json.gz"):
         convert(tmp_path / "x.pkl.gz", tmp_path / "x.pkl")

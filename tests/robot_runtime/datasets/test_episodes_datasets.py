@@ -40,7 +40,7 @@ from robot_runtime.datasets import (
     save_episodes,
 )
 from robot_runtime.datasets.generate import generate_pointnav
-from robot_runtime.datasets.io import read_json, write_json
+from robot_runtime.datasets.io import parse, read_json, write_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.metrics.functional.path import path_length
 from robot_runtime.metrics.functional.spl import spl
@@ -102,13 +102,13 @@ def test_reading_and_writing_r2r_and_rxr_gives_the_same_documents(tmp_path: Path
     assert read_json(tmp_path / "b.json.gz") == r2r_document()
     assert read_json(tmp_path / "b_gt.json.gz") == r2r_truth()
     write(tmp_path / "c.json", rxr_document())
-    save_episodes(tmp_path / "d.json", r2r_ce.load(tmp_path / "c.json"), pointnav_task())
+    save_episodes(tmp_path / "d.json", load_episodes(tmp_path / "c.json"), pointnav_task())
     assert read_json(tmp_path / "d.json") == rxr_document()
     assert not (tmp_path / "d_gt.json").exists()
 
 
 def test_a_changed_instruction_is_written_and_so_is_one_of_ones_own(tmp_path: Path) -> None:
-    first = r2r_ce.parse(r2r_document(), HERE)[0]
+    first = parse(r2r_ce.reader, r2r_document(), HERE)[0]
     said = Instruction("Stop.", (9,), "en-US", "4")
     own = Episode("0", "flat", SE2(1, 2, 0.5), (Goal(3, 4),), instruction=said, reference_path=((1, 2, 0), (3, 4, 0)))
     r2r_ce.save(tmp_path / "x.json", [replace(first, instruction=said), own])
@@ -122,7 +122,7 @@ def test_a_changed_instruction_is_written_and_so_is_one_of_ones_own(tmp_path: Pa
 
 
 def test_eqa_has_a_question_an_answer_and_places_to_see_it_from() -> None:
-    first, second = mp3d_eqa.parse(eqa_document(), HERE)
+    first, second = parse(mp3d_eqa.reader, eqa_document(), HERE)
     text = "what color is the sofa in the living room?"
     assert first.question == Question(text, "brown", "color_room", (1, 2, 3), 1)
     assert second.question == Question(text, "brown", "", (1, 2, 3), 1), "a list of one answer token is that token"
@@ -161,7 +161,7 @@ def test_questions_of_ones_own_get_vocabularies(tmp_path: Path) -> None:
 
 
 def test_habitat_names_objects_by_template_and_turns_them_with_the_scene() -> None:
-    (episode,) = habitat_rearrange.parse(rearrange_document(), HERE)
+    (episode,) = parse(habitat_rearrange.reader, rearrange_document(), HERE)
     bowl, box, turned = episode.objects
     assert [item.id for item in episode.objects] == ["024_bowl_:0000", "003_box_:0000", "024_bowl_:0001"]
     assert (bowl.goal, box.goal) == (None, None), "what has no target must stay"
@@ -201,11 +201,11 @@ def test_a_wrong_transform_is_named(change: dict[str, Any], message: str) -> Non
     document = rearrange_document()
     document["episodes"][0].update(change)
     with pytest.raises(EpisodeError, match=r"episode 0 \(id '17'\): .*" + message):
-        habitat_rearrange.parse(document, HERE)
+        parse(habitat_rearrange.reader, document, HERE)
 
 
 def test_ithor_objects_have_two_poses_and_doors_two_opennesses() -> None:
-    episodes = ithor_rearrangement.parse(ithor_rearrangement.from_pickled(ithor_scenes(), "val"), HERE)
+    episodes = parse(ithor_rearrangement.reader, ithor_rearrangement.from_pickled(ithor_scenes(), "val"), HERE)
     assert [episode.id for episode in episodes] == ["FloorPlan24__val__0", "FloorPlan24__val__1", "FloorPlan2__val__0"]
     first = episodes[0]
     assert (first.start.x_m, first.start.y_m) == (3.5, -0.25)
@@ -228,7 +228,9 @@ def test_ithor_turns_as_unity_does() -> None:
     """Unity turns about z, then x, then y. Looking up is -x there; here it is -y, after the turn to the right."""
     scenes = ithor_scenes()
     scenes["FloorPlan24"][0]["starting_poses"][0]["rotation"] = {"x": -90.0, "y": 90.0, "z": 0.0}
-    (bowl, *_), *_ = (e.objects for e in ithor_rearrangement.parse(ithor_rearrangement.from_pickled(scenes, "v"), HERE))
+    (bowl, *_), *_ = (
+        e.objects for e in parse(ithor_rearrangement.reader, ithor_rearrangement.from_pickled(scenes, "v"), HERE)
+    )
     w, x, y, z = bowl.start.quaternion
     forward = (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y))
     assert forward == pytest.approx((0, 0, 1), abs=1e-12), "pitched up first, it looks at the ceiling"
@@ -272,7 +274,7 @@ def test_objectnav_hm3d_and_goals_that_no_episode_asks_for_survive(tmp_path: Pat
 
 def test_a_changed_id_is_written() -> None:
     numbered = {**r2r_document()["episodes"][0]}
-    (episode,) = r2r_ce.parse({"episodes": [numbered]}, HERE)
+    (episode,) = parse(r2r_ce.reader, {"episodes": [numbered]}, HERE)
     assert r2r_ce._record(episode)["episode_id"] == 1
     assert r2r_ce._record(replace(episode, id="new"))["episode_id"] == "new"
 
@@ -446,7 +448,7 @@ def test_generated_episodes_may_be_written_as_yaml(tmp_path: Path) -> None:
 
 
 def test_habitat_episodes_may_be_kept_as_yaml(tmp_path: Path) -> None:
-    episodes = habitat_pointnav.parse({"episodes": [habitat_record()]}, HERE)
+    episodes = parse(habitat_pointnav.reader, {"episodes": [habitat_record()]}, HERE)
     native_yaml.save(tmp_path / "a.yaml", episodes)
     habitat_pointnav.save(tmp_path / "b.json", load_episodes(tmp_path / "a.yaml"))
     assert json.loads((tmp_path / "b.json").read_text()) == {"episodes": [habitat_record()]}

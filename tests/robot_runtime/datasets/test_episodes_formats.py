@@ -19,7 +19,7 @@ from small_flat import flat, objectnav_task, pointnav_task
 
 from robot_runtime.common.geometry import SE2, thor_to_ros_position
 from robot_runtime.datasets import habitat_objectnav, habitat_pointnav, load_episodes, robothor, save_episodes
-from robot_runtime.datasets.io import read_json
+from robot_runtime.datasets.io import parse, read_json
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks import objectnav
 from robot_runtime.tasks.episode import Episode, Goal
@@ -107,7 +107,7 @@ def write(path: Path, document: Any) -> Path:
 
 
 def test_pointnav_positions_and_heading_come_out_in_the_map_frame() -> None:
-    (episode,) = habitat_pointnav.parse({"episodes": [pointnav_record()]}, HERE)
+    (episode,) = parse(habitat_pointnav.reader, {"episodes": [pointnav_record()]}, HERE)
     assert (episode.id, episode.scene) == ("17", "/data/gibson/Somewhere.glb")
     # Habitat's -z is ROS x, Habitat's -x is ROS y.
     assert (episode.start.x_m, episode.start.y_m, episode.start_z_m) == (2.0, -1.5, 0.25)
@@ -120,8 +120,10 @@ def test_pointnav_positions_and_heading_come_out_in_the_map_frame() -> None:
 
 def test_pointnav_paths_with_positions_are_read_and_those_with_actions_only_are_kept() -> None:
     steps = [{"position": [0.0, 0.0, -z], "rotation": None, "action": None} for z in (0.0, 1.0, 2.5)]
-    with_positions, with_actions = habitat_pointnav.parse(
-        {"episodes": [pointnav_record(shortest_paths=[steps]), pointnav_record(shortest_paths=[[1, 1, 2, None]])]}, HERE
+    with_positions, with_actions = parse(
+        habitat_pointnav.reader,
+        {"episodes": [pointnav_record(shortest_paths=[steps]), pointnav_record(shortest_paths=[[1, 1, 2, None]])]},
+        HERE,
     )
     assert with_positions.shortest_path == ((0.0, 0.0), (1.0, 0.0), (2.5, 0.0))
     assert with_actions.shortest_path == ()
@@ -134,7 +136,7 @@ def test_a_split_without_episodes_stands_for_its_content_folder(tmp_path: Path) 
     write(tmp_path / "val" / "content" / "b.json.gz", {"episodes": [pointnav_record(episode_id="b0")]})
     write(tmp_path / "val" / "content" / "a.json.gz", {"episodes": [pointnav_record(episode_id=i) for i in "01"]})
     assert [episode.id for episode in load_episodes(split)] == ["0", "1", "b0"]
-    assert habitat_pointnav.load(split) == load_episodes(split)
+    assert load_episodes(split) == load_episodes(split)
     assert load_episodes(tmp_path / "val") == load_episodes(split)
 
 
@@ -148,7 +150,7 @@ def test_a_split_with_episodes_of_its_own_is_read_alone(tmp_path: Path) -> None:
 
 
 def test_objectnav_goals_are_looked_up_by_scene_and_category() -> None:
-    towel, chair, towel_again = habitat_objectnav.parse(objectnav_document(), HERE)
+    towel, chair, towel_again = parse(habitat_objectnav.reader, objectnav_document(), HERE)
     assert towel.category == "towel"
     assert [goal.object_id for goal in towel.goals] == ["230", "231"]
     assert [goal.object_id for goal in chair.goals] == ["7"]
@@ -167,8 +169,8 @@ def test_objectnav_goals_may_stand_in_the_episodes() -> None:
     for episode in document["episodes"]:
         episode["goals"] = document["goals_by_category"][f"abc.glb_{episode['object_category']}"]
     del document["goals_by_category"]
-    inline = habitat_objectnav.parse(document, HERE)
-    assert [e.goals for e in inline] == [e.goals for e in habitat_objectnav.parse(objectnav_document(), HERE)]
+    inline = parse(habitat_objectnav.reader, document, HERE)
+    assert [e.goals for e in inline] == [e.goals for e in parse(habitat_objectnav.reader, objectnav_document(), HERE)]
 
 
 def test_objectnav_content_files_have_their_own_goals(tmp_path: Path) -> None:
@@ -176,11 +178,11 @@ def test_objectnav_content_files_have_their_own_goals(tmp_path: Path) -> None:
     ids = {name: value for name, value in document.items() if name.startswith("category")}
     split = write(tmp_path / "val.json.gz", {"episodes": [], **ids})
     write(tmp_path / "content" / "abc.json.gz", document)
-    assert load_episodes(split) == habitat_objectnav.parse(document, HERE)
+    assert load_episodes(split) == parse(habitat_objectnav.reader, document, HERE)
 
 
 def test_objectnav_needs_one_set_of_goals_per_scene_and_category(tmp_path: Path) -> None:
-    towel, _, again = habitat_objectnav.parse(objectnav_document(), HERE)
+    towel, _, again = parse(habitat_objectnav.reader, objectnav_document(), HERE)
     moved = replace(again, goals=(replace(again.goals[0], x_m=9.0), again.goals[1]))
     with raises_naming(EpisodeError, "'3'", "glb_towel"):
         habitat_objectnav.save(tmp_path / "x.json.gz", [towel, moved])
@@ -224,7 +226,9 @@ def test_reading_and_writing_objectnav_gives_the_same_document(tmp_path: Path) -
 
 
 def test_a_changed_heading_is_written_and_an_unchanged_one_keeps_its_quaternion(tmp_path: Path) -> None:
-    (episode,) = habitat_pointnav.parse({"episodes": [pointnav_record(start_rotation=[0, -0.6, 0, -0.8])]}, HERE)
+    (episode,) = parse(
+        habitat_pointnav.reader, {"episodes": [pointnav_record(start_rotation=[0, -0.6, 0, -0.8])]}, HERE
+    )
     turned = replace(episode, id="turned", start=replace(episode.start, yaw_rad=1.0))
     habitat_pointnav.save(tmp_path / "out.json", [episode, turned])
     same, new = read_json(tmp_path / "out.json")["episodes"]
@@ -235,7 +239,7 @@ def test_a_changed_heading_is_written_and_an_unchanged_one_keeps_its_quaternion(
 def test_replaced_goals_do_not_take_over_what_the_old_ones_had(tmp_path: Path) -> None:
     task, scene = objectnav_task(), flat()
     document = objectnav_document()
-    chair = replace(habitat_objectnav.parse(document, HERE)[1], goals=())
+    chair = replace(parse(habitat_objectnav.reader, document, HERE)[1], goals=())
     resolved = objectnav.resolve_goals(task, scene, chair)
     habitat_objectnav.save(tmp_path / "out.json", [resolved])
     (again,) = load_episodes(tmp_path / "out.json")
@@ -244,7 +248,7 @@ def test_replaced_goals_do_not_take_over_what_the_old_ones_had(tmp_path: Path) -
 
 
 def test_the_same_episodes_give_the_same_bytes(tmp_path: Path) -> None:
-    episodes = habitat_pointnav.parse({"episodes": [pointnav_record()]}, HERE)
+    episodes = parse(habitat_pointnav.reader, {"episodes": [pointnav_record()]}, HERE)
     for name in ("a.json.gz", "b.json.gz"):
         habitat_pointnav.save(tmp_path / name, episodes)
     assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
@@ -323,7 +327,7 @@ def test_any_objectnav_episode_survives_writing_and_reading(
 
 
 def test_robothor_comes_out_right_handed_in_meters_and_radians() -> None:
-    (episode,) = robothor.parse([robothor_record()], HERE)
+    (episode,) = parse(robothor.reader, [robothor_record()], HERE)
     # THOR's z is ROS x, THOR's -x is ROS y; clockwise becomes counter-clockwise; looking down is negative.
     assert (episode.start.x_m, episode.start.y_m, episode.start_z_m) == (-1.5, -4.75, 0.0)
     assert episode.start.yaw_rad == pytest.approx(math.radians(-30))
@@ -336,7 +340,7 @@ def test_robothor_comes_out_right_handed_in_meters_and_radians() -> None:
 def test_robothor_2020_names_the_object() -> None:
     record = robothor_record(object_id="Mug|1|2|3", target_position={"x": 1.0, "y": 0.8, "z": 2.0}, difficulty="hard")
     del record["initial_horizon"]
-    (episode,) = robothor.parse([record], HERE)
+    (episode,) = parse(robothor.reader, [record], HERE)
     assert episode.goals == (Goal(2.0, -1.0, 0.8, object_id="Mug|1|2|3"),)
     assert episode.start_tilt_rad is None
     assert episode.info["difficulty"] == "hard"
@@ -344,7 +348,7 @@ def test_robothor_2020_names_the_object() -> None:
 
 def test_robothor_test_split_has_no_paths() -> None:
     record = {name: value for name, value in robothor_record().items() if not name.startswith("shortest_path")}
-    (episode,) = robothor.parse([record], HERE)
+    (episode,) = parse(robothor.reader, [record], HERE)
     assert episode.shortest_path_m is None
     assert episode.shortest_path == ()
 
@@ -371,9 +375,9 @@ def test_the_real_robothor_files_load_completely(shared_data: Path, split: str, 
 
 
 def test_the_format_is_told_by_content_not_by_name(tmp_path: Path) -> None:
-    assert load_episodes(write(tmp_path / "a.json", [robothor_record()])) == robothor.load(tmp_path / "a.json")
+    assert load_episodes(write(tmp_path / "a.json", [robothor_record()])) == load_episodes(tmp_path / "a.json")
     objects = load_episodes(write(tmp_path / "b.data", objectnav_document()))
-    assert objects == habitat_objectnav.load(tmp_path / "b.data")
+    assert objects == load_episodes(tmp_path / "b.data")
     assert objects[0].category == "towel"
     assert load_episodes(write(tmp_path / "c.gz", {"episodes": [pointnav_record()]}))[0].category is None
     disguised = tmp_path / "d.json"

@@ -27,7 +27,7 @@ from robot_runtime.datasets import (
     mp3d_eqa,
     robothor,
 )
-from robot_runtime.datasets.io import write_json
+from robot_runtime.datasets.io import parse, write_json
 from robot_runtime.datasets.validate import CHECKS, validate
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.episode import Episode, Goal, Instruction, RearrangedObject
@@ -86,7 +86,7 @@ def test_the_ratio_has_a_threshold_that_can_be_set() -> None:
 
 
 def test_objectnav_files_have_ious_above_one_and_repeated_ids() -> None:
-    episodes = habitat_objectnav.parse(objectnav_document(), HERE)
+    episodes = parse(habitat_objectnav.reader, objectnav_document(), HERE)
     assert checks(*episodes) == {"repeated id": 1, "iou above 1": 3}
     (finding,) = [f for f in validate(episodes).findings if f.check == "iou above 1"]
     first = finding.examples[0]
@@ -94,13 +94,13 @@ def test_objectnav_files_have_ious_above_one_and_repeated_ids() -> None:
     bare = objectnav_document()
     for goals in bare["goals_by_category"].values():
         goals[0]["view_points"] = []
-    assert checks(*habitat_objectnav.parse(bare, HERE))["no view points"] == 3
+    assert checks(*parse(habitat_objectnav.reader, bare, HERE))["no view points"] == 3
 
 
 def test_categories_are_the_tasks_or_else_the_files() -> None:
     document = objectnav_document()
     del document["category_to_task_category_id"]["towel"]
-    episodes = habitat_objectnav.parse(document, HERE)
+    episodes = parse(habitat_objectnav.reader, document, HERE)
     assert checks(*episodes)["unknown category"] == 2
     assert "unknown category" not in checks(*episodes, task=objectnav_task())
     assert checks(good(category="Mug"), task=objectnav_task())["unknown category"] == 1
@@ -110,7 +110,7 @@ def test_categories_are_the_tasks_or_else_the_files() -> None:
 def test_answers_are_in_the_vocabulary_and_instructions_in_the_ground_truth(tmp_path: Path) -> None:
     document = eqa_document()
     document["episodes"][1]["question"]["answer_text"] = "beige"
-    assert checks(*mp3d_eqa.parse(document, HERE))["answer not in vocabulary"] == 1
+    assert checks(*parse(mp3d_eqa.reader, document, HERE))["answer not in vocabulary"] == 1
     write_json(tmp_path / "a.json", r2r_document())
     assert "no ground truth" not in checks(*load_episodes(tmp_path / "a.json"))
     write_json(tmp_path / "a_gt.json", r2r_truth())
@@ -118,7 +118,7 @@ def test_answers_are_in_the_vocabulary_and_instructions_in_the_ground_truth(tmp_
 
 
 def test_rearrangement_needs_no_path() -> None:
-    episodes = ithor_rearrangement.parse(ithor_rearrangement.from_pickled(ithor_scenes(), "val"), HERE)
+    episodes = parse(ithor_rearrangement.reader, ithor_rearrangement.from_pickled(ithor_scenes(), "val"), HERE)
     assert checks(*episodes) == {}
 
 
@@ -163,7 +163,7 @@ def test_the_real_robothor_files_have_their_known_oddities(shared_data: Path) ->
 
 
 def test_only_the_first_examples_are_kept() -> None:
-    episodes = robothor.parse([robothor_record(id=str(i), shortest_path_length=0.0) for i in range(9)], HERE)
+    episodes = parse(robothor.reader, [robothor_record(id=str(i), shortest_path_length=0.0) for i in range(9)], HERE)
     report = validate(episodes, examples=2)
     assert report.count("zero length") == 9
     assert [len(finding.examples) for finding in report.findings] == [2] * len(report.findings)
@@ -232,5 +232,5 @@ INFOS = st.dictionaries(st.sampled_from(["info", "goals", "dataset", "ground_tru
 def test_whatever_a_file_says_beside_is_no_reason_to_fail(info: dict[str, Any], view_points: Any) -> None:
     validate([good(info=info, category="chair")], objectnav_task())
     validate([good(info={**info, "goals": [{"view_points": view_points}]}, category="chair")])
-    (episode,) = habitat_pointnav.parse({"episodes": [pointnav_record()], **info}, HERE)
+    (episode,) = parse(habitat_pointnav.reader, {"episodes": [pointnav_record()], **info}, HERE)
     validate([episode, replace(episode, instruction=Instruction("go"), category="chair")])

@@ -149,7 +149,7 @@ def damaged(tmp_path: Path, change) -> Path:
         (lambda d: d["questions"][2].pop("text"), r"'questions\.2\.text'"),
         (lambda d: d["questions"][0].update(scene="elsewhere"), "scene 'elsewhere' is not in 'scenes'"),
         (lambda d: d["questions"].append(d["questions"][0]), "is asked twice about scene 'question_flat'"),
-        (lambda d: d["rules"].update(min_entropy=2), "min_entropy is normalized"),
+        (lambda d: d["rules"].update(min_entropy=2), "min_entropy"),
         (lambda d: d.update(schema=2), "'schema'"),
         (lambda d: d["answers"].pop(), "'answers' does not list the answers"),
         (lambda d: d.pop("questions"), "is not a question dataset"),

@@ -12,7 +12,7 @@ from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, wrap_angle
-from robot_runtime.datasets import mp3d_eqa
+from robot_runtime.datasets import load_episodes, mp3d_eqa
 from robot_runtime.datasets.questions import FEW_SCENES, QuestionSet, generate_questions
 from robot_runtime.datasets.questions.episodes import (
     EQA_MAGNITUDES,
@@ -112,7 +112,7 @@ def test_starts_depend_on_the_seed_alone(questions: QuestionSet, made: QuestionE
 
 def test_episodes_are_written_as_mp3d_eqa_and_read_back(tmp_path: Path, made: QuestionEpisodes, questions: QuestionSet):
     mp3d_eqa.save(tmp_path / "eqa.json.gz", made.episodes)
-    back = mp3d_eqa.load(tmp_path / "eqa.json.gz")
+    back = load_episodes(tmp_path / "eqa.json.gz")
     assert [episode.question for episode in back] == [episode.question for episode in made.episodes]
     assert [episode.info["info"]["start"] for episode in back] == [e.info["info"]["start"] for e in made.episodes]
     assert back[0].info["dataset"]["answer_vocab"]["word_list"] == list(questions.answers)
