@@ -1,6 +1,6 @@
-"""Leads a person through a capture: what to do next, how far it is, and pictures of what the camera sees.
+"""Guidance of an operator through a capture: requests, progress, and live images.
 
-On a simulated robot nobody is asked: the calibration moves boards, tags and robot itself.
+A simulated robot needs no operator: the calibration moves boards, tags and robot itself.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from rich.console import Console
 from robot_runtime.errors import CalibrationFailed
 
 LIVE, COVERAGE = "live.png", "coverage.png"
-"""What a viewer that reloads its file shows while capturing."""
+"""Files of the live image and the coverage, for a viewer that reloads them."""
 
 
 class Guide:
-    """Words, questions and pictures.
+    """Messages, requests and images for the operator.
 
     Args:
-        console: where words go.
-        view: folder for pictures; None for none.
-        attended: whether a person is there to be asked.
+        console: for messages.
+        view: folder for images; None for none.
+        attended: whether there is an operator.
     """
 
     def __init__(self, console: Console, view: Path | None, attended: bool) -> None:
@@ -37,39 +37,39 @@ class Guide:
 
     @property
     def has_view(self) -> bool:
-        """Whether anybody sees pictures."""
+        """Whether images are written."""
         return self._view is not None
 
     def tell(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         self._console.print(text, soft_wrap=True, markup=False)
 
     def ask(self, request: str) -> None:
-        """Ask for something to be done, and wait until Enter says that it is; at once if nobody is there to do it.
+        """Request an action and wait for Enter; return at once without an operator.
 
         Raises:
-            CalibrationFailed: somebody is needed and standard input is no terminal, or was closed.
+            CalibrationFailed: standard input is no terminal, or was closed.
         """
         if not self.attended:
             return
         self.tell(f"→ {request}, then press Enter (Ctrl-C ends)")
         if not sys.stdin.isatty() or not sys.stdin.readline():
             raise CalibrationFailed(
-                "this calibration needs somebody at a terminal", "run it in a terminal, beside the robot"
+                "this calibration needs an operator at a terminal", "run it in a terminal, beside the robot"
             )
 
     def progress(self, done: int, total: int, note: str = "") -> None:
-        """One capture more."""
+        """Print the number of captures."""
         self.tell(f"{done:3} of {total}  {note}".rstrip())
 
     def picture(self, name: str, rgb: NDArray[np.uint8]) -> None:
-        """Show a picture, uint8 (H, W, 3) RGB or (H, W): replaces the file of that name at once, never half of it."""
+        """Write an image, uint8 (H, W, 3) RGB or (H, W), replacing the file of that name atomically."""
         if self._view is None:
             return
         path = self._view / name
         scratch = path.with_name(f".{name}")
         shown = rgb if rgb.ndim == 2 else rgb[..., ::-1]
-        # Written often, looked at once: fast rather than small.
+        # Fast rather than small, because it is written often.
         _, encoded = cv2.imencode(path.suffix, np.ascontiguousarray(shown), [cv2.IMWRITE_PNG_COMPRESSION, 1])
         scratch.write_bytes(encoded.tobytes())
         scratch.replace(path)

@@ -1,6 +1,6 @@
-"""What every calibration is: record, solve, verify on captures that were held out, write.
+"""Procedure of all calibrations: record, solve, verify on held-out captures, write.
 
-A calibration is one :class:`Procedure` in a file of its own, and :func:`calibrate` carries out any of them.
+Each calibration is a :class:`Procedure`, executed by :func:`calibrate`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ C = TypeVar("C")
 S = TypeVar("S")
 
 HELD_OUT_EVERY = 4
-"""Every fourth capture is held out: spread over the whole capture, and a quarter of it."""
+"""One of so many captures is held out."""
 
 
 @dataclass(frozen=True)
 class Fit(Generic[S]):
-    """What captures say.
+    """Solution of a calibration.
 
     Attributes:
-        solution: the procedure's own, for :meth:`Procedure.verify`.
-        content: the same as the document to write: the ordinary file of whoever uses it.
-        device: serial number of what was calibrated; empty where it has none.
+        solution: the procedure's own type, for :meth:`Procedure.verify`.
+        content: the solution as the document to write.
+        device: serial number of the calibrated device; empty without one.
         method: in a few words, with the number of captures.
-        residuals: of the captures that it was solved from, by name with unit.
+        residuals: of the captures solved from, by name with unit.
     """
 
     solution: S
@@ -49,38 +49,46 @@ class Procedure(ABC, Generic[C, S]):
     """Name of the command and of the file's kind."""
 
     limits: Mapping[str, float] = {}
-    """The largest figure of :meth:`verify` that is accepted, by its name; figures without limit are only reported."""
+    """Greatest accepted figures of :meth:`verify` by name; figures without limit are only reported."""
 
     @abstractmethod
     def record(self, robot: Robot, guide: Guide) -> Sequence[C]:
-        """Captures from a connected robot, in the order of their taking.
+        """Record captures from a connected robot, in order.
 
         Raises:
-            CalibrationFailed: what is needed was not seen. RuntimeFault: whatever a device has.
+            CalibrationFailed: the targets were not seen.
+            RuntimeFault: a device failed.
         """
 
     @abstractmethod
     def solve(self, captures: Sequence[C]) -> Fit[S]:
-        """The parameters. Raises ``CalibrationFailed``: too few captures, or all too much alike."""
+        """Solve for the parameters. Raises ``CalibrationFailed``: too few captures, or too similar ones."""
 
     @abstractmethod
     def verify(self, solution: S, held_out: Sequence[C]) -> Mapping[str, float]:
-        """How well the solution foretells captures that it was not solved from: figures by name with unit."""
+        """Return the errors of the solution on held-out captures, by name with unit."""
 
     def split(self, captures: Sequence[C]) -> tuple[list[C], list[C]]:
-        """Captures to solve from, and captures to verify on."""
+        """Split captures into those to solve from and those to verify on."""
         held_out = list(captures[HELD_OUT_EVERY // 2 :: HELD_OUT_EVERY])
         return [capture for capture in captures if not any(capture is other for other in held_out)], held_out
 
     def show(self, fit: Fit[S], held_out: Sequence[C], guide: Guide) -> None:
-        """Write pictures of the result into the guide's folder, if there is anything to see."""
+        """Write figures of the result into the guide's folder, if any."""
 
 
 def calibrate(procedure: Procedure[C, S], robot: Robot, guide: Guide, out: Path, valid_days: float) -> CalibrationFile:
-    """The four steps on a connected robot.
+    """Execute a calibration on a connected robot.
+
+    Args:
+        procedure: of the calibration.
+        robot: connected.
+        guide: of the operator.
+        out: file to write.
+        valid_days: validity of the file.
 
     Raises:
-        CalibrationFailed: captures that do not suffice, or a solution that fails on held-out ones; nothing is written.
+        CalibrationFailed: insufficient captures, or a solution that fails on held-out ones; nothing is written.
     """
     captures = procedure.record(robot, guide)
     training, held_out = procedure.split(captures)

@@ -1,4 +1,4 @@
-"""Where a simulated robot stands while it is calibrated: with room ahead."""
+"""Start poses of a simulated robot for calibrations, with room ahead or around."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene
 
 ROOM_M = 3.0
-"""Ahead, that is worth looking for; more is not better."""
+"""Free distance ahead beyond which more is not better."""
 
 TURNING_M = 0.4
-"""Around the robot's middle."""
+"""Clearance around the robot's center."""
 
 _FAN_RAD = np.radians(np.arange(-40, 41, 10))
 _HEADINGS = 16
@@ -27,10 +27,14 @@ _STEP_M = 0.05
 
 
 def open_start_pose(robot: Robot, simulation: Simulation) -> SE2:
-    """Put the robot where it sees farthest, head level; returns where.
+    """Place the robot at the pose with the longest view, head level, and return it.
+
+    Args:
+        robot: to place.
+        simulation: with the scene.
 
     Raises:
-        CalibrationFailed: the scene has no place where a robot fits.
+        CalibrationFailed: the robot fits nowhere in the scene.
     """
     for pose in open_places(simulation.scene)[:_TRIED]:
         try:
@@ -44,10 +48,14 @@ def open_start_pose(robot: Robot, simulation: Simulation) -> SE2:
 
 
 def central_start_pose(robot: Robot, simulation: Simulation) -> SE2:
-    """Put the robot where there is most room on all sides, head level; returns where.
+    """Place the robot at the pose with the greatest clearance, head level, and return it.
+
+    Args:
+        robot: to place.
+        simulation: with the scene.
 
     Raises:
-        CalibrationFailed: the scene has no place where a robot fits.
+        CalibrationFailed: the robot fits nowhere in the scene.
     """
     scene_map = simulation.scene.map
     around_m = scene_map.clearance_m()
@@ -64,9 +72,9 @@ def central_start_pose(robot: Robot, simulation: Simulation) -> SE2:
 
 
 def open_places(scene: Scene) -> list[SE2]:
-    """Poses on free floor, those with most free floor in a fan of ±40° ahead first."""
+    """Return poses on free floor, sorted by the free distance in a fan of ±40° ahead, the longest first."""
     around_m = scene.map.clearance_m()
-    # Space to turn, where the scene has any.
+    # With space to turn, if the scene has any.
     rows, columns = np.nonzero(around_m >= min(TURNING_M, 0.9 * float(around_m.max())))
     chosen = np.random.default_rng(0).permutation(len(rows))[:_CANDIDATES]
     places = [scene.map.to_point(row, column) for row, column in zip(rows[chosen], columns[chosen], strict=True)]
@@ -76,7 +84,7 @@ def open_places(scene: Scene) -> list[SE2]:
 
 
 def _room_m(scene: Scene, pose: SE2) -> float:
-    """Free way along the shortest ray of the fan, ``ROOM_M`` at most; the mean of all breaks ties."""
+    """Return the free length of the shortest ray of the fan, at most ``ROOM_M``; the mean of all breaks ties."""
     steps = np.arange(_STEP_M, ROOM_M, _STEP_M)
     angles = pose.yaw_rad + _FAN_RAD[:, None]
     columns = np.floor((pose.x_m + np.cos(angles) * steps - scene.map.origin_x_m) / scene.map.resolution_m).astype(

@@ -1,4 +1,4 @@
-"""Views of a board that differ: taken one by one as a person moves the board, or as a simulated board moves itself."""
+"""Differing views of a board, moved by a person or by the simulation."""
 
 from __future__ import annotations
 
@@ -25,33 +25,40 @@ from robot_runtime.hal.simulation import Simulation
 from robot_runtime.imaging.rig import RgbdCalibration
 
 STILL_PX = 0.5
-"""Between two frames in a row; a board that moves more is blurred."""
+"""Greatest motion between two consecutive frames; more blurs the board."""
 
 NEW_SHARE = 0.04
-"""Of the image's width, that a board's corners must have moved since every view taken before."""
+"""Least mean motion of the corners from every earlier view, as a share of the image's width."""
 
 ATTEMPTS = 4
-"""Places that a simulated board tries per view that is wanted."""
+"""Poses of a simulated board per requested view."""
 
 FACING = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, -1.0], [-1.0, 0.0, 0.0]])
-"""A sheet that faces the camera upright, in the optical frame."""
+"""Rotation of a sheet that faces the camera upright, in the optical frame."""
 
 SHEET = "calibration board"
 
 
 @dataclass(frozen=True, eq=False)
 class BoardView:
-    """A board seen once."""
+    """One view with its corners."""
 
     corners: Corners
     view: View
 
 
 def collect(robot: Robot, guide: Guide, board: Board, wanted: int, time_limit_s: float) -> list[BoardView]:
-    """Views of a still board, each unlike the others; fewer than wanted if time runs out.
+    """Collect differing views of a still board; fewer than wanted at the time limit.
+
+    Args:
+        robot: with the camera.
+        guide: of the person.
+        board: to detect.
+        wanted: number of views.
+        time_limit_s: for a person.
 
     Raises:
-        CalibrationFailed: no board was seen at all, or one that is not this one.
+        CalibrationFailed: no board was seen, or a different one.
     """
     rig = factory_of(robot.camera)
     taken: list[BoardView] = []
@@ -84,7 +91,7 @@ def collect(robot: Robot, guide: Guide, board: Board, wanted: int, time_limit_s:
 def _rejection(
     corners: Corners | None, before: Corners | None, taken: list[Corners], lens: Lens, simulated: bool
 ) -> str:
-    """Why a frame is not taken; empty if it is."""
+    """Return the reason to reject a frame; empty if there is none."""
     if corners is None:
         return "no board in view"
     if not simulated and (before is None or corners.moved_px(before) > STILL_PX):
@@ -107,7 +114,7 @@ def _views_from_person(
 def _views_from_simulation(
     robot: Robot, simulation: Simulation, rig: RgbdCalibration, board: Board, wanted: int
 ) -> Generator[View, None, None]:
-    """As a patient person would: over the whole image, tilted to every side, at several distances."""
+    """Yield views over the whole image, tilted to every side, at several distances."""
     start_poses.open_start_pose(robot, simulation)
     picture, random = board.picture(), simulation.random(SHEET)
     try:
@@ -120,13 +127,20 @@ def _views_from_simulation(
 
 
 def in_view(lens: Lens, board: Board, number: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """A pose of the board in the optical frame: its middle in one of 5 x 3 cells, tilted to one of six sides."""
+    """Return a pose of the board in the optical frame, float64 (4, 4): in one of 5 x 3 cells, with one of six tilts.
+
+    Args:
+        lens: of the image.
+        board: to pose.
+        number: of the view, which selects cell and side.
+        random: generator of the variation.
+    """
     column, row = number % 5, number // 5 % 3
     pixel = (
         (column + random.uniform(0.1, 0.9)) / 5 * (lens.width - 1),
         (row + random.uniform(0.1, 0.9)) / 3 * (lens.height - 1),
     )
-    # Where the lens images nothing, half-way out to the corner instead.
+    # Outside the lens's image, half-way to the corner instead.
     ray = np.nan_to_num(lens.rays(pixel), nan=0.5)
     share = random.uniform(0.4, 0.75)
     distance_m = board.width_m * lens.fx / (share * lens.width)

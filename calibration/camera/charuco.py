@@ -1,4 +1,4 @@
-"""The ChArUco board: a chessboard whose white squares have markers, so that a part of it is enough."""
+"""The ChArUco board: a chessboard with markers in its white squares, detectable in part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DICTIONARY = cv2.aruco.DICT_5X5_100
 IDS = 100
 
 MIN_CORNERS = 8
-"""Of a view that counts: fewer say more about noise than about the lens."""
+"""Least number of corners in a usable view."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,10 @@ class Board:
     """A board as printed.
 
     Attributes:
-        columns, rows: squares.
-        square_m, marker_m: edges of a square, and of the black marker inside a white one.
+        columns: number of squares in a row.
+        rows: number of rows.
+        square_m: edge of a square.
+        marker_m: edge of the black marker in a white square.
     """
 
     columns: int = 9
@@ -37,7 +39,7 @@ class Board:
     def __post_init__(self) -> None:
         if min(self.columns, self.rows) < 3 or self.columns * self.rows // 2 > IDS:
             raise ConfigError(
-                f"a board of {self.columns}x{self.rows} squares cannot be", f"use 3x3 to {2 * IDS} squares in all"
+                f"a board of {self.columns}x{self.rows} squares is impossible", f"use 3x3 to {2 * IDS} squares in all"
             )
         if not 0 < self.marker_m < self.square_m < 1:
             raise ConfigError(
@@ -47,7 +49,7 @@ class Board:
 
     @classmethod
     def named(cls, size: str, square_mm: float, marker_mm: float) -> Board:
-        """The board that options name, its size like ``9x6``. Raises ``ConfigError``."""
+        """Return the board of command-line options, its size like ``9x6``. Raises ``ConfigError``."""
         columns, x, rows = size.partition("x")
         if not (x and columns.isdigit() and rows.isdigit()):
             raise ConfigError(f"--board {size!r} is not COLUMNSxROWS", "count the squares, and write it like 9x6")
@@ -63,20 +65,20 @@ class Board:
 
     @property
     def corners_m(self) -> Array:
-        """Inner corners by their ids, float64 (N, 3): x right, y down from the middle of the board, z = 0."""
+        """Inner corners by id, float64 (N, 3): x right, y down from the middle of the board, z = 0."""
         middle = (self.width_m / 2, self.height_m / 2, 0.0)
         return np.asarray(self._board.getChessboardCorners(), np.float64).reshape(-1, 3) - middle
 
     def picture(self, square_px: int = 60) -> NDArray[np.uint8]:
-        """To print, or to hang in a simulated room: uint8 (rows * square_px, columns * square_px)."""
+        """Return the board's image, uint8 (rows * square_px, columns * square_px)."""
         image = self._board.generateImage((self.columns * square_px, self.rows * square_px))
         return np.asarray(image, np.uint8)
 
     def detect(self, rgb: NDArray[np.uint8]) -> Corners | None:
-        """The board's corners in a picture, uint8 (H, W, 3); None if too few are seen.
+        """Return the board's corners in an image, uint8 (H, W, 3); None if there are too few.
 
         Raises:
-            CalibrationFailed: there is a board with more markers than this one has.
+            CalibrationFailed: the image shows a board with more markers.
         """
         pixels, ids, _, marker_ids = self._detector.detectBoard(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY))
         markers = self.columns * self.rows // 2
@@ -103,13 +105,18 @@ class Board:
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """What was seen of a board: ids, intp (N,), and pixels, float64 (N, 2)."""
+    """Detected corners of a board.
+
+    Attributes:
+        ids: intp (N,).
+        pixels: float64 (N, 2).
+    """
 
     ids: NDArray[np.intp]
     pixels: Array
 
     def moved_px(self, other: Corners) -> float:
-        """Mean distance between corners seen in both; infinity if there are none."""
+        """Return the mean distance between common corners; infinity without any."""
         _, mine, theirs = np.intersect1d(self.ids, other.ids, return_indices=True)
         if not mine.size:
             return float("inf")

@@ -1,8 +1,8 @@
-"""``robot-runtime calibrate depth``: scale and bias of a depth sensor, against AprilTags at several distances.
+"""``robot-runtime calibrate depth``: scale and bias of a depth sensor by AprilTags at several distances.
 
-A tag's size and the color lens say where its plane is; the depth sensor says what it measures inside the tag's black
-square. The robot drives towards upright tags, so that they are seen from near and far; a line through all of it is the
-correction. Calibrate the color lens first: a focal length that is 1 % off makes every tag 1 % too far.
+The true depth inside a tag's black square follows from its size and the color lens. The robot drives towards upright
+tags to see them from near and far; a line through all samples is the correction. Calibrate the color lens first: a
+focal length that is 1 % off makes every tag 1 % too far.
 """
 
 from __future__ import annotations
@@ -34,24 +34,29 @@ TILTS_DEG = (-20.0, 0.0, 10.0)
 MOVES = (Displacement(forward_m=0.3),) * 4
 
 INNER_SHARE = 0.4
-"""Half the edge of the square inside a tag that is measured, over the tag's own: away from edges, where pixels fly."""
+"""Half the edge of the evaluated square over the tag's edge, which excludes flying pixels at the edges."""
 
 MIN_PIXELS = 12
 MIN_SAMPLES = 10
 
 MIN_SPAN_M = 0.7
-"""Between the nearest and the farthest tag: scale and bias are one and the same at one distance."""
+"""Least range of distances; scale and bias are indistinguishable at one distance."""
 
 TAG_SHARE = 0.003
-"""Standard deviation of a tag's distance by its picture, over the distance per meter: corners are off by 0.1 pixels."""
+"""Standard deviation of a tag's distance over its square, per meter, for corner errors of 0.1 pixels."""
 
 MAX_SCALE = 0.06
-"""No sensor's scale is off by more; a wrong tag size is."""
+"""Greatest plausible error of a sensor's scale; a larger one indicates a wrong tag size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One tag in one image: its distance along the depth sensor's axis, by tag and as measured, meters."""
+    """One tag in one image.
+
+    Attributes:
+        by_tag_m: distance along the depth sensor's axis by the tag's corners.
+        measured_m: the same by the depth sensor.
+    """
 
     by_tag_m: float
     measured_m: float
@@ -59,7 +64,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """True meters are ``scale * measured + bias_m``."""
+    """Correction of depth: true meters are ``scale * measured + bias_m``."""
 
     scale: float
     bias_m: float
@@ -69,7 +74,13 @@ class Correction:
 
 
 class DepthProcedure(Procedure[SiteView, Correction]):
-    """See the module. ``size_m``: edge of the tags' black squares."""
+    """Calibration of a depth sensor; see the module.
+
+    Args:
+        size_m: edge of the tags' black squares.
+        tilts_deg: of the head at each station.
+        moves: from one station to the next.
+    """
 
     kind = KIND
     limits: Mapping[str, float] = {"error_mm": 15.0}
@@ -99,7 +110,7 @@ class DepthProcedure(Procedure[SiteView, Correction]):
         correction = line(samples)
         if abs(correction.scale - 1) > MAX_SCALE:
             raise CalibrationFailed(
-                f"depth would have to be scaled by {correction.scale:.3f}: rather the tags are not "
+                f"depth would have to be scaled by {correction.scale:.3f}: probably the tags are not "
                 f"{1000 * self._size_m:g} mm wide, or the lens is not the camera's",
                 "measure the black square of a tag and give it as --tag-mm, and calibrate intrinsics first",
             )
@@ -145,7 +156,13 @@ class DepthProcedure(Procedure[SiteView, Correction]):
 
 
 def measured(view: View, pixels: Array, size_m: float) -> Sample | None:
-    """What the depth sensor says inside a tag, and what it should say; None where it says nothing."""
+    """Return the measured and the true depth inside a tag; None with too few measured pixels.
+
+    Args:
+        view: with color and depth.
+        pixels: float64 (4, 2), the tag's corners in the color image.
+        size_m: edge of the black square.
+    """
     rig = view.rig
     depth_from_tag = np.linalg.inv(rig.color_from_depth) @ tag_poses(rig.color, pixels, size_m)[0]
     face, middle = depth_from_tag[:3, 0], depth_from_tag[:3, 3]
@@ -171,7 +188,7 @@ def measured(view: View, pixels: Array, size_m: float) -> Sample | None:
 
 
 def line(samples: Sequence[Sample]) -> Correction:
-    """The correction that most samples agree on."""
+    """Fit the correction with a robust loss."""
     by_tag_m = np.array([sample.by_tag_m for sample in samples])
     measured_m = np.array([sample.measured_m for sample in samples])
     sigma_m = TAG_SHARE * by_tag_m**2 + 0.001
@@ -189,7 +206,7 @@ def _errors_m(correction: Correction, samples: Sequence[Sample]) -> Array:
 
 
 def _corrected(rig: RgbdCalibration, correction: Correction) -> RgbdCalibration:
-    """The calibration with the correction on top of what is in it."""
+    """Return the calibration with the correction applied on top."""
     return replace(
         rig,
         depth_unit_m=rig.depth_unit_m * correction.scale,

@@ -1,7 +1,7 @@
-"""``robot-runtime calibrate extrinsics``: where the camera sits, from AprilTags or the floor alone, without an arm.
+"""``robot-runtime calibrate extrinsics``: the camera's mount from AprilTags, or from the floor alone.
 
-Either writes a mount (``robot_runtime.robots.camera_mount``), of which the robot description, the driver's
-observation and the simulated camera are made.
+Both write a mount (``robot_runtime.robots.camera_mount``), which defines the robot description, the driver's
+observation and the simulated camera.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ MIN_FLOOR_TAGS = 2
 MIN_TILT_SPAN_RAD = math.radians(20)
 
 MAX_SIGMA = {"height_sigma_mm": 2.5, "lateral_sigma_mm": 2.5, "rotation_sigma_deg": 0.15}
-"""Half of the error that is allowed: what the views leave more uncertain was seen from too few sides."""
+"""Greatest standard deviations of the mount, half of the allowed errors; more means views from too few sides."""
 
 TRAVEL_TOLERANCE = 0.08
-"""Wheels slip by a few per cent; a tag of another size is off by more."""
+"""Greatest relative difference of path lengths: wheels slip by a few per cent, a wrong tag size gives more."""
 
 
 class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
-    """From tags, see ``calibration.camera.mount_fit``.
+    """Calibration of the mount by tags; see ``calibration.camera.mount_fit``.
 
     Args:
-        size_m: edge of the tags' black squares. floor_ids: of tags that lie flat on the floor.
-        nominal: where the description has the camera; None for where the robot's driver has it.
+        size_m: edge of the tags' black squares.
+        floor_ids: of tags that lie flat on the floor.
+        nominal: mount by the description; None for the robot's driver's.
+        tilts_deg: of the head at each station.
     """
 
     kind = EXTRINSICS
@@ -90,7 +92,7 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
         return Fit(fit, config.unparse(fit.mount), rig.serial, method, residuals)
 
     def verify(self, solution: MountFit, held_out: Sequence[SiteView]) -> dict[str, float]:
-        """Of each held-out image: the camera's place by mount, head and base against its place by the tags in it."""
+        """Compare the camera's pose by mount, head and base with its pose by the tags, in each held-out image."""
         positions_m, angles_rad, errors_px = [], [], []
         for capture in held_out:
             view, lens = capture.tags, capture.view.rig.color
@@ -146,7 +148,7 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
 
 
 def _resected(lens: Lens, points: Array, pixels: Array) -> Array:
-    """The optical frame that sees points at pixels, in the points' frame, float64 (4, 4)."""
+    """Return the optical frame in the points' frame, float64 (4, 4), from points and their pixels."""
     rays = np.ascontiguousarray(lens.rays(pixels)[:, :2])
     _, turn, shift = cv2.solvePnP(points, rays, np.eye(3), None, flags=cv2.SOLVEPNP_SQPNP)
     turn, shift = cv2.solvePnPRefineLM(points, rays, np.eye(3), None, turn, shift)

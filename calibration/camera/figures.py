@@ -1,4 +1,4 @@
-"""Pictures for whoever calibrates: what was recognized, what is still missing, how well the result fits."""
+"""Figures of a calibration: detections, coverage, residuals."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from robot_runtime.hal.lens import Lens
 Array = NDArray[np.float64]
 
 COLUMNS, ROWS = 8, 6
-"""Cells into which an image is divided to see whether all of it was covered."""
+"""Cells of the image in which coverage is counted."""
 
 ARROW = 50.0
-"""Residuals are drawn so many times as long as they are."""
+"""Magnification of drawn residuals."""
 
 _GREEN, _RED, _YELLOW, _WHITE, _GRAY = (60, 220, 60), (235, 60, 60), (250, 210, 40), (255, 255, 255), (70, 70, 70)
 
 
 def board(rgb: NDArray[np.uint8], corners: Corners | None, note: str) -> NDArray[np.uint8]:
-    """What was seen of a board: green if it counts, else yellow with the reason."""
+    """Draw detected corners: green if the view is used, else yellow with the reason."""
     canvas = rgb.copy()
     if corners is not None:
         for x, y in corners.pixels:
@@ -34,7 +34,7 @@ def board(rgb: NDArray[np.uint8], corners: Corners | None, note: str) -> NDArray
 
 
 def tags(rgb: NDArray[np.uint8], corners: dict[int, Array], title: str) -> NDArray[np.uint8]:
-    """Which tags were seen."""
+    """Draw the detected tags."""
     canvas = rgb.copy()
     for tag_id, pixels in corners.items():
         cv2.polylines(canvas, [np.rint(pixels).astype(np.int32)], True, _GREEN, 2)
@@ -44,7 +44,7 @@ def tags(rgb: NDArray[np.uint8], corners: dict[int, Array], title: str) -> NDArr
 
 
 def covered(lens: Lens, seen: Sequence[Array]) -> NDArray[np.bool_]:
-    """Which of ROWS x COLUMNS cells of the image have a corner in them."""
+    """Return the cells of the image that contain a corner, bool (ROWS, COLUMNS)."""
     counts = np.zeros((ROWS, COLUMNS), bool)
     for pixels in seen:
         column = np.clip(pixels[:, 0] / lens.width * COLUMNS, 0, COLUMNS - 1).astype(int)
@@ -54,7 +54,7 @@ def covered(lens: Lens, seen: Sequence[Array]) -> NDArray[np.bool_]:
 
 
 def coverage(lens: Lens, seen: Sequence[Array]) -> NDArray[np.uint8]:
-    """Every corner seen so far, and the cells that are still empty in gray."""
+    """Draw all corners, and the empty cells in gray."""
     canvas = np.full((lens.height, lens.width, 3), 20, np.uint8)
     cells = covered(lens, seen)
     for row, column in np.argwhere(~cells).tolist():
@@ -68,7 +68,13 @@ def coverage(lens: Lens, seen: Sequence[Array]) -> NDArray[np.uint8]:
 
 
 def residuals(lens: Lens, seen: Array, predicted: Array) -> NDArray[np.uint8]:
-    """Where points were seen, and fifty times how far from there the solution has them."""
+    """Draw the residuals of points, magnified.
+
+    Args:
+        lens: of the image.
+        seen: float64 (N, 2), detected pixels.
+        predicted: float64 (N, 2), pixels by the solution.
+    """
     canvas = np.full((lens.height, lens.width, 3), 20, np.uint8)
     for at, error in zip(seen, (predicted - seen) * ARROW, strict=True):
         start, end = np.rint(at).astype(int).tolist(), np.rint(at + error).astype(int).tolist()
@@ -78,7 +84,7 @@ def residuals(lens: Lens, seen: Array, predicted: Array) -> NDArray[np.uint8]:
 
 
 def errors_over_distance(at_m: Array, errors_mm: Mapping[str, Array]) -> NDArray[np.uint8]:
-    """Signed errors by distance, one color for each name."""
+    """Plot signed errors over distance, one color for each name."""
     figure = Figure(figsize=(6.4, 3.6), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()

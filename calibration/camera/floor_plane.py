@@ -1,9 +1,9 @@
-"""A camera's mount from the floor in its depth images alone: height, pitch and roll over the tilt range.
+"""A camera's mount from the floor in its depth images: height, pitch and roll over the tilt range.
 
-Nothing has to be laid out. What the floor does not say, the lateral offset and where the tilt axis is ahead, stays as
-described; a yaw on the tilt link shows, because it becomes a roll when the camera looks down. The floor
-is the plane that most points lie on, near where the description has it (RANSAC, Fischler and Bolles 1981), refined by
-least squares on its own points. A depth sensor that is 1 % off is 1 % off in height: see ``calibrate depth``.
+No targets are needed. The lateral offset and the forward position of the tilt axis cannot be observed and stay as
+described; a yaw on the tilt link can, because it becomes a roll when the camera points down. The floor is the plane
+with most points near its described pose (RANSAC, Fischler and Bolles 1981), refined by least squares. A depth error of
+1 % is a height error of 1 %: see ``calibrate depth``.
 """
 
 from __future__ import annotations
@@ -35,28 +35,31 @@ TILTS_DEG = (-60.0, -52.0, -45.0, -38.0, -31.0, -25.0, -20.0, -15.0)
 
 HYPOTHESES = 300
 NEAR_M = 0.03
-"""What is farther from a floor does not lie on it, however noisy the sensor."""
+"""Greatest distance of a floor point from the plane, for any sensor."""
 
 NOISES, CLOSEST_M, REFINEMENTS = 3.0, 0.002, 8
-"""What is farther away than so many times the typical distance, but more than this, is left out of the next fit."""
+"""Points beyond so many typical distances, but at least this distance, are left out of the next of so many fits."""
 
 SIGMA_M, SIGMA_RAD = 0.002, math.radians(0.1)
-"""Of one image's floor: its height, its direction."""
+"""Standard deviations of one image's floor: its height, its direction."""
 
 MIN_VIEWS = 5
 MIN_SPAN_RAD = math.radians(20)
 
 _OPTICAL = rotation_rpy(*OPTICAL_RPY_RAD)
 _FREE = (1, 2, 4, 5, 6, 7)
-"""Of the mount's numbers: height of the tilt axis, forward and upward offset from it, roll, pitch, yaw."""
+"""Solved parameters of the mount: height of the tilt axis, forward and upward offset from it, roll, pitch, yaw."""
 
 
 @dataclass(frozen=True, eq=False)
 class DepthView:
-    """The points of one depth image.
+    """Points of one depth image.
 
     Attributes:
+        pan_rad: of the head.
+        tilt_rad: of the head.
         points: float64 (N, 3) in the color sensor's optical frame, meters.
+        serial: of the camera.
     """
 
     pan_rad: float
@@ -70,8 +73,10 @@ class Floor:
     """A plane in the optical frame.
 
     Attributes:
-        up: float64 (3,), its unit normal towards the camera. height_m: of the optical center above it.
-        typical_m: median distance of its points. share: of all points that lie on it.
+        up: float64 (3,), unit normal towards the camera.
+        height_m: of the optical center above it.
+        typical_m: median distance of its points.
+        share: of all points.
     """
 
     up: Array
@@ -81,10 +86,10 @@ class Floor:
 
 
 class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
-    """See the module.
+    """Calibration of the mount by the floor; see the module.
 
     Args:
-        nominal: where the description has the camera; None for where the robot's driver has it.
+        nominal: mount by the description; None for the robot's driver's.
     """
 
     kind = EXTRINSICS
@@ -110,8 +115,8 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
                 views.append(DepthView(view.head.pan_rad, view.head.tilt_rad, points, rig.serial))
         if views:
             guide.tell(
-                f"floor is seen at tilts {_span(views)}; outside them the mount is extrapolated, and where a noisy "
-                "sensor's centimeter counts, tags say more (--from tags)"
+                f"floor is visible at tilts {_span(views)}; outside them the mount is extrapolated; for errors "
+                "below the noise of the depth sensor use tags (--from tags)"
             )
         return views
 
@@ -122,7 +127,7 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
             raise CalibrationFailed(
                 f"{len(captures)} depth images are too few or too alike: at least {MIN_VIEWS}, over at least "
                 f"{math.degrees(MIN_SPAN_RAD):.0f}° of tilt, are needed",
-                "see that the depth sensor works, and that the head can look down by 60°",
+                "check that the depth sensor works, and that the head can tilt down by 60°",
             )
         floors = [find_floor(view, self._nominal) for view in captures]
         mount = _fit(captures, floors, self._nominal)
@@ -147,7 +152,7 @@ class FloorPlaneProcedure(Procedure[DepthView, CameraMount]):
 
 
 def described_mount(robot: Robot) -> CameraMount:
-    """Where the robot's driver has the camera: a tilt axis through the optical center."""
+    """Return the mount by the robot's driver: a tilt axis through the optical center."""
     place = robot.camera.info.mount
     return CameraMount((place.x_m, place.y_m, place.z_m))
 
@@ -158,20 +163,24 @@ def _span(views: Sequence[DepthView]) -> str:
 
 
 def points_of(view: View) -> Array:
-    """Points of a depth image in the color sensor's optical frame, float64 (N, 3), evenly over the image."""
+    """Return points of a depth image in the color sensor's optical frame, float64 (N, 3), evenly over the image."""
     matrix = view.rig.color_from_depth
     return np.asarray(image_points(view.depth_m, view.rig.depth) @ matrix[:3, :3].T + matrix[:3, 3])
 
 
 def find_floor(view: DepthView, expected: CameraMount) -> Floor:
-    """The floor in a depth image, not farther from where it is expected than a mount may be from its description.
+    """Return the floor in a depth image, within the tolerances of a described mount.
+
+    Args:
+        view: points of the image.
+        expected: approximate mount.
 
     Raises:
-        CalibrationFailed: there is none.
+        CalibrationFailed: there is no floor.
     """
     points, (up, height_m) = view.points, _expected(view, expected)
     random = np.random.default_rng(0)
-    # Of what is not far above or below the expected floor: walls and tables would only cost hypotheses.
+    # Points near the expected floor: walls and tables would only cost hypotheses.
     candidates = points[np.abs(points @ up + height_m) < 2 * NOMINAL_M + np.linalg.norm(points, axis=1) * NOMINAL_RAD]
     best, best_score = None, 0.0
     if len(candidates) >= 3:
@@ -189,14 +198,14 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
                 best, best_score = (normal, float(height)), score
     if best is None or best_score < MIN_SHARE * len(points):
         raise CalibrationFailed(
-            f"no floor in the depth image at tilt {math.degrees(view.tilt_rad):+.0f}°: looked for it "
-            f"{height_m:.2f} m below the camera",
-            "put the robot on free, level, matt floor, and say with --mount what the camera's place should be",
+            f"no floor in the depth image at tilt {math.degrees(view.tilt_rad):+.0f}°, expected {height_m:.2f} m below "
+            "the camera",
+            "put the robot on free, level, matt floor, and give the camera's approximate mount by --mount",
         )
     normal, height = best
     off = candidates @ normal + height
     for _ in range(REFINEMENTS):
-        # Narrower from pass to pass, down to the sensor's noise: a rug, a centimeter high, is no part of the floor.
+        # Narrower from pass to pass, down to the sensor's noise, so that a rug of 1 cm is excluded.
         typical_m = float(np.median(np.abs(off[np.abs(off) < NEAR_M])))
         on_floor = candidates[np.abs(off) < np.clip(NOISES * typical_m, CLOSEST_M, NEAR_M)]
         # n.p = -h with points scaled by 1 / h: one linear equation per point.
@@ -209,13 +218,13 @@ def find_floor(view: DepthView, expected: CameraMount) -> Floor:
 
 
 def _expected(view: DepthView, mount: CameraMount) -> tuple[Array, float]:
-    """Up in the optical frame, and the height above the floor."""
+    """Return the up direction in the optical frame, and the height above the floor."""
     sensor = mount.sensor(SE2(), view.pan_rad, view.tilt_rad)
     return np.asarray((sensor[:3, :3] @ _OPTICAL)[2]), float(sensor[2, 3])
 
 
 def _off(view: DepthView, floor: Floor, mount: CameraMount) -> tuple[float, float]:
-    """How far a floor is from where a mount has it: meters, and radians."""
+    """Return the difference between a floor and the one expected by a mount: meters, and radians."""
     up, height_m = _expected(view, mount)
     return floor.height_m - height_m, math.asin(min(1.0, float(np.linalg.norm(np.cross(floor.up, up)))))
 

@@ -1,9 +1,9 @@
-"""``robot-runtime calibrate intrinsics``: a color camera's lens from views of a ChArUco board, beside the factory's.
+"""``robot-runtime calibrate intrinsics``: a color camera's lens from views of a ChArUco board.
 
-The lens is OpenCV's plumb bob (Zhang 2000; ``cv2.calibrateCamera``), or its rational model where the factory has that,
-with the factory's denominator (k4, k5, k6): freed, it fits the views as well with a pole in the middle of the image.
-Views must cover the image and be tilted to all sides: from others, focal length and distance cannot be told apart, and
-they are refused. The factory's own intrinsics are judged by the same held-out views.
+The lens is OpenCV's plumb bob (Zhang 2000; ``cv2.calibrateCamera``), or its rational model if the factory uses it, with
+the factory's denominator (k4, k5, k6): a free one fits as well with a pole inside the image. Views must cover the image
+and be tilted to all sides, without which focal length and distance are indistinguishable. The factory's intrinsics are
+evaluated on the same held-out views.
 """
 
 from __future__ import annotations
@@ -34,31 +34,33 @@ KIND = "intrinsics"
 MIN_VIEWS = 8
 
 MIN_COVERED = 0.5
-"""Of the image's cells: where no corner was, distortion is a guess."""
+"""Least share of the image's cells with corners."""
 
 MIN_SPAN_RAD = math.radians(30)
-"""Between the board's tilts to opposite sides, about either axis of the image."""
+"""Least range of the board's tilts, about either axis of the image."""
 
 MAX_FOCAL_SIGMA_PCT = 0.1
-"""Standard deviation of the focal length, from the fit: a third of the error that is allowed."""
+"""Greatest standard deviation of the focal length by the fit, a third of the allowed error."""
 
 OUTLIER = 5.0
-"""A corner that is off by this many times the median is left out: beside a reflection, at the image's very edge."""
+"""Corners with errors beyond so many medians are left out, as beside a reflection or at the image's border."""
 
 
 @dataclass(frozen=True, eq=False)
 class SolvedLens:
-    """A lens, and the one that the device came with."""
+    """The solved lens and the factory's."""
 
     lens: Lens
     factory: Lens
 
 
 class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
-    """See the module.
+    """Calibration of a color camera's lens; see the module.
 
     Args:
-        views: to solve from and to verify on.
+        board: as printed.
+        views: number of views, held-out ones included.
+        time_limit_s: for a person.
     """
 
     kind = KIND
@@ -140,7 +142,7 @@ class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
         lens = Lens(start.width, start.height, fx, fy, cx, cy, model, coefficients, start.max_radius)
         if not np.isfinite(lens.rays(np.concatenate(pixels))).all():
             raise CalibrationFailed(
-                f"the {model} model that fits best folds the image where the board was seen",
+                f"the best fit of the {model} model is not invertible where the board was seen",
                 "take more views, in the image's corners",
             )
         errors = []
@@ -155,7 +157,7 @@ class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
         return float(np.sqrt((np.concatenate(errors) ** 2).sum(axis=1).mean()))
 
     def _predicted(self, lens: Lens, corners: Corners) -> Array:
-        """Where a lens would show the corners of the board at its most likely pose, float64 (N, 2)."""
+        """Return the board's corners projected by a lens at the board's likeliest pose, float64 (N, 2)."""
         points = self._board.corners_m[corners.ids]
         rays = lens.rays(corners.pixels)
         usable = np.isfinite(rays).all(axis=1)
@@ -166,7 +168,14 @@ class IntrinsicsProcedure(Procedure[BoardView, SolvedLens]):
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """A lens; corners' errors per view; the board's normals in the optical frame, (N, 3); the focal length's sigma."""
+    """Result of one fit.
+
+    Attributes:
+        lens: fitted.
+        errors_px: corner errors per view.
+        normals: float64 (N, 3), the board's normals in the optical frame.
+        focal_sigma_pct: standard deviation of the focal length.
+    """
 
     lens: Lens
     errors_px: list[Array]
@@ -189,7 +198,7 @@ def _require_spread(lens: Lens, views: Sequence[Corners]) -> None:
 
 
 def _require_tilts(normals: Array) -> None:
-    """The board's normals must point to all sides: a fan to one side, or none, does not tell focal length."""
+    """Raise ``CalibrationFailed`` unless the board's normals point to all sides, which determines the focal length."""
     for axis, side in ((0, "left and right"), (1, "up and down")):
         angles = np.arctan2(normals[:, axis], normals[:, 2])
         span_rad = float(angles.max() - angles.min())

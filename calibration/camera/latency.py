@@ -1,12 +1,10 @@
-"""``robot-runtime calibrate latency``: how late a camera's stamps are.
+"""``robot-runtime calibrate latency``: latency of a camera's stamps.
 
-The base swings to and fro about its axis while the camera delivers every picture that it can. From one picture to the
-next the scene moves by as much as the robot turned between the two exposures, and the odometry says when it was turned
-so: the shift in time under which both agree is what the stamps are late by. At a radian a second, 5 ms are a fifth of a
-degree, which is about a pixel.
+The base sweeps to and fro about its axis while the camera captures. The rotation between consecutive images is compared
+with that of odometry; the shift in time of best agreement is the latency. At 1 rad/s, 5 ms are about 0.3 degrees.
 
-The swing is repeated; of the last one nothing is solved from. What odometry's own stamps are late by is in the result:
-poses and pictures agree, which is what matters.
+The last of several sweeps is held out. The latency of odometry's own stamps is part of the result, so that poses and
+images agree.
 """
 
 from __future__ import annotations
@@ -39,29 +37,30 @@ SWEEPS = 3
 SWEEP_S = 2.5
 PERIOD_S = 1.7
 PEAK_RAD_S = 0.9
-"""A swing goes to and fro one and a half times, by 14 degrees to each side: pictures still overlap, and do not blur."""
+"""A sweep is one and a half periods of 14 degrees to each side, so that images overlap without blur."""
 
 MIN_LATENCY_S, MAX_LATENCY_S = -0.1, 0.5
-"""Between which the latency is looked for."""
+"""Range in which the latency is searched."""
 
 GRID_S = 0.002
 FEATURES = 150
 MIN_FEATURES = 12
 MIN_PICTURES = 15
 BORDER_PX = 12
-"""From the edge of what the sensor fills: the edge itself does not move with the scene."""
+"""Margin to the border of the image's content, which does not move with the scene."""
 
 LIMIT_MS = 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseSweep:
-    """One swing.
+    """Images and odometry of one sweep.
 
     Attributes:
-        stamps_ns: int64 (N,), of the pictures. turns_rad: float64 (N - 1,), how far the camera turned left from each to
-            the next by what it saw; NaN where it saw too little.
-        odom_ns, odom_rad: the odometry's stamps and unwrapped headings, in order.
+        stamps_ns: int64 (N,), of the images.
+        turns_rad: float64 (N - 1,), left turns between consecutive images by their features; NaN with too few.
+        odom_ns: int64 (M,), stamps of odometry, in order.
+        odom_rad: float64 (M,), unwrapped headings.
     """
 
     stamps_ns: NDArray[np.int64]
@@ -70,9 +69,9 @@ class BaseSweep:
     odom_rad: Array
 
     def misfit(self, latency_s: float) -> tuple[float, float, int]:
-        """Sum of squares, scale, and number of turns, if the pictures were exposed so long before their stamps."""
+        """Return sum of squares, scale, and number of turns for a latency of the stamps."""
         at_ns = self.stamps_ns - seconds_to_ns(latency_s)
-        # Those whose turn odometry knows under any latency, so that all are judged by the same ones.
+        # Only images inside odometry's time range under any latency, so that all latencies use the same images.
         earliest_ns, latest_ns = (
             self.stamps_ns - seconds_to_ns(MAX_LATENCY_S),
             self.stamps_ns - seconds_to_ns(MIN_LATENCY_S),
@@ -88,7 +87,12 @@ class BaseSweep:
 
 @dataclass(frozen=True, slots=True)
 class SolvedLatency:
-    """What swings say: ``left_s`` is what the stamps are late by beyond what was corrected already (``before_s``)."""
+    """Solved latency.
+
+    Attributes:
+        left_s: latency beyond the one in force.
+        before_s: latency in force during the recording.
+    """
 
     left_s: float
     before_s: float
@@ -99,7 +103,12 @@ class SolvedLatency:
 
 
 class LatencyProcedure(Procedure[BaseSweep, SolvedLatency]):
-    """Needs a camera of any kind, and the base's odometry."""
+    """Calibration of a camera's latency, with odometry; see the module.
+
+    Args:
+        sweeps: number of sweeps, the held-out one included.
+        sweep_s: duration of a sweep.
+    """
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"latency_difference_ms": LIMIT_MS}
@@ -115,7 +124,7 @@ class LatencyProcedure(Procedure[BaseSweep, SolvedLatency]):
                 "calibrate on a robot whose driver gives 'odometry'",
             )
         self._before_s = robot.camera.latency_s if isinstance(robot.camera, SourceCamera) else 0.0
-        guide.ask("put the robot before something with texture, 1 m away or farther, free to turn on the spot")
+        guide.ask("put the robot before a textured surface, 1 m away or farther, free to turn on the spot")
         if robot.simulation is not None:
             open_start_pose(robot, robot.simulation)
         motion = MotionController(robot.clock, robot.base, robot.head)
@@ -154,7 +163,7 @@ def _record_sweep(robot: Robot, odometry: Localizer, sweep_s: float, guide: Guid
     after_ns = start_ns
     try:
         while (since_s := ns_to_seconds(clock.now_ns() - start_ns)) < sweep_s:
-            # A cosine begins with the fastest: the base's own ramp takes the place of its beginning.
+            # A cosine starts with its greatest velocity, which the base's ramp approaches.
             base.command(Velocity(0.0, PEAK_RAD_S * math.cos(2 * math.pi * since_s / PERIOD_S)))
             frame = camera.capture(after_ns, 1.0)
             after_ns = frame.stamp_ns + 1
@@ -164,7 +173,7 @@ def _record_sweep(robot: Robot, odometry: Localizer, sweep_s: float, guide: Guid
     finally:
         base.stop()
     guide.picture(LIVE, frames[-1].rgb)
-    clock.sleep(MAX_LATENCY_S)  # what is still on its way
+    clock.sleep(MAX_LATENCY_S)  # for poses in transit
     arrived = [e for e in odometry.arrivals(mark).estimates if e.status is PoseStatus.OK]
     arrived.sort(key=lambda estimate: estimate.stamp_ns)
     if len(arrived) < 2:
@@ -181,10 +190,12 @@ def _record_sweep(robot: Robot, odometry: Localizer, sweep_s: float, guide: Guid
 
 
 def turn_between(before: NDArray[np.uint8], after: NDArray[np.uint8], intrinsics: Intrinsics) -> float:
-    """By how many radians a level camera turned left from one picture to the next; NaN if too little can be followed.
+    """Return the left turn of a level camera between two images, radians; NaN if too few features can be tracked.
 
     Args:
-        before, after: uint8 (H, W, 3).
+        before: uint8 (H, W, 3).
+        after: uint8 (H, W, 3).
+        intrinsics: of both.
     """
     first, second = (cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY) for rgb in (before, after))
     filled = cv2.erode((first > 0).astype(np.uint8), np.ones((3, 3), np.uint8), iterations=BORDER_PX, borderValue=0)
@@ -198,26 +209,26 @@ def turn_between(before: NDArray[np.uint8], after: NDArray[np.uint8], intrinsics
     azimuths = [
         np.arctan2(points.reshape(-1, 2)[followed, 0] - intrinsics.cx, intrinsics.fx) for points in (corners, moved)
     ]
-    # What is on the right moves further right in the picture when the robot turns left.
+    # Features move to the right when the robot turns left.
     return float(np.median(azimuths[1] - azimuths[0]))
 
 
 def _solve(sweeps: Sequence[BaseSweep]) -> tuple[float, float, float]:
-    """The latency, its standard deviation, and what the turns are off by (rms, radians)."""
+    """Return the latency, its standard deviation, and the rms error of the turns, radians."""
     grid_s = np.arange(MIN_LATENCY_S, MAX_LATENCY_S + GRID_S / 2, GRID_S)
     counts = [sweep.misfit(0.0)[2] for sweep in sweeps]
     if min(counts) < MIN_PICTURES:
         raise CalibrationFailed(
-            f"latency: only {min(counts)} turns of a swing could be followed from picture to picture",
-            "put the robot before something with texture, in even light, and repeat",
+            f"latency: only {min(counts)} turns of a sweep could be tracked from image to image",
+            "put the robot before a textured surface, in even light, and repeat",
         )
     misfits = np.array([sum(sweep.misfit(latency_s)[0] for sweep in sweeps) for latency_s in grid_s])
     best = int(np.argmin(misfits))
     scale = sweeps[0].misfit(float(grid_s[best]))[1]
     if best in (0, len(grid_s) - 1) or not 0.8 < scale < 1.25:
         raise CalibrationFailed(
-            f"latency: pictures and odometry do not agree: turns seen are {scale:.2f} of those reported",
-            "see that the base really turns and that the camera's intrinsics are right",
+            f"latency: images and odometry do not agree: the turns by images are {scale:.2f} of odometry's",
+            "check that the base turns and that the camera's intrinsics are right",
         )
     left, middle, right = misfits[best - 1 : best + 2]
     curvature = float(left - 2 * middle + right)

@@ -1,14 +1,15 @@
-"""A camera's mount from tags seen while the head tilts and the base turns: one least-squares fit of everything.
+"""Least-squares fit of a camera's mount from tags seen while the head tilts and the base turns.
 
-Unknown are the height and distance of the tilt axis, the sensor's place and direction on the tilt link (its optical
-center need not lie on the axis), the tags' poses, and where the base stood. Known are the tags' size, which of them lie
-on the floor, and, within its errors, what odometry and head say. So
+Unknown are the height and forward position of the tilt axis, the sensor's pose on the tilt link (its optical center may
+lie off the axis), the tags' poses, and the base's poses. Known are the tags' size, which of them lie on the floor, the
+head's angles, and odometry within its errors. So
 
-- height, pitch and roll come from tags on the floor, which is level by definition;
-- lateral and forward offset come from turning in place, which turns the camera about the base's middle;
-- yaw comes from driving straight; the offset from the tilt axis from tilting.
+- height, pitch and roll follow from tags on the floor, which is level by definition;
+- lateral and forward offset follow from turning in place about the base's center;
+- yaw follows from driving straight; the offset from the tilt axis from tilting.
 
-Bundle adjustment (Triggs et al. 2000), with a robust loss, because a tag in half shade may be off by a pixel.
+The method is bundle adjustment (Triggs et al. 2000) with a robust loss, because a tag in half shade may be off by a
+pixel.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ CORNER_PX = 0.2
 """Standard deviation of a tag's corner."""
 
 ODOMETRY_M, ODOMETRY_RAD, ODOMETRY_SHARE = 0.001, math.radians(0.2), 0.01
-"""Standard deviations of the odometry between two stations, and their growth with the way and the turn."""
+"""Standard deviations of odometry between two stations, and their growth with distance and angle."""
 
 NOMINAL_M, NOMINAL_RAD = 0.05, math.radians(10)
-"""How far the mount may be from its description; only what the tags do not say is taken from there."""
+"""Standard deviations of the mount from its description, which determine what the tags do not."""
 
 MIN_TRAVEL_M = 0.1
-"""Between stations; shorter ways say nothing of scale."""
+"""Least distance between stations that is used for the scale."""
 
 SOFT = 3.0
-"""Standard deviations of a corner, from which on its error counts less."""
+"""Standard deviations of a corner beyond which the cost grows linearly."""
 
 MAX_EVALUATIONS = 60
 
 STEP = 1e-6
-"""Of the differences, meters or radians."""
+"""Step of the difference quotients, meters or radians."""
 
 _OPTICAL = transform((0.0, 0.0, 0.0), rotation_rpy(*OPTICAL_RPY_RAD))
 _MOUNT = 8
@@ -56,10 +57,13 @@ _MOUNT = 8
 
 @dataclass(frozen=True, eq=False)
 class TagView:
-    """What one image showed.
+    """Tags seen in one image.
 
     Attributes:
-        station: number of the place where the base stood. odom: what odometry said there.
+        station: number of the base's pose.
+        odom: pose of the base by odometry.
+        pan_rad: of the head.
+        tilt_rad: of the head.
         corners: float64 (4, 2) pixels by id.
     """
 
@@ -72,13 +76,15 @@ class TagView:
 
 @dataclass(frozen=True, eq=False)
 class MountFit:
-    """The mount, and everything else that had to be found with it.
+    """The fitted mount and all other unknowns.
 
     Attributes:
-        stations: where the base stood, by number; the first is the origin.
-        tags: each tag's frame beside that origin, float64 (4, 4).
-        sigma: standard deviations of the mount by name with unit, as far as the fit's own model is right.
-        travel_ratio: how far the base went by the tags, over how far by its odometry; None if it went nowhere.
+        mount: of the camera.
+        stations: poses of the base by number; the first is the origin.
+        tags: each tag's pose relative to that origin, float64 (4, 4).
+        reprojection_px: root mean square of the corner errors.
+        sigma: standard deviations of the mount by name with unit, by the fit's model.
+        travel_ratio: distance of the base by tags over odometry's; None if it did not move.
     """
 
     mount: CameraMount
@@ -89,29 +95,33 @@ class MountFit:
     travel_ratio: float | None
 
     def optical(self, view: TagView) -> Array:
-        """The optical frame of a view beside the origin, by the mount, float64 (4, 4)."""
+        """Return the optical frame of a view relative to the origin, float64 (4, 4)."""
         return optical_frame(self.mount, self.stations[view.station], view)
 
 
 def optical_frame(mount: CameraMount, base: SE2, view: TagView) -> Array:
-    """The optical frame, float64 (4, 4), of a base, by its mount and the head's angles."""
+    """Return the optical frame, float64 (4, 4), by base, mount and the head's angles."""
     return np.asarray(mount.sensor(base, view.pan_rad, view.tilt_rad) @ _OPTICAL)
 
 
 def fit_mount(
     views: Sequence[TagView], lens: Lens, size_m: float, floor_ids: frozenset[int], nominal: CameraMount
 ) -> MountFit:
-    """The most likely mount.
+    """Fit the likeliest mount.
 
     Args:
-        views: of at least one station with tags on the floor. size_m: edge of the tags' black squares.
+        views: of at least one station with tags on the floor.
+        lens: of the images.
+        size_m: edge of the tags' black squares.
+        floor_ids: of tags on the floor.
+        nominal: approximate mount.
     """
     problem = _Problem(views, lens, size_m, floor_ids, nominal)
     solved = least_squares(
         problem.residuals,
         problem.start(),
         jac=problem.jacobian,
-        # MINPACK's: the others' decompositions wait for all cores, one of which is always busy on a robot.
+        # MINPACK: the other methods' decompositions wait for all cores, one of which is always busy on a robot.
         method="lm",
         x_scale="jac",
         ftol=1e-6,
@@ -121,7 +131,7 @@ def fit_mount(
 
 
 class _Problem:
-    """Packs mount, stations and tags into one vector: 8 numbers, 3 per station but the first, 3 or 6 per tag."""
+    """Parameter vector of mount (8), stations (3 each but the first) and tags (3 on the floor, else 6)."""
 
     def __init__(
         self, views: Sequence[TagView], lens: Lens, size_m: float, floor_ids: frozenset[int], nominal: CameraMount
@@ -147,7 +157,7 @@ class _Problem:
         values += [_planar(self._odom[station]) for station in self._stations[1:]]
         for tag_id, flat in zip(self._ids, self._on_floor, strict=True):
             pose = self._first_guess(tag_id)
-            # A tag on the floor looks up; its top points along its yaw.
+            # A tag on the floor faces up; its top points along its yaw.
             yaw_rad = math.atan2(pose[1, 2], pose[0, 2])
             values.append(
                 np.array([*pose[:2, 3], yaw_rad])
@@ -160,8 +170,10 @@ class _Problem:
         return np.concatenate([_softened(self._pixel_errors(values))[0], self._prior_errors(values)])
 
     def jacobian(self, values: Array) -> Array:
-        """Of :meth:`residuals`, by differences. A corner depends on the mount, one station and one tag, so that all
-        stations, and all tags, are moved at once."""
+        """Return the Jacobian of :meth:`residuals` by differences.
+
+        A corner depends on the mount, one station and one tag, so all stations, and all tags, are displaced at once.
+        """
         errors, priors = self._pixel_errors(values), self._prior_errors(values)
         softness = _softened(errors)[1]
         found = np.zeros((errors.size + priors.size, values.size))
@@ -179,7 +191,7 @@ class _Problem:
         return found
 
     def _column_groups(self) -> list[Array]:
-        """Per group of parameters that are moved at once, the one that each pixel residual depends on, or -1."""
+        """Return, per group of parameters displaced at once, the one that each pixel residual depends on, or -1."""
         station = np.array([self._stations.index(self._views[number].station) for number in self._view_of])
         sizes = np.where(self._on_floor, 3, 6)
         starts = _MOUNT + 3 * (len(self._stations) - 1) + np.cumsum(sizes) - sizes
@@ -194,12 +206,12 @@ class _Problem:
         points = np.array([corners_of(pose, self._size_m) for pose in tags])[self._tag_of]
         here = frames[self._view_of]
         local = np.einsum("nij,nkj->nki", here[:, :3, :3].transpose(0, 2, 1), points - here[:, None, :3, 3])
-        # What has come to lie behind the camera on the way is pushed back in front of it.
+        # Points behind the camera get a large error that drives them back.
         errors = np.nan_to_num(self._lens.project(local) - self._pixels, nan=self._lens.width)
         return np.asarray(errors.ravel() / CORNER_PX)
 
     def _prior_errors(self, values: Array) -> Array:
-        """How far stations are from odometry, and the mount from its description, in standard deviations."""
+        """Return the deviations of stations from odometry and of the mount from its description, in sigmas."""
         stations, parts = self._stations_of(values), []
         for before, after in zip(self._stations, self._stations[1:], strict=False):
             said = self._odom[after].relative_to(self._odom[before])
@@ -212,7 +224,7 @@ class _Problem:
         return np.concatenate(parts)
 
     def _frames(self, mount: CameraMount, stations: Mapping[int, SE2]) -> Array:
-        """:func:`optical_frame` of all views at once, float64 (N, 4, 4)."""
+        """Return the :func:`optical_frame` of all views, float64 (N, 4, 4)."""
         bases = {
             number: transform((base.x_m, base.y_m, 0.0), rotation_rpy(0.0, 0.0, base.yaw_rad))
             for number, base in stations.items()
@@ -226,7 +238,7 @@ class _Problem:
         mount, stations, tags = self._parts(values)
         errors = self._pixel_errors(values).reshape(-1, 2) * CORNER_PX
         rms_px = float(np.sqrt((errors**2).sum(axis=1).mean()))
-        # Looking ahead, the height is that of the axis plus that of the sensor above it.
+        # At tilt 0 the height is that of the axis plus that of the sensor above it.
         height = np.array([0, 1, 0, 0, 1, 0, 0, 0], np.float64)
         sigma = {
             "height_sigma_mm": 1000 * math.sqrt(height @ covariance @ height),
@@ -266,7 +278,7 @@ class _Problem:
         return dict(zip(self._stations, poses, strict=True))
 
     def _first_guess(self, tag_id: int) -> Array:
-        """Of both poses that each of a tag's views allows, the one that explains all its views by the nominal mount."""
+        """Return the pose, of the two that each view allows, that explains all views of a tag by the nominal mount."""
         frames = [
             (optical_frame(self._nominal, self._odom[view.station], view), view.corners[tag_id])
             for view in self._views
@@ -283,14 +295,17 @@ class _Problem:
 
 
 def mount_values(mount: CameraMount) -> Array:
-    """A mount as numbers, float64 (8,): the tilt axis' x and z; the sensor's place on the tilt link; its roll, pitch
-    and yaw there. :func:`mount_of` is the inverse."""
+    """Return a mount as parameters, the inverse of :func:`mount_of`.
+
+    Returns:
+        float64 (8,): x and z of the tilt axis; position of the sensor on the tilt link; its roll, pitch and yaw.
+    """
     sensor = mount.camera.matrix @ mount.color.matrix
     return np.array([mount.tilt_joint_m[0], mount.tilt_joint_m[2], *sensor[:3, 3], *rpy_of(sensor[:3, :3])])
 
 
 def mount_of(values: Array, nominal: CameraMount) -> CameraMount:
-    """The mount of such numbers; what they do not say is the nominal one's."""
+    """Return the mount of such parameters, with the nominal one's other values."""
     x_m, z_m, *place = values[:5].tolist()
     sensor = transform((place[0], place[1], place[2]), rotation_rpy(*values[5:8].tolist()))
     camera = sensor @ np.linalg.inv(nominal.color.matrix)
@@ -301,7 +316,7 @@ def mount_of(values: Array, nominal: CameraMount) -> CameraMount:
 
 
 def _softened(errors: Array) -> tuple[Array, Array]:
-    """Errors whose squares grow like their size beyond ``SOFT`` (the "soft l1" loss), and the slope of that."""
+    """Return errors whose squares grow linearly beyond ``SOFT`` (the "soft l1" loss), and their derivative."""
     root = np.sqrt(1 + (errors / SOFT) ** 2)
     soft = np.sign(errors) * SOFT * np.sqrt(2 * (root - 1))
     slope = np.divide(errors / root, soft, out=np.ones_like(errors), where=np.abs(soft) > 1e-6)

@@ -1,4 +1,4 @@
-"""What a calibration sees: raw images with the lens that they were taken through, from whatever camera a robot has."""
+"""Raw images with their calibration, from any camera."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ POLL_S = 0.02
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One exposure, unrectified where the camera gives it so.
+    """One exposure, unrectified if the camera supports it.
 
     Attributes:
-        stamp_ns: of the color's exposure.
+        stamp_ns: of the color exposure.
         rgb: uint8 (H, W, 3), through ``rig.color``.
-        depth_m: float32 (h, w), through ``rig.depth``; 0 where there is no measurement.
-        head: at rest, while it was taken.
+        depth_m: float32 (h, w), through ``rig.depth``; 0 without measurement.
+        head: at rest during the exposure.
+        rig: calibration of the images.
     """
 
     stamp_ns: int
@@ -39,7 +40,7 @@ class View:
 
 
 def rig_of(camera: Camera) -> RgbdCalibration:
-    """The lenses through which :func:`take_view` sees: the sensors', or the pinhole of a camera that hides them."""
+    """Return the calibration of :func:`take_view`: the sensors', or the pinhole of a camera without raw images."""
     if isinstance(camera, SourceCamera):
         return camera.calibration
     lens = Lens.of(camera.info.intrinsics)
@@ -47,15 +48,20 @@ def rig_of(camera: Camera) -> RgbdCalibration:
 
 
 def factory_of(camera: Camera) -> RgbdCalibration:
-    """The same as the device itself has it, whatever file the camera was given."""
+    """Return the device's own calibration, independent of calibration files."""
     return camera.source.calibration if isinstance(camera, SourceCamera) else rig_of(camera)
 
 
 def take_view(robot: Robot, rig: RgbdCalibration) -> View:
-    """The next exposure, of a robot at rest, with the calibration that it is to be read with.
+    """Return the next exposure of a robot at rest.
+
+    Args:
+        robot: with the camera.
+        rig: calibration of the images.
 
     Raises:
-        StaleData: no image came in time. DeviceFault: the head does not come to rest.
+        StaleData: no image came in time.
+        DeviceFault: the head does not come to rest.
     """
     head = wait_for_head(robot)
     now_ns, camera = robot.clock.now_ns(), robot.camera
@@ -75,7 +81,7 @@ def require_depth(camera: Camera) -> None:
 
 
 def wait_for_head(robot: Robot) -> HeadState:
-    """The head's state, once it rests. Raises ``DeviceFault`` if it does not."""
+    """Wait until the head rests, and return its state. Raises ``DeviceFault`` at the time limit."""
 
     def rested() -> HeadState | None:
         state = robot.head.state(HEAD_AGE_S)
@@ -83,7 +89,7 @@ def wait_for_head(robot: Robot) -> HeadState:
 
     state = wait_for(robot.clock, rested, HEAD_TIMEOUT_S, POLL_S)
     if state is None:
-        raise DeviceFault(f"head: still moving after {HEAD_TIMEOUT_S:g} s", "see whether something holds the head")
+        raise DeviceFault(f"head: still moving after {HEAD_TIMEOUT_S:g} s", "check whether something blocks the head")
     return state
 
 

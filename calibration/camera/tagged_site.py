@@ -1,6 +1,6 @@
-"""A place with AprilTags on the floor and upright, and a robot that looks at them from several spots.
+"""Site with AprilTags on the floor and upright, viewed by a robot from several stations.
 
-On a real site a person lays out the tags; in a simulated one they are hung here.
+A person lays out the tags on a real site; this module places them in a simulated one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FLOOR_IDS = tuple(range(10))
 """Of tags that lie on the floor."""
 
 FLOOR_M = ((0.45, 0.0), (0.6, 0.28), (0.7, -0.3), (0.95, 0.1), (1.25, -0.25), (1.3, 0.3), (1.65, 0.0))
-"""Where tags 0, 1, ... lie in a simulated room, from the robot: x ahead, y left."""
+"""Positions of tags 0, 1, ... on a simulated floor, relative to the robot: x ahead, y left."""
 
 UPRIGHT_M = (
     (2.1, 0.35, 0.25),
@@ -42,7 +42,7 @@ UPRIGHT_M = (
     (2.1, 0.3, 1.65),
     (2.2, -0.1, 2.0),
 )
-"""Where tags 10, 11, ... hang in a simulated room, turned towards the robot."""
+"""Positions of tags 10, 11, ... in a simulated room, turned towards the robot."""
 
 TILTS_DEG = (-50.0, -38.0, -26.0, -14.0, -2.0, 10.0, 20.0)
 
@@ -55,14 +55,14 @@ MOVES = (
 """From one station to the next; the third ends where the first began."""
 
 CELL_PX = 24
-"""Of a tag's picture that is hung in a simulated room."""
+"""Pixels per cell of a simulated tag's image."""
 
 STATE_AGE_S = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class SiteView:
-    """One image of the site, and what was recognized in it."""
+    """One image of the site, with its detected tags."""
 
     tags: TagView
     view: View
@@ -71,10 +71,18 @@ class SiteView:
 def visit(
     robot: Robot, guide: Guide, size_m: float, tilts_deg: Sequence[float], moves: Sequence[Displacement] = MOVES
 ) -> Iterator[SiteView]:
-    """Drive from station to station, and at each look at all tilts; images without tags are skipped.
+    """Drive from station to station and yield the images at all tilts; images without tags are skipped.
+
+    Args:
+        robot: connected.
+        guide: of the person.
+        size_m: edge of the tags' black squares.
+        tilts_deg: of the head at each station.
+        moves: from one station to the next.
 
     Raises:
-        CalibrationFailed: a move did not end as it should. RuntimeFault: whatever a device has.
+        CalibrationFailed: a move was not completed.
+        RuntimeFault: a device failed.
     """
     rig, detector = rig_of(robot.camera), TagCornerDetector()
     motion = MotionController(robot.clock, robot.base, robot.head)
@@ -118,7 +126,7 @@ def _move(motion: MotionController, move: Displacement) -> None:
 
 
 def describe_moves(moves: Sequence[Displacement]) -> str:
-    """Moves in words, for somebody who stands beside the robot."""
+    """Describe moves in words for the operator."""
     words = []
     for move in moves:
         if move.turn_rad:
@@ -148,7 +156,7 @@ def _tags_in_place(robot: Robot, guide: Guide, size_m: float, moves: Sequence[Di
 
 
 def hang_tags(simulation: Simulation, start: SE2, size_m: float) -> list[str]:
-    """Show the site's tags around a robot that stands at ``start`` in ``map``; returns the sheets' names."""
+    """Show the site's tags around a robot at ``start`` in ``map``, and return the sheets' names."""
     origin = transform((start.x_m, start.y_m, 0.0), rotation_rpy(0.0, 0.0, start.yaw_rad))
     poses = {}
     for number, (x_m, y_m) in enumerate(FLOOR_M):

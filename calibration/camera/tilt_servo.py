@@ -1,9 +1,8 @@
-"""``robot-runtime calibrate tilt-servo``: where the tilt servo's zero is, and how much play it has.
+"""``robot-runtime calibrate tilt-servo``: zero, scale and backlash of the tilt servo.
 
-Each angle is approached from below and from above, and the floor in the depth image says where the camera really looks.
-The mean of both is the servo's error, a straight line over its angles; half their difference is the play, which the
-servo's own encoder does not see. The zero is of the camera as its mount has it: calibrate the mount first, or the zero
-has the mount's pitch in it.
+Each angle is approached from below and from above; the floor in the depth image gives the camera's true tilt. The mean
+of both is the servo's error, linear in its angle; half their difference is the backlash, which the servo's encoder does
+not measure. The mount's pitch would be part of the zero: calibrate the mount first.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Array = NDArray[np.float64]
 ANGLES_DEG = (-50.0, -42.0, -35.0, -28.0, -22.0, -16.0)
 
 RUN_UP_RAD = math.radians(8)
-"""From where an angle is approached: more than any play."""
+"""Distance of an approach, larger than any backlash."""
 
 MIN_ANGLES = 4
 
@@ -45,8 +44,9 @@ class Approach:
     """One angle, reached from one side.
 
     Attributes:
-        commanded_rad: what the servo was told and says. upward: whether it came from below.
-        looked_rad: where the camera looks by the floor, tilt up positive.
+        commanded_rad: command, equal to the encoder's angle.
+        upward: whether it was approached from below.
+        looked_rad: true tilt of the camera by the floor, up positive.
     """
 
     commanded_rad: float
@@ -55,10 +55,10 @@ class Approach:
 
 
 class TiltServoProcedure(Procedure[Approach, TiltServo]):
-    """See the module.
+    """Calibration of the tilt servo; see the module.
 
     Args:
-        mount: where the camera sits; None for where the robot's driver has it.
+        mount: of the camera; None for the robot's driver's.
     """
 
     kind = KIND
@@ -89,7 +89,7 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
         return approaches
 
     def split(self, captures: Sequence[Approach]) -> tuple[list[Approach], list[Approach]]:
-        """Whole pairs are held out."""
+        """Hold out whole pairs of approaches."""
         angles = sorted({capture.commanded_rad for capture in captures})
         held_out = set(angles[1::3])
         training = [capture for capture in captures if capture.commanded_rad not in held_out]
@@ -101,7 +101,7 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
             or len({capture.commanded_rad for capture in captures if not capture.upward}) < MIN_ANGLES
         ):
             raise CalibrationFailed(
-                f"fewer than {MIN_ANGLES} angles were reached from both sides", "give the head room to move"
+                f"fewer than {MIN_ANGLES} angles were reached from both sides", "clear the head's range of motion"
             )
         angles = np.array([capture.commanded_rad for capture in captures])
         side = np.array([-1.0 if capture.upward else 1.0 for capture in captures])
@@ -119,10 +119,10 @@ class TiltServoProcedure(Procedure[Approach, TiltServo]):
 
 
 def _tilted_rad(view: DepthView, mount: CameraMount) -> float:
-    """How much farther up the camera looks than its mount and the head's angle say, by the floor."""
+    """Return the camera's tilt by the floor relative to its mount and the head's angle, up positive."""
     floor = find_floor(view, mount)
     sensor = mount.sensor(SE2(), view.pan_rad, view.tilt_rad)
-    # Up, by the floor, in the sensor's frame as the mount turns it; what is left is a turn about the level y axis.
+    # The floor's normal, rotated by the mount; the rest is a rotation about the level y axis.
     up = sensor[:3, :3] @ _OPTICAL @ floor.up
     return math.atan2(float(up[0]), float(up[2]))
 

@@ -1,4 +1,4 @@
-"""Rows of ``robot-runtime bench camera``: reprojection beside the SDK's own transform, and recordings."""
+"""Rows of ``robot-runtime bench camera``: reprojection compared with the SDK's transform, and recordings."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 SDK_TIMES, OUR_TIMES = 5, 60
 FRAMES = 150
-"""Of the recording: 250 MB for a moment."""
+"""Frames of the temporary recording, 250 MB."""
 
 _VS_SDK = "depth to the color camera: times as fast as the SDK's transform (720p, narrow depth)"
 _MKV = f"recording to observation, {SIZE[0]}x{SIZE[1]} at {HFOV_DEG:g}°, JPEG decoded beside"
 
 
 def rows(frames: int, seed: int) -> list[Row]:
-    """``kinect_vs_sdk`` and ``mkv_fps``; not run without the SDK, and the first not without a screen for it."""
+    """Return the rows ``kinect_vs_sdk``, which needs the SDK and a screen, and ``mkv_fps``, which needs the SDK."""
     from drivers.azure_kinect.calibration import FactoryCalibration
     from drivers.azure_kinect.nominal_calibration import factory_document
     from drivers.azure_kinect.sdk import load_sdk
@@ -60,7 +60,13 @@ def compare_with_sdk(
     color: NDArray[np.uint8],
     depth: NDArray[np.uint16],
 ) -> Row:
-    """How many times as fast ours is; not run where the SDK's cannot."""
+    """Return the speed relative to the SDK's transform; not run where the SDK's cannot.
+
+    Args:
+        reproject: this project's reprojection.
+        color: image to reproject.
+        depth: likewise.
+    """
     from drivers.azure_kinect import sdk_transform
 
     answer = sdk_transform.measure_in_subprocess(SDK_TIMES)
@@ -106,7 +112,7 @@ def _recorded(
             while True:
                 try:
                     raw = source.read(0, 1.0)
-                except StaleData:  # its end
+                except StaleData:  # the end of the recording
                     break
                 reprojector(raw.color, raw.depth)
                 count += 1
@@ -133,7 +139,7 @@ def _write(
     depth: NDArray[np.uint16],
     seed: int,
 ) -> float:
-    """A recording whose pictures are as large as a real one's, 217 kB; returns their size in kB."""
+    """Write a recording with images of a real one's size, 217 kB, and return their size in kB."""
     import cv2
     import numpy as np
 

@@ -20,14 +20,16 @@ MM_PER_M = 1000
 
 
 class FactoryCalibration:
-    """What the factory measured of one device, for all modes.
+    """Factory calibration of one device for all modes.
 
     Args:
-        raw: the JSON document that the device or recording holds.
+        sdk: the loaded libraries.
+        raw: the JSON document of the device or recording.
         where: the device or file, for messages.
+        source: of the calibration, as logs state it.
 
     Raises:
-        DeviceFault: if the SDK cannot read it.
+        DeviceFault: the SDK cannot read the document.
     """
 
     def __init__(self, sdk: Sdk, raw: bytes, where: str, source: str = "factory") -> None:
@@ -37,11 +39,11 @@ class FactoryCalibration:
             self.serial = str(json.loads(self.raw)["CalibrationInformation"]["Metadata"]["SerialId"])
         except (ValueError, KeyError, TypeError) as error:
             raise DeviceFault(
-                f"{where}: its factory calibration names no serial number", "use the file or device as it came"
+                f"{where}: the factory calibration has no serial number", "use the unmodified file or device"
             ) from error
 
     def of(self, color: str, depth: str) -> RgbdCalibration:
-        """For a pair of modes by name."""
+        """Return the calibration of a pair of modes."""
         found = self._sdk.calibration(self.raw, modes.DEPTH[depth].number, modes.COLOR[color].number, self._where)
         return RgbdCalibration(
             lens(found.color_camera_calibration),
@@ -53,28 +55,28 @@ class FactoryCalibration:
         )
 
     def color_mode(self, name: str) -> SensorMode:
-        """A color mode with this device's lens."""
+        """Return a color mode with this device's lens."""
         return SensorMode("color", name, self.of(name, "nfov").color, float(modes.COLOR[name].rate_hz))
 
     def depth_mode(self, name: str) -> SensorMode:
-        """A depth mode with this device's lens."""
+        """Return a depth mode with this device's lens."""
         kind = modes.DEPTH[name]
         depth = self.of("720p", name).depth
         return SensorMode("depth", name, depth, float(kind.rate_hz), kind.min_m, kind.max_m, modes.outline(kind))
 
     @property
     def modes(self) -> tuple[SensorMode, ...]:
-        """All of them."""
+        """All color and depth modes."""
         return (*map(self.color_mode, modes.COLOR), *map(self.depth_mode, modes.DEPTH))
 
     def accelerometer_from_color(self) -> NDArray[np.float64]:
-        """float64 (3, 3): directions of the color camera's optical frame in the inertial sensors' frame."""
+        """Return the rotation from the color camera's optical frame to the inertial sensors' frame, float64 (3, 3)."""
         found = self._sdk.calibration(self.raw, DepthMode.NFOV_UNBINNED, ColorResolution.P720, self._where)
         return matrix(found.extrinsics[Sensor.COLOR][Sensor.ACCEL])[:3, :3]
 
 
 def lens(camera: CameraCalibration) -> Lens:
-    """One camera of the SDK's calibration, whose pixel (0, 0) is the first one's center, too."""
+    """Return the lens of one camera of the SDK's calibration; its pixel (0, 0) is the first pixel's center, too."""
     cx, cy, fx, fy, k1, k2, k3, k4, k5, k6, _codx, _cody, p2, p1, _ = camera.intrinsics.parameters
     radius = float(camera.metric_radius)
     return Lens(
@@ -91,7 +93,7 @@ def lens(camera: CameraCalibration) -> Lens:
 
 
 def matrix(extrinsics: Extrinsics) -> NDArray[np.float64]:
-    """float64 (4, 4), in meters."""
+    """Return extrinsics as a transform, float64 (4, 4), meters."""
     transform = np.eye(4)
     transform[:3, :3] = np.array(extrinsics.rotation).reshape(3, 3)
     transform[:3, 3] = np.array(extrinsics.translation) / MM_PER_M

@@ -1,4 +1,4 @@
-"""A device as the SDK's C API presents it, and the real one behind libk4a."""
+"""Interface of a device as in the SDK's C API, and the real device behind libk4a."""
 
 from __future__ import annotations
 
@@ -22,12 +22,19 @@ from drivers.azure_kinect.sdk_types import ImuSample as RawImuSample
 from robot_runtime.errors import DeviceFault
 
 RUN_DOCTOR = "run `robot-runtime doctor`, which says what the depth engine lacks"
-UNPLUGGED = "look at the USB and power cables, then start again"
+UNPLUGGED = "check the USB and power cables, then restart"
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """How a device is started: names of :mod:`modes`."""
+    """Configuration of a started device.
+
+    Attributes:
+        color: name of the color mode, see :mod:`modes`.
+        depth: name of the depth mode.
+        rate_hz: of captures.
+        imu: whether the inertial sensors are read.
+    """
 
     color: str
     depth: str
@@ -36,7 +43,7 @@ class Configuration:
 
     @property
     def raw(self) -> DeviceConfiguration:
-        """As the SDK wants it: JPEG color, captures with both pictures only."""
+        """The SDK's structure: JPEG color, captures with both images only."""
         raw = DeviceConfiguration()
         raw.color_format = ImageFormat.COLOR_MJPG
         raw.color_resolution = modes.COLOR[self.color].number
@@ -50,7 +57,8 @@ class KinectDevice(ABC):
     """One opened device.
 
     Attributes:
-        serial: its number. raw_calibration: the factory's JSON document.
+        serial: number of the device.
+        raw_calibration: the factory's JSON document.
     """
 
     serial: str
@@ -58,40 +66,41 @@ class KinectDevice(ABC):
 
     @abstractmethod
     def start(self, configuration: Configuration) -> None:
-        """Begin to expose. Raises ``DeviceFault`` with the SDK's reason."""
+        """Start the exposures. Raises ``DeviceFault`` with the SDK's reason."""
 
     @abstractmethod
     def set_control(self, control: ColorControl, value: int | None) -> None:
-        """Set a color control by hand, or leave it to the device (None). Raises ``DeviceFault``."""
+        """Set a color control to a value, or to automatic (None). Raises ``DeviceFault``."""
 
     @abstractmethod
     def next_capture(self, timeout_s: float) -> Capture | None:
-        """The oldest capture that waits, or the next; None if none came in time. Raises ``DeviceFault``."""
+        """Return the oldest queued capture, or the next; None if none came in time. Raises ``DeviceFault``."""
 
     @abstractmethod
     def next_imu(self) -> ImuSample | None:
-        """The oldest inertial sample that waits; None if none does. Raises ``DeviceFault``."""
+        """Return the oldest queued inertial sample; None if there is none. Raises ``DeviceFault``."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop and release it; may be called twice."""
+        """Stop and release the device; may be called twice."""
 
 
 class SdkDevice(KinectDevice):
     """A real device.
 
     Args:
-        serial: of the one that is wanted; empty for the first.
+        sdk: the loaded libraries.
+        serial: of the device; empty for the first.
 
     Raises:
-        DeviceFault: there is none, none of that number, or somebody else has it.
+        DeviceFault: no device, none of that number, or another program uses it.
     """
 
     def __init__(self, sdk: Sdk, serial: str = "") -> None:
         self._sdk = sdk
         self._handle: Handle | None = None
         count = sdk.k4a.k4a_device_get_installed_count()
-        sdk.last_error()  # it complains where there is none
+        sdk.last_error()  # clear the error that it logs without a device
         if count == 0:
             raise DeviceFault(
                 "Azure Kinect: no device is connected",
@@ -162,7 +171,7 @@ class SdkDevice(KinectDevice):
 
 
 def imu_sample(raw: RawImuSample) -> ImuSample:
-    """The SDK's structure as data."""
+    """Convert the SDK's structure."""
     ax, ay, az = raw.acc_sample
     gx, gy, gz = raw.gyro_sample
     return ImuSample(

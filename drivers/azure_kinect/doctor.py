@@ -1,4 +1,4 @@
-"""What an Azure Kinect needs of a computer, for ``robot-runtime doctor azure-kinect``."""
+"""Checks of a computer for an Azure Kinect: ``robot-runtime doctor azure-kinect``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = "sudo cp drivers/azure_kinect/99-k4a.rules /etc/udev/rules.d/, then plug
 
 
 def check() -> Sequence[Finding]:
-    """Libraries, the depth engine and its OpenGL, permissions, devices."""
+    """Check the libraries, the depth engine and its OpenGL, permissions, and devices."""
     try:
         paths = find_libraries()
         sdk = load_sdk()

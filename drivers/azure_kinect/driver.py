@@ -1,5 +1,7 @@
-"""An Azure Kinect as a robot's camera: ``driver: drivers.azure_kinect.driver.make_camera``; a recording of one:
-``drivers.azure_kinect.driver.make_playback``."""
+"""An Azure Kinect, or a recording of one, as a robot's camera.
+
+``driver: drivers.azure_kinect.driver.make_camera``, or ``drivers.azure_kinect.driver.make_playback``.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,18 @@ class KinectOptions:
     """The ``options`` of an Azure Kinect in a robot's YAML file.
 
     Attributes:
-        serial: number of the device, where there is more than one.
-        color: 720p, 1080p, 1440p, 1536p, 2160p or 3072p. depth: nfov, nfov_2x2, wfov or wfov_2x2.
+        serial: number of the device, if there are several.
+        color: 720p, 1080p, 1440p, 1536p, 2160p or 3072p.
+        depth: nfov, nfov_2x2, wfov or wfov_2x2.
         rate_hz: 5, 15 or 30.
-        exposure_us: of color; None for automatic. white_balance_k: likewise, kelvins.
-        imu: whether to read the inertial sensors, too.
-        warm_up: captures left out after the start.
-        latency_s: from the middle of an exposure to its arrival, at least; ``calibrate latency`` measures it.
-        record_to: a file, which must not be there yet, that everything is recorded to in the SDK's format (.mkv).
-        imaging: what all cameras have.
-        emulated: how the device behaves that a simulated robot gets.
+        exposure_us: of color; None for automatic.
+        white_balance_k: color temperature, kelvin; None for automatic.
+        imu: whether the inertial sensors are read.
+        warm_up: number of captures dropped after the start.
+        latency_s: least delay from the middle of an exposure to its arrival, see ``calibrate latency``.
+        record_to: new file for a recording in the SDK's format (.mkv).
+        imaging: conversion to the training camera's images, as for every camera.
+        emulated: behavior of the emulated device on a simulated robot.
     """
 
     serial: str = ""
@@ -61,9 +65,9 @@ class PlaybackOptions:
     """The ``options`` of a recording.
 
     Attributes:
-        path: the recording, made with the Kinect SDK (.mkv).
-        real_time: at the pace at which it was recorded; else one capture each time that one is asked for.
-        imaging: what all cameras have.
+        path: recording of the Kinect SDK (.mkv).
+        real_time: whether to play at the original pace; else each request yields the next capture.
+        imaging: conversion to the training camera's images, as for every camera.
     """
 
     path: str
@@ -74,10 +78,10 @@ class PlaybackOptions:
 
 
 def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Camera:
-    """The camera, disconnected: of the real device, or of an emulated one on a robot that is simulated in this process.
+    """Return the camera, disconnected: a real device, or an emulated one on a simulated robot.
 
     Raises:
-        ConfigError: a bad option, modes that do not go together, or too little coverage of the training camera.
+        ConfigError: a bad option, incompatible modes, or too little coverage of the training camera.
         DriverMissing: the SDK is not installed.
     """
     chosen = config.parse(dict(options), KinectOptions, where)
@@ -101,7 +105,7 @@ def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any],
         return SdkDevice(sdk, chosen.serial)
 
     configuration = Configuration(chosen.color, chosen.depth, chosen.rate_hz, chosen.imu)
-    # An emulated camera has found its level from the start.
+    # An emulated camera needs no time to adjust.
     warm_up = chosen.warm_up if simulation is None else 0
     controls = Controls(chosen.exposure_us, chosen.white_balance_k, warm_up, chosen.latency_s)
     stream = LiveStream(sdk, robot.clock, configuration, controls, open_device)
@@ -109,10 +113,11 @@ def make_camera(robot: Robot, context: RobotContext, options: Mapping[str, Any],
 
 
 def make_playback(robot: Robot, context: RobotContext, options: Mapping[str, Any], where: str) -> Camera:
-    """The camera of a recording, disconnected.
+    """Return the camera of a recording, disconnected.
 
     Raises:
-        ConfigError: a bad option, or too little coverage of the training camera. DriverMissing: no SDK.
+        ConfigError: a bad option, or too little coverage of the training camera.
+        DriverMissing: the SDK is not installed.
     """
     chosen = config.parse(dict(options), PlaybackOptions, where)
     sdk = load_sdk()

@@ -1,7 +1,7 @@
-"""An Azure Kinect on the other end of the wire: it looks into the simulated world and speaks through the SDK.
+"""Emulated Azure Kinect in a simulated world, through the SDK's own data formats.
 
-Every capture is written as a recording of its own by libk4arecord and read back by it, so that what the driver is given
-went through the SDK's real bytes: its JPEG, its depth in 16 bits, its time stamps, its calibration.
+libk4arecord writes every capture to a file and reads it back, so the driver processes the SDK's real bytes: JPEG, depth
+in 16 bits, time stamps, calibration.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from robot_runtime.hal.simulation import Simulation, Subscription
 from robot_runtime.imaging.rig import RgbdCalibration
 
 STARTED_US = 5_000_000
-"""What the device's clock shows when the simulation starts: it was plugged in a while before."""
+"""The device's clock at the start of the simulation."""
 
 EXPOSURE_US = 8_000
 GRAVITY_M_S2 = 9.81
@@ -39,15 +39,17 @@ COUNTS = np.iinfo(np.uint16).max
 
 @dataclass(frozen=True)
 class EmulatedOptions:
-    """How the emulated device behaves.
+    """Behavior of the emulated device.
 
     Attributes:
-        calibration: a factory calibration's JSON file, of the unit that is emulated; None for one of our own making.
-        depth_noise, color_noise: noise models of the simulation, empty for none.
+        calibration: JSON file of a unit's factory calibration; None for the nominal one.
+        depth_noise: noise model of the simulation; empty for none.
+        color_noise: likewise.
         jpeg_quality: of color.
-        latency_s: from the middle of an exposure to its arrival, at best; jitter_s: the mean of what comes on top.
-        drift_ppm: how much faster than the robot's its clock goes.
-        unplugged_after_s: of simulated time, for trying out what happens then.
+        latency_s: least delay from the middle of an exposure to its arrival.
+        jitter_s: mean additional delay.
+        drift_ppm: rate of its clock relative to the robot's.
+        unplugged_after_s: simulated time after which the device is disconnected; None for never.
     """
 
     calibration: str | None = None
@@ -63,14 +65,19 @@ class EmulatedOptions:
 
 
 class EmulatedKinect(KinectDevice):
-    """The device, plugged into a simulation.
+    """The device, connected to a simulation.
 
-    It exposes at multiples of its period, and draws an exposure only if somebody waits for one: drawing takes longer
-    than a real camera's exposure. So nothing ever waits to be fetched.
+    Exposures at multiples of the period are rendered on request only, because rendering takes longer than a real
+    exposure; so captures are never queued.
+
+    Args:
+        sdk: the loaded libraries.
+        simulation: renderer and clock.
+        options: behavior of the device.
 
     Raises:
         ConfigError: ``calibration`` names no readable file.
-        DeviceFault: it is no factory calibration.
+        DeviceFault: the file is no factory calibration.
     """
 
     def __init__(self, sdk: Sdk, simulation: Simulation, options: EmulatedOptions) -> None:
@@ -128,7 +135,7 @@ class EmulatedKinect(KinectDevice):
             self._folder = None
 
     def _begin(self) -> None:
-        """Each placement starts its own sequence of errors."""
+        """Start a new random stream, as every placement does."""
         self._random = self._simulation.random("azure kinect")
 
     def _check_plugged(self) -> None:
@@ -165,7 +172,7 @@ class EmulatedKinect(KinectDevice):
         return np.asarray(data, np.uint8).reshape(-1)
 
     def _imu_sample(self) -> ImuSample:
-        """What the inertial sensors feel of standing on the ground and turning."""
+        """Return the inertial sensors' sample of gravity and rotation."""
         turn = self._factory.accelerometer_from_color()
         up = self._simulation.camera_pose()[:3, :3].T @ (0.0, 0.0, GRAVITY_M_S2)
         acceleration, angular = turn @ up, turn @ np.array(self._simulation.camera_motion().angular_rad_s)
@@ -175,7 +182,7 @@ class EmulatedKinect(KinectDevice):
         return ImuSample(30.0, (ax, ay, az), at_us, (gx, gy, gz), at_us)
 
     def _through_sdk(self, capture: Capture, sample: ImuSample | None) -> Capture:
-        """Written and read back."""
+        """Write and read back a capture and an inertial sample."""
         assert self._configuration is not None
         assert self._folder is not None
         path = Path(self._folder.name) / "capture.mkv"
@@ -198,7 +205,7 @@ class EmulatedKinect(KinectDevice):
 
 
 def as_counts(depth_m: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Meters as the device's millimeters; 0 beyond what 16 bits hold."""
+    """Return meters as the device's millimeters, 0 beyond 16 bits."""
     counts = np.rint(depth_m * np.float32(1 / DEPTH_UNIT_M))
     counts[counts > COUNTS] = 0
     return np.asarray(counts, np.uint16)

@@ -1,7 +1,7 @@
-"""Whether a Matroska file is whole. The SDK ends the process when it opens some that are not, so that is seen first.
+"""Completeness check of Matroska files, because the SDK aborts the process on some incomplete ones.
 
-A file is a row of elements: a number that says what it is, its size, its content (RFC 8794, RFC 9559). Those of the
-first two levels are walked over; what they hold is the SDK's to judge.
+A file is a sequence of elements: id, size, content (RFC 8794, RFC 9559). The elements of the first two levels are
+traversed without their content.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from robot_runtime.errors import DeviceFault
 
 HEADER, SEGMENT, CLUSTER = 0x1A45DFA3, 0x18538067, 0x1F43B675
 REQUIRED = {0x1549A966: "Info", 0x1654AE6B: "Tracks", 0x1C53BB6B: "Cues", CLUSTER: "Cluster"}
-"""Without these the SDK cannot play a recording; the index is what is written last."""
+"""Elements that the SDK needs to play a recording; the index (Cues) is written last."""
 
-RECORD_AGAIN = "record it again, with a program that ends its recordings properly"
+RECORD_AGAIN = "record it again, with a program that closes its recordings"
 
 
 def check_complete(path: Path) -> None:
-    """Raise ``DeviceFault`` for a file that cannot be read, is no Matroska file, is cut off, or was never ended."""
+    """Raise ``DeviceFault`` for a file that is unreadable, no Matroska file, truncated, or not closed."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -31,16 +31,14 @@ def check_complete(path: Path) -> None:
 def _check(file: BinaryIO, size: int, path: Path) -> None:
     first = _element(file)
     if first is None or first[0] != HEADER:
-        raise DeviceFault(
-            f"{path}: is no Matroska file", "name a recording made with the Kinect SDK, as k4arecorder does"
-        )
+        raise DeviceFault(f"{path}: is no Matroska file", "name a recording of the Kinect SDK, as made by k4arecorder")
     file.seek(first[1])
     segment = _element(file)
     if segment is None or segment[0] != SEGMENT:
         raise DeviceFault(f"{path}: is cut off after {size} bytes", RECORD_AGAIN)
     end = segment[1]
     if end > size:
-        raise DeviceFault(f"{path}: is cut off: {size} of {end} bytes are there", RECORD_AGAIN)
+        raise DeviceFault(f"{path}: is cut off after {size} of {end} bytes", RECORD_AGAIN)
     missing = dict(REQUIRED)
     while file.tell() < end:
         element = _element(file)
@@ -51,11 +49,11 @@ def _check(file: BinaryIO, size: int, path: Path) -> None:
     if CLUSTER in missing:
         raise DeviceFault(f"{path}: holds no captures", RECORD_AGAIN)
     if missing:
-        raise DeviceFault(f"{path}: was not ended: it lacks {', '.join(missing.values())}", RECORD_AGAIN)
+        raise DeviceFault(f"{path}: was not closed: it lacks {', '.join(missing.values())}", RECORD_AGAIN)
 
 
 def _element(file: BinaryIO) -> tuple[int, int] | None:
-    """What the element here is, and where it ends, reading its head; None where there is none."""
+    """Read the header of the next element and return its id and end; None if there is none."""
     identity, size = _number(file, keep_marker=True), _number(file, keep_marker=False)
     if identity is None or size is None:
         return None
@@ -63,7 +61,7 @@ def _element(file: BinaryIO) -> tuple[int, int] | None:
 
 
 def _number(file: BinaryIO, keep_marker: bool) -> int | None:
-    """A number whose first byte says, by its leading zeros, how many bytes follow."""
+    """Read a number of variable length: the leading zeros of its first byte are the number of further bytes."""
     head = file.read(1)
     if not head or head[0] == 0:
         return None

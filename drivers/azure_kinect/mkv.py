@@ -18,13 +18,16 @@ CALIBRATION = "calibration.json"
 
 
 class MkvWriter:
-    """Writes captures to a new file.
+    """Writer of captures to a new file.
 
     Args:
+        sdk: the loaded libraries.
+        path: of the file.
+        configuration: of the device.
         calibration: the factory's JSON document.
 
     Raises:
-        DeviceFault: the file cannot be made.
+        DeviceFault: the file cannot be created.
     """
 
     def __init__(self, sdk: Sdk, path: Path, configuration: Configuration, calibration: bytes) -> None:
@@ -62,7 +65,7 @@ class MkvWriter:
         self._check(self._sdk.record.k4a_record_write_imu_sample(self._handle, raw), "IMU sample")
 
     def close(self) -> None:
-        """Write what is left, and the index; may be called twice."""
+        """Write the remaining data and the index; may be called twice."""
         if self._handle is not None:
             self._sdk.record.k4a_record_close(self._handle)
             self._handle = None
@@ -73,7 +76,7 @@ class MkvWriter:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a recording says about itself."""
+    """Header of a recording."""
 
     configuration: Configuration
     calibration: bytes
@@ -81,14 +84,18 @@ class Recorded:
 
 
 class MkvReader:
-    """Reads captures from a file.
+    """Reader of captures from a file.
+
+    Args:
+        sdk: the loaded libraries.
+        path: of the file.
 
     Attributes:
-        recorded: what it says about itself.
+        recorded: header of the recording.
 
     Raises:
-        DeviceFault: there is no such file, it is no recording of an Azure Kinect, is cut off, holds no calibration, or
-            holds not what is needed: JPEG color and depth in modes that this driver knows.
+        DeviceFault: the file is missing, truncated, no recording of an Azure Kinect, or lacks a calibration, JPEG
+            color, or depth in a supported mode.
     """
 
     def __init__(self, sdk: Sdk, path: Path) -> None:
@@ -109,7 +116,7 @@ class MkvReader:
             raise
 
     def next_capture(self) -> Capture | None:
-        """The next capture; None at the end. Raises ``DeviceFault`` where the file is damaged."""
+        """Return the next capture; None at the end. Raises ``DeviceFault`` where the file is damaged."""
         handle = Handle()
         result = self._sdk.record.k4a_playback_get_next_capture(self._handle, ctypes.byref(handle))
         if result == END_OF_FILE:
@@ -120,7 +127,7 @@ class MkvReader:
         return self._sdk.take_capture(handle)
 
     def next_imu(self) -> ImuSample | None:
-        """The next inertial sample; None at the end, or where none were recorded. Raises ``DeviceFault``."""
+        """Return the next inertial sample; None at the end, or if none were recorded. Raises ``DeviceFault``."""
         if not self.recorded.configuration.imu:
             return None
         raw = types.ImuSample()
@@ -140,18 +147,18 @@ class MkvReader:
         record, path = self._sdk.record, self._path
         raw = types.RecordConfiguration()
         result = record.k4a_playback_get_record_configuration(self._handle, ctypes.byref(raw))
-        self._sdk.check(result, f"{path}: does not say what it was recorded with", RECORD_AGAIN)
+        self._sdk.check(result, f"{path}: has no recording configuration", RECORD_AGAIN)
         color, depth = modes.color_name(raw.color_resolution), modes.depth_name(raw.depth_mode)
         if not (raw.color_track_enabled and raw.depth_track_enabled) or color is None or depth is None:
-            raise DeviceFault(f"{path}: holds not both color and depth", "record both")
+            raise DeviceFault(f"{path}: does not contain both color and depth", "record both")
         if raw.color_format != ImageFormat.COLOR_MJPG:
-            raise DeviceFault(f"{path}: its color is no JPEG", "record in the SDK's default format, MJPG")
+            raise DeviceFault(f"{path}: its color is not JPEG", "record in the SDK's default format, MJPG")
         rates = {number: rate_hz for rate_hz, number in modes.FPS.items()}
         configuration = Configuration(color, depth, rates[raw.camera_fps], bool(raw.imu_track_enabled))
         calibration = self._sdk.read_bytes(
             record.k4a_playback_get_raw_calibration,
             self._handle,
-            what=f"{path}: holds no calibration",
-            remedy="record it from the device itself: nothing else knows this unit's lenses",
+            what=f"{path}: contains no calibration",
+            remedy="record it from the device itself, which stores the calibration of its lenses",
         )
         return Recorded(configuration, calibration, record.k4a_playback_get_recording_length_usec(self._handle))

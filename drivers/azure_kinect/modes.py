@@ -1,4 +1,4 @@
-"""What an Azure Kinect can be asked for, by name, and which combinations of it there are.
+"""Modes of an Azure Kinect by name, and their valid combinations.
 
 Sizes, rates and rated ranges: Microsoft's "Azure Kinect DK hardware specifications", sections on the depth camera's and
 the color camera's operating modes.
@@ -16,7 +16,7 @@ MAX_RATE_HZ = 30
 
 @dataclass(frozen=True, slots=True)
 class ColorKind:
-    """A color mode: its number in the SDK, its size, and the fastest rate."""
+    """A color mode: its number in the SDK, its size, and its greatest rate."""
 
     number: ColorResolution
     width: int
@@ -29,7 +29,12 @@ class DepthKind:
     """A depth mode.
 
     Attributes:
-        min_m, max_m: the rated range.
+        number: in the SDK.
+        width: of the image.
+        height: of the image.
+        min_m: near end of the rated range.
+        max_m: far end of the rated range.
+        rate_hz: greatest rate.
         hexagon: whether the illuminator leaves the corners dark.
     """
 
@@ -61,12 +66,12 @@ DEPTH: dict[str, DepthKind] = {
 FPS: dict[int, Fps] = {5: Fps.FPS_5, 15: Fps.FPS_15, 30: Fps.FPS_30}
 
 HEXAGON = ((-0.03, 0.52), (0.23, 0.0), (0.78, 0.0), (1.07, 0.52), (0.81, 1.0), (0.23, 1.0))
-"""What a narrow mode's illuminator fills, fractions of width and height, clockwise on the screen from the left corner;
-as on the published recording of a real unit (pyk4a's test asset)."""
+"""Outline of a narrow mode's illumination, fractions of width and height, clockwise from the left corner, measured on a
+published recording of a real unit (pyk4a's test asset)."""
 
 
 def check(color: str, depth: str, rate_hz: int, where: str) -> None:
-    """Raise ``ConfigError`` for a mode that there is not, or modes that do not go together."""
+    """Raise ``ConfigError`` for an unknown mode, or an invalid combination."""
     for field, name, known in (("color", color, COLOR), ("depth", depth, DEPTH)):
         if name not in known:
             raise ConfigError(f"{where}: {field}: there is no mode {name!r}", f"use one of {', '.join(known)}")
@@ -80,15 +85,15 @@ def check(color: str, depth: str, rate_hz: int, where: str) -> None:
 
 
 def outline(kind: DepthKind) -> tuple[tuple[float, float], ...]:
-    """Pixels of the convex polygon that a depth mode fills; empty for its whole image."""
+    """Return the convex polygon of valid pixels of a depth mode; empty for the whole image."""
     return tuple((x * kind.width - 0.5, y * kind.height - 0.5) for x, y in HEXAGON) if kind.hexagon else ()
 
 
 def color_name(number: int) -> str | None:
-    """The name of a color mode by the SDK's number."""
+    """Return the name of a color mode by the SDK's number."""
     return next((name for name, kind in COLOR.items() if kind.number == number), None)
 
 
 def depth_name(number: int) -> str | None:
-    """The name of a depth mode by the SDK's number."""
+    """Return the name of a depth mode by the SDK's number."""
     return next((name for name, kind in DEPTH.items() if kind.number == number), None)

@@ -1,8 +1,8 @@
-"""A factory calibration of our own making, in the JSON that devices hold: of the unit that a simulated robot carries,
-and what stands in for a device's own until it is connected.
+"""Nominal factory calibration in the devices' JSON format.
 
-Its numbers are an Azure Kinect's as its data sheet has it ("hardware specifications": fields of view, the color camera
-3.2 cm beside the depth camera, which looks 6 degrees further down), not those of any real unit.
+It is the calibration of the emulated unit, and a placeholder for a device's own until it is connected. The numbers are
+those of the data sheet ("hardware specifications": fields of view, the color camera 3.2 cm beside the depth camera,
+which points 6 degrees further down), not of a real unit.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 SERIAL = "000000000000"
 
 DEPTH_DISTORTION = (0.30, 0.0, 0.0, 0.6333, 0.0388, 0.0)
-"""k1..k6: near its axis as an equidistant lens; 60 degrees off it lie at the edge of the wide modes."""
+"""k1..k6: near the axis an equidistant lens; 60 degrees off it is the edge of the wide modes."""
 
 COLOR_DISTORTION = (0.09, -0.06, 0.02, 0.0, 0.0, 0.0)
 TANGENTIAL = (-0.00013, 0.00006)
-"""p2, p1 of both: a lens is never mounted perfectly straight."""
+"""p2, p1 of both cameras."""
 
 DEPTH_TILT_DEG = 6.0
 COLOR_FROM_DEPTH_M = (-0.032, -0.002, 0.004)
@@ -29,11 +29,11 @@ _COLOR_WIDTH, _COLOR_HEIGHT, _COLOR_RADIUS = 4096, 3072, 1.7
 _UP = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
 _IMU_ROTATION = [0.0, math.sin(math.radians(6)), -math.cos(math.radians(6)), -1.0, 0.0, 0.0, 0.0]
 _IMU_ROTATION += [math.cos(math.radians(6)), math.sin(math.radians(6))]
-"""From the depth camera to the inertial sensors, whose z is up and x to the front."""
+"""Rotation from the depth camera to the inertial sensors, whose z is up and x forward."""
 
 
 def factory_document(serial: str = SERIAL) -> bytes:
-    """The JSON document of a unit with this serial number."""
+    """Return the JSON document of a unit with this serial number."""
     tilt = math.radians(DEPTH_TILT_DEG)
     turned = [1.0, 0.0, 0.0, 0.0, math.cos(tilt), math.sin(tilt), 0.0, -math.sin(tilt), math.cos(tilt)]
     information = {
@@ -72,7 +72,7 @@ def _camera(
     radius: float,
     placed: tuple[list[float], tuple[float, ...]],
 ) -> dict[str, Any]:
-    """One camera. Intrinsics: cx, cy, fx, fy as fractions of the sensor, then k1..k6."""
+    """Return one camera's document; ``intrinsics`` are cx, cy, fx, fy as fractions of the sensor, then k1..k6."""
     location, purpose = names
     return {
         "Intrinsics": {

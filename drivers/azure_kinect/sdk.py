@@ -1,7 +1,7 @@
-"""The Azure Kinect Sensor SDK through ctypes: libk4a and libk4arecord, as the package ``pyk4a-bundle`` brings them.
+"""The Azure Kinect Sensor SDK through ctypes: libk4a and libk4arecord of the package ``pyk4a-bundle``.
 
-Its Python module cannot be imported with numpy 2, so it is not: only the files that it has installed are used. Handles
-stay inside; what comes out are numpy arrays that own their memory.
+The package's Python module does not support numpy 2; only its shared libraries are used. Results are numpy arrays that
+own their memory.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ DISTRIBUTION = "pyk4a-bundle"
 INSTALL = "pip install 'robot-runtime[azure-kinect]'"
 
 DEPTH_ENGINE = "depthengine"
-"""The SDK's closed part, which live depth is computed by; it draws with OpenGL."""
+"""The SDK's closed library that computes live depth with OpenGL."""
 
 LOG_WARNING = 2
-"""``K4A_LOG_LEVEL_WARNING``: the SDK says there why something failed."""
+"""``K4A_LOG_LEVEL_WARNING``: the level of the SDK's reasons for failures."""
 
 _MAX_MESSAGES, _SHOWN_MESSAGES = 8, 2
-"""What follows the first is the way that the failure took through the SDK."""
+"""Numbers of stored and of shown messages; those after the first trace the failure through the SDK."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Image:
-    """One picture of a capture.
+    """One image of a capture.
 
     Attributes:
         data: uint8 (N,) for JPEG, uint16 (H, W) for depth and infrared.
         device_us: middle of the exposure, on the device's clock.
-        received_ns: when the host received it, CLOCK_MONOTONIC; 0 in recordings.
-        exposure_us: how long it was exposed; 0 if unknown.
+        received_ns: arrival at the host, CLOCK_MONOTONIC; 0 in recordings.
+        exposure_us: duration of the exposure; 0 if unknown.
     """
 
     data: NDArray[Any]
@@ -56,10 +56,13 @@ class Image:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capture:
-    """What was exposed together; None for what is missing.
+    """Images exposed together; None for missing ones.
 
     Attributes:
-        size: width and height of the color picture; (0, 0) without one.
+        color: JPEG.
+        depth: in millimeters.
+        infrared: brightness.
+        size: width and height of the color image; (0, 0) without one.
         temperature_c: of the device; NaN if unknown.
     """
 
@@ -75,7 +78,11 @@ class ImuSample:
     """One sample of the inertial sensors, in their own frame (``calibration.imu_rotation`` turns it).
 
     Attributes:
-        acceleration_m_s2, angular_rad_s: x, y, z. acceleration_us, angular_us: on the device's clock.
+        temperature_c: of the sensors.
+        acceleration_m_s2: x, y, z.
+        acceleration_us: on the device's clock.
+        angular_rad_s: x, y, z.
+        angular_us: on the device's clock.
     """
 
     temperature_c: float
@@ -89,8 +96,9 @@ class Sdk:
     """The loaded libraries.
 
     Attributes:
-        k4a, record: their functions, with argument types.
-        folder: where they lie.
+        k4a: functions of libk4a, with argument types.
+        record: functions of libk4arecord.
+        folder: of the libraries.
     """
 
     def __init__(self, folder: Path, k4a: ctypes.CDLL, record: ctypes.CDLL) -> None:
@@ -102,7 +110,7 @@ class Sdk:
             for name, (result, arguments) in functions.items():
                 function = getattr(library, name)
                 function.restype, function.argtypes = result, arguments
-        # Kept, because the SDK goes on calling them.
+        # Referenced here, because the SDK continues to call them.
         self._log = types.LogHandler(self._record_message)
         self._release = types.ReleaseHandler(self._release_buffer)
         k4a.k4a_set_debug_message_handler(self._log, None, LOG_WARNING)
@@ -114,7 +122,7 @@ class Sdk:
         self._buffers.pop(number, None)
 
     def last_error(self) -> str:
-        """Why libk4a failed: what it has said since the last call; empty if nothing."""
+        """Return and clear libk4a's messages since the last call; empty if there are none."""
         said = "; ".join(list(dict.fromkeys(self._messages))[:_SHOWN_MESSAGES])
         self._messages.clear()
         return said
@@ -126,7 +134,14 @@ class Sdk:
             raise DeviceFault(f"{what}: {said}" if said else what, remedy)
 
     def read_bytes(self, function: Any, *arguments: Any, what: str, remedy: str) -> bytes:
-        """A text that the SDK writes into a buffer whose size it tells first."""
+        """Return bytes from a function of the SDK that first reports the size of the buffer.
+
+        Args:
+            function: of the SDK.
+            arguments: without buffer and size.
+            what: description of the failure, for the error.
+            remedy: of the error.
+        """
         size = ctypes.c_size_t(0)
         if function(*arguments, None, ctypes.byref(size)) == FAILED:
             self.check(FAILED, what, remedy)
@@ -136,19 +151,19 @@ class Sdk:
         return buffer.raw[: size.value]
 
     def calibration(self, raw: bytes, depth_mode: int, color_resolution: int, where: str) -> types.Calibration:
-        """A factory calibration for one pair of modes. Raises ``DeviceFault`` naming ``where`` it comes from."""
+        """Return a factory calibration for one pair of modes. Raises ``DeviceFault`` naming its origin ``where``."""
         calibration = types.Calibration()
         text = raw if raw.endswith(b"\0") else raw + b"\0"
         result = self.k4a.k4a_calibration_get_from_raw(
             text, len(text), depth_mode, color_resolution, ctypes.byref(calibration)
         )
         self.check(
-            result, f"{where}: no factory calibration that the SDK can read", "use the file or device as it came"
+            result, f"{where}: no factory calibration that the SDK can read", "use the unmodified file or device"
         )
         return calibration
 
     def take_capture(self, handle: ctypes.c_void_p) -> Capture:
-        """The content of a capture, which is released."""
+        """Return the content of a capture, and release the handle."""
         try:
             color, size = self._take_image(self.k4a.k4a_capture_get_color_image(handle))
             depth, _ = self._take_image(self.k4a.k4a_capture_get_depth_image(handle))
@@ -158,9 +173,9 @@ class Sdk:
             self.k4a.k4a_capture_release(handle)
 
     def make_capture(self, capture: Capture) -> ctypes.c_void_p:
-        """A capture of the SDK's own; release it with ``k4a_capture_release``."""
+        """Return a handle of the SDK; release it with ``k4a_capture_release``."""
         handle = types.Handle()
-        self.check(self.k4a.k4a_capture_create(ctypes.byref(handle)), "no memory for a capture", "free some")
+        self.check(self.k4a.k4a_capture_create(ctypes.byref(handle)), "no memory for a capture", "free memory")
         for image, kind, put in (
             (capture.color, ImageFormat.COLOR_MJPG, self.k4a.k4a_capture_set_color_image),
             (capture.depth, ImageFormat.DEPTH16, self.k4a.k4a_capture_set_depth_image),
@@ -197,7 +212,7 @@ class Sdk:
             k4a.k4a_image_release(handle)
 
     def _make_image(self, image: Image, kind: ImageFormat, width: int, height: int) -> ctypes.c_void_p:
-        # The recorder keeps images until it has written them, longer than the call.
+        # The recorder uses images until it has written them, after the call.
         data = np.ascontiguousarray(image.data).reshape(-1).view(np.uint8).copy()
         number = next(self._numbers)
         self._buffers[number] = data
@@ -206,7 +221,7 @@ class Sdk:
         result = self.k4a.k4a_image_create_from_buffer(
             kind, width, height, stride, data.ctypes.data, data.size, self._release, number, ctypes.byref(handle)
         )
-        self.check(result, f"the SDK takes no {kind.name} image of {width}x{height}", "use the modes of the device")
+        self.check(result, f"the SDK rejects a {kind.name} image of {width}x{height}", "use the modes of the device")
         self.k4a.k4a_image_set_device_timestamp_usec(handle, image.device_us)
         if image.exposure_us:
             self.k4a.k4a_image_set_exposure_usec(handle, image.exposure_us)
@@ -215,28 +230,28 @@ class Sdk:
 
 @functools.cache
 def load_sdk() -> Sdk:
-    """The SDK's libraries, loaded once per process.
+    """Return the SDK's libraries, loaded once per process.
 
     Raises:
-        DriverMissing: they are not installed, or the system lacks something that they need; names what to install.
+        DriverMissing: they are not installed, or lack a dependency; names what to install.
     """
-    # Before it is loaded: from then on its words come as reasons of errors.
+    # Set before loading: its messages become reasons of errors instead.
     os.environ.setdefault("K4A_ENABLE_LOG_TO_STDOUT", "0")
     paths = find_libraries()
     try:
-        # The second needs the first's symbols, and the bundle's names are known to the first's loader only.
+        # The second needs the symbols of the first.
         k4a = ctypes.CDLL(str(paths["k4a"]), mode=ctypes.RTLD_GLOBAL)
         record = ctypes.CDLL(str(paths["k4arecord"]))
     except OSError as error:
         raise DriverMissing(
             f"Azure Kinect SDK in {paths['k4a'].parent}: {error}",
-            "run `robot-runtime doctor`, which says what is missing",
+            "run `robot-runtime doctor`, which lists what is missing",
         ) from error
     return Sdk(paths["k4a"].parent, k4a, record)
 
 
 def find_libraries() -> dict[str, Path]:
-    """Where the SDK's libraries lie: ``k4a``, ``k4arecord`` and ``depthengine``. Raises ``DriverMissing``."""
+    """Return the paths of ``k4a``, ``k4arecord`` and ``depthengine``. Raises ``DriverMissing``."""
     try:
         files = importlib.metadata.files(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError as error:

@@ -1,5 +1,6 @@
-"""The SDK's own transform of depth to the color camera, in a process of its own: it needs an X screen with OpenGL 4.4,
-as live depth does. Nothing but the doctor and the benchmark uses it.
+"""The SDK's transform of depth to the color camera in a subprocess, for the doctor and the benchmark.
+
+It needs an X screen with OpenGL 4.4, as live depth does.
 
 ``python -m drivers.azure_kinect.sdk_transform N`` prints a JSON object with ``milliseconds``, the median of N, or
 ``reason``.
@@ -27,11 +28,11 @@ from drivers.azure_kinect.sdk_types import SUCCEEDED, ColorResolution, DepthMode
 from robot_runtime.common.clock import Stopwatch
 
 LIMIT_S = 60.0
-"""Of the whole process: a software renderer takes seconds per picture."""
+"""Time limit of the subprocess; a software renderer takes seconds per image."""
 
 
 def measure(times: int) -> dict[str, Any]:
-    """In this process: ``milliseconds`` of one transform of an empty picture in 720p, or the ``reason`` why not."""
+    """Return the ``milliseconds`` of one transform of a flat image in 720p, or the ``reason`` of the failure."""
     sdk = load_sdk()
     FactoryCalibration(sdk, factory_document(), "nominal calibration")
     calibration = sdk.calibration(factory_document(), DepthMode.NFOV_UNBINNED, ColorResolution.P720, "nominal")
@@ -55,8 +56,7 @@ def measure(times: int) -> dict[str, Any]:
 
 
 def measure_in_subprocess(times: int) -> dict[str, Any]:
-    """:meth:`measure` in a child process, on this computer's screen or on one of our own that nobody sees, if there is
-    Xvfb to make it."""
+    """Run :func:`measure` in a subprocess, on this computer's screen or one of Xvfb."""
     with _screen() as environment:
         command = [sys.executable, "-m", "drivers.azure_kinect.sdk_transform", str(times)]
         try:
@@ -74,7 +74,7 @@ def measure_in_subprocess(times: int) -> dict[str, Any]:
 
 @contextmanager
 def _screen() -> Iterator[dict[str, str]]:
-    """The environment of a process that may draw."""
+    """Yield the environment of a process with a screen."""
     environment = dict(os.environ)
     server = None if environment.get("DISPLAY") else shutil.which("Xvfb")
     if server is None:
@@ -86,7 +86,7 @@ def _screen() -> Iterator[dict[str, str]]:
     os.close(writes)
     try:
         with os.fdopen(reads) as number:
-            # It writes the number once it is ready, and closes the pipe if it fails.
+            # Xvfb writes its number when ready, and closes the pipe if it fails.
             display = number.readline().strip()
         yield environment | ({"DISPLAY": f":{display}"} if display else {})
     finally:

@@ -1,5 +1,4 @@
-"""Structures and numbers of the Azure Kinect Sensor SDK's C API, version 1.4, as in its headers ``k4atypes.h`` and
-``record/types.h``."""
+"""Structures and constants of the Azure Kinect SDK's C API 1.4 (``k4atypes.h``, ``record/types.h``)."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ class Fps(IntEnum):
 
 
 class ColorControl(IntEnum):
-    """``k4a_color_control_command_t``, those that are offered."""
+    """``k4a_color_control_command_t``, the supported ones."""
 
     EXPOSURE_TIME_ABSOLUTE = 0
     WHITEBALANCE = 6
@@ -219,7 +218,7 @@ FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_transformation_destroy": (None, (Handle,)),
     "k4a_transformation_depth_image_to_color_camera": (c_int, (Handle, Handle, Handle)),
 }
-"""Functions of libk4a that are used: what they return and take."""
+"""Result and argument types of the used functions of libk4a."""
 
 RECORD_FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_record_create": (c_int, (ctypes.c_char_p, Handle, DeviceConfiguration, HandleOut)),
@@ -241,4 +240,4 @@ RECORD_FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_playback_seek_timestamp": (c_int, (Handle, ctypes.c_int64, c_int)),
     "k4a_playback_get_recording_length_usec": (c_uint64, (Handle,)),
 }
-"""Functions of libk4arecord that are used."""
+"""The same of libk4arecord."""

@@ -1,4 +1,4 @@
-"""An Azure Kinect, live or recorded, as a source of raw pairs."""
+"""Source of raw pairs from an Azure Kinect, live or recorded."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from robot_runtime.imaging.rig import RgbdCalibration
 from robot_runtime.imaging.source import RawRgbd, RgbdSource, SensorMode
 
 MAX_IMU_SAMPLES = 8192
-"""Samples, five seconds of them."""
+"""Stored samples, five seconds."""
 
 
 class KinectSource(RgbdSource):
-    """Pairs of one capture each; the SDK itself brings color and depth together.
+    """Source of pairs of one capture each, paired by the SDK.
 
     Args:
-        record_to: a recording that every capture taken is written to, in the SDK's own format.
+        sdk: the loaded libraries.
+        clock: of the robot.
+        stream: of captures.
+        record_to: new file for a recording of all captures, in the SDK's format; None for none.
     """
 
     def __init__(self, sdk: Sdk, clock: Clock, stream: CaptureStream, record_to: Path | None = None) -> None:
@@ -41,7 +44,7 @@ class KinectSource(RgbdSource):
 
     @property
     def stream(self) -> CaptureStream:
-        """Where the captures come from."""
+        """The stream of captures."""
         return self._stream
 
     @property
@@ -113,16 +116,16 @@ class KinectSource(RgbdSource):
         )
 
     def take_imu(self) -> tuple[ImuSample, ...]:
-        """Inertial samples that came since the last call, at most the last five seconds'.
+        """Return the inertial samples since the last call, at most of five seconds.
 
-        Their stamps are the device's; ``stream.to_clock_ns`` maps them to the robot's clock.
+        Their stamps are on the device's clock; ``stream.to_clock_ns`` maps them to the robot's.
         """
         samples = tuple(self._imu)
         self._imu.clear()
         return samples
 
     def _record(self, stamped: Stamped) -> None:
-        """What came with a capture, and all of it in the recording, if there is one."""
+        """Store the inertial samples of a capture, and write both to the recording, if there is one."""
         if self._writer is not None:
             self._writer.write(stamped.capture)
         while self._stream.imu:

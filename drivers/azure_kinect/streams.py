@@ -1,4 +1,4 @@
-"""Where captures come from: a device, or a recording."""
+"""Streams of captures from a device or a recording."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal.clock_sync import ClockSync
 
 NS_PER_US = 1000
-CABLES = "its USB and power cables, and at what else is plugged into the same controller"
+CHECK_CABLES = "check its USB and power cables, and the other devices on the same controller"
 STARTING_S = 3.0
-"""Within which the first capture comes; the depth engine is loaded meanwhile."""
+"""Time limit of the first capture, during which the depth engine is loaded."""
 
 DECODING_LIMIT_S = 30.0
-"""Of one picture; it takes 12 ms at most."""
+"""Time limit of decoding one image, which takes 12 ms at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stamped:
-    """A capture, and when its pictures were exposed on the robot's clock, in the middle; 0 for one that is missing."""
+    """A capture, and the middle of its exposures on the robot's clock; 0 for a missing image."""
 
     capture: Capture
     color_ns: int
@@ -41,16 +41,16 @@ class Stamped:
 
     @property
     def paired(self) -> bool:
-        """Whether both pictures are there."""
+        """Whether both images exist."""
         return self.capture.color is not None and self.capture.depth is not None
 
 
 class CaptureStream(ABC):
-    """Captures, one after the other.
+    """Sequence of captures.
 
     Attributes:
-        imu: inertial samples that came with the last captures; whoever calls :meth:`next` takes them out.
-        late_remedy: remedy where the next capture comes too late.
+        imu: inertial samples of the last captures; the caller of :meth:`next` removes them.
+        late_remedy: remedy of the error for a late capture.
     """
 
     late_remedy: str
@@ -66,43 +66,47 @@ class CaptureStream(ABC):
     @property
     @abstractmethod
     def configuration(self) -> Configuration:
-        """What it delivers; as asked for until it is open."""
+        """The configuration; the requested one until the stream is open."""
 
     @abstractmethod
     def open(self) -> FactoryCalibration:
-        """Begin; what the factory measured of the device. Raises ``DeviceFault``, and nothing stays open."""
+        """Open the stream and return the factory calibration. Raises ``DeviceFault``, with everything closed."""
 
     @abstractmethod
     def to_clock_ns(self, device_us: int) -> int:
-        """When an instant of the device's clock was, on the robot's. Raises ``ValueError`` before the first capture."""
+        """Convert the device's time to the robot's clock. Raises ``ValueError`` before the first capture."""
 
     @abstractmethod
     def next(self, after_ns: int, timeout_s: float) -> Stamped | None:
-        """The oldest capture not yet seen, or the next one; None if none came in time.
+        """Return the oldest unread capture, or the next one; None if none came in time.
 
         Args:
-            after_ns: nobody wants what was exposed before.
+            after_ns: earliest useful exposure.
+            timeout_s: time limit.
 
         Raises:
-            StaleData: there will be no more. DeviceFault: the device is gone, or the file damaged.
+            StaleData: the stream has ended.
+            DeviceFault: the device was disconnected, or the file is damaged.
         """
 
     @abstractmethod
     def color_of(self, stamped: Stamped) -> NDArray[np.uint8]:
-        """The color picture of the last capture, uint8 (H, W, 3), red first. Raises ``DeviceFault``."""
+        """Return the color image of the last capture, uint8 (H, W, 3) RGB. Raises ``DeviceFault``."""
 
     @abstractmethod
     def close(self) -> None:
-        """End; may be called twice."""
+        """Close the stream; may be called twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """Color controls that the device is given; None leaves one to the device itself.
+    """Settings of a live stream.
 
     Attributes:
-        warm_up: captures that are left out at the start, while exposure and white balance find their level.
-        latency_s: from the middle of an exposure to its arrival at the host, at least.
+        exposure_us: None for automatic.
+        white_balance_k: None for automatic.
+        warm_up: number of captures dropped at the start, while exposure and white balance adjust.
+        latency_s: least delay from the middle of an exposure to its arrival at the host.
     """
 
     exposure_us: int | None
@@ -112,13 +116,17 @@ class Controls:
 
 
 class LiveStream(CaptureStream):
-    """A device's captures, as they come.
+    """Captures of a device.
 
     Args:
-        open_device: opens it; raises ``DeviceFault``.
+        sdk: the loaded libraries.
+        clock: of the robot.
+        configuration: of the device.
+        controls: of exposure and warm-up.
+        open_device: opens the device; raises ``DeviceFault``.
     """
 
-    late_remedy = "wait longer, or look at the USB cable"
+    late_remedy = "wait longer, or check the USB cable"
 
     def __init__(
         self,
@@ -144,7 +152,7 @@ class LiveStream(CaptureStream):
 
     @property
     def drift_ppm(self) -> float:
-        """How much slower than the robot's the device's clock goes, as far as is known yet."""
+        """Estimated drift: how much slower the device's clock is than the robot's."""
         return self._sync.drift_ppm
 
     def open(self) -> FactoryCalibration:
@@ -158,7 +166,7 @@ class LiveStream(CaptureStream):
             for _ in range(self._controls.warm_up):
                 if self.next(0, STARTING_S) is None:
                     raise DeviceFault(
-                        f"{self.name}: delivers no pairs of color and depth, for {STARTING_S:g} s", "look at " + CABLES
+                        f"{self.name}: delivers no pairs of color and depth, for {STARTING_S:g} s", CHECK_CABLES
                     )
         except BaseException:
             self.close()
@@ -173,7 +181,7 @@ class LiveStream(CaptureStream):
             self.imu.append(sample)
         if capture is None:
             return None
-        # Depth is what both the device's exposure and its transport are timed by.
+        # Depth determines the timing of exposure and transport.
         image = capture.depth or capture.color
         if image is not None:
             self._sync.add(image.device_us * NS_PER_US, self._arrived_ns(image))
@@ -201,11 +209,14 @@ class LiveStream(CaptureStream):
 
 
 class RecordedStream(CaptureStream):
-    """A recording's captures; while one is used, the next one's picture is decoded in a thread of its own.
+    """Captures of a recording; a thread decodes the next image in advance.
 
     Args:
-        real_time: captures come at the pace in which they were recorded, from the first that is asked for on; else each
-            time that one is asked for the next comes, as if it had just been exposed.
+        sdk: the loaded libraries.
+        clock: of the robot.
+        path: of the recording.
+        real_time: whether captures come at the original pace from the first request on; else each request yields the
+            next capture, as if it had just been exposed.
     """
 
     late_remedy = "wait longer; or play it with 'real_time: false', if it was recorded with pauses"
@@ -289,7 +300,7 @@ class RecordedStream(CaptureStream):
         return Stamped(capture, *(0 if image is None else self.to_clock_ns(image.device_us) for image in pictures))
 
     def _read(self, reader: MkvReader) -> tuple[Capture, NDArray[np.uint8] | None] | None:
-        """In the decoder's thread, which alone uses the file."""
+        """Read and decode the next capture, in the decoder's thread, which alone uses the file."""
         capture = reader.next_capture()
         while capture is not None and capture.color is None and capture.depth is None:
             capture = reader.next_capture()
@@ -303,12 +314,10 @@ class RecordedStream(CaptureStream):
 
 
 def decode(capture: Capture, where: str) -> NDArray[np.uint8]:
-    """The color picture of a capture, uint8 (H, W, 3), red first. Raises ``DeviceFault`` for a damaged one."""
+    """Return the color image of a capture, uint8 (H, W, 3) RGB. Raises ``DeviceFault`` for a damaged one."""
     assert capture.color is not None
     picture = cv2.imdecode(capture.color.data, cv2.IMREAD_COLOR_RGB)
     if picture is None or picture.shape[1::-1] != capture.size:
         at_s = ns_to_seconds(capture.color.device_us * NS_PER_US)
-        raise DeviceFault(
-            f"{where}: the color picture at {at_s:.3f} s is damaged", "look at the USB cable, or the file"
-        )
+        raise DeviceFault(f"{where}: the color image at {at_s:.3f} s is damaged", "check the USB cable, or the file")
     return np.asarray(picture, np.uint8)

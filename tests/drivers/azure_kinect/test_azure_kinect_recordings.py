@@ -194,13 +194,13 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path, recording: Pat
     assert "cannot be read: No such file" in message("none.mkv", None)
     assert "is no Matroska file" in message("text.mkv", b"not a film")
     assert "is no Matroska file" in message("empty.mkv", b"")
-    assert f"is cut off: {len(whole) // 2} of {len(whole)} bytes" in message("half.mkv", whole[: len(whole) // 2])
+    assert f"{len(whole) // 2} of {len(whole)} bytes" in message("half.mkv", whole[: len(whole) // 2])
     # The SDK would end the process over some of these.
     for size in (40, 100, 1000, 5000, len(whole) - 1):
         assert "is cut off" in message(f"{size}.mkv", whole[:size])
     assert "is damaged at byte" in message("hole.mkv", whole[:52] + bytes(8) + whole[60:])
     index = whole.index(b"\x1c\x53\xbb\x6b", len(whole) // 2)
-    assert "was not ended: it lacks Cues" in message(
+    assert "it lacks Cues" in message(
         "open.mkv", whole[:index] + b"\x1c\x53\xbb\x6c" + whole[index + 4 :]
     )
     plain = b"\x1a\x45\xdf\xa3\x80" + b"\x18\x53\x80\x67\x80"

@@ -115,6 +115,6 @@ def test_a_cable_that_is_pulled_ends_the_episode_with_its_log_whole(room_folder:
     assert code != 0
     with LogReader(log) as reader:
         assert reader.end is not None
-        assert reader.end.last_error is EndReason.FAULT
+        assert reader.end.reason is EndReason.FAULT
         assert "was unplugged" in reader.end.detail
         assert len(list(reader.steps())) == reader.end.steps + 1
