@@ -200,9 +200,7 @@ def test_files_that_are_no_recordings_are_refused(tmp_path: Path, recording: Pat
         assert "is cut off" in message(f"{size}.mkv", whole[:size])
     assert "is damaged at byte" in message("hole.mkv", whole[:52] + bytes(8) + whole[60:])
     index = whole.index(b"\x1c\x53\xbb\x6b", len(whole) // 2)
-    assert "it lacks Cues" in message(
-        "open.mkv", whole[:index] + b"\x1c\x53\xbb\x6c" + whole[index + 4 :]
-    )
+    assert "it lacks Cues" in message("open.mkv", whole[:index] + b"\x1c\x53\xbb\x6c" + whole[index + 4 :])
     plain = b"\x1a\x45\xdf\xa3\x80" + b"\x18\x53\x80\x67\x80"
     assert "holds no captures" in message("plain.mkv", plain)
 
