@@ -17,7 +17,7 @@ from robot_runtime.common.clock import Stopwatch, seconds_to_ns
 from sim_bridge.ros.faults import Faults
 
 AHEAD_S = 0.04
-"""How far simulated time may pass the newest acknowledged message: two periods of a base."""
+"""Largest lead of simulated time over the newest acknowledged message: two periods of a base."""
 
 STEADY_COUNT = 3
 """A subscriber is waited for after this many acknowledgements, each at most ``AHEAD_S`` after the one before. Messages

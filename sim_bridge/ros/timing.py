@@ -5,7 +5,7 @@ from __future__ import annotations
 from robot_runtime.common.clock import MAX_CATCH_UP_S, SystemClock, seconds_to_ns, unix_now_ns
 
 MAX_LAG_S = 0.01
-"""How far ``/clock`` may fall behind its pace and still catch up: the overshoot of the host's sleep."""
+"""Largest lag of ``/clock`` that is caught up: the overshoot of the host's sleep."""
 
 
 class RatePacer:

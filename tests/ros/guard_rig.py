@@ -28,15 +28,16 @@ class Rig:
 
     Attributes:
         core: what the base says 50 times a second; None for a base that says nothing.
-        wish: what the runtime asks for 50 times a second; None for a runtime that is gone.
+        requested: the runtime's velocity, 50 times a second; None for a runtime that is gone.
         wire: ``(time.monotonic(), linear, angular)`` of all that arrived at the base.
-        statuses: all that the guard told, in order. told_s: when, by the guard's own clock (Unix time).
+        statuses: the guard's statuses, in order.
+        told_s: their times by the guard's own clock (Unix time).
     """
 
     def __init__(self, name: str, spawn: Callable[..., Program], **parameters: Any) -> None:
         self.name = name
         self.core: SensorState | None = SensorState()
-        self.wish: tuple[float, float] | None = None
+        self.requested: tuple[float, float] | None = None
         self.wire: list[tuple[float, float, float]] = []
         self.statuses: list[GuardStatus] = []
         self.told_s: list[float] = []
@@ -52,7 +53,7 @@ class Rig:
             rospy.Subscriber(f"{self.guard_name}/status", DiagnosticArray, self._on_status),
         ]
         self._core = self.publisher("core", SensorState)
-        self._wish = self.publisher(f"{self.guard_name}/command", Twist)
+        self._command = self.publisher(f"{self.guard_name}/command", Twist)
         self.guard = self.start()
         self._thread = threading.Thread(target=self._play, daemon=True)
         self._thread.start()
@@ -120,13 +121,13 @@ class Rig:
 
     def _play(self) -> None:
         while not self._stop.wait(PERIOD_S):
-            core, wish = self.core, self.wish
+            core, requested = self.core, self.requested
             if core is not None:
                 self._core.publish(core)
-            if wish is not None:
+            if requested is not None:
                 twist = Twist()
-                twist.linear.x, twist.angular.z = wish
-                self._wish.publish(twist)
+                twist.linear.x, twist.angular.z = requested
+                self._command.publish(twist)
 
     def _on_velocity(self, message: Twist) -> None:
         self.wire.append((time.monotonic(), message.linear.x, message.angular.z))

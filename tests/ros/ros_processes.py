@@ -139,7 +139,7 @@ def eventually(
         time.sleep(poll_s)
 
 
-def hears(publisher: Any, node: str) -> bool:
+def is_subscribed(publisher: Any, node: str) -> bool:
     """Whether a subscriber of that node is connected to a publisher of this process.
 
     A bare number of connections would count those who only ask for the definition, too, and who leave at once.

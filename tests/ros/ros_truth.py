@@ -1,4 +1,4 @@
-"""Where the simulated robot truly was, and when it last moved: what every stop is judged by."""
+"""The simulated robot's true poses, and the time of its last motion, for tests of stops."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_play_publishes_it(ros_node: str, bag: Path) -> None:
     assert {(message.width, message.height, message.encoding) for message in heard} == {(64, 48, "rgb8")}
 
 
-def hears(master: str, listener: str, topics: set[str]) -> bool:
+def is_subscribed(master: str, listener: str, topics: set[str]) -> bool:
     """Whether a node is connected to all of the simulated robot's topics."""
     address = rosgraph.Master("/tests", master).lookupNode("/simulated_robot")
     with xmlrpc.client.ServerProxy(address) as node:
@@ -227,7 +227,9 @@ def test_what_the_tool_recorded_of_a_drive_is_its_episode(make_master: Any, spaw
     driven = [FORWARD, LEFT, UP, FORWARD, RIGHT]
     displacements = [astuple(task.magnitudes.displacement(action)) for action in driven]
     try:
-        assert eventually(lambda: hears(master.uri, "record", {*topics, *poses}), alive=recorder), recorder.output
+        assert eventually(lambda: is_subscribed(master.uri, "record", {*topics, *poses}), alive=recorder), (
+            recorder.output
+        )
         program = spawn(PROGRAM, json.dumps(OPTIONS), json.dumps(displacements), master=master.uri)
         program.wait_for_line("done", 2 * LIMIT_S)
         recorder.stop(signal.SIGINT)

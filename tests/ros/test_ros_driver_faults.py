@@ -1,4 +1,4 @@
-"""What goes wrong on a robot's network, one by one, with the simulated robot doing it: typed, named, and bounded."""
+"""Faults of a robot's network, one by one, injected into the simulated robot: typed, named, and bounded."""
 
 from __future__ import annotations
 

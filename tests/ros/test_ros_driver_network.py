@@ -17,7 +17,7 @@ from geometry_msgs.msg import Twist
 from kobuki_msgs.msg import SensorState
 from nav_msgs.msg import Odometry
 from raising import raises_naming
-from ros_processes import eventually, hears
+from ros_processes import eventually, is_subscribed
 from std_msgs.msg import Header, String
 
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher, header_of
@@ -151,9 +151,9 @@ def test_a_simulator_is_told_what_is_read_and_who_has_left(ros_node: str, ros_na
     try:
         with session() as made:
             made._acknowledge = AcknowledgePublisher()  # as on a network whose time is simulated
-            assert eventually(lambda: hears(made._acknowledge.publisher, ros_node))
+            assert eventually(lambda: is_subscribed(made._acknowledge.publisher, ros_node))
             subscriber = made.subscribe(topic, taken_as, lambda _: None, acknowledged=True)
-            assert eventually(lambda: hears(publisher, ros_node))
+            assert eventually(lambda: is_subscribed(publisher, ros_node))
             publisher.publish(Odometry(header=Header(stamp=rospy.Time(7))))
             assert eventually(lambda: [(m.frame_id, m.stamp.secs) for m in told] == [(topic, 7)])
             made.unsubscribe(subscriber)

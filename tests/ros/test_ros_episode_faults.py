@@ -150,7 +150,7 @@ CORE, COLOR, DEPTH = (
 )
 
 PATIENCE_S = 3.0
-"""How long an episode waits where the robot is lost: less than a pose takes to be believed after a jump."""
+"""Time for which an episode waits while the robot is lost: less than a pose needs to be accepted after a jump."""
 
 AT_ONCE_S = 0.5
 """From the fault to rest, where the Guard sees it itself: 0.1 s of silence, reaction, and a message's way."""

@@ -18,7 +18,7 @@ from geometry_msgs.msg import Twist
 from guard_rig import SCRIPT, Rig
 from kobuki_msgs.msg import BumperEvent, SensorState
 from nav_msgs.msg import Odometry
-from ros_processes import LIMIT_S, eventually, hears
+from ros_processes import LIMIT_S, eventually, is_subscribed
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Bool
 
@@ -43,19 +43,19 @@ def make_rig(ros_node: str, ros_name: str, spawn: Any) -> Iterator[Callable[...,
 def rig(make_rig: Callable[..., Rig]) -> Rig:
     """One that drives forward."""
     rig = make_rig()
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
     assert rig.moves(linear=SPEED), rig.guard.output
     return rig
 
 
 def test_commands_pass_and_the_status_says_so(rig: Rig) -> None:
-    rig.wish = (SPEED, 0.5)
+    rig.requested = (SPEED, 0.5)
     assert rig.moves(linear=SPEED, angular=0.5)
     assert eventually(lambda: (rig.status.reason, rig.status.source, rig.status.notes) == ("none", "levels", ""))
 
 
 def test_speed_is_limited_to_the_bases(rig: Rig) -> None:
-    rig.wish = (5.0, 0.0)
+    rig.requested = (5.0, 0.0)
     assert rig.moves(linear=0.7)
     assert max(linear for _, linear, _ in rig.wire) == pytest.approx(0.7)
 
@@ -64,11 +64,11 @@ def test_contact_stops_forward_but_not_turning_until_it_is_released(rig: Rig) ->
     rig.press(bumper=SensorState.BUMPER_LEFT)
     assert rig.stands("contact")
     assert rig.status.bumper == "left"
-    rig.wish = (0.0, 0.5)
+    rig.requested = (0.0, 0.5)
     assert rig.moves(linear=0.0, angular=0.5)
-    rig.wish = (-0.1, 0.0)
+    rig.requested = (-0.1, 0.0)
     assert rig.moves(linear=-0.1)
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
     assert rig.stands("contact")
     rig.press()
     assert rig.moves(linear=SPEED)
@@ -85,12 +85,12 @@ def test_cliff_and_wheel_drop_stop(rig: Rig, sensor: str, reason: str) -> None:
 
 def test_a_runtime_that_falls_silent_is_stopped(rig: Rig) -> None:
     known = len(rig.statuses)
-    rig.wish = None
+    rig.requested = None
     last_s = time.time()
     assert rig.stands("expired")
     expired_s = rig.told_s[[status.reason for status in rig.statuses].index("expired", known)]
     assert expired_s - last_s < 1.0, "0.2 s, and what a busy machine adds"
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
     assert rig.moves(linear=SPEED)
 
 
@@ -109,7 +109,7 @@ def test_emergency_stop_as_a_service_and_as_a_topic(rig: Rig) -> None:
     rig.emergency_stop(False)
     assert rig.moves(linear=SPEED)
     button = rig.emergency_stop_topic()
-    assert eventually(lambda: hears(button, rig.guard_name))
+    assert eventually(lambda: is_subscribed(button, rig.guard_name))
     button.publish(Bool(True))
     assert rig.stands("e_stop")
     button.publish(Bool(False))
@@ -117,13 +117,13 @@ def test_emergency_stop_as_a_service_and_as_a_topic(rig: Rig) -> None:
 
 
 def test_a_velocity_that_is_no_number_stops(rig: Rig) -> None:
-    rig.wish = (math.nan, 0.0)
+    rig.requested = (math.nan, 0.0)
     assert eventually(lambda: "not finite" in rig.status.notes)
     assert rig.stands("none")
 
 
 def test_status_is_latched(rig: Rig) -> None:
-    rig.wish = None
+    rig.requested = None
     assert rig.stands("expired")
 
     def told_before_it_was_asked() -> bool:
@@ -148,10 +148,10 @@ def test_a_second_publisher_is_named_and_nothing_moves_until_it_leaves(rig: Rig)
 
 def test_a_publisher_known_to_be_silent_is_let_be_until_it_speaks(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig(base={"silent_publishers": [rospy.get_name()]})
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
     multiplexer = rig.publisher("velocity", Twist)
     assert rig.moves(linear=SPEED)
-    assert eventually(lambda: hears(multiplexer, rig.guard_name))
+    assert eventually(lambda: is_subscribed(multiplexer, rig.guard_name))
     multiplexer.publish(Twist())
     assert rig.stands("foreign_publisher"), rig.guard.output
 
@@ -166,18 +166,18 @@ def test_zero_goes_out_when_the_guard_is_told_to_end(rig: Rig, sent: signal.Sign
 
 def test_after_a_killed_guard_nothing_reaches_the_base_until_the_next_one(rig: Rig) -> None:
     rig.guard.stop(signal.SIGKILL)
-    rig.wish = None
+    rig.requested = None
     assert eventually(lambda: time.monotonic() - rig.wire[-1][0] > 0.3), "the base's own time limit takes over"
     rig.wire.clear()
     rig.start()
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
     assert rig.moves(linear=SPEED)
     assert rig.wire[0][1] < SPEED, "speeds up anew"
 
 
 def test_a_sensor_of_another_definition_is_named(make_rig: Callable[..., Rig], ros_name: str) -> None:
     rig = make_rig(topics={"velocity": f"{ros_name}/velocity", "core": f"{ros_name}/other"})
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
     rig.publisher(f"{ros_name}/other", std_msgs.msg.Int16)
     assert eventually(lambda: rig.status and "std_msgs/Int16" in rig.status.notes), rig.guard.output
     assert SensorState._md5sum in rig.status.notes
@@ -189,14 +189,14 @@ def test_a_base_with_events_only(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig()
     rig.core = None
     events, odometry = rig.publisher("bumper", BumperEvent), rig.publisher("odom", Odometry)
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
 
     def alive() -> bool:
         odometry.publish(Odometry())
         return bool(rig.status and rig.status.source == "events" and rig.wire and rig.wire[-1][1])
 
     assert eventually(alive, poll_s=0.02), rig.guard.output
-    assert eventually(lambda: hears(events, rig.guard_name))
+    assert eventually(lambda: is_subscribed(events, rig.guard_name))
     events.publish(BumperEvent(bumper=BumperEvent.CENTER, state=BumperEvent.PRESSED))
     assert eventually(lambda: (alive(), rig.status.reason)[1] == "contact", poll_s=0.02)
     assert rig.status.bumper == "center"
@@ -209,7 +209,7 @@ def test_a_create_of_either_generation(make_rig: Callable[..., Rig], package: st
     module = __import__(f"{package}.msg", fromlist=["Bumper"])
     rig = make_rig(family="pyrobot-create")
     bumper, dropped = rig.publisher("bumper", module.Bumper), rig.publisher("wheel_drop", std_msgs.msg.Empty)
-    rig.wish = (SPEED, 0.0)
+    rig.requested = (SPEED, 0.0)
 
     def eventually_at(reason: str, pressed: bool, drop: bool = False) -> bool:
         def look() -> bool:
@@ -231,7 +231,7 @@ def test_simulated_time_that_stands_still_stops(make_rig: Callable[..., Rig]) ->
     rospy.set_param("/use_sim_time", True)
     try:
         rig = make_rig()
-        rig.wish = (SPEED, 0.0)
+        rig.requested = (SPEED, 0.0)
         clock = rig.publisher("/clock", Clock)
         assert rig.stands("clock"), rig.guard.output
     finally:

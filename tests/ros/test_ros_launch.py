@@ -48,7 +48,7 @@ STUBS = {
         + "</launch>"
     },
 }
-"""What the drivers' own packages hold, as far as our launch files name it."""
+"""Files of the drivers' own packages that our launch files name."""
 
 
 @pytest.fixture

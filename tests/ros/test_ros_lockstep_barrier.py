@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import rospy
-from ros_processes import LIMIT_S, eventually, hears
+from ros_processes import LIMIT_S, eventually, is_subscribed
 from std_msgs.msg import Header
 
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher
@@ -75,7 +75,7 @@ class World:
 def acknowledge(ros_node: str) -> Iterator[AcknowledgePublisher]:
     """One for all tests: rospy may leave a subscriber alone whose publisher leaves and comes back in one breath."""
     made, ear = AcknowledgePublisher(), rospy.Subscriber(ACKNOWLEDGE_TOPIC, Header)
-    assert eventually(lambda: hears(made.publisher, ros_node))
+    assert eventually(lambda: is_subscribed(made.publisher, ros_node))
     yield made
     made.publisher.unregister()
     ear.unregister()

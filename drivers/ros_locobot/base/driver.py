@@ -31,7 +31,7 @@ from robot_runtime.hal.streams import fresh
 from robot_runtime.safety import STILL, Feedback, Guard, GuardLimits
 
 FINAL_ZEROS = 3
-"""How often zero is sent on closing: a single message may be lost with the connection."""
+"""Number of zeros sent on closing: a single message may be lost with the connection."""
 
 GUARD_STATUS_MAX_AGE_S = 3.0
 """It is published once a second, and when it changes."""

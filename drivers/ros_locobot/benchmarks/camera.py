@@ -1,7 +1,7 @@
-"""How well colour and depth arrive: pairs lost, and what receiving them costs.
+"""Benchmark of image transport: lost pairs of color and depth, and processor time of receiving them.
 
-A program of its own publishes as a RealSense does; this process receives through the driver's own camera and takes
-every pair as arrays.
+A separate process publishes as a RealSense does; this process receives with the camera driver and converts every pair
+to arrays.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def topic(name, kind):
 color, depth = topic("color/image_raw", Image), topic("aligned_depth_to_color/image_raw", Image)
 info = topic("color/camera_info", CameraInfo)
 noise = numpy.random.default_rng(0)
-pictures = [noise.integers(0, 256, (480, 640, 3), numpy.uint8).tobytes() for _ in range(4)]
+images = [noise.integers(0, 256, (480, 640, 3), numpy.uint8).tobytes() for _ in range(4)]
 depths = [noise.integers(500, 5000, (480, 640), numpy.uint16).tobytes() for _ in range(4)]
 described = CameraInfo(width=640, height=480, distortion_model="plumb_bob", D=[0.0] * 5)
 described.K = [600.0, 0.0, 320.0, 0.0, 600.0, 240.0, 0.0, 0.0, 1.0]
@@ -47,7 +47,7 @@ while not rospy.is_shutdown():
     stamp = rospy.Time.now()
     described.header.stamp, described.header.frame_id = stamp, "camera_color_optical_frame"
     info.publish(described)
-    for out, content, encoding, size in ((color, pictures, "rgb8", 3), (depth, depths, "16UC1", 2)):
+    for out, content, encoding, size in ((color, images, "rgb8", 3), (depth, depths, "16UC1", 2)):
         image = Image(height=480, width=640, encoding=encoding, step=640 * size, data=content[number % 4])
         image.header.stamp, image.header.frame_id = stamp, "camera_color_optical_frame"
         out.publish(image)
@@ -56,7 +56,7 @@ while not rospy.is_shutdown():
 
 
 def camera_rows(network: Network, trials: int, advance: Callable[[], None]) -> list[Row]:
-    """Both figures over ``trials`` pairs; ``advance`` is called after each of them."""
+    """Return both figures over ``trials`` pairs; ``advance`` is called after each of them."""
     publisher = network.start("-c", PUBLISHER)
     options = RosOptions("pyrobot-kobuki", CameraOptions("habitat"))
     clock = RosClock(options.clock.max_skew_s, options.clock.stall_s)
@@ -65,27 +65,27 @@ def camera_rows(network: Network, trials: int, advance: Callable[[], None]) -> l
     stamps_ns: list[int] = []
     with camera:
         newest_ns = camera.capture(clock.now_ns(), TIMEOUT_S).stamp_ns
-        watch, began_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
+        timer, began_s = Stopwatch(), cpu_s(resource.RUSAGE_SELF)
         for _ in range(trials):
             try:
                 newest_ns = camera.capture(newest_ns + 1, TIMEOUT_S).stamp_ns
             except StaleData:
-                break  # what is missing is lost
+                break  # the missing pairs are lost
             stamps_ns.append(newest_ns)
             advance()
-        busy = (cpu_s(resource.RUSAGE_SELF) - began_s) / watch.elapsed_s()
+        busy = (cpu_s(resource.RUSAGE_SELF) - began_s) / timer.elapsed_s()
     network.stop(publisher)
     lost = _lost(stamps_ns, trials)
-    what = f"{SIZE[0]}x{SIZE[1]} colour and depth at {RATE_HZ:g} Hz"
-    note = f"{trials} pairs, each taken as arrays"
+    what = f"{SIZE[0]}x{SIZE[1]} color and depth at {RATE_HZ:g} Hz"
+    note = f"{trials} pairs, each converted to arrays"
     return [
-        Row("rgbd_loss_pct", f"{what}: pairs that do not arrive", 100 * lost, "%", 1, "<=", note=note),
-        Row("rgbd_cpu_pct", f"{what}: of one core, in the process that receives", 100 * busy, "%", 60, "<=", note=note),
+        Row("rgbd_loss_pct", f"{what}: lost pairs", 100 * lost, "%", 1, "<=", note=note),
+        Row("rgbd_cpu_pct", f"{what}: of one core, in the receiving process", 100 * busy, "%", 60, "<=", note=note),
     ]
 
 
 def _lost(stamps_ns: list[int], trials: int) -> float:
-    """The share of ``trials`` that is missing between stamps, or never came at all."""
+    """Return the share of ``trials`` that is missing between stamps or at the end."""
     gaps = (after - before for before, after in itertools.pairwise(stamps_ns))
     missing = sum(max(0, round(gap / NS_PER_S * RATE_HZ) - 1) for gap in gaps) + trials - len(stamps_ns)
     return missing / max(1, trials)

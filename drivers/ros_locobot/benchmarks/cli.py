@@ -1,6 +1,6 @@
-"""``robot-runtime bench ros``: what the LoCoBot over ROS does in which time, over real rospy on this computer.
+"""The command ``robot-runtime bench ros``: reaction times, image transport and motion of the LoCoBot over rospy.
 
-Every group of rows is a function of the network and a number of trials, in a file of its own: ``bench_*.py``.
+Every group of rows is a function of the network and a number of trials, in a module of its own.
 """
 
 from __future__ import annotations

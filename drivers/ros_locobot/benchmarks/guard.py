@@ -1,7 +1,7 @@
-"""How fast the guard node stops: from a message that a base or a runtime sends, or ceases to send, to zero on the wire.
+"""Benchmark of the guard node's stops: time from a contact, or from the last command, to zero on the velocity topic.
 
-This process plays both, at 50 Hz each, on the other ends of real topics; the guard is a process of its own. What is
-measured includes this process's own receiving thread, so the guard itself is faster.
+This process emulates base and runtime, at 50 Hz each, over real topics; the guard is a process of its own. The times
+include this process's receiving thread, so the guard itself is faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from robot_runtime.errors import DeviceFault
 
 PERIOD_S = 0.02
 SPEED_M_S = 0.05
-"""Low, so that the ramp back to it is short and a trial takes no longer than it must."""
+"""A low speed, for a short ramp."""
 
 LIMIT_S = 10.0
 GUARD = "from drivers.ros_locobot.guard.node import main; main()"
@@ -32,26 +32,26 @@ GUARD = "from drivers.ros_locobot.guard.node import main; main()"
 
 @dataclass(frozen=True)
 class Stops:
-    """Milliseconds of each trial."""
+    """Durations of all trials in milliseconds."""
 
     contact_ms: list[float]
     loss_ms: list[float]
 
 
 def guard_rows(network: Network, trials: int, advance: Callable[[], None]) -> list[Row]:
-    """Both figures over ``trials`` trials each; ``advance`` is called after each of them."""
+    """Return both figures over ``trials`` trials each; ``advance`` is called after each of them."""
     stops = measure_stops(network, trials, advance)
     contact, loss = (np.asarray(values) for values in (stops.contact_ms, stops.loss_ms))
     note = f"{trials} trials, median and longest in brackets"
     return [
         Row(
             "contact_to_zero_p50_ms",
-            "contact on the topic to zero velocity on the wire, median",
+            "contact on the topic to zero velocity on the topic, median",
             float(np.median(contact)),
             "ms",
             5,
             "<=",
-            note=f"{trials} trials, from the message that says so: up to 20 ms earlier the bumper was hit",
+            note=f"{trials} trials, from the message: the contact was up to 20 ms earlier",
         ),
         Row(
             "contact_to_zero_p99_ms",
@@ -66,7 +66,7 @@ def guard_rows(network: Network, trials: int, advance: Callable[[], None]) -> li
         ),
         Row(
             "command_loss_to_zero_ms",
-            "last command to zero velocity on the wire, 99 of 100 are faster",
+            "last command to zero velocity on the topic, 99 of 100 are faster",
             float(np.percentile(loss, 99)),
             "ms",
             250,
@@ -82,27 +82,27 @@ def measure_stops(network: Network, trials: int, advance: Callable[[], None]) ->
     """Start a guard, drive, and interrupt it ``trials`` times in each of the two ways."""
     rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki"})
     guard = network.start("-c", GUARD)
-    world = _World()
+    rig = _Rig()
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(0.0005)
     random = np.random.default_rng(0)
     stops = Stops([], [])
     try:
-        for values, interrupt in ((stops.contact_ms, world.press), (stops.loss_ms, world.fall_silent)):
+        for values, interrupt in ((stops.contact_ms, rig.press), (stops.loss_ms, rig.stop_commands)):
             for _ in range(trials):
-                world.drive()
-                world.pause(float(random.uniform(0, PERIOD_S)))  # no phase between the two loops lasts
+                rig.drive()
+                rig.pause(float(random.uniform(0, PERIOD_S)))  # vary the phase between the two loops
                 values.append(interrupt() / 1e6)
                 advance()
     finally:
         sys.setswitchinterval(interval_s)
-        world.close()
+        rig.close()
         network.stop(guard)
     return stops
 
 
-class _World:
-    """A base and a runtime."""
+class _Rig:
+    """An emulated base and runtime."""
 
     def __init__(self) -> None:
         topics = VARIANTS["pyrobot-kobuki"].topics
@@ -115,26 +115,28 @@ class _World:
         self._core = rospy.Publisher(topics.core, SensorState, queue_size=1, tcp_nodelay=True)
         self._command = rospy.Publisher("/robot_runtime_guard/command", Twist, queue_size=1, tcp_nodelay=True)
         self._wheels = rospy.Subscriber(topics.velocity, Twist, self._on_wheels, tcp_nodelay=True)
-        self._threads = [threading.Thread(target=loop, daemon=True) for loop in (self._play_base, self._play_runtime)]
+        self._threads = [
+            threading.Thread(target=loop, daemon=True) for loop in (self._emulate_base, self._emulate_runtime)
+        ]
         for thread in self._threads:
             thread.start()
 
     def drive(self) -> None:
-        """Until the commanded speed has been reached."""
+        """Drive until the commanded speed has been reached."""
         with self._changed:
             self._pressed = self._silent = False
             self._wait(lambda: self._moving, "the wheels to turn")
 
     def press(self) -> int:
-        """Nanoseconds from the message that says "pressed" to the first zero."""
+        """Press the bumper; return the nanoseconds from that message to the first zero."""
         with self._changed:
             self._zero_ns = self._sent_ns = 0
             self._pressed = True
             self._wait(lambda: 0 < self._sent_ns <= self._zero_ns, "a stop after contact")
             return self._zero_ns - self._sent_ns
 
-    def fall_silent(self) -> int:
-        """Nanoseconds from the last command to the first zero."""
+    def stop_commands(self) -> int:
+        """Stop commanding; return the nanoseconds from the last command to the first zero."""
         with self._changed:
             self._zero_ns = 0
             self._silent = True
@@ -153,9 +155,9 @@ class _World:
 
     def _wait(self, done: Callable[[], bool], what: str) -> None:
         if not self._changed.wait_for(done, LIMIT_S):
-            raise DeviceFault(f"waited {LIMIT_S:g} s for {what}", "see what the guard printed, above")
+            raise DeviceFault(f"waited {LIMIT_S:g} s for {what}", "see the guard's output above")
 
-    def _play_base(self) -> None:
+    def _emulate_base(self) -> None:
         while not self._stop.wait(PERIOD_S):
             with self._changed:
                 message = SensorState(bumper=SensorState.BUMPER_CENTRE if self._pressed else 0)
@@ -163,7 +165,7 @@ class _World:
                     self._sent_ns = self._clock.now_ns()
             self._core.publish(message)
 
-    def _play_runtime(self) -> None:
+    def _emulate_runtime(self) -> None:
         message = Twist()
         message.linear.x = SPEED_M_S
         while not self._stop.wait(PERIOD_S):

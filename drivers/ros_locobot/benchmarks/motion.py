@@ -1,8 +1,8 @@
-"""How long a forward and a turn take over ROS, and how exact they are by the simulated robot's ground truth.
+"""Benchmark of motion: duration of a forward and a turn over ROS, and their accuracy by the simulator's ground truth.
 
-The simulated robot has a calibrated Kobuki's encoder and gyro noise (``launch/robots/sim-noisy.yaml``); the guard node
-stands between it and the driver, as on a robot. Time is ``/clock``'s: it may pass faster than this computer's, but
-never faster than its readers follow, so that the figures are those of real time.
+The simulated robot has a calibrated Kobuki's encoder and gyro noise (``launch/robots/sim-noisy.yaml``), and the guard
+node is used as on a robot. Time is ``/clock``'s: it may be faster than real time, but never faster than its
+subscribers, so that the figures are those of real time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPTIONS = {
     "camera": {"mount": "habitat"},
     "referee": {"source": "pose", "topic": "/simulation/ground_truth"},
     "placer": {"by": "simulation"},
-    # The localizer's noise is of no interest here: motion is by odometry.
+    # Motion is by odometry; the localizer's noise is irrelevant.
     "localizer": {"source": "odometry"},
 }
 START = SE2(0.9, 1.36, 0.0)
@@ -43,22 +43,22 @@ START = SE2(0.9, 1.36, 0.0)
 
 FORWARD, TURN = Displacement(forward_m=0.25), Displacement(turn_rad=math.radians(30))
 LAP = (FORWARD, FORWARD, TURN, TURN, FORWARD, TURN, FORWARD, TURN)
-"""From the start; then the robot is put back, with other errors."""
+"""Actions from the start; then the robot is placed there again, with other errors."""
 
 POSE_S = 0.5
-"""Of waiting for ground truth, which comes 50 times a second."""
+"""Time limit of the wait for ground truth, which is published at 50 Hz."""
 
 
 @dataclass
 class Actions:
-    """Seconds and errors of each action of one kind."""
+    """Durations and errors of all actions of one kind."""
 
     seconds: list[float] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
 
 
 def motion_rows(network: Network, trials: int, advance: Callable[[], None]) -> list[Row]:
-    """Time and accuracy over ``trials`` actions of each kind; ``advance`` is called after each of them."""
+    """Return durations and errors over ``trials`` actions of each kind; ``advance`` is called after each of them."""
     rospy.set_param("/use_sim_time", True)
     rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki"})
     network.start(*SIMULATED)
@@ -78,8 +78,8 @@ def motion_rows(network: Network, trials: int, advance: Callable[[], None]) -> l
     return [
         _row("forward_s", "0.25 m, from command to rest", forward.seconds, "s", 1.9, note),
         _row("turn_s", "30 degrees, from command to rest", turn.seconds, "s", 1.2, note),
-        _row("forward_error_mm", "0.25 m: off the commanded way, by ground truth", forward.errors, "mm", 10, note),
-        _row("turn_error_deg", "30 degrees: off the commanded turn, by ground truth", turn.errors, "deg", 1, note),
+        _row("forward_error_mm", "0.25 m: error of the distance by ground truth", forward.errors, "mm", 10, note),
+        _row("turn_error_deg", "30 degrees: error of the turn by ground truth", turn.errors, "deg", 1, note),
     ]
 
 
@@ -87,7 +87,7 @@ def _measure(robot: Robot, motion: MotionController, displacement: Displacement,
     before = _truth(robot)
     result = motion.execute(displacement)
     if result.outcome is not Outcome.REACHED:
-        raise motion.fault or DeviceFault(f"an action ended as {result.outcome.value}", "see what was printed")
+        raise motion.fault or DeviceFault(f"an action ended as {result.outcome.value}", "see the output above")
     moved = _truth(robot).relative_to(before)
     into.seconds.append(result.duration_s)
     if displacement is FORWARD:
@@ -97,7 +97,7 @@ def _measure(robot: Robot, motion: MotionController, displacement: Displacement,
 
 
 def _truth(robot: Robot) -> SE2:
-    """Where the robot stands, a period or two after it has come to rest."""
+    """Return the robot's true pose, a period or two after it has come to rest."""
     stamp_ns = robot.clock.now_ns() + seconds_to_ns(0.04)
     return robot.referee.at(stamp_ns, POSE_S).pose
 

@@ -1,4 +1,4 @@
-"""A ROS network on this computer for one bench: a master on a free port, this process as a node, and programs."""
+"""A local ROS network for a benchmark: a master on a free port, this process as a node, and further programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from robot_runtime.errors import DeviceFault, DriverMissing
 
-# Ends with this process, however that ends: the pipe closes.
+# Ends with this process in any case, because the pipe closes.
 _MASTER = """
 import sys, rosmaster.master
 master = rosmaster.master.Master(port=0)
@@ -25,7 +25,7 @@ STOP_LIMIT_S = 10.0
 
 
 class Network:
-    """Inside :func:`local_network`: starts programs as nodes of it, which print into files."""
+    """Starts programs as nodes of the network; their output goes to files."""
 
     def __init__(self, stack: ExitStack, home: Path) -> None:
         self._stack = stack
@@ -33,14 +33,14 @@ class Network:
         self._outputs: list[Path] = []
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Run this Python with arguments; it is ended with the network."""
+        """Run this Python with arguments until the network ends."""
         with self._output() as output:
             program = subprocess.Popen([sys.executable, *arguments], stdout=output, stderr=subprocess.STDOUT)
         self._stack.callback(_end, program)
         return program
 
     def start_master(self) -> str:
-        """The address of a ROS master; empty if it did not start. What it prints of nodes that end is kept, too."""
+        """Return the address of a new ROS master; empty if it did not start."""
         with self._output() as output:
             master = subprocess.Popen(
                 [sys.executable, "-c", _MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output
@@ -55,21 +55,21 @@ class Network:
         return path.open("wb")
 
     def stop(self, program: subprocess.Popen[bytes]) -> None:
-        """End it before the network ends."""
+        """End a program."""
         _end(program)
 
-    def last_words(self) -> str:
-        """The end of what every program printed, for when something went wrong."""
+    def output_tail(self) -> str:
+        """Return the end of every program's output, for error messages."""
         return "\n".join(path.read_text(encoding="utf-8", errors="replace")[-2000:] for path in self._outputs)
 
 
 @contextmanager
 def local_network(node_name: str) -> Iterator[Network]:
-    """A network of which this process is a node; once in a process's life.
+    """Run a network of which this process is a node; possible once in the life of a process.
 
     Raises:
-        DriverMissing: there is no ROS 1 for this Python.
-        DeviceFault: no master could be started.
+        DriverMissing: There is no ROS 1 for this Python.
+        DeviceFault: No master could be started.
     """
     try:
         import rosmaster  # noqa: F401 - started below, in a process of its own
@@ -86,14 +86,16 @@ def local_network(node_name: str) -> Iterator[Network]:
         os.environ |= {"ROS_HOME": home, "ROS_LOG_DIR": home, "ROS_IP": "127.0.0.1"}
         uri = network.start_master()
         if not uri:
-            raise DeviceFault(f"a ROS master could not be started: {network.last_words()}", "mend what it says")
+            raise DeviceFault(
+                f"a ROS master could not be started: {network.output_tail()}", "solve the problem in its output"
+            )
         os.environ["ROS_MASTER_URI"] = uri
         rospy.init_node(node_name, argv=sys.argv[:1], disable_signals=True)
-        stack.callback(rospy.signal_shutdown, "the bench is over")
+        stack.callback(rospy.signal_shutdown, "the benchmark has ended")
         try:
             yield network
         except BaseException:
-            print(network.last_words(), file=sys.stderr)
+            print(network.output_tail(), file=sys.stderr)
             raise
 
 

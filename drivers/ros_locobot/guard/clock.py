@@ -14,7 +14,7 @@ simulator waits for a busy computer.
 """
 
 AHEAD_S = 1.0
-"""How far a message's stamp may be ahead of ``/clock``; beyond that, two clocks disagree."""
+"""Largest lead of a message's stamp over ``/clock``; beyond that, two clocks disagree."""
 
 
 class GuardClock:

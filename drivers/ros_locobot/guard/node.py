@@ -46,7 +46,7 @@ from robot_runtime.safety import STILL
 NODE_NAME = "robot_runtime_guard"
 STATUS_PERIOD_S = 1.0
 FINAL_ZEROS = 3
-"""How often zero is sent at the end, a period apart: one packet may be lost, and the first only wakes the sender."""
+"""Number of zeros sent at the end, a period apart: one may be lost, and the first only wakes rospy's sender."""
 
 SWITCH_INTERVAL_S = 0.0005
 """Python's thread switch interval. With the default of 5 ms a callback would wait longer for a busy thread."""

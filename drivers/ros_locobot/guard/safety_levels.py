@@ -28,7 +28,7 @@ PULSE_S = 0.25
 """Duration of one ``std_msgs/Empty``: the Create's driver repeats it at 10 Hz while the level is active."""
 
 EVENTS_ALONE_S = 2.0
-"""How long a base must publish odometry without any level before its events alone count as feedback."""
+"""Duration of odometry without any level after which a base's events alone count as feedback."""
 
 
 class SafetySensor(str, Enum):

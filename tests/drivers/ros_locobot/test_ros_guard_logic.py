@@ -1,4 +1,4 @@
-"""What the robot-side guard decides and says, without a network."""
+"""The guard's decisions and statuses, without a network."""
 
 from __future__ import annotations
 

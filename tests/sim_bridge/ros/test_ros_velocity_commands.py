@@ -1,4 +1,4 @@
-"""What bases make of velocity commands: timeouts, ramps, and Kobuki's millimetres and radii. Needs no ROS."""
+"""Velocity commands in a base: timeouts, ramps, and Kobuki's rounding to millimeters and radii. Needs no ROS."""
 
 from __future__ import annotations
 
