@@ -31,9 +31,7 @@ def generate(
     """Make a furnished, textured apartment.
 
     Examples:
-
         robot-runtime scene generate scenes/flat --seed 7
-
         robot-runtime scene generate scenes/big --seed 7 --size large
     """
     from robot_runtime.common.console import console
@@ -61,11 +59,8 @@ def import_(
     """Turn a Gazebo world or a mesh into a scene: textures, contact shapes, occupancy map, rooms, objects.
 
     Examples:
-
         robot-runtime scene import aws_small_house/worlds/small_house.world scenes/house
-
         robot-runtime scene import hospital.world scenes/hospital --models ~/models --skip-missing
-
         robot-runtime scene import scan.glb scenes/office --up z
     """
     from robot_runtime.common.console import console
@@ -101,7 +96,6 @@ def view_points(
     """Compute anew from where each object is seen within 1 m; do so after editing a scene's map or objects.
 
     Example:
-
         robot-runtime scene view-points scenes/house
     """
     from robot_runtime.common.console import console
@@ -128,7 +122,6 @@ def noise(
     """Show what the noise models of cameras do to a view of a scene.
 
     Example:
-
         robot-runtime scene noise noise.png
     """
     from robot_runtime.common.console import console
@@ -146,7 +139,6 @@ def action_noise(
     """Show where actions end under the published models of their errors.
 
     Example:
-
         robot-runtime scene action-noise action-noise.png
     """
     from robot_runtime.common.console import console

@@ -43,7 +43,6 @@ def board(
     """Make a ChArUco board to print at 100 % and glue to something flat.
 
     Example:
-
         robot-runtime calibrate board --out board.png
     """
     from PIL import Image
@@ -78,9 +77,7 @@ def intrinsics(
     Name the file as 'calibration' under 'imaging' in the camera's YAML.
 
     Examples:
-
         robot-runtime calibrate intrinsics --robot my_robot.yaml --camera azure-kinect --out lens.yaml --view live
-
         robot-runtime calibrate intrinsics --robot sim --camera azure-kinect --out lens.yaml
     """
     from calibration.camera.intrinsics import IntrinsicsProcedure
@@ -110,11 +107,8 @@ def extrinsics(
     The file is a mount: name it as 'mount' under 'imaging' in the camera's YAML, or in the ROS robot's.
 
     Examples:
-
         robot-runtime calibrate extrinsics --robot my_robot.yaml --mount interbotix --out mount.yaml --view live
-
         robot-runtime calibrate extrinsics --robot my_robot.yaml --from floor --out mount.yaml
-
         robot-runtime calibrate extrinsics --robot sim --out mount.yaml
     """
     from calibration.camera.extrinsics import ExtrinsicsProcedure
@@ -150,7 +144,6 @@ def depth(
     Name the file as 'calibration' under 'imaging' in the camera's YAML.
 
     Example:
-
         robot-runtime calibrate depth --robot my_robot.yaml --camera my_camera.yaml --out camera.yaml --view live
     """
     from calibration.camera.depth import DepthProcedure
@@ -173,7 +166,6 @@ def tilt_servo(
     Name the file as 'tilt_servo' in the robot's YAML, and the camera points where the head is told.
 
     Example:
-
         robot-runtime calibrate tilt-servo --robot my_robot.yaml --mount mount.yaml --out servo.yaml
     """
     from calibration.camera.tilt_servo import TiltServoProcedure
@@ -193,7 +185,6 @@ def latency(
     Name the file as 'latency' under 'imaging' in the camera's YAML; a file that is in force already is corrected.
 
     Example:
-
         robot-runtime calibrate latency --camera realsense-partial --out latency.yaml
     """
     from calibration.camera.latency import LatencyProcedure

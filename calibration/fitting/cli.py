@@ -34,11 +34,8 @@ def fit(
     Needs logs whose referee is not odometry. What cannot be found is left as it is, with the reason.
 
     Examples:
-
         robot-runtime fit logs/real --out fitted
-
         robot-runtime fit logs/real --replay replays --out fitted
-
         robot-runtime run --robot fitted/robot.yaml
     """
     from calibration.fitting.fit import fit_robot, of_one_robot, read_all

@@ -64,7 +64,6 @@ def odometry(
     Name the file as 'odometry' in the robot's YAML, and base and odometry are put right from then on.
 
     Example:
-
         robot-runtime calibrate odometry --robot sim-noisy --out odometry.yaml
     """
     from calibration.motion.odometry import OdometryProcedure
@@ -87,7 +86,6 @@ def actuation(
     In its YAML: 'action_noise: {model: fitted, file: actuation.yaml}' under 'options'.
 
     Example:
-
         robot-runtime calibrate actuation --robot sim-noisy --out actuation.yaml
     """
     from calibration.motion.action_errors import ActuationProcedure
@@ -119,7 +117,6 @@ def localization(
     replace ('alignment'; of beacons also 'beacons_in_map').
 
     Example:
-
         robot-runtime calibrate localization --localizer marvelmind-own-frame --start 2.0 1.5 90 --out alignment.yaml
     """
     from calibration.motion.localizer_alignment import LocalizationCalibration, SurveyedPoints

@@ -1,6 +1,6 @@
-"""``robot-runtime bench camera``: how fast and how exactly raw pairs become observations.
+"""``robot-runtime bench camera``: speed and accuracy of the reprojection of raw color and depth.
 
-Speeds are of the computing of one thread, so that other programs on the computer do not count.
+Speeds are by the CPU time of one thread, so that other programs on the computer do not count.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, cpu_s, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, cpu_s, report
 
 if TYPE_CHECKING:
     from robot_runtime.imaging.reproject import Reprojector
 
 ROW_ENTRY_POINTS = "robot_runtime.camera_bench"
-"""Where other packages add rows: functions of a number of frames and a seed that return a list of them."""
+"""Entry points of further rows: functions of a number of frames and a seed that return a list of rows."""
 
 HFOV_DEG = 79.0
 SIZE = (640, 480)
 
 DEPTH_RANGE_M = (0.5, 5.46)
-"""An Azure Kinect's narrow modes, the farther of their two limits."""
+"""Depth range of an Azure Kinect's narrow modes; the far limit is the larger of the two."""
 
 ROUND = 20
 """Frames per measurement; the figure is the median over the rounds."""
@@ -42,12 +42,11 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def camera(
     frames: Annotated[int, typer.Option(min=100, help="Over which memory is watched; speeds take fewer.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Of rooms and noise.")] = 0,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure cameras: speed, exactness and memory of reprojection, recordings, and the SDKs' own ways beside them.
 
     Example:
-
         robot-runtime bench camera --json bench_camera.json
     """
     from robot_runtime.common.console import console
@@ -55,14 +54,11 @@ def camera(
     rows = kinect_rows(frames, seed)
     for entry_point in sorted(metadata.entry_points(group=ROW_ENTRY_POINTS), key=lambda found: found.name):
         rows += entry_point.load()(frames, seed)
-    print_rows("bench camera", rows, console)
-    if json is not None:
-        write_rows(json, "camera", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("camera", rows, json, console)
 
 
 def kinect_rows(frames: int, seed: int) -> list[Row]:
-    """A pair like an Azure Kinect's, 720p and narrow depth, to 640x480 at 79 degrees."""
+    """Rows of the reprojection of an Azure Kinect's 720p color and narrow depth to 640x480 at 79 degrees."""
     import numpy as np
 
     from robot_runtime.benchmarks.ray_cast_room import Room, color_image, depth_counts, time_of_flight_rig
@@ -94,7 +90,7 @@ def kinect_rows(frames: int, seed: int) -> list[Row]:
             80,
             low=low,
             high=high,
-            note="colour and depth; CPU time",
+            note="color and depth; CPU time",
         ),
         Row(
             "kinect_depth_median_mm", f"{what}: error of depth", float(np.median(error_mm)), "mm", 0.2, "<=", note=note
@@ -113,7 +109,7 @@ def kinect_rows(frames: int, seed: int) -> list[Row]:
 
 
 def memory_rows(reprojector: Reprojector, work: Callable[[], None], frames: int) -> list[Row]:
-    """What a frame allocates, and how the process grows over many."""
+    """Rows of the memory that a frame allocates, and of the process's growth over many frames."""
     tracemalloc.start()
     try:
         work()
@@ -145,7 +141,7 @@ def memory_rows(reprojector: Reprojector, work: Callable[[], None], frames: int)
 
 
 def frames_per_s(work: Callable[[], object], frames: int) -> tuple[float, float, float]:
-    """How often a second one thread does this: median, least and most over rounds of ``ROUND``."""
+    """Calls per second of one thread: median, minimum and maximum over rounds of ``ROUND``."""
     rates = []
     with one_thread():
         for _ in range(max(3, frames // ROUND)):
@@ -158,7 +154,7 @@ def frames_per_s(work: Callable[[], object], frames: int) -> tuple[float, float,
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep OpenCV from computing in threads of its own, which nobody would count."""
+    """Keep OpenCV from starting threads, whose CPU time would not be counted."""
     import cv2
 
     threads = cv2.getNumThreads()

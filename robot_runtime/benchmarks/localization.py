@@ -1,7 +1,7 @@
-"""``robot-runtime bench localization``: how near the truth poses are, beside fusion as others do it.
+"""``robot-runtime bench localization``: accuracy of fused poses, beside other implementations of fusion.
 
-Other rooms of the house add rows of their own: an entry point of the group :data:`ROW_ENTRY_POINTS` names a function
-that takes the seed and returns ``bench.Row`` s.
+Other packages add rows: an entry point of the group :data:`ROW_ENTRY_POINTS` is a function of the seed that returns a
+list of rows.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import resource
 from collections.abc import Callable
 from importlib import metadata
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, cpu_s, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, cpu_s, report
 
 if TYPE_CHECKING:
     from robot_runtime.benchmarks.synthetic_drives import Drive
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 ROW_ENTRY_POINTS = "robot_runtime.localization_bench"
 
 ROUNDS = 5
-"""A speed is the median of this many runs; the range is over them."""
+"""Runs of a measurement of speed, of which the median and the range are reported."""
 
 _ABOUT = "beacons at 8 Hz, 2 cm noise, 80 ms late, 5 % outliers of up to 1.5 m, silent for 2 s three times a minute"
 
@@ -43,14 +42,12 @@ def localization(
     drives: Annotated[int, typer.Option(min=1, help="Imagined drives of 80 actions each.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Of drives and errors.")] = 0,
     rows: Annotated[bool, typer.Option("--all/--fusion", help="Whether rows of other parts are run, too.")] = True,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure fused poses on imagined drives whose truth is known, beside filterpy and robot_localization's way.
 
     Examples:
-
         robot-runtime bench localization
-
         robot-runtime bench localization --fusion --drives 3 --json bench_localization.json
     """
     from robot_runtime.common.console import console
@@ -59,14 +56,11 @@ def localization(
     if rows:
         for entry_point in metadata.entry_points(group=ROW_ENTRY_POINTS):
             measured += entry_point.load()(seed)
-    print_rows("bench localization", measured, console)
-    if json is not None:
-        write_rows(json, "localization", measured)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("localization", measured, json, console)
 
 
 def fused_rows(drives: int, seed: int) -> list[Row]:
-    """Accuracy, jumps and speed of ``localization.fused``."""
+    """Rows of the accuracy, jumps and speed of ``localization.fused``."""
     from robot_runtime.benchmarks.localization_baselines import filterpy_track, undelayed_track
     from robot_runtime.benchmarks.synthetic_drives import Beacons, make_drive, measure
 
@@ -153,7 +147,7 @@ def fixed_lag_rows(both: list[tuple[Drive, Arriving]], ours: list[Poses], seed: 
 
 
 def fused_track(drive: Drive, arrivals: Arriving) -> Poses:
-    """What ``FusedLocalizer`` publishes of a drive when it is asked 30 times a second."""
+    """Poses that ``FusedLocalizer`` publishes of a drive when it is queried at 30 Hz."""
     from robot_runtime.benchmarks.synthetic_drives import ODOMETRY_HZ, ReplayedLocalizer, odometry_of
     from robot_runtime.common.clock import SimulatedClock
     from robot_runtime.hal import LocalizerInfo
@@ -176,7 +170,7 @@ def fused_track(drive: Drive, arrivals: Arriving) -> Poses:
 
 
 def speed_row(seed: int) -> Row:
-    """Measurements per second into the filter, odometry at 50 Hz included, late and overtaking each other."""
+    """Row of measurements per second into the filter, with odometry at 50 Hz, delayed and out of order."""
     from robot_runtime.benchmarks.localization_baselines import filterpy_track
 
     drive, arrivals, fixes = _overtaking(seed)
@@ -226,7 +220,7 @@ def _filtered(drive: Drive, fixes: list[tuple[int, Measurement]]) -> None:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    """What it computes on one core, whoever else uses the computer."""
+    """CPU seconds of a call, independent of other load."""
     before_s = cpu_s(resource.RUSAGE_SELF)
     run()
     return cpu_s(resource.RUSAGE_SELF) - before_s
@@ -256,7 +250,7 @@ def _rms(values: list[float]) -> float:
 
 
 def _jump_cm(drive: Drive, track: Poses) -> float:
-    """The longest step that the track makes beyond odometry's."""
+    """Largest step of the track beyond odometry's, in cm."""
     odometry = dict(zip(drive.stamps_ns, drive.odometry, strict=True))
     longest_m = 0.0
     for before, after in pairwise(track):

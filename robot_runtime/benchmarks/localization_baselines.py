@@ -38,7 +38,7 @@ H = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def undelayed_track(drive: Drive, arrivals: Arriving) -> list[PoseEstimate]:
-    """An EKF with the same noise and the same gate as ours, and no notion of delays."""
+    """Track of an EKF with the same noise and gate as the fused localizer, without delays."""
     state, covariance = _first(drive)
 
     def predict(moved: SE2, noise: Array) -> None:
@@ -60,7 +60,7 @@ def undelayed_track(drive: Drive, arrivals: Arriving) -> list[PoseEstimate]:
 
 
 def filterpy_track(drive: Drive, arrivals: Arriving) -> list[PoseEstimate] | None:
-    """``filterpy.kalman.ExtendedKalmanFilter``; None if it is not installed."""
+    """Track of ``filterpy.kalman.ExtendedKalmanFilter``; None if it is not installed."""
     try:
         from filterpy.kalman import ExtendedKalmanFilter
     except ImportError:

@@ -1,6 +1,6 @@
-"""``bench score`` on files: what scoring costs per log, and whether that or memory grows with their number.
+"""Rows of ``bench score`` on files: time and memory of scoring per log, for few and for many logs.
 
-The logs are real ones, written by the recorder: a PointNav episode of 60 steps with small images in an empty hall.
+The recorder writes the logs: a PointNav episode of 60 steps with small images in an empty hall.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from robot_runtime.tasks.task import Success, Task, TrainingCamera
 STEPS = 60
 COUNTS = (200, 2000)
 DIFFERENT = 20
-"""So many different logs are recorded; the others are copies, which cost the reader the same."""
+"""Number of different logs; the others are copies, which take as long to read."""
 
 _TIMEOUT_S = 900
 _SIZE_M = (20.0, 5.0)
 
 
 def log_rows() -> list[Row]:
-    """Processor time per log of few and of many, what many cost more, and how much memory each further log takes."""
+    """Rows of CPU time per log of few and of many logs, their ratio, and the memory of each further log."""
     with tempfile.TemporaryDirectory() as folder:
         logs = Path(folder)
         _write_logs(logs, COUNTS[1])
@@ -56,7 +56,7 @@ def log_rows() -> list[Row]:
 
 
 def _measured(logs: Path, count: int) -> tuple[float, float]:
-    """Microseconds per log, and kilobytes in all: of a fresh process, since a peak never sinks."""
+    """Microseconds per log, and total kilobytes, of a new process, because a peak never decreases."""
     command = [sys.executable, "-m", __name__, str(logs), str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_TIMEOUT_S)
     per_log_us, peak_kb = map(float, done.stdout.split())
@@ -64,13 +64,13 @@ def _measured(logs: Path, count: int) -> tuple[float, float]:
 
 
 def _measure(logs: Path, count: int) -> None:
-    """Print both, of the first logs; what is done once (compiled code, the first map) is not counted."""
+    """Print both for the first logs, without the cost of the first log (compilation, map)."""
     paths = find_logs([logs])[:count]
     list(iter_scores(paths[:1]))
     before_s = _processor_s()
-    kept = list(iter_scores(paths))
+    scores = list(iter_scores(paths))
     per_log_us = 1e6 * (_processor_s() - before_s) / count
-    assert all(score.scorable for score in kept), kept[0].reason
+    assert all(score.scorable for score in scores), scores[0].reason
     print(per_log_us, _peak_kb())
 
 
@@ -80,7 +80,7 @@ def _processor_s() -> float:
 
 
 def _peak_kb() -> int:
-    """Linux's own count, which begins with the program: ``ru_maxrss`` begins with the parent's size."""
+    """Peak by Linux's VmHWM, which begins with the program; ``ru_maxrss`` begins with the parent's size."""
     lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("VmHWM:")))
 
@@ -139,7 +139,7 @@ def _hall() -> OccupancyMap:
 
 
 def _steps(header: EpisodeHeader) -> Iterator[StepRecord]:
-    """Straight on, weaving by some centimetres, and stop."""
+    """Steps straight ahead, with deviations of some centimeters, and a stop."""
     camera, now_ns = header.task.camera, header.start_ns
     random = np.random.default_rng(header.seed)
     for index in range(STEPS + 1):

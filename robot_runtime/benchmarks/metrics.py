@@ -1,16 +1,15 @@
-"""``robot-runtime bench score``: how fast the metrics are, and DTW beside the libraries that people use for it."""
+"""``robot-runtime bench score``: speed of the metrics, and of DTW beside the usual libraries."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, report
 from robot_runtime.common.clock import Stopwatch
 
 if TYPE_CHECKING:
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 NODES = 60
-"""Per path: 15 m in steps of 0.25 m, or an R2R reference at action ends."""
+"""Nodes of a path: 15 m in steps of 0.25 m, or an R2R reference at the ends of actions."""
 
 DTW_NODES = 1000
 ROUNDS = 5
-"""A speed is the median of this many equal parts; the range is over them: a noisy machine slows some."""
+"""Equal parts of a measurement; a speed is their median, because other load slows some of them."""
 
 RIVALS_EXTRA = "not installed: pip install 'robot-runtime[bench]'"
 
@@ -39,29 +38,24 @@ def score(
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of paths of 1,000 nodes to align.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Of trajectories and pairs.")] = 0,
     logs: Annotated[bool, typer.Option(help="Write and score 2,000 logs, too; takes about a minute.")] = True,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure the metrics on generated trajectories in memory, and scoring on 2,000 log files, on one core.
 
     Examples:
-
         robot-runtime bench score
-
         robot-runtime bench score --episodes 20000 --json bench_score.json
     """
     from robot_runtime.benchmarks.log_scoring import log_rows
     from robot_runtime.common.console import console
 
     rows = speed_rows(episodes, seed) + dtw_rows(pairs, seed) + (log_rows() if logs else [])
-    print_rows("bench score", rows, console)
-    if json is not None:
-        write_rows(json, "score", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("score", rows, json, console)
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What one episode leaves to be scored. Reference and path (60, 2) in metres; collided per action."""
+    """Data of one episode to be scored: reference and path (60, 2) in meters; ``collided`` per action."""
 
     reference: Array
     path: Array
@@ -70,7 +64,7 @@ class Trajectory:
 
 
 def trajectories(count: int, seed: int) -> list[Trajectory]:
-    """Smooth random walks in steps of 0.25 m, and paths that stray from them by some 0.5 m."""
+    """Smooth random walks in steps of 0.25 m, and paths that deviate from them by about 0.5 m."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -86,7 +80,7 @@ def trajectories(count: int, seed: int) -> list[Trajectory]:
 
 
 def score_spl(item: Trajectory) -> dict[str, Any]:
-    """What PointNav and ObjectNav report."""
+    """The metrics of PointNav and ObjectNav."""
     from robot_runtime.metrics.functional.collisions import collisions
     from robot_runtime.metrics.functional.path import path_length
     from robot_runtime.metrics.functional.spl import soft_spl, spl
@@ -106,7 +100,7 @@ def score_spl(item: Trajectory) -> dict[str, Any]:
 
 
 def score_full(item: Trajectory) -> dict[str, Any]:
-    """That, and everything that compares the path with the reference."""
+    """The same, and all metrics of a path against a reference."""
     from robot_runtime.metrics.functional.route import route_metrics
     from robot_runtime.metrics.functional.spl import sct
 
@@ -115,7 +109,7 @@ def score_full(item: Trajectory) -> dict[str, Any]:
 
 
 def speed_rows(count: int, seed: int) -> list[Row]:
-    """Episodes per second, of the short set and of the full one."""
+    """Rows of episodes per second, for the short set of metrics and the full one."""
     items = trajectories(count, seed)
     note = f"median and range of {ROUNDS} x {count // ROUNDS} generated paths of {NODES} nodes in memory, one core"
     rows = []
@@ -142,7 +136,7 @@ def _speeds(scorer: Callable[[Trajectory], Any], items: Sequence[Trajectory]) ->
 
 
 def dtw_rows(count: int, seed: int) -> list[Row]:
-    """Exact DTW of 1,000 x 1,000 nodes, and the same pairs by the two usual libraries."""
+    """Rows of exact DTW of 1,000 x 1,000 nodes, and of the same pairs by the two usual libraries."""
     import numpy as np
 
     from robot_runtime.metrics.functional.dtw import dtw
@@ -167,7 +161,7 @@ def dtw_rows(count: int, seed: int) -> list[Row]:
             note=f"median and range of {count} pairs of random walks, one core",
         )
     ]
-    # FastDTW takes so long that it gets the first few pairs only.
+    # FastDTW is so slow that it gets the first few pairs only.
     for name, measure, limit in (("fastdtw", _fastdtw(), 3), ("dtaidistance", _dtaidistance(), count)):
         row_id, label = f"dtw_vs_{name}", f"times faster than {name}, same pairs"
         if measure is None:

@@ -1,4 +1,4 @@
-"""``robot-runtime bench workers``: what processes of our own cost, beside a Ray on the same machine."""
+"""``robot-runtime bench workers``: cost of worker processes, beside a Ray on the same machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, report
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import DriverMissing
 from robot_runtime.parallel.map import Workers, map_in_order
@@ -29,28 +29,23 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def workers(
     count: Annotated[int, typer.Option(min=2, help="Workers.")] = 2,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure what it takes to have workers: until the first result, per item, and in memory; Ray beside.
 
     Examples:
-
         robot-runtime bench workers
-
         robot-runtime bench workers --count 8 --json bench_workers.json
     """
     from robot_runtime.common.console import console
 
     rows = cost_rows(count)
-    print_rows("bench workers", rows, console)
-    if json is not None:
-        write_rows(json, "workers", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("workers", rows, json, console)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of items that are no work: seconds until the first result and after the last, per item, and memory meanwhile."""
+    """Cost of items without work: seconds until the first result and after the last, time per item, and memory."""
 
     start_s: float
     item_ms: float
@@ -59,7 +54,7 @@ class Cost:
 
 
 def cost_rows(count: int) -> list[Row]:
-    """Rows of ``count`` processes of our own; Ray as the rival where it is installed."""
+    """Rows of ``count`` processes, with Ray as the rival if it is installed."""
     ours = cost(Workers(count))
     try:
         ray, note = cost(Workers(count, "local")), ""
@@ -86,9 +81,9 @@ def cost_rows(count: int) -> list[Row]:
 
 
 def cost(workers: Workers) -> Cost:
-    """What these workers cost. Raises what :func:`map_in_order` does."""
+    """Cost of these workers. Raises as :func:`map_in_order`."""
     timer = Stopwatch()
-    results = map_in_order(_the_same, range(ITEMS), workers, _lost, batch_size=_CHUNK)
+    results = map_in_order(_identity, range(ITEMS), workers, _lost, batch_size=_CHUNK)
     next(results)
     start_s = timer.restart()
     for _ in range(ITEMS - 2):
@@ -100,16 +95,16 @@ def cost(workers: Workers) -> Cost:
     return Cost(start_s, item_ms, timer.elapsed_s(), memory_mb)
 
 
-def _the_same(numbers: Iterable[int]) -> Iterator[int]:
+def _identity(numbers: Iterable[int]) -> Iterator[int]:
     yield from numbers
 
 
-def _lost(number: int, how: WorkerLoss) -> int:
+def _lost(number: int, reason: WorkerLoss) -> int:
     return number
 
 
 def descendants_mb() -> float:
-    """Memory of all processes below this one, pages that several share divided among them; Linux."""
+    """Memory of all descendants of this process by proportional set size; on Linux."""
     children: dict[int, list[int]] = defaultdict(list)
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,7 +1,7 @@
-"""Rows of ``robot-runtime bench localization``: the path length that SPL divides by, from poses that err.
+"""Rows of ``robot-runtime bench localization``: error of SPL's path length, from noisy poses.
 
-Scores add up straight lines between the poses in which the robot rested at the ends of its actions. Adding up a stream
-of poses instead adds up their noise: 2 cm of it at 10 Hz turn 5 m into 20.
+Scores sum straight lines between the poses at the ends of actions, where the robot rests. The sum over a stream of
+poses would include their noise: 2 cm at 10 Hz turn 5 m into 20.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _error_pct(length_m: float, truth_m: float) -> float:
 
 
 def _at(track: Sequence[PoseEstimate], stamp_ns: int) -> SE2:
-    """The last pose published of an instant up to this one."""
+    """The last published pose up to a time."""
     return track[max(0, bisect_right(track, stamp_ns, key=lambda estimate: estimate.stamp_ns) - 1)].pose
 
 
@@ -75,7 +75,7 @@ def _stream(estimates: Sequence[PoseEstimate]) -> list[SE2]:
 
 
 def _smoothed(drive: Drive, arrivals: Sequence[tuple[int, PoseEstimate]]) -> Sequence[SE2] | None:
-    """None where GTSAM is not installed."""
+    """Smoothed poses at the ends of actions; None if GTSAM is not installed."""
     odometry = [estimate for _, estimate in odometry_of(drive)]
     stamps_ns = [drive.stamps_ns[i] for i in drive.rests]
     try:

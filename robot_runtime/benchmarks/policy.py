@@ -1,7 +1,7 @@
-"""``robot-runtime bench policy``: what the runtime costs around a network, and the network itself beside eager PyTorch.
+"""``robot-runtime bench policy``: overhead of the runtime around a network, and the network beside eager PyTorch.
 
-The network is DD-PPO's depth policy with ResNet-50 and two layers of LSTM, of random weights: time does not depend on
-them. It needs torch, to make the network and as the rival; what it measures in processes of its own runs without.
+The network is DD-PPO's depth policy with ResNet-50 and two layers of LSTM, with random weights, on which time does not
+depend. The bench needs torch to make the network and as the rival; processes that it measures run without torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, report
 from robot_runtime.common.clock import Stopwatch
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from robot_runtime.policies.package.policy import Package
 
 ROUNDS = 3
-"""Networks that are compared take turns so often; the figure is the median over the rounds."""
+"""Rounds in which compared networks take turns; the figure is the median over the rounds."""
 
 CHILD_LIMIT_S = 120.0
 
 ROW_ENTRY_POINTS = "robot_runtime.policy_bench"
-"""Where other packages add rows: functions of steps and seed that return a list of them."""
+"""Entry points of further rows: functions of steps and seed that return a list of rows."""
 
 _TORCH_MISSING = "torch is not installed: pip install 'robot-runtime[torch]' onnx onnxscript"
 
@@ -47,14 +47,12 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def policy(
     steps: Annotated[int, typer.Option(min=30, help="Decisions per measurement.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="Of weights and observations.")] = 0,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure a ResNet50-LSTM depth policy at 640x480: overhead, ONNX beside PyTorch, jitter, memory, start, bridges.
 
     Examples:
-
         robot-runtime bench policy
-
         robot-runtime bench policy --steps 1000 --json bench_policy.json
     """
     from robot_runtime.common.console import console
@@ -81,10 +79,7 @@ def policy(
         ]
     for entry_point in metadata.entry_points(group=ROW_ENTRY_POINTS):
         rows += entry_point.load()(steps, seed)
-    print_rows("bench policy", rows, console)
-    if json is not None:
-        write_rows(json, "policy", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("policy", rows, json, console)
 
 
 def make_package(path: Path, seed: int) -> Network:
@@ -155,7 +150,7 @@ def bench_manifest(network: object) -> Manifest:
 
 
 def overhead_row(package: Package, steps: int, seed: int) -> Row:
-    """What stands around the network, from the camera's frame to the action."""
+    """Row of the time around the network, from the camera's frame to the action."""
     from robot_runtime.policies.package.speed import time_package
 
     times = time_package(package, steps, seed)
@@ -176,7 +171,7 @@ def overhead_row(package: Package, steps: int, seed: int) -> Row:
 
 
 def rival_row(package: Package, eager: Network, steps: int, seed: int) -> Row:
-    """The network by ONNX Runtime and by eager PyTorch, one thread each, in turns."""
+    """Row of the network by ONNX Runtime and by eager PyTorch, one thread each, in turns."""
     from robot_runtime.policies.package.speed import fixed_inputs
 
     inputs = fixed_inputs(package, seed)
@@ -202,7 +197,7 @@ def rival_row(package: Package, eager: Network, steps: int, seed: int) -> Row:
 
 
 def jitter_row(package: Package, steps: int, seed: int) -> Row:
-    """The slowest steps while another process keeps another core busy, and the bare network's in the same rounds."""
+    """Row of the slowest steps while another process keeps a core busy, and of the bare network's in the same rounds."""
     from robot_runtime.policies.package.speed import time_package
 
     with _busy_core():
@@ -230,7 +225,7 @@ def _tail_ratio(times: Sequence[float]) -> float:
 
 
 def memory_row(package: Path, logs: Path) -> Row:
-    """Peak of the whole process that runs and logs an episode on the robot without physics."""
+    """Row of the peak memory of a process that runs and logs an episode on the robot without physics."""
     command = ["run", "--robot", "fake", "--policy", str(package), "--count", "1", "--out", str(logs)]
     _, peak_mb = _child(command)
     return Row(
@@ -245,7 +240,7 @@ def memory_row(package: Path, logs: Path) -> Row:
 
 
 def ready_row(package: Path) -> Row:
-    """From nothing to a package that repeated its golden rollout."""
+    """Row of the time from the start of the interpreter to a package that has repeated its golden rollout."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = [_child(["policy", "validate", str(package)])[0] for _ in range(ROUNDS)]
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -276,10 +271,9 @@ def _time_ms(network: Network, inputs: Mapping[str, Array], steps: int) -> Seque
 
 
 def _child(arguments: Sequence[str]) -> tuple[float, float]:
-    """(seconds, peak MB) of a command of ours in a process of its own.
+    """Seconds and peak MB of a command of ``robot-runtime`` in a process of its own.
 
-    The peak is the kernel's VmHWM: getrusage's would be at least this process's own, whose memory a new one shares for
-    a moment.
+    The peak is the kernel's VmHWM: getrusage's is at least this process's own, whose memory a new one shares briefly.
     """
     code = (
         "import sys; from robot_runtime.cli.main import run_command; code = run_command(sys.argv[1:]); "

@@ -1,4 +1,4 @@
-"""A room of planes, a box and a ball, and what any lens sees of it, exactly: what reprojection is judged by."""
+"""Ray-cast room of planes, a box and a ball: exact images of any lens, the reference for reprojection."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Room:
-    """The world in the optical frame of the camera that looks into it: x right, y down, z forward, metres.
+    """A room in the optical frame of the camera in it: x right, y down, z forward, meters.
 
     Attributes:
-        corner, opposite: of the room. box, box_opposite: corners of a box in it, upright like the room.
-        ball, radius_m: a sphere.
+        corner: of the room.
+        opposite: the opposite corner.
+        box: corner of a box, axis-aligned as the room.
+        box_opposite: the opposite corner.
+        ball: center of a sphere.
+        radius_m: of the sphere.
     """
 
     corner: Point = (-2.4, -1.6, -1.0)
@@ -34,7 +38,7 @@ class Room:
 
     @classmethod
     def random(cls, seed: int) -> Room:
-        """One of its kind: walls, box and ball moved by up to 30 cm."""
+        """A room whose walls, box and ball are moved by up to 30 cm."""
         moved = np.random.default_rng(seed).uniform(-0.3, 0.3, (4, 3))
         base = cls()
         shift = moved.tolist()
@@ -47,10 +51,11 @@ class Room:
         )
 
     def cast(self, origin: Floats, directions: Floats) -> Floats:
-        """How far each ray goes, as a multiple of its direction: with directions of z = 1, that is depth.
+        """Length of each ray as a multiple of its direction, which is depth for directions with z = 1.
 
         Args:
-            origin: (3,). directions: (..., 3); NaN gives NaN.
+            origin: (3,).
+            directions: (..., 3); NaN gives NaN.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.maximum(
@@ -68,7 +73,7 @@ class Room:
         return np.asarray(np.minimum(np.minimum(room.min(axis=-1), box), ball))
 
     def paint(self, points: Floats) -> NDArray[np.uint8]:
-        """The colour of points on surfaces (..., 3): smooth waves, so that a lookup that is off by a pixel shows."""
+        """Color of points on surfaces (..., 3): smooth waves, so that an error of one pixel is measurable."""
         with np.errstate(invalid="ignore"):
             waves = np.sin(np.nan_to_num(points) * (7.0, 9.0, 8.0))
             return np.asarray(127.5 + 100 * waves, np.uint8)
@@ -79,7 +84,7 @@ def _plus(point: Point, shift: Sequence[float]) -> Point:
 
 
 def depth_counts(room: Room, calibration: RgbdCalibration, near_m: float, far_m: float) -> NDArray[np.uint16]:
-    """What the depth sensor of a calibration reads without noise: whole counts, 0 outside of its range."""
+    """Depth image of a calibration's sensor without noise: whole counts, 0 outside of its range."""
     turn, origin = calibration.color_from_depth[:3, :3], calibration.color_from_depth[:3, 3]
     depth_m = room.cast(origin, calibration.depth.pixel_rays() @ turn.T)
     seen = np.isfinite(depth_m) & (depth_m >= near_m) & (depth_m <= far_m)
@@ -88,7 +93,7 @@ def depth_counts(room: Room, calibration: RgbdCalibration, near_m: float, far_m:
 
 
 def color_image(room: Room, lens: Lens, turn: Floats | None = None) -> NDArray[np.uint8]:
-    """What a colour sensor in the origin sees, turned by (3, 3) of its directions; black where the lens has no ray."""
+    """Color image of a sensor at the origin, with directions rotated by (3, 3); black where the lens has no ray."""
     rays = lens.pixel_rays() @ (np.eye(3) if turn is None else turn).T
     image = room.paint(rays * room.cast(np.zeros(3), rays)[..., None])
     image[np.isnan(rays[..., 0])] = 0
@@ -96,7 +101,7 @@ def color_image(room: Room, lens: Lens, turn: Floats | None = None) -> NDArray[n
 
 
 def time_of_flight_rig() -> RgbdCalibration:
-    """A calibration like an Azure Kinect's at 720p with its narrow unbinned depth: not of any one device."""
+    """A calibration like an Azure Kinect's at 720p with its narrow unbinned depth, not of a particular device."""
     tilt = math.radians(5.0)
     color_from_depth = np.eye(4)
     color_from_depth[1:3, 1:3] = [[math.cos(tilt), math.sin(tilt)], [-math.sin(tilt), math.cos(tilt)]]

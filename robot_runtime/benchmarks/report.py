@@ -1,16 +1,17 @@
-"""What every ``robot-runtime bench NAME`` prints and saves: one table, the same rows as JSON."""
+"""Results of ``robot-runtime bench NAME``: rows, their table, and the same rows as JSON."""
 
 from __future__ import annotations
 
-import json
+import json as jsonlib
 import os
 import platform
 import resource
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -21,16 +22,25 @@ if TYPE_CHECKING:
     from robot_runtime.env import Env
 
 
+JsonFile = Annotated[Path | None, typer.Option(help="Write the rows to this file.")]
+
+
 @dataclass(frozen=True)
 class Row:
     """One measured figure.
 
     Attributes:
-        id: stable key in the JSON. label: for people.
-        value: measured; None where it was not run, with the reason in ``note``.
-        target, sense: what it must reach, and whether larger (``>=``) or smaller (``<=``) is better.
-        rival: who was measured beside it in the same run; rival_value: their figure.
-        low, high: spread or 95 % interval of ``value``, where it has one.
+        id: stable key in the JSON.
+        label: for people.
+        value: measured; None if it was not run, with the reason in ``note``.
+        unit: of ``value``.
+        target: that ``value`` must reach; None for none.
+        sense: whether larger (``>=``) or smaller (``<=``) values are better.
+        rival: name of the software that was measured in the same run.
+        rival_value: its figure.
+        low: lower end of the spread or 95 % interval of ``value``.
+        high: its upper end.
+        note: conditions of the measurement.
     """
 
     id: str
@@ -47,17 +57,18 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is met; None where there is none or nothing was measured."""
+        """Whether the target is met; None without a target or a value."""
         if self.target is None or self.value is None:
             return None
         return self.value >= self.target if self.sense == ">=" else self.value <= self.target
 
 
 class StepTimer:
-    """From its construction on, keeps how long an environment's own steps take.
+    """Times of an environment's own steps, from the timer's construction on.
 
     Attributes:
-        wall_s, cpu_s: of each step; the latter of the whole process, for images are made by several threads.
+        wall_s: seconds of each step.
+        cpu_s: CPU seconds of the whole process in each step, because several threads render images.
     """
 
     def __init__(self, env: Env) -> None:
@@ -76,13 +87,21 @@ class StepTimer:
 
 
 def cpu_s(who: int) -> float:
-    """Seconds that ``resource.RUSAGE_*`` has computed so far."""
+    """CPU seconds that ``resource.RUSAGE_*`` has used so far."""
     used = resource.getrusage(who)
     return used.ru_utime + used.ru_stime
 
 
+def report(name: str, rows: Sequence[Row], json: Path | None, console: Console) -> None:
+    """Print the rows of ``bench NAME``, and write them to a file if one is given."""
+    print_rows(f"bench {name}", rows, console)
+    if json is not None:
+        write_rows(json, name, rows)
+        console.print(f"rows: {json}", soft_wrap=True)
+
+
 def print_rows(title: str, rows: Sequence[Row], console: Console) -> None:
-    """The table, 80 columns wide: a line of figures per row, and below it what was measured, how, and the rival."""
+    """Print a table of 80 columns, a line per row, and below it the label, note and rival of each row."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for heading, justify in (("row", "left"), ("value", "right"), ("unit", "left"), ("target", "right"), ("", "left")):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
@@ -99,7 +118,7 @@ def print_rows(title: str, rows: Sequence[Row], console: Console) -> None:
 
 
 def write_rows(path: Path, name: str, rows: Sequence[Row]) -> None:
-    """The same rows as JSON, with what they were measured on."""
+    """Write the rows as JSON, with the machine on which they were measured."""
     document = {
         "bench": name,
         "robot_runtime": __version__,
@@ -107,7 +126,7 @@ def write_rows(path: Path, name: str, rows: Sequence[Row]) -> None:
         "machine": {"platform": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count()},
         "rows": [asdict(row) | {"reached": row.reached} for row in rows],
     }
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    path.write_text(jsonlib.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def _number(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the RoboTHOR protocol adds to an action: a row of ``robot-runtime bench policy``."""
+"""Overhead of the RoboTHOR protocol per action: a row of ``robot-runtime bench policy``."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ spent = [step("RotateLeft") for _ in range(steps)]
 print(cpu_s(resource.RUSAGE_SELF) - before_s, *spent)
 step("Stop")
 '''
-"""The client, in a process of its own."""
+"""Program of the client, which runs in a process of its own."""
 
 
 def rows(steps: int, seed: int) -> list[Row]:
-    """The row, from one episode on the robot without physics, whose camera delivers 640x480."""
+    """Row of one episode on the robot without physics, whose camera delivers 640x480."""
     task, scene = load_task(TASK), load_scene(find_scene("apartment"))
     steps = min(steps, task.max_steps - 1)
     episodes = generate_episodes(scene, task, 1, seed)
@@ -83,7 +83,7 @@ def rows(steps: int, seed: int) -> list[Row]:
             "<=",
             low=added[0],
             high=added[int(0.95 * len(added))],
-            note=f"median, least and 95th percentile of {len(added)} turns; 640x480, colour and float64 depth, client "
+            note=f"median, minimum and 95th percentile of {len(added)} turns; 640x480, color and float64 depth, client "
             f"in a process of its own. Server and client compute {1000 * (served_s + client_s) / len(added):.2g} ms of "
             f"it. The action itself, on the robot `fake`, took {1000 * statistics.median(timed.wall_s):.3g} ms and "
             f"computed {1000 * sum(timed.cpu_s) / len(added):.3g}; load average {os.getloadavg()[0]:.1f}",

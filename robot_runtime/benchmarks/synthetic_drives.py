@@ -1,6 +1,6 @@
-"""Drives of an imagined robot, with everything that their sources would have measured: for benchmarks and tests.
+"""Synthetic drives with the measurements of odometry and absolute localizers, for benchmarks and tests.
 
-Everything is a pure function of its arguments. The robot drives as an agent does: 0.25 m ahead or 30 degrees about, at
+All are pure functions of their arguments. The robot drives as an agent does: 0.25 m ahead or a turn of 30 degrees, at
 rest in between. The errors are those of ``launch/robots/sim-noisy.yaml`` and of ultrasonic beacons.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
@@ -34,7 +35,9 @@ class Drive:
     """One drive, sampled at odometry's rate.
 
     Attributes:
-        stamps_ns: of the samples. truth: base_link in map. odometry: in odom.
+        stamps_ns: of the samples.
+        truth: base_link in map.
+        odometry: base_link in odom.
         moving: per sample, whether the robot moves.
         rests: indices of the samples at which an action has ended and the robot has come to rest, the start first.
     """
@@ -56,13 +59,18 @@ class Drive:
 
 @dataclass(frozen=True)
 class Beacons:
-    """What an absolute source adds to the truth.
+    """Errors of an absolute localizer.
 
     Attributes:
-        noise_deg: None if it knows no heading.
-        outliers: fraction of the measurements that lie up to ``outlier_m`` off, in each direction.
-        dropouts_per_min: how often it is silent, for ``dropout_s``.
-        jitter_s: how much later than ``latency_s`` a measurement may arrive: by more than a period, they overtake.
+        rate_hz: of measurements.
+        noise_m: standard deviation of positions.
+        noise_deg: standard deviation of headings; None if it measures none.
+        latency_s: smallest delay of a measurement.
+        jitter_s: largest additional delay; beyond a period, measurements overtake each other.
+        outliers: fraction of the measurements with errors of up to ``outlier_m`` in each direction.
+        outlier_m: see ``outliers``.
+        dropouts_per_min: number of times per minute without measurements for ``dropout_s``.
+        dropout_s: see ``dropouts_per_min``.
     """
 
     rate_hz: float = 8.0
@@ -77,19 +85,19 @@ class Beacons:
 
     @property
     def covariance(self) -> Array:
-        """As the source would state it, float64 (3, 3)."""
+        """Covariance that the localizer reports, float64 (3, 3)."""
         yaw = math.inf if self.noise_deg is None else math.radians(self.noise_deg) ** 2
         return np.diag((self.noise_m**2, self.noise_m**2, yaw))
 
 
 def make_drive(actions: int, seed: int, start: SE2 | None = None) -> Drive:
-    """A drive of so many random actions, two of three ahead; the first second is rest."""
+    """Make a drive of random actions, two of three ahead, after one second at rest."""
     random = np.random.default_rng((seed, 0))
     dt_s = 1 / ODOMETRY_HZ
     pose, odometry = start or SE2(1.0, 2.0, 0.5), SE2()
     drive = Drive([], [], [], [], [])
 
-    def stand(seconds: float) -> None:
+    def rest(seconds: float) -> None:
         for _ in range(round(seconds / dt_s)):
             sample(moving=False)
 
@@ -99,7 +107,7 @@ def make_drive(actions: int, seed: int, start: SE2 | None = None) -> Drive:
         drive.odometry.append(odometry)
         drive.moving.append(moving)
 
-    stand(1.0)
+    rest(1.0)
     drive.rests.append(len(drive.truth) - 1)
     for _ in range(actions):
         forward_m = turn_rad = 0.0
@@ -116,13 +124,13 @@ def make_drive(actions: int, seed: int, start: SE2 | None = None) -> Drive:
             turned += 0.005 * math.sqrt(forward_m / steps) * heading
             odometry = _moved(odometry, ahead_m, turned)
             sample(moving=True)
-        stand(REST_S)
+        rest(REST_S)
         drive.rests.append(len(drive.truth) - 1)
     return drive
 
 
 def measure(drive: Drive, beacons: Beacons, seed: int, frame: str = "map") -> list[tuple[int, PoseEstimate]]:
-    """What an absolute source measures of a drive: arrival and estimate, in the order of arrival."""
+    """Measurements of an absolute localizer: times of arrival and estimates, in the order of arrival."""
     random = np.random.default_rng((seed, 1))
     covariance = beacons.covariance
     period_ns = seconds_to_ns(1 / beacons.rate_hz)
@@ -145,16 +153,18 @@ def measure(drive: Drive, beacons: Beacons, seed: int, frame: str = "map") -> li
 
 
 def odometry_of(drive: Drive, latency_s: float = 0.0) -> list[tuple[int, PoseEstimate]]:
-    """What odometry says of a drive: arrival and estimate."""
+    """Odometry of a drive: times of arrival and estimates."""
     samples = zip(drive.stamps_ns, drive.odometry, strict=True)
     return [(stamp_ns + seconds_to_ns(latency_s), PoseEstimate(stamp_ns, pose, "odom")) for stamp_ns, pose in samples]
 
 
 class ReplayedLocalizer(Localizer):
-    """Estimates and events that arrive when a list says so.
+    """Localizer whose estimates and events arrive at listed times.
 
     Args:
-        arrivals: arrival (Clock nanoseconds) and what arrives, in that order; all in the frame of ``info``.
+        clock: of the times.
+        info: of the localizer.
+        arrivals: times of arrival (Clock nanoseconds) with estimates or events, in order, in the frame of ``info``.
     """
 
     def __init__(self, clock: Clock, info: LocalizerInfo, arrivals: Sequence[tuple[int, PoseEstimate | Event]]) -> None:
@@ -163,27 +173,33 @@ class ReplayedLocalizer(Localizer):
         self._history = PoseHistory(info.name, info.frame)
         self._connected = False
 
+    @override
     @property
     def info(self) -> LocalizerInfo:
         return self._info
 
+    @override
     def connect(self) -> None:
         self._connected = True
 
+    @override
     def close(self) -> None:
         self._connected = False
 
     def forget(self) -> None:
-        """The robot was put somewhere else."""
+        """Clear the history, after the robot was moved."""
         self._history.clear()
 
+    @override
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._receive()
         return self._history.latest(self._clock.now_ns, max_age_s)
 
+    @override
     def at(self, stamp_ns: int, timeout_s: float) -> PoseEstimate:
         return pose_at(self._history, self._clock, stamp_ns, timeout_s, 0.01, self._receive)
 
+    @override
     def arrivals(self, after: int = 0) -> Arrivals:
         self._receive()
         return self._history.arrivals(after)
@@ -199,7 +215,7 @@ class ReplayedLocalizer(Localizer):
 
 
 def _moved(pose: SE2, forward_m: float, turn_rad: float) -> SE2:
-    """Along the mean heading of a short arc."""
+    """Pose after a short arc, by its mean heading."""
     heading_rad = pose.yaw_rad + turn_rad / 2
     return SE2(
         pose.x_m + forward_m * math.cos(heading_rad),

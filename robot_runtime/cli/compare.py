@@ -31,9 +31,7 @@ def compare(
     """Say whether two policies differ on the episodes that both have run, and how many more would tell.
 
     Examples:
-
         robot-runtime compare logs/classical logs/goal-follower
-
         robot-runtime compare logs/a logs/b --json difference.json
     """
     from robot_runtime.cli.score import score_with_progress

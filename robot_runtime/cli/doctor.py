@@ -22,9 +22,7 @@ def doctor(
     Exits with 7 if a subject that was named lacks something; without names, it only tells.
 
     Examples:
-
         robot-runtime doctor
-
         robot-runtime doctor azure-kinect
     """
     from robot_runtime.common.console import console

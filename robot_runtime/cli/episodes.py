@@ -39,9 +39,7 @@ def generate(
     Episodes with instructions are not generated; those with questions are, by `episodes questions`.
 
     Examples:
-
         robot-runtime episodes generate val.json.gz --count 50
-
         robot-runtime episodes generate objects.json.gz --scene scenes/house --task objectnav_habitat2020
     """
     from robot_runtime.common.console import console
@@ -62,7 +60,6 @@ def info(
     """Say what is in an episode file.
 
     Example:
-
         robot-runtime episodes info FloorPlan_Val1_1.json.gz
     """
     from collections import Counter
@@ -106,9 +103,7 @@ def validate(
     """List what is odd in an episode file: zero length, repeated ids, goals off the map, and more.
 
     Examples:
-
         robot-runtime episodes validate FloorPlan_Val1_1.json.gz --task objectnav_robothor2021
-
         robot-runtime episodes validate val.json.gz --scene apartment --strict
     """
     import json
@@ -149,7 +144,6 @@ def convert(
     limits of memory and time; a pickle of more than plain data is refused.
 
     Example:
-
         robot-runtime episodes convert val.pkl.gz ithor_val.json.gz
     """
     from robot_runtime.common.console import console

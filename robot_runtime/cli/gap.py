@@ -53,9 +53,7 @@ def compare(
     """Compare simulated with real episodes: differences, the correlation over policies (SRCC), why episodes failed.
 
     Examples:
-
         robot-runtime gap logs/sim logs/real
-
         robot-runtime gap logs/sim logs/real --plot gap.png --html gap.html --json gap.json
     """
     from robot_runtime.cli.score import score_with_progress

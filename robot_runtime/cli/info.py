@@ -32,7 +32,6 @@ def info() -> None:
     """List versions, robots, tasks, scenes and agents.
 
     Example:
-
         robot-runtime info
     """
     from rich.table import Table

@@ -34,11 +34,8 @@ map knows of: any contact stops it and ends the placement. It is placed once it 
 `run` asks for the same when it needs to, and logs where the robot really stood.
 
 Examples:
-
     robot-runtime place --robot my_robot.yaml --scene scenes/lab --episodes val.json.gz --episode 3
-
     robot-runtime place --robot my_robot.yaml --scene scenes/lab --localizer fused-marvelmind --drive --within-cm 3
-
     robot-runtime place --drive --begin 2.0 1.5 90
 """
 
@@ -110,6 +107,7 @@ def place(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
     real_time: options.RealTime = False,
 ) -> None:
+    """Run the command; its help is ``_HELP``."""
     from robot_runtime.common.console import console
     from robot_runtime.robots.loader import RobotContext
     from robot_runtime.scenes.scene import find_scene, load_scene

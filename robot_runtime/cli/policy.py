@@ -58,7 +58,6 @@ def inspect(
     """Say what a package is, without running anything in it. Hashes are checked.
 
     Example:
-
         robot-runtime policy inspect my_policy.zip
     """
     import json
@@ -87,9 +86,7 @@ def validate(
     """Run a package over its golden rollout, as every load does, and say how nearly it repeats it.
 
     Examples:
-
         robot-runtime policy validate my_policy.zip
-
         robot-runtime policy validate my_policy.zip --task pointnav_gps_compass
     """
     from robot_runtime.common.console import console
@@ -122,7 +119,6 @@ def bench(
     """Time a package's decisions on this machine, on noise in the shapes of its task's observations.
 
     Example:
-
         robot-runtime policy bench my_policy.zip --steps 200
     """
     import numpy as np
@@ -159,11 +155,8 @@ def diff(
     Exits with 1 if anything differs.
 
     Examples:
-
         robot-runtime policy diff my_policy.zip logs/my_run
-
         robot-runtime policy diff my_policy.zip logs/my_run --agent-arg selection=argmax
-
         robot-runtime policy diff my_policy.zip retrained.zip
     """
     from robot_runtime.policies.package.files import is_package

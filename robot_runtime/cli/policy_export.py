@@ -87,11 +87,8 @@ def export(
     """Convert a checkpoint of habitat-baselines (DD-PPO) or AllenAct (RoboTHOR ObjectNav), and prove the result.
 
     Examples:
-
         robot-runtime policy export ckpt.pth --out pointnav.zip --licence MIT
-
         robot-runtime policy export ckpt.pth --out objectnav.zip --licence MIT --task objectnav_hm3d2022
-
         robot-runtime policy export exp__stage_00.pt --out allenact.zip --licence MIT --task objectnav_robothor2021
         --backbone resnet18-f37072fd.pth --framework-python frameworks/bin/python
     """

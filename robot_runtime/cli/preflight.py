@@ -73,9 +73,7 @@ def preflight(
     Nothing moves but the head. What differs beyond tolerance is refused with what it is expected to cost (exit code 9).
 
     Examples:
-
         robot-runtime preflight --policy my_policy.zip --robot my_robot.yaml --picture preflight.png
-
         robot-runtime preflight --policy pointnav-depth --camera azure-kinect
     """
     from robot_runtime.common.console import console

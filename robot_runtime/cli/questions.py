@@ -59,9 +59,7 @@ def questions(
     """Ask and answer questions about scenes (EmbodiedQA's nine templates), and write them with their answers.
 
     Examples:
-
         robot-runtime episodes questions apartment --out questions.json
-
         robot-runtime episodes questions flats/* --rules paper --out questions.json.gz --episodes eqa.json.gz
     """
     from robot_runtime.common.console import console

@@ -20,7 +20,6 @@ def recover(
     """Copy every intact message of a torn log into a whole one that any MCAP tool opens.
 
     Example:
-
         robot-runtime recover logs/run/0003_apartment_3.mcap mended.mcap
     """
     from robot_runtime.common.console import console

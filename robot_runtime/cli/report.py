@@ -33,11 +33,8 @@ def report(
     """Write self-contained HTML: scores with plots, and every episode with map, images and what its task is about.
 
     Examples:
-
         robot-runtime report logs/
-
         robot-runtime report logs/20261121T101500-classical-pointnav_gps_compass --out report.html
-
         robot-runtime report logs/all --out report --cluster scene
     """
     from robot_runtime.common.console import console, print_retry, progress_bar

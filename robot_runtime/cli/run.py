@@ -30,23 +30,14 @@ if TYPE_CHECKING:
 _HELP = """Run episodes and print their scores; every episode becomes one log in --out.
 
 Examples:
-
     robot-runtime run
-
     robot-runtime run --agent goal-follower --count 20
-
     robot-runtime run --task objectnav_habitat2020 --agent oracle --scene scenes/house
-
     robot-runtime run --policy my_policy.zip --agent-arg selection=argmax
-
     robot-runtime run --task objectnav_robothor2021 --policy robothor:agents/random_agent.py --agent-python venv
-
     robot-runtime run --policy ws://gpu-machine:8000
-
     robot-runtime run --task objectnav_habitat2020 --sensor semantic
-
     robot-runtime run --episodes val.json.gz --agent my_package.agents:MyAgent --agent-arg checkpoint=policy.onnx
-
     robot-runtime run --robot my_robot.yaml --real-time
 """
 
@@ -103,6 +94,7 @@ def run(
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
 ) -> None:
+    """Run the command; its help is ``_HELP``."""
     from robot_runtime.env import Env
     from robot_runtime.policies.stepping import check_policy
     from robot_runtime.robots.loader import RobotContext

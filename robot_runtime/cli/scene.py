@@ -24,9 +24,7 @@ def info(
     """Check a scene and say what is in it.
 
     Examples:
-
         robot-runtime scene info
-
         robot-runtime scene info scenes/house --radius-m 0.2
     """
     from rich.table import Table

@@ -129,19 +129,12 @@ def score(
     """Score logs: success, SPL, SoftSPL, distance to goal, collisions and steps, with intervals.
 
     Examples:
-
         robot-runtime score logs/
-
         robot-runtime score logs/ --json scores.json --parquet scores.parquet
-
         robot-runtime score logs/ --cluster scene
-
         robot-runtime score /mnt/logs --ledger scores.jsonl --ray 10.0.0.5:6379
-
         robot-runtime score logs/ --referee smoothed
-
         robot-runtime score logs/ --submission robothor --out metrics.json.gz
-
         robot-runtime score --cases metrics_cases.json
     """
     if (cases is None) == (not logs):

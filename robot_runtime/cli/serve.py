@@ -28,9 +28,7 @@ Only programs that know the token can drive the robot; it is printed at the star
 alone unless --host says otherwise. The protocol is not encrypted: beyond a network that you trust, use a tunnel.
 
 Examples:
-
     robot-runtime serve robothor --task objectnav_robothor2021
-
     robot-runtime serve robothor --robot my_robot.yaml --scene scenes/flat --episodes val.json.gz --host 192.168.1.5
 """
 
@@ -40,11 +38,8 @@ It listens on this machine alone unless --host says otherwise; then clients must
 start. Without --certificate nothing is encrypted: beyond a network that you trust, give one, or use a tunnel.
 
 Examples:
-
     robot-runtime serve policy my_policy.zip
-
     robot-runtime serve policy my_policy.zip --host 0.0.0.0 --certificate server.pem --key server.key
-
     robot-runtime serve policy habitat:mine.py:Agent --agent-python venv --task objectnav_hm3d2022 --host 10.0.0.5
 """
 
@@ -108,6 +103,7 @@ def robothor(
     localization_patience: options.LocalizationPatience = 30.0,
     client: ClientOptions,
 ) -> None:
+    """Run the command; its help is ``_HELP``."""
     from robot_runtime.cli.run import recorded_robot
     from robot_runtime.cli.score import print_scores
     from robot_runtime.common.console import console, error_console
@@ -169,6 +165,7 @@ def policy(
     ] = None,
     encryption: EncryptionOptions,
 ) -> None:
+    """Run the command; its help is ``_POLICY_HELP``."""
     from robot_runtime.common.console import console, error_console
     from robot_runtime.servers.policy import PolicyServer
     from robot_runtime.tasks.task import load_task

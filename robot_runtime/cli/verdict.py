@@ -30,11 +30,8 @@ def verdict(
     """Add what you saw to logs: it goes into NAME.evidence.yaml beside each, and scores use it and say so.
 
     Examples:
-
         robot-runtime verdict logs/run/0003_lab_mug.mcap --by Ada --visible
-
         robot-runtime verdict logs/run/0004_lab_mug.mcap --by Ada --not-visible --note "behind the bottle"
-
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
     from robot_runtime.common.console import console

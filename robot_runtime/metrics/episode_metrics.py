@@ -1,7 +1,7 @@
-"""The score of one episode, live or from its log: the same code, fed with the same records.
+"""Metrics of one episode, live or from its log, by the same code from the same records.
 
 Positions are the referee's. One position counts per step: at the start, and at the end of each action, with the robot
-standing still. A walkthrough, in which nothing is to be done yet, counts for nothing.
+standing still. Steps of a walkthrough do not count.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from robot_runtime.tasks.rearrangement.task import WALKTHROUGH
 from robot_runtime.tasks.registry import task_module
 
 SCORER_VERSION = 1
-"""Raised whenever the same log would get another score."""
+"""Version, increased whenever the same log would get another score."""
 
 
 class EpisodeScorer(Subscriber):
     """Scores one episode.
 
     Args:
-        header: of the episode; scene and goals come from it.
-        rules: see :class:`Rules`.
-        geodesic: of the header's scene and the task's robot radius, if the caller has it already.
+        header: of the episode, with its scene and goals.
+        rules: choices that change scores; None for the defaults.
+        geodesic: map of the header's scene and the task's robot radius; None to compute it.
 
     Raises:
         EpisodeError: the goals cannot be resolved, or ``rules`` asks for a shortest path that the dataset lacks.
@@ -58,21 +58,21 @@ class EpisodeScorer(Subscriber):
         self._reached = False
         self._end: EpisodeEnd | None = None
         self.latency = Latency()
-        """Where the time of the steps went that were taken in; no metric depends on it."""
+        """Times of the steps; no metric depends on them."""
         self._shortest_m: float | None = None
 
     def on_annotations(self, evidence: Annotations) -> None:
-        """Take in what people added to the log after the run, before the first step, unless the rules ignore it."""
+        """Add people's annotations of the log, before the first step, unless the rules ignore them."""
         if self._rules.evidence == "use":
             self._measures.on_annotations(evidence)
 
     def on_step(self, record: StepRecord) -> None:
-        """Take one step in, in order.
+        """Add the next step.
 
         Raises:
-            UnreachableGoal: at step 0, if no way leads from the start to a goal.
-            RecordingError: the referee's pose is not finite; the record has no depth image where :meth:`needs_frame`;
-                or its answer is no answer.
+            UnreachableGoal: no path leads from the start to a goal; raised at step 0.
+            RecordingError: the referee's pose is not finite, a required depth image is missing (see
+                :meth:`needs_frame`), or the policy's answer is malformed.
         """
         pose = record.referee.pose
         if not (math.isfinite(pose.x_m) and math.isfinite(pose.y_m) and math.isfinite(pose.yaw_rad)):
@@ -85,7 +85,7 @@ class EpisodeScorer(Subscriber):
             return
         self._poses.append(pose)
         if self._shortest_m is None:
-            # What led here, if anything, belongs to the phase before.
+            # The action that led here, if any, belongs to the phase before.
             self._shortest_m = self._shortest(pose)
         else:
             if record.result is not None:
@@ -96,18 +96,18 @@ class EpisodeScorer(Subscriber):
             self._reached = self._measures.holds(pose, self._field.at(pose.x_m, pose.y_m))
 
     def on_episode_end(self, end: EpisodeEnd) -> None:
-        """Take the end in. An episode that a fault or a person ended has not succeeded, unless it had before."""
+        """Add the end. An episode that a fault or a person ended has failed, unless it had succeeded before."""
         self._end = end
 
     on_end = on_episode_end
 
     def needs_frame(self, record: StepRecord) -> bool:
-        """Whether :meth:`on_step` looks at the record's images."""
+        """Whether :meth:`on_step` needs the record's images."""
         return self._measures.needs_frame(record)
 
     @property
     def measures(self) -> Measures:
-        """What is measured of this kind of task, for those who show more of it than numbers."""
+        """The measures of this kind of task, for reports that show more than numbers."""
         return self._measures
 
     @property
@@ -149,7 +149,7 @@ class EpisodeScorer(Subscriber):
         return values | self._measures.metrics(run)
 
     def choices(self) -> dict[str, Any]:
-        """Every choice that the numbers depend on, to be stored beside them."""
+        """All choices that the metrics depend on, to be stored beside them."""
         task = self._header.task
         return {
             "scorer": SCORER_VERSION,
@@ -211,7 +211,7 @@ METRICS = (
 """Keys of :meth:`EpisodeScorer.metrics` for every kind of task, in the order of tables."""
 
 ALL_METRICS = (*METRICS, *KIND_METRICS)
-"""With those that only some kinds have."""
+"""The same, and the metrics that only some kinds of tasks have."""
 
 SHARES = frozenset(
     {
@@ -224,4 +224,4 @@ SHARES = frozenset(
         *(name for name in KIND_METRICS if name.startswith("criterion_")),
     }
 )
-"""Metrics that are true or false of an episode: their means are shares."""
+"""Metrics that are true or false; their means are shares of episodes."""

@@ -1,7 +1,7 @@
-"""By whose poses an episode is scored: those that the referee gave while it ran, or its trajectory smoothed afterwards.
+"""Poses by which an episode is scored: the referee's during the run, or its trajectory smoothed afterwards.
 
-A referee that measures (beacons, tags, motion capture) is better after the run than during it: every later measurement
-bears on every earlier pose. The raw streams are in the log; ``robot-runtime score --referee smoothed`` uses them.
+After the run a referee that measures (beacons, tags, motion capture) is more accurate, because later measurements
+improve earlier poses. The log has the raw streams; ``robot-runtime score --referee smoothed`` uses them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MAP_FRAME = "map"
 
 
 def check_rule(rule: RefereeRule) -> None:
-    """Before the first log, for what would be wrong with each. Raises ``ConfigError``: smoothing needs GTSAM."""
+    """Raise ``ConfigError`` if smoothing is asked for and GTSAM is missing; called before the first log."""
     if rule == "smoothed":
         smoother_name()
 
 
 def scored_steps(log: LogReader, rule: RefereeRule) -> Iterator[StepRecord]:
-    """The log's steps without images, with the referee's poses that the rule asks for.
+    """Yield the log's steps without images, with the referee's poses by the rule.
 
     Raises:
-        ConfigError: smoothing needs GTSAM.
-        RecordingError: what the log lacks.
+        ConfigError: GTSAM, which smoothing needs, is missing.
+        RecordingError: the log lacks the streams to smooth.
     """
     if rule == "logged":
         yield from log.steps(images=False)
@@ -43,10 +43,10 @@ def scored_steps(log: LogReader, rule: RefereeRule) -> Iterator[StepRecord]:
 
 
 def smoothed(log: LogReader, records: Sequence[StepRecord], role: str) -> Trajectory:
-    """The trajectory at the steps' exposures, from the raw poses of ``policy`` or ``referee`` and from odometry.
+    """The trajectory at the steps' exposures, from odometry and the raw poses of ``policy`` or ``referee``.
 
     Raises:
-        ConfigError: smoothing needs GTSAM.
+        ConfigError: GTSAM, which smoothing needs, is missing.
         RecordingError: the log has no odometry, or no raw poses in map of that role's sources.
     """
     sources = log.header.localizers

@@ -1,4 +1,4 @@
-"""What a score is made of and what it depends on: shared by the scorer and by what each kind of task measures."""
+"""Rules of scoring: the choices that metrics depend on."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Metrics = dict[str, float | bool | int | None]
 
 @dataclass(frozen=True)
 class Rules:
-    """What published scorers do differently; the defaults are habitat-lab's where it has a rule.
+    """Choices in which published scorers differ; the defaults are habitat-lab's where it has a rule.
 
     Attributes:
-        shortest_path: where SPL's l comes from: the scene's map, from the referee's pose at the start, or the dataset.
+        shortest_path: source of SPL's l: the scene's map, from the referee's pose at the start, or the dataset.
         zero_path: SPL of an episode that starts at its goal.
-        box_margin_m: of object boxes, for the success rule ``visible``.
-        reference: what a followed route is compared with: the follower's positions where the dataset has them (as
-            VLN-CE does), else the nodes of the reference path; or always the nodes.
-        referee: the poses that the referee gave during the run, or its trajectory smoothed afterwards
+        box_margin_m: margin of object boxes, for the success rule ``visible``.
+        reference: of a followed route: the follower's positions where the dataset has them (as VLN-CE does), else the
+            nodes of the reference path; or always the nodes.
+        referee: its poses during the run, or its trajectory smoothed afterwards
             (:mod:`robot_runtime.metrics.reference_poses`).
-        evidence: whether what people added after the run counts, see :mod:`robot_runtime.recording.annotations`.
+        evidence: whether people's annotations count, see :mod:`robot_runtime.recording.annotations`.
     """
 
     shortest_path: Literal["map", "dataset"] = "map"

@@ -1,4 +1,4 @@
-"""Where the time of many steps went: percentiles per phase, of any number of steps in a few hundred numbers.
+"""Times of many steps: percentiles per phase, of any number of steps in a few hundred numbers.
 
 Times are counted in bins that are 2 % wide, so a percentile is within 1 % of the exact one, and the counts of thousands
 of logs add up.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from robot_runtime.records import PHASES
 
 _BIN = math.log(1.02)
-_LEAST_S = 1e-9
+_MIN_S = 1e-9
 
 PERCENTILES = (50, 95, 99)
 
@@ -37,14 +37,14 @@ class Latency:
     counts: dict[str, Counter[int]] = field(default_factory=dict)
 
     def add(self, phase_s: Mapping[str, float]) -> None:
-        """Take note of one step. Phases that nobody knows (of older logs) are left out."""
+        """Add one step. Unknown phases, of older logs, are left out."""
         for phase, seconds in phase_s.items():
             if phase in PHASES:
-                number = math.floor(math.log(max(seconds, _LEAST_S)) / _BIN)
+                number = math.floor(math.log(max(seconds, _MIN_S)) / _BIN)
                 self.counts.setdefault(phase, Counter())[number] += 1
 
     def times(self) -> list[PhaseTime]:
-        """What there is, in the order of the phases."""
+        """Percentiles of all phases that occurred, in the order of ``PHASES``."""
         return [
             PhaseTime(phase, self.counts[phase].total(), *_percentiles_ms(self.counts[phase]))
             for phase in PHASES
@@ -53,7 +53,7 @@ class Latency:
 
 
 def together(parts: Iterable[Latency]) -> Latency:
-    """The steps of all of them."""
+    """Merge the counts of several parts."""
     whole = Latency()
     for part in parts:
         for phase, counts in part.counts.items():
@@ -62,7 +62,7 @@ def together(parts: Iterable[Latency]) -> Latency:
 
 
 def _percentiles_ms(counts: Counter[int]) -> Iterator[float]:
-    """The smallest time that at least so many percent of the steps did not exceed."""
+    """Per percentile, the smallest time that at least so many percent of the steps did not exceed."""
     total = counts.total()
     ordered = sorted(counts.items())
     for percent in PERCENTILES:

@@ -1,4 +1,4 @@
-"""RoboTHOR's notion of visible, computed from what a robot measures: depth image, pose, camera angles, object box.
+"""Visibility of objects as RoboTHOR defines it, from a robot's depth image, pose and camera angles, and object boxes.
 
 THOR calls an object visible if it is in the frame, not occluded, and within ``visibilityDistance`` of the agent's
 vertical axis (a cylinder, not a ball about the camera). Here a pixel sees an object if the point that it measured lies
@@ -17,8 +17,8 @@ from robot_runtime.hal import HeadState, Intrinsics
 from robot_runtime.scenes.scene import SceneObject
 
 BOX_MARGIN_M = 0.02
-"""Boxes grow by this to the sides and above: errors of depth, pose and the object list. Below they shrink by up to as
-much, or else the table would pass for the mug that stands on it."""
+"""Margin of boxes to the sides and above, for errors of depth, pose and object list. Below, boxes shrink by up to as
+much, because otherwise points of a table would count as points of the mug on it."""
 
 
 def points_in_map(
@@ -28,7 +28,10 @@ def points_in_map(
 
     Args:
         depth_m: (H, W) along the optical axis; holes are 0 or not finite.
-        mount: the camera's optical centre in base_link. pose: of base_link in map.
+        intrinsics: of the depth image.
+        mount: the camera's optical center in base_link.
+        head: pan and tilt of the camera.
+        pose: of base_link in map.
 
     Returns:
         float64 (N, 3) in map, N <= H * W.
@@ -45,10 +48,12 @@ def points_in_map(
 def visible_pixels(
     points: NDArray[np.float64], item: SceneObject, pose: SE2, distance_m: float, margin_m: float = BOX_MARGIN_M
 ) -> int:
-    """How many pixels see an object near the robot's axis.
+    """Number of pixels that show an object near the robot's axis.
 
     Args:
         points: (N, 3) in map, see :func:`points_in_map`.
+        item: the object.
+        pose: of base_link in map.
         distance_m: points farther from the vertical axis through ``pose`` do not count.
         margin_m: see :data:`BOX_MARGIN_M`.
     """

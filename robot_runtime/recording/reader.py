@@ -85,6 +85,7 @@ class LogReader:
 
     @property
     def complete(self) -> bool:
+        """Whether the file is whole and has its last record."""
         return self._file.whole and self._end is not None
 
     def steps(self, images: bool = True) -> Iterator[StepRecord]:

@@ -18,6 +18,8 @@ from types import TracebackType
 
 from typing_extensions import Self
 
+from typing_extensions import override
+
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import BaseState, PoseEstimate
@@ -72,6 +74,7 @@ class Recorder(Subscriber):
         """The newest episode's file; None before the first."""
         return self._path
 
+    @override
     def on_episode_start(self, header: EpisodeHeader) -> None:
         self.close()
         try:
@@ -83,19 +86,24 @@ class Recorder(Subscriber):
         self._episode = _EpisodeThread(self._path, log, self._timeout_s)
         self._episode.put(LogWriter.write_header)
 
+    @override
     def on_step(self, record: StepRecord) -> None:
         self._current().put_step(lambda log: log.write_step(record))
 
+    @override
     def on_base_state(self, state: BaseState) -> None:
         self._current().put_base_state(state)
 
+    @override
     def on_event(self, event: Event) -> None:
         self._current().put(lambda log: log.write_event(event))
 
+    @override
     def on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
         if estimates:
             self._current().put(lambda log: log.write_poses(source, estimates))
 
+    @override
     def on_episode_end(self, end: EpisodeEnd) -> None:
         episode = self._current()
         self._episode = None

@@ -21,6 +21,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+from typing_extensions import override
+
 from robot_runtime.errors import ConfigError
 from robot_runtime.servers.request_queue import Answer, Refused
 
@@ -81,23 +83,27 @@ class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
         self.server_close()
         self._thread.join()
 
+    @override
     def server_bind(self) -> None:
         # HTTPServer's own asks DNS for the host's name, which a robot's network may take long to not know.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.port
 
+    @override
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._slots.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
+    @override
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._slots.release()
 
+    @override
     def handle_error(self, request: Any, client_address: Any) -> None:
         if isinstance(sys.exc_info()[1], OSError):
             _LOG.debug("%s: connection lost", client_address, exc_info=True)

@@ -34,6 +34,8 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from typing_extensions import override
+
 from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, Action
 from robot_runtime.common.geometry import (
     SE2,
@@ -170,6 +172,7 @@ class RobothorServer(Subscriber):
             elif not self._waiting:
                 return
 
+    @override
     def on_base_state(self, state: BaseState) -> None:
         if self._call is not None and self._call.cut.is_set():
             self._interrupt_gone()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, report
 from robot_runtime.errors import CalibrationFailed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def gap(
     trials: Annotated[int, typer.Option(min=1, help="Number of robots with random parameters.")] = 20,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure whether hidden parameters are found from 50 episodes, and whether predicted correlations hold.
 
@@ -41,9 +41,7 @@ def gap(
     further campaign of twice as many episodes in both worlds, without images. A minute or two each.
 
     Examples:
-
         robot-runtime bench gap --workers 2
-
         robot-runtime bench gap --trials 2 --json bench_gap.json
     """
     from robot_runtime.common.console import console, progress_bar
@@ -60,10 +58,7 @@ def gap(
             found.append(one)
             progress.advance(bar)
     rows = rows_of(found)
-    print_rows("bench gap", rows, console)
-    if json is not None:
-        write_rows(json, "gap", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("gap", rows, json, console)
 
 
 def rows_of(trials: Sequence[Trial]) -> list[Row]:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, report
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -22,7 +22,7 @@ def replay(
     episodes: Annotated[int, typer.Option(min=2, help="Episodes of 100 actions to record and replay.")] = 24,
     rounds: Annotated[int, typer.Option(min=1, help="Times that one worker and two are measured, in turns.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and actions.")] = 0,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure action replay in the bundled apartment: episodes of 100 actions by an agent that is always moving.
 
@@ -30,9 +30,7 @@ def replay(
     environment and motion control, and compares.
 
     Examples:
-
         robot-runtime bench replay
-
         robot-runtime bench replay --episodes 4 --rounds 1 --json bench_replay.json
     """
     from robot_runtime.common.console import console
@@ -49,10 +47,7 @@ def replay(
             _replay_row("rgbd_replay_s", "with RGB-D 640x480, beside the recorded images", seen, True, 4.0),
             _workers_row(logs, rounds, Path(folder) / "out"),
         ]
-    print_rows("bench replay", rows, console)
-    if json is not None:
-        write_rows(json, "replay", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("replay", rows, json, console)
 
 
 def _replay_row(row: str, what: str, logs: Sequence[Path], images: bool, target_s: float) -> Row:

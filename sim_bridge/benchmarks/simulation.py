@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from robot_runtime.benchmarks.report import Row, print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, Row, report
 from robot_runtime.common.clock import Stopwatch
 
 TASK = "pointnav_gps_compass"
@@ -35,7 +35,7 @@ def sim(
     ] = None,
     episodes: Annotated[int, typer.Option(min=1, help="PointNav episodes per scene.")] = 50,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and robot.")] = 0,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure the simulated LoCoBot in the bundled apartment, and the classical agent there and in an imported house.
 
@@ -43,9 +43,7 @@ def sim(
     PointNav episodes without noise, beside the paper's goal follower on the same episodes.
 
     Examples:
-
         robot-runtime bench sim --episodes 10
-
         robot-runtime bench sim --house scenes/house --json bench_sim.json
     """
     from robot_runtime.common.console import console
@@ -62,10 +60,7 @@ def sim(
         ]
     else:
         rows += _agent_rows(str(house), "_house", "the imported house", episodes, seed)
-    print_rows("bench sim", rows, console)
-    if json is not None:
-        write_rows(json, "sim", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("sim", rows, json, console)
 
 
 @dataclass(frozen=True)

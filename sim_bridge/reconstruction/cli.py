@@ -44,9 +44,7 @@ def from_log(
     """Make a scene of what logged episodes saw: map, coloured mesh, and the known objects that are still there.
 
     Examples:
-
         robot-runtime scene from-log logs/lab --out scenes/lab
-
         robot-runtime scene from-log monday/ tuesday/0003.mcap --out scenes/lab --voxel-m 0.03 --poses smoothed
     """
     from robot_runtime.common.console import console
@@ -90,9 +88,7 @@ def align(
     """Find where a scan lies in the robot's map, and import it there.
 
     Examples:
-
         robot-runtime scene align scan.glb --map scenes/lab_map --out scenes/lab
-
         robot-runtime scene align scan.ply --map map.yaml --initial 1.5,0,180 --picture aligned.png
     """
     from robot_runtime.common.console import console
@@ -142,9 +138,7 @@ def diff(
     """List what has changed in a place since its scene was made: gone, new, possibly moved and how far.
 
     Examples:
-
         robot-runtime scene diff scenes/lab logs/today
-
         robot-runtime scene diff scenes/lab logs/today --html changes.html --json changes.json
     """
     from rich.table import Table

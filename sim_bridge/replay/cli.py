@@ -166,17 +166,11 @@ def replay(
     --no-poses and so on exclude them. Parts that cannot be done are reported, with the reason.
 
     Examples:
-
         robot-runtime replay logs/run/0000_lab_a.mcap --into sim
-
         robot-runtime replay logs/real --into fitted/robot.yaml --out replays --workers 8
-
         robot-runtime replay logs/real --into sim --scene scenes/lab --actions --forced
-
         robot-runtime replay logs/real --into sim --open-loop --policy my_new_policy.zip
-
         robot-runtime replay logs/real --into sim --twin-arg contact.behaviour=slide --closed-loop
-
         robot-runtime replay logs/real --into habitat --twin-arg scene=lab.glb
     """
     from robot_runtime.common.console import error_console, print_retry, progress_bar

@@ -113,13 +113,9 @@ def tune(
     """Find the simulator's settings that explain the robot's logs and predict which policy is better on it.
 
     Examples:
-
         robot-runtime gap tune logs/real
-
         robot-runtime gap tune logs/real --vary contact.behaviour=stop,slide --vary camera.latency_s=0,0.05,0.1
-
         robot-runtime gap tune logs/real --fitted fit/robot.yaml --workers 8
-
         robot-runtime gap tune logs/real --likelihood-only --refine camera.mount_error.tilt_deg=-5:5
     """
     from robot_runtime.common.console import progress_bar

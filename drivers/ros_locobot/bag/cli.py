@@ -72,9 +72,7 @@ def export(
     """Write logs as ROS 1 bags, for rviz, rqt and other tools; `import` restores the same logs from them.
 
     Examples:
-
         robot-runtime export logs/run/0000_apartment_0.mcap --rosbag drive.bag
-
         robot-runtime export logs/run --rosbag bags --family interbotix
     """
     _require_rosbags()
@@ -167,11 +165,8 @@ def import_(
     """Make an episode log of a ROS 1 bag: of a teleoperated drive, of another stack's drive, or of an exported log.
 
     Examples:
-
         robot-runtime import --rosbag drive.bag --out logs/drive
-
         robot-runtime import --rosbag drive.bag --robot my_locobot.yaml --poses odometry
-
         robot-runtime import --rosbag drive.bag --task pointnav_habitat2020 --scene flat --episodes val.json.gz --stop
     """
     _require_rosbags()

@@ -6,12 +6,11 @@ Every group of rows is a function of the network and a number of trials, in a mo
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from robot_runtime.benchmarks.report import print_rows, write_rows
+from robot_runtime.benchmarks.report import JsonFile, report
 
 
 def register(groups: dict[str, typer.Typer]) -> None:
@@ -21,7 +20,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def ros(
     trials: Annotated[int, typer.Option(min=1, help="Of each kind of stop and of motion, and pairs of images.")] = 200,
-    json: Annotated[Path | None, typer.Option(help="Write the rows to this file.")] = None,
+    json: JsonFile = None,
 ) -> None:
     """Measure the LoCoBot over ROS: stops of the robot-side guard, images, and the time and accuracy of motion.
 
@@ -29,7 +28,6 @@ def ros(
     are measured in real time, motion in the simulated robot's.
 
     Example:
-
         robot-runtime bench ros --trials 200 --json bench_ros.json
     """
     from drivers.ros_locobot.benchmarks.network import local_network
@@ -48,7 +46,4 @@ def ros(
             ("motion", 2 * trials, motion_rows),
         ):
             rows += measure(network, trials, partial(progress.advance, progress.add_task(name, total=total, note="")))
-    print_rows("bench ros", rows, console)
-    if json is not None:
-        write_rows(json, "ros", rows)
-        console.print(f"rows: {json}", soft_wrap=True)
+    report("ros", rows, json, console)

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Collisions:
-    """Attributes:
-    count: steps in which something was touched. last: whether the last step was one of them
-        (habitat-lab's ``is_collision``). rate: count per step, 0 for an episode without steps.
+    """Collisions of an episode.
+
+    Attributes:
+        count: number of steps in which something was touched.
+        last: whether the last step was one of them (habitat-lab's ``is_collision``).
+        rate: count per step; 0 for an episode without steps.
     """
 
     count: int

@@ -1,4 +1,4 @@
-"""The metrics' inner loops, compiled. Import this module only where they are called (``robot_runtime.common.jit``)."""
+"""Compiled inner loops of the metrics, to be imported where they are called (see ``robot_runtime.common.jit``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def dtw_of_points(reference: Array, path: Array) -> float:
     row by row every cell would wait for the one before it.
 
     Args:
-        reference: (D, N). path: (D, M), its nodes in reverse order, so that an antidiagonal reads both forwards.
+        reference: (D, N).
+        path: (D, M), its nodes in reverse order, so that an antidiagonal reads both forward.
     """
     axes, n = reference.shape
     m = path.shape[1]
@@ -31,7 +32,7 @@ def dtw_of_points(reference: Array, path: Array) -> float:
     for k in range(n + m - 1):
         low, high = max(0, k - m + 1), min(n, k + 1)
         shift = m - 1 - k
-        # Slices in place of offsets: indices that may be negative keep the compiler from using SIMD.
+        # Slices in place of offsets: the compiler uses no SIMD for indices that may be negative.
         square = squares[low:high]
         for axis in range(axes):
             a, b = reference[axis, low:high], path[axis, low + shift : high + shift]
@@ -76,9 +77,9 @@ def dtw_of_costs(costs: Array) -> float:
 
 @compiled
 def dtw_moves(costs: Array) -> tuple[float, NDArray[np.uint8]]:
-    """DTW, and per cell how the best warping came there: 0 from (i-1, j-1), 1 from (i-1, j), 2 from (i, j-1).
+    """DTW, and per cell the last move of the best warping to it: 0 from (i-1, j-1), 1 from (i-1, j), 2 from (i, j-1).
 
-    Of equally good ways the diagonal wins, then (i-1, j), so that equal inputs have equal warpings.
+    Of equally good moves the diagonal wins, then (i-1, j), so that equal inputs have equal warpings.
     """
     n, m = costs.shape
     row = np.full(m + 1, np.inf)
@@ -102,7 +103,7 @@ def dtw_moves(costs: Array) -> tuple[float, NDArray[np.uint8]]:
 
 @compiled
 def levenshtein(a: NDArray[np.int64], b: NDArray[np.int64]) -> int:
-    """Least number of insertions, deletions and replacements that turn ``a`` into ``b``."""
+    """Smallest number of insertions, deletions and replacements that turn ``a`` into ``b``."""
     row = np.arange(len(b) + 1)
     for i in range(len(a)):
         corner = row[0]

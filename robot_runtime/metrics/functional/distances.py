@@ -1,4 +1,4 @@
-"""What "distance" means to a metric: straight, along a graph, or around obstacles. Every path metric takes one.
+"""Distances of path metrics: straight lines, along a graph, or around obstacles.
 
 A path is a sequence of nodes: points for :class:`Euclidean` and :class:`Geodesic`, node names for :class:`Graph`.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from robot_runtime.scenes.geodesic import GeodesicMap
@@ -22,26 +23,26 @@ Nodes = NDArray[Any]
 
 
 class Distance(ABC):
-    """d(a, b) >= 0 between nodes, in one unit; ``inf`` where no way leads from one to the other."""
+    """d(a, b) >= 0 between nodes, in one unit; ``inf`` if no path leads from one to the other."""
 
     @abstractmethod
     def nodes(self, path: Any) -> Nodes:
         """The path as an array with one entry per node, checked.
 
         Raises:
-            ValueError: the path is empty, or a node is not one that this distance knows (NaN, no such name).
+            ValueError: the path is empty, or a node is invalid for this distance (NaN, unknown name).
         """
 
     @abstractmethod
     def matrix(self, a: Nodes, b: Nodes) -> Array:
-        """(len(a), len(b)): from each node of ``a`` to each of ``b``. Both come from :meth:`nodes`."""
+        """Distances (len(a), len(b)) from each node of ``a`` to each of ``b``, both from :meth:`nodes`."""
 
     def nearest(self, a: Nodes, b: Nodes) -> Array:
-        """(len(a),): from each node of ``a`` to the nearest of ``b``."""
+        """Distances (len(a),) from each node of ``a`` to the nearest of ``b``."""
         return np.asarray(self.matrix(a, b).min(axis=1))
 
     def steps(self, path: Nodes) -> Array:
-        """(len(path) - 1,): between successive nodes."""
+        """Distances (len(path) - 1,) between successive nodes."""
         return np.array([self.matrix(path[i : i + 1], path[i + 1 : i + 2])[0, 0] for i in range(len(path) - 1)])
 
 
@@ -49,7 +50,7 @@ class Euclidean(Distance):
     """Straight lines between points (N, D).
 
     Args:
-        axes: which coordinates count; None for all, so points with height are compared in 3-D (habitat-lab, VLN-CE).
+        axes: coordinates that count; None for all, so points with height are compared in 3-D (habitat-lab, VLN-CE).
             Planar is ``(0, 1)`` in the ROS frame, ``(0, 2)`` in Habitat's and THOR's y-up frames; RoboTHOR's files mix
             two heights of the same robot, so they need the latter.
     """
@@ -57,6 +58,7 @@ class Euclidean(Distance):
     def __init__(self, axes: Sequence[int] | None = None) -> None:
         self.axes = None if axes is None else tuple(axes)
 
+    @override
     def nodes(self, path: Any) -> Array:
         points = np.asarray(path, np.float64)
         if points.ndim != 2 or not points.size:
@@ -69,6 +71,7 @@ class Euclidean(Distance):
             raise ValueError(f"node {int(np.argmin(np.isfinite(points).all(axis=1)))} of the path is not finite")
         return np.ascontiguousarray(points)
 
+    @override
     def matrix(self, a: Nodes, b: Nodes) -> Array:
         if a.shape[1] != b.shape[1]:
             raise ValueError(f"points with {a.shape[1]} and with {b.shape[1]} coordinates have no distance")
@@ -79,6 +82,7 @@ class Euclidean(Distance):
             square += difference * difference
         return np.sqrt(square, out=square)
 
+    @override
     def steps(self, path: Nodes) -> Array:
         return np.asarray(np.sqrt((np.diff(path, axis=0) ** 2).sum(axis=1)))
 
@@ -93,18 +97,21 @@ class Pairwise(Distance):
     def __init__(self, function: Callable[[Array, Array], float]) -> None:
         self._function = function
 
+    @override
     def nodes(self, path: Any) -> Array:
         return Euclidean().nodes(path)
 
+    @override
     def matrix(self, a: Nodes, b: Nodes) -> Array:
         return _checked(np.array([[self._function(p, q) for q in b] for p in a], np.float64))
 
 
 class Graph(Distance):
-    """Shortest ways along a graph (Dijkstra), as S2's discrete scenario wants; or any matrix of distances.
+    """Shortest paths along a graph (Dijkstra), or any matrix of distances.
 
     Args:
-        names: of the nodes. matrix: (N, N), distance from each node to each.
+        names: of the nodes.
+        matrix: (N, N), distance from each node to each.
     """
 
     def __init__(self, names: Sequence[Hashable], matrix: Any) -> None:
@@ -117,7 +124,7 @@ class Graph(Distance):
 
     @classmethod
     def of_edges(cls, edges: Iterable[tuple[Hashable, Hashable, float]]) -> Graph:
-        """From undirected edges ``(a, b, length)``, each length > 0."""
+        """A graph of undirected edges ``(a, b, length)``, each length > 0."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import dijkstra
 
@@ -134,6 +141,7 @@ class Graph(Distance):
         sparse = coo_array((list(best.values()), (rows, columns)), shape=(len(names), len(names)))
         return cls(names, dijkstra(sparse.tocsr(), directed=False))
 
+    @override
     def nodes(self, path: Any) -> Nodes:
         if isinstance(path, str) or not len(path):
             raise ValueError(f"a path needs a sequence of at least one node, got {path!r}")
@@ -142,25 +150,29 @@ class Graph(Distance):
         except KeyError as error:
             raise ValueError(f"the graph has no node {error.args[0]!r}") from None
 
+    @override
     def matrix(self, a: Nodes, b: Nodes) -> Array:
         return np.asarray(self._matrix[np.ix_(a, b)])
 
+    @override
     def steps(self, path: Nodes) -> Array:
         return np.asarray(self._matrix[path[:-1], path[1:]])
 
 
 class Geodesic(Distance):
-    """Around obstacles, on a map inflated by the robot's radius; planar. ``inf`` off the map.
+    """Shortest paths around obstacles, in the plane, on a map inflated by the robot's radius; ``inf`` off the map.
 
-    A matrix costs one distance field per node of its second path; the map keeps some of them.
+    A matrix needs one distance field per node of its second path; the map caches some of them.
     """
 
     def __init__(self, space: GeodesicMap) -> None:
         self._space = space
 
+    @override
     def nodes(self, path: Any) -> Array:
         return Euclidean((0, 1)).nodes(path)
 
+    @override
     def matrix(self, a: Nodes, b: Nodes) -> Array:
         columns = []
         for target in b:
@@ -168,10 +180,12 @@ class Geodesic(Distance):
             columns.append([field.at(float(x), float(y)) for x, y in a])
         return np.ascontiguousarray(np.array(columns, np.float64).T)
 
+    @override
     def nearest(self, a: Nodes, b: Nodes) -> Array:
         field = self._space.field([(float(x), float(y)) for x, y in b])
         return np.array([field.at(float(x), float(y)) for x, y in a])
 
+    @override
     def steps(self, path: Nodes) -> Array:
         # An agent's steps are straight and in free space, but for bumps and slides: only those need a field.
         found = []

@@ -1,4 +1,4 @@
-"""Dynamic time warping: the order-preserving alignment of two paths, its cost, and the scores made of it.
+"""Dynamic time warping: the order-preserving alignment of two paths, its cost, and scores based on it.
 
 Exact, never FastDTW (VLN-CE's default): that bounds the cost from above only, so it scores some paths too low. nDTW
 is not invariant to how densely the path is sampled (a parallel path, sampled twice as densely, costs twice as
@@ -28,7 +28,7 @@ def dtw(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> float:
     :class:`Euclidean`, N * M for distances that come as a matrix.
 
     Returns:
-        inf where every warping pairs nodes without a way between them.
+        inf if every warping pairs nodes without a path between them.
 
     Raises:
         ValueError: a path is empty, a node is not finite, or the points differ in dimension.
@@ -56,7 +56,7 @@ def dtw_alignment(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> 
     i, j = moves.shape[0] - 1, moves.shape[1] - 1
     pairs = [(i, j)]
     while i or j:
-        # On the border there is one way back, whatever an infinite cost left there.
+        # On the border there is one predecessor only, also for infinite costs.
         move = 2 if i == 0 else 1 if j == 0 else int(moves[i, j])
         i, j = i - (move != 2), j - (move != 1)
         pairs.append((i, j))
@@ -64,19 +64,22 @@ def dtw_alignment(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> 
 
 
 def _costs(a: Any, b: Any, distance: Distance) -> Array:
-    """(len(a), len(b)), with the shorter path second for the sake of maps, which march one field per node of it."""
+    """(len(a), len(b)), with the shorter path second, because maps compute one field per node of it."""
     costs = distance.matrix(b, a).T if len(a) < len(b) else distance.matrix(a, b)
     return np.ascontiguousarray(costs)
 
 
 def ndtw(reference: Any, path: Any, threshold: float, distance: Distance = EUCLIDEAN) -> float:
-    """Normalised DTW, in [0, 1]; 1 for the reference itself.
+    """Normalized DTW, in [0, 1]; 1 for the reference itself.
 
     nDTW = exp(-DTW / (|R| * d_th)) (Magalhaes et al. 2019, equation 2). |R| counts the reference's nodes, not the
     warping's pairs, so reference and path cannot be exchanged.
 
     Args:
+        reference: its nodes.
+        path: the executed nodes.
         threshold: d_th > 0, in the nodes' unit; 3 m in R2R.
+        distance: between nodes.
 
     Raises:
         ValueError: as :func:`dtw`, or the threshold is not positive.
@@ -86,15 +89,15 @@ def ndtw(reference: Any, path: Any, threshold: float, distance: Distance = EUCLI
 
 
 def sdtw(succeeded: bool | float, ndtw_value: float) -> float:
-    """nDTW of a success, 0 of a failure: SDTW = SR * nDTW (Magalhaes et al. 2019, Table 3)."""
+    """Success weighted by nDTW: SDTW = SR * nDTW (Magalhaes et al. 2019, Table 3)."""
     return float(succeeded) * ndtw_value
 
 
 def sdtw_as_printed(reference: Any, path: Any, threshold: float, distance: Distance = EUCLIDEAN) -> float:
-    """SDTW by the letter of the paper's Algorithm 2, which tests the first nodes in place of the last.
+    """SDTW by the letter of the paper's Algorithm 2, which compares the first nodes in place of the last.
 
-    It scores failures, since agents start where references do, and fails paths that start elsewhere; here to recompute
-    numbers made with it. No ``stop`` is asked for, and a start at the threshold passes, as printed.
+    It scores failures, because agents start where references do, and fails paths that start elsewhere; provided to
+    recompute published numbers. ``stop`` is not required, and a start at the threshold passes, as printed.
     """
     first_nodes_apart = navigation_error(reference[:1], path[:1], distance)
     return sdtw(success(True, first_nodes_apart, threshold, inclusive=True), ndtw(reference, path, threshold, distance))

@@ -9,20 +9,23 @@ from typing import Any, Literal
 import numpy as np
 
 EditUnit = Literal["edges", "nodes"]
-"""What is inserted, deleted and replaced. ``edges``: pairs of successive nodes, which are the actions of a graph
+"""Unit that is inserted, deleted and replaced. ``edges``: pairs of successive nodes, which are the actions of a graph
 (Chen et al. 2019 as printed in Magalhaes et al. 2019, Appendix A). ``nodes``: the nodes themselves (Touchdown's code).
 """
 
 
 def sed(succeeded: bool | float, reference: Sequence[Any], path: Sequence[Any], unit: EditUnit = "edges") -> float:
-    """Success weighted by normalised edit distance, in [0, 1].
+    """Success weighted by normalized edit distance, in [0, 1].
 
     SED = S * (1 - Lev(A_R, A_Q) / max(|A_R|, |A_Q|)), A per ``unit`` (Chen et al. 2019, Touchdown). Nodes are equal or
     not, however near: use it on a graph's nodes, or on points that were snapped to one. Two paths without an edge
-    differ in nothing: 1 for a success, even where they stand on different nodes, since no action was wrong.
+    are equal: 1 for a success, even if they stand on different nodes, since no action was wrong.
 
     Args:
-        reference, path: names, or points (N, D), which are equal where all coordinates are.
+        succeeded: S.
+        reference: names, or points (N, D), which are equal if all coordinates are.
+        path: the executed nodes, likewise.
+        unit: see :data:`EditUnit`.
 
     Raises:
         ValueError: a path is empty, or a coordinate is NaN.

@@ -1,4 +1,4 @@
-"""EmbodiedQA: how near the agent came to what the question is about, and how good its answer was."""
+"""Metrics of EmbodiedQA: distance to the target of the question, and rank of the answer."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ TieRule = Literal["best", "mean", "worst"]
 
 @dataclass(frozen=True, slots=True)
 class EqaNavigation:
-    """Das et al. 2018, section 5, named as in its Table 1 and code (the text swaps the first two).
+    """Navigation metrics of Das et al. 2018, section 5, by the names of its Table 1 and code (its text swaps two).
+
+    The means of the last three over episodes are the paper's percentages.
 
     Attributes:
-        d_T: distance to the target at the end, m. d_delta: how much nearer than at the start, negative if farther.
-        d_min: the smallest on the way, the start included.
-        r_T: ended in the target's room. r_enter: was ever in it, the start included. stop: stopped before the limit.
-            Their means over episodes are the paper's percentages.
+        d_T: distance to the target at the end, m.
+        d_delta: decrease of the distance since the start, negative if farther.
+        d_min: smallest distance during the episode, the start included.
+        r_T: whether the agent ended in the target's room.
+        r_enter: whether it was ever in that room, the start included.
+        stop: whether it stopped before the limit.
     """
 
     d_T: float  # noqa: N815
@@ -39,11 +43,12 @@ class EqaNavigation:
 
 
 def eqa_navigation(distances_m: ArrayLike, in_room: Sequence[bool], stopped: bool) -> EqaNavigation:
-    """One episode's navigation metrics.
+    """Navigation metrics of one episode.
 
     Args:
         distances_m: to the target, at the start and after each action; geodesic in the paper.
-        in_room: at the same moments, whether the agent is in the target's room. stopped: the last action was ``stop``.
+        in_room: at the same times, whether the agent is in the target's room.
+        stopped: whether the last action was ``stop``.
 
     Raises:
         ValueError: no distances, one that is not finite (the paper's code leaves such episodes out of the means, so
@@ -65,10 +70,12 @@ def eqa_navigation(distances_m: ArrayLike, in_room: Sequence[bool], stopped: boo
 
 
 def answer_rank(scores: ArrayLike, truth: int, ties: TieRule = "best") -> float:
-    """Place of the true answer among all answers by score, 1 the best (Das et al. 2018, section 5).
+    """Rank of the true answer among all answers by score, 1 the best (Das et al. 2018, section 5).
 
     Args:
-        scores: one per answer, higher is better. truth: the true one's index. ties: see :data:`TieRule`.
+        scores: one per answer, higher is better.
+        truth: index of the true answer.
+        ties: see :data:`TieRule`.
 
     Raises:
         ValueError: a score is NaN, or ``truth`` is no index of ``scores``.
@@ -101,12 +108,12 @@ def answer_accuracy(ranks: Sequence[float]) -> float:
 
 
 def normalized_entropy(counts: Sequence[int]) -> float:
-    """How evenly a question's answers are spread over houses, in [0, 1] (Das et al. 2018, section 3.2: keep >= 0.5).
+    """Normalized entropy of a question's answers over houses, in [0, 1] (Das et al. 2018, section 3.2: keep >= 0.5).
 
     H = -sum p_i log p_i / log n over the n answers counted. 0 for a single answer.
 
     Args:
-        counts: how often each answer occurs, each > 0.
+        counts: number of occurrences of each answer, each > 0.
 
     Raises:
         ValueError: no count, or one that is not positive.

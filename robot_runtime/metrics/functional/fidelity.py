@@ -1,4 +1,4 @@
-"""How well a path keeps to a reference, whatever the order of its nodes: deviation and coverage. Order: ``dtw.py``."""
+"""Fidelity of a path to a reference regardless of the order of nodes: deviation and coverage. For order: ``dtw.py``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from robot_runtime.metrics.functional.distances import EUCLIDEAN, Array, Distance
 
 DegenerateRule = Literal["coverage", "one"]
-"""CLS where reference and path both have no length, so that its length score is 0/0.
+"""CLS if reference and path both have no length, so that its length score is 0/0.
 
 ``coverage``: the length score is 1, so CLS is the coverage: a robot that stands far from a one-node reference gets
-less than one that stands on it. ``one``: CLS is 1 wherever the robot stands (valan).
+less than one that stands on it. ``one``: CLS is 1 for any position (valan).
 """
 
 
@@ -21,7 +21,7 @@ def average_deviation(reference: Any, path: Any, distance: Distance = EUCLIDEAN)
     """Mean distance from the path's nodes to their nearest nodes of the reference.
 
     AD = sum_q min_r d(q, r) / |Q| (Magalhaes et al. 2019, Table 3; the minimum is hidden in their d(q, R), Appendix A).
-    One direction only: what the path leaves out costs nothing.
+    One direction only: nodes that the path leaves out cost nothing.
 
     Raises:
         ValueError: a path is empty, or a node is not finite.
@@ -42,12 +42,15 @@ def _deviations(reference: Any, path: Any, distance: Distance) -> Array:
 
 
 def path_coverage(reference: Any, path: Any, threshold: float, distance: Distance = EUCLIDEAN) -> float:
-    """How much of the reference the path comes near to, in (0, 1].
+    """Share of the reference that the path comes near to, in (0, 1].
 
     PC = mean_r exp(-min_q d(r, q) / d_th) (Jain et al. 2019, "Stay on the Path").
 
     Args:
+        reference: its nodes.
+        path: the executed nodes.
         threshold: d_th > 0, in the nodes' unit; 3 m in R2R.
+        distance: between nodes.
 
     Raises:
         ValueError: a path is empty, a node is not finite, or the threshold is not positive.
@@ -66,19 +69,23 @@ def cls(
 ) -> float:
     """Coverage weighted by length score, in [0, 1].
 
-    CLS = PC * LS, LS = EPL / (EPL + |EPL - PL(Q)|), EPL = PC * PL(R) (Jain et al. 2019). Blind to the order of nodes.
-    Zero for a path that moves where the reference has no length.
+    CLS = PC * LS, LS = EPL / (EPL + |EPL - PL(Q)|), EPL = PC * PL(R) (Jain et al. 2019). Independent of the order of
+    nodes. Zero for a path that moves where the reference has no length.
 
     Args:
+        reference: its nodes.
+        path: the executed nodes.
+        threshold: d_th > 0, in the nodes' unit.
+        distance: between nodes.
         degenerate: see :data:`DegenerateRule`.
 
     Raises:
-        ValueError: as :func:`path_coverage`; or a way along one of the paths is infinite.
+        ValueError: as :func:`path_coverage`; or one of the paths has an infinite length.
     """
     coverage = path_coverage(reference, path, threshold, distance)
     lengths = [float(distance.steps(distance.nodes(nodes)).sum()) for nodes in (reference, path)]
     if not all(map(math.isfinite, lengths)):
-        raise ValueError("two successive nodes of a path have no way between them")
+        raise ValueError("two successive nodes of a path are not connected")
     if lengths == [0.0, 0.0]:
         return 1.0 if degenerate == "one" else coverage
     expected = coverage * lengths[0]

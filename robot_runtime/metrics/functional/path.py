@@ -1,4 +1,4 @@
-"""Of one executed path: its length, and how far from the goal it ended or came."""
+"""Length of an executed path, and its distances to the goal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from robot_runtime.metrics.functional.distances import EUCLIDEAN, Array, Distanc
 def path_length(path: Any, distance: Distance = EUCLIDEAN) -> float:
     """Sum of the distances between successive nodes, in their unit.
 
-    PL = sum_i d(q_i, q_(i+1)) (Magalhaes et al. 2019, Table 3). Where the nodes are sampled decides what noise adds:
-    2 cm of white noise at 10 Hz turns 5 m into more than 20 m, sampled at the ends of actions it adds centimetres.
+    PL = sum_i d(q_i, q_(i+1)) (Magalhaes et al. 2019, Table 3). The sampling of nodes determines the effect of
+    noise: 2 cm of white noise at 10 Hz turn 5 m into more than 20 m; sampled at the ends of actions they add
+    centimeters.
 
     Args:
         path: N >= 1 nodes, in order.
+        distance: between nodes.
 
     Returns:
         0 for a single node.
@@ -29,7 +31,7 @@ def path_length(path: Any, distance: Distance = EUCLIDEAN) -> float:
 
 
 def navigation_error(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> float:
-    """From where the path ends to where the reference ends.
+    """Distance from the path's end to the reference's end.
 
     NE = d(q_last, r_last) (Magalhaes et al. 2019, Table 3). The reference may be the goal alone, ``[goal]``.
 
@@ -41,7 +43,7 @@ def navigation_error(reference: Any, path: Any, distance: Distance = EUCLIDEAN) 
 
 
 def oracle_navigation_error(reference: Any, path: Any, distance: Distance = EUCLIDEAN) -> float:
-    """From the path's node nearest to the reference's end: where the agent should have stopped.
+    """Smallest distance from a node of the path to the reference's end: the node where the agent should have stopped.
 
     ONE = min_q d(q, r_last) (Magalhaes et al. 2019, Table 3). Nodes only: a segment that crosses the goal between two
     nodes does not count.
@@ -54,13 +56,14 @@ def oracle_navigation_error(reference: Any, path: Any, distance: Distance = EUCL
 
 
 def without_repeats(points: Any, tolerance: float = 0.0) -> Array:
-    """The path without nodes that stay where the last kept one is: turns, blocked moves, ``stop``.
+    """The path without nodes that repeat the last retained one: turns, blocked moves, ``stop``.
 
-    DTW and nDTW count a node as often as it is there, so a published number needs this or its absence stated. VLN-CE's
+    DTW and nDTW count repeated nodes, so a published number must state whether this was applied. VLN-CE's
     NDTW drops exact repeats (the default).
 
     Args:
-        points: (N, D), N >= 1. tolerance: a node this near to the last kept one is dropped, in the points' unit.
+        points: (N, D), N >= 1.
+        tolerance: a node this near to the last retained one is dropped, in the points' unit.
 
     Raises:
         ValueError: no node, or one that is not finite.
@@ -68,11 +71,11 @@ def without_repeats(points: Any, tolerance: float = 0.0) -> Array:
     nodes = EUCLIDEAN.nodes(points)
     if tolerance == 0:
         return np.asarray(nodes[np.concatenate([[True], (nodes[1:] != nodes[:-1]).any(axis=1)])])
-    kept = [0]
+    retained = [0]
     for i in range(1, len(nodes)):
-        if np.linalg.norm(nodes[i] - nodes[kept[-1]]) > tolerance:
-            kept.append(i)
-    return np.asarray(nodes[kept])
+        if np.linalg.norm(nodes[i] - nodes[retained[-1]]) > tolerance:
+            retained.append(i)
+    return np.asarray(nodes[retained])
 
 
 def episode_length(actions: Sequence[Any], count_stop: bool = True, stop_names: Sequence[str] = ("stop", "end")) -> int:
@@ -80,9 +83,9 @@ def episode_length(actions: Sequence[Any], count_stop: bool = True, stop_names: 
 
     Args:
         actions: names, or :class:`~robot_runtime.actions.discrete.Action`. RoboTHOR's ``ep_len`` counts poses
-        instead: one more.
+            instead: one more.
         count_stop: VLN-CE's StepsTaken and RoboTHOR's ``actions_taken`` count the stop, valan does not.
-        stop_names: which names stop, in lower case (AllenAct's is ``End``).
+        stop_names: names of ``stop``, in lower case (AllenAct's is ``End``).
     """
     if count_stop:
         return len(actions)

@@ -1,23 +1,23 @@
-"""What the predicates of an evaluation program mean in space, and whether a program's targets hold.
+"""Spatial predicates of evaluation programs, and the evaluation of a program's targets.
 
-An object is its oriented box, in any orientation; z points up. Surfaces and hollows inside a box are not known: a
+An object is its oriented box, in any orientation; z points up. Surfaces and hollows inside a box are unknown: a
 cushion on the seat of a sofa with a back is ``inside`` the sofa's box, not ``on`` it. Every threshold is inclusive but
 that of the IoU, which is the metric's own (Batra et al. 2020, A.4).
 
 ===========  ==========================================================================================================
-``on``       The vertical line through A's centre meets B, and the least vertical gap between A's underside and B's
+``on``       The vertical line through A's center meets B, and the least vertical gap between A's underside and B's
              upper side, over all places where both are, is no larger than ``gap_m`` and no less than ``-gap_m``.
 ``inside``   ``min_fraction`` or more of A's volume is in B.
 ``next_to``  The shortest distance between A and B is ``within_m`` or less, and neither is on or inside the other.
-``at`` pose  A's centre is within ``within_m`` of the position, its orientation within ``within_deg``, and its box
-             overlaps with the one that it would have there by an IoU over ``min_iou``: those of them that are stated.
+``at`` pose  A's center is within ``within_m`` of the position, its orientation within ``within_deg``, and its box
+             overlaps with the one that it would have there by an IoU over ``min_iou``: as far as they are stated.
 ``at`` box   ``min_fraction`` or more of A's volume is in the box.
-region,      A's centre is above the polygon, or the room's polygon.
+region,      A's center is above the polygon, or the room's polygon.
 room
 ===========  ==========================================================================================================
 
-What the robot still carries is nowhere: no predicate holds of it. Gap and distance are exact (a linear and a bounded
-quadratic program), also of boxes that lean.
+No predicate holds of an object that the robot still carries. Gap and distance are exact (a linear and a bounded
+quadratic program), also for inclined boxes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from robot_runtime.scenes.scene import Room
 from robot_runtime.tasks.goal_program import Combined, Expression, Placed, Related, Selection
 
 GAP_M = 0.03
-"""For ``on``: what trackers err and physics sinks."""
+"""Tolerance of ``on``: errors of trackers, and penetration in simulation."""
 
 MIN_FRACTION = 0.5
-"""For ``inside`` and ``at`` a box: more than half of an apple sticks out of many a bowl's box, which has no hollow."""
+"""Volume fraction for ``inside`` and ``at`` a box. Boxes have no hollow: much of an apple is outside its bowl's box."""
 
 NEXT_TO_M = 0.3
 
@@ -49,12 +49,14 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where everything is.
+    """Poses of all objects.
 
     Attributes:
-        boxes: by object id, of all that has a place. categories: by object id.
+        boxes: by object id, of all objects with a known place.
+        categories: by object id.
         quaternions: orientation (w, x, y, z) of those objects that a program may test for an angle.
-        held: what the robot carries. rooms: of the scene.
+        held: ids of the objects that the robot carries.
+        rooms: of the scene.
     """
 
     boxes: Mapping[str, Box]
@@ -70,7 +72,7 @@ def is_on(a: Box, b: Box, gap_m: float = GAP_M) -> bool:
 
 
 def is_inside(a: Box, b: Box, min_fraction: float = MIN_FRACTION) -> bool:
-    """Whether so much of ``a`` is in ``b``."""
+    """Whether at least a fraction of the volume of ``a`` is in ``b``."""
     return intersection_volume(a, b) >= (min_fraction - _ROUNDING) * a.volume
 
 
@@ -82,9 +84,9 @@ def is_next_to(a: Box, b: Box, within_m: float = NEXT_TO_M) -> bool:
 
 
 def vertical_gap_m(a: Box, b: Box) -> float:
-    """How far ``a`` can fall before it touches ``b``: negative if it must be lifted; inf if it would fall past.
+    """Vertical distance from ``a`` down to ``b``: negative if they overlap; inf if ``a`` is not above ``b``.
 
-    The least of z(p) - z(q) over points p of ``a`` and q of ``b`` with the same x and y.
+    The minimum of z(p) - z(q) over points p of ``a`` and q of ``b`` with the same x and y.
     """
     edges_a, edges_b = a.rotation * a.size / 2, b.rotation * b.size / 2
     both = np.hstack([edges_a, -edges_b])
@@ -104,11 +106,13 @@ def holds(expression: Expression, arrangement: Arrangement, where: str = "progra
     """Whether a target is met.
 
     Args:
-        where: for errors.
+        expression: the target.
+        arrangement: poses of all objects.
+        where: name of the program, for errors.
 
     Raises:
-        EpisodeError: it names an object, a category or a room that there is not.
-        RecordingError: nobody knows where an object is that it names.
+        EpisodeError: the target names an object, a category or a room that does not exist.
+        RecordingError: the pose of an object that it names is unknown.
     """
     if isinstance(expression, Combined):
         count = sum(holds(part, arrangement, where) for part in expression.parts)
@@ -128,7 +132,7 @@ def _is_related(
     test = {"on": is_on, "inside": is_inside, "next_to": is_next_to}[expression.relation]
     others = [name for name in references if name != subject]
     if not others:
-        _fail(f"{where}: object {subject!r} is set in relation to itself alone", "name another object")
+        _fail(f"{where}: object {subject!r} is related to itself only", "name another object")
     met = []
     for name in others:
         a, b = _box(subject, arrangement, where), _box(name, arrangement, where)
@@ -167,7 +171,7 @@ def _is_posed(expression: Placed, name: str, box: Box, arrangement: Arrangement,
 
 
 def _members(selection: Selection, arrangement: Arrangement, where: str) -> list[str]:
-    """The objects that a selection is about, in the order of their ids."""
+    """The selected objects, in the order of their ids."""
     known = arrangement.categories
     if selection.id is not None:
         if selection.id not in known:
@@ -175,8 +179,8 @@ def _members(selection: Selection, arrangement: Arrangement, where: str) -> list
         return [selection.id]
     found = sorted(name for name, category in known.items() if category == selection.category)
     if not found:
-        kinds = ", ".join(sorted(set(known.values())))
-        _fail(f"{where}: there is no object of category {selection.category!r}", f"use one of: {kinds}")
+        categories = ", ".join(sorted(set(known.values())))
+        _fail(f"{where}: there is no object of category {selection.category!r}", f"use one of: {categories}")
     return found
 
 
@@ -197,7 +201,7 @@ def _rooms(name: str, arrangement: Arrangement, where: str) -> list[Room]:
 
 
 def _box(name: str, arrangement: Arrangement, where: str) -> Box | None:
-    """None of what is carried."""
+    """Box of an object; None if the robot carries it. Raises ``RecordingError`` if its pose is unknown."""
     if name in arrangement.held:
         return None
     if name not in arrangement.boxes:
@@ -206,7 +210,7 @@ def _box(name: str, arrangement: Arrangement, where: str) -> Box | None:
 
 
 def _is_over(a: Box, b: Box) -> bool:
-    """Whether the vertical line through the centre of ``a`` meets ``b``: clipped against its three slabs."""
+    """Whether the vertical line through the center of ``a`` meets ``b``: clipped against its three slabs."""
     origin, direction = b.rotation.T @ (a.center - b.center), b.rotation[2]
     low, high = -math.inf, math.inf
     for at, along, half in zip(origin, direction, b.size / 2, strict=True):
@@ -226,7 +230,7 @@ def _xy(box: Box) -> tuple[float, float]:
 def _unknown_pose(name: str, what: str, where: str) -> NoReturn:
     raise RecordingError(
         f"{where}: the {what} of object {name!r} at the end is not known",
-        "have a tracker follow it, or type it in",
+        "follow it with a tracker, or add it with `robot-runtime verdict --objects`",
     )
 
 

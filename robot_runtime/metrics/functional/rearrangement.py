@@ -1,4 +1,4 @@
-"""Whether objects are where they should be: tests per object, completion, do-no-harm, published rules."""
+"""Metrics of rearrangement: tests of object poses, completion, do-no-harm, and published rules."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from robot_runtime.scenes.objects import ObjectPose
 
 
 def pose_box(pose: ObjectPose, size: Sequence[float] | NDArray[np.float64]) -> Box:
-    """The box of an object of that size (full edge lengths along its own axes) in that pose.
+    """Box of an object with a size (full edge lengths along its own axes) and a pose.
 
     Raises:
-        ValueError: the pose is none (:attr:`ObjectPose.fault`), or a size is not positive.
+        ValueError: the pose is invalid (:attr:`ObjectPose.fault`), or a size is not positive.
     """
     if pose.fault is not None:
         raise ValueError(pose.fault)
@@ -34,7 +34,8 @@ def angle_between(a: Sequence[float], b: Sequence[float]) -> float:
     4 atan(|a - b| / |a + b|), with full precision for small angles, where 2 acos|a . b| has half of it.
 
     Args:
-        a, b: unit quaternions, both w, x, y, z or both x, y, z, w; q and -q are the same orientation.
+        a: unit quaternion; q and -q are the same orientation.
+        b: another, in the same order of components, w, x, y, z or x, y, z, w.
 
     Raises:
         ValueError: one is not of length 1 (to 1e-3), or not finite.
@@ -51,11 +52,13 @@ def angle_between(a: Sequence[float], b: Sequence[float]) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class PoseTest:
-    """What an object's final state must satisfy; None leaves a criterion out (Batra et al. 2020, 4.1).
+    """Criteria for an object's final state; None leaves a criterion out (Batra et al. 2020, 4.1).
 
     Attributes:
-        max_translation_m: between the centres, <= (house cleanup: 1.0). max_angle_rad: between orientations, <=.
-        min_iou: of the oriented boxes, > (room rearrangement: 0.5), or >= with ``inclusive_iou``.
+        max_translation_m: between the centers, <= (house cleanup: 1.0).
+        max_angle_rad: between orientations, <=.
+        min_iou: of the oriented boxes, > (room rearrangement: 0.5).
+        inclusive_iou: whether an IoU of ``min_iou`` itself passes.
         max_openness: |final - goal|, <= (room rearrangement: 0.2).
     """
 
@@ -73,11 +76,13 @@ class PoseTest:
         iou: float | None = None,
         openness: float | None = None,
     ) -> dict[str, bool]:
-        """Per criterion that applies, whether it holds; the object passes where all do.
+        """Per criterion that applies, whether it holds; the object passes if all do.
 
         Args:
-            openness: |final - goal|; None for what does not open. A criterion whose measurement is None is left out:
-                an object that only opens has no overlap to test.
+            translation_m: distance between the centers; a criterion whose measurement is None is left out.
+            angle_rad: angle between the orientations.
+            iou: of the oriented boxes; None for an object that only opens.
+            openness: |final - goal|; None for an object that does not open.
 
         Raises:
             ValueError: a measurement is NaN or negative, or no criterion is left.
@@ -99,19 +104,19 @@ class PoseTest:
             else:
                 found[name] = value <= threshold
         if not found:
-            raise ValueError("nothing was measured that the test has a threshold for")
+            raise ValueError("no measurement has a threshold in the test")
         return found
 
 
 ROOM_REARRANGEMENT = PoseTest(min_iou=0.5, max_openness=0.2)
-"""Batra et al. 2020, A.4, and ai2thor-rearrangement: more than half of the union is shared, openness to 20 %."""
+"""Batra et al. 2020, A.4, and ai2thor-rearrangement: an IoU above 0.5, and openness to 20 %."""
 
 HOUSE_CLEANUP = PoseTest(max_translation_m=1.0)
-"""Batra et al. 2020, A.5: the centre of mass within 1 m of its goal."""
+"""Batra et al. 2020, A.5: the center of mass within 1 m of its goal."""
 
 
 def completion(passed: Sequence[bool], harmed: bool = False) -> float:
-    """Share of the target tests that hold, in [0, 1]; 0 if anything else was harmed (Batra et al. 2020, 4.1).
+    """Share of the target tests that hold, in [0, 1]; 0 if any other object was harmed (Batra et al. 2020, 4.1).
 
     Raises:
         ValueError: no test: an episode without a target has no completion.
@@ -122,7 +127,7 @@ def completion(passed: Sequence[bool], harmed: bool = False) -> float:
 
 
 def episode_success(passed: Sequence[bool], harmed: bool = False) -> bool:
-    """Every test holds and nothing was harmed; errors as :func:`completion`."""
+    """Whether every test holds and nothing was harmed; errors as :func:`completion`."""
     return completion(passed, harmed) == 1.0
 
 
@@ -130,7 +135,7 @@ def do_no_harm(start: Mapping[str, Box], final: Mapping[str, Box], min_iou: floa
     """Per object that the task does not mention, whether it stayed: IoU(start, final) > ``min_iou``.
 
     The paper (Batra et al. 2020, 4.1) leaves the test to the task's designer; this is its example, with the threshold
-    of room rearrangement. An episode did no harm where all hold.
+    of room rearrangement. An episode did no harm if all hold.
 
     Raises:
         ValueError: an object was tracked at the start or at the end only.
@@ -145,8 +150,9 @@ class RoomRearrangement:
     """The metrics of ai2thor-rearrangement (``rearrange/tasks.py``, ``UnshuffleTask.metrics``).
 
     Attributes:
-        success: nothing is misplaced at the end. prop_fixed: of what was misplaced at the start, what is not at the
-            end; 1 if nothing was. prop_fixed_strict: the same, but 0 as soon as anything is newly misplaced.
+        success: whether nothing is misplaced at the end.
+        prop_fixed: share of the objects misplaced at the start that are not at the end; 1 if none was.
+        prop_fixed_strict: the same, but 0 if any object is newly misplaced.
         prop_misplaced: misplaced at the end per misplaced at the start, may exceed 1; None if nothing was misplaced.
         energy_prop: remaining energy per energy at the start; None without energies, or if it was 0 at the start.
     """
@@ -159,7 +165,7 @@ class RoomRearrangement:
 
 
 def room_rearrangement(misplaced_at_start: Sequence[Any], misplaced_at_end: Sequence[Any]) -> RoomRearrangement:
-    """From one value per object: whether it is misplaced, or its energy in [0, 1], of which > 0 is misplaced.
+    """Metrics of one value per object: whether it is misplaced, or its energy in [0, 1], of which > 0 is misplaced.
 
     Energies come from :func:`pose_energy`. Booleans give no ``energy_prop``. The two disagree at an IoU of exactly
     0.5, which has no energy and yet fails ``are_poses_equal`` in the original.
@@ -191,9 +197,9 @@ def room_rearrangement(misplaced_at_start: Sequence[Any], misplaced_at_end: Sequ
 def pose_energy(
     goal: Box, final: Box, openness: float | None = None, broken: bool = False, pickupable: bool = True
 ) -> float:
-    """How far one object is from its goal, in [0, 1] (ai2thor-rearrangement ``pose_difference_energy``).
+    """Energy of an object's distance from its goal, in [0, 1] (ai2thor-rearrangement ``pose_difference_energy``).
 
-    1 if broken. For what opens and cannot be picked up: 1 if ``openness`` (|final - goal|) exceeds 0.2, else 0. For the
+    1 if broken. For objects that open and cannot be picked up: 1 if ``openness`` (|final - goal|) exceeds 0.2, else 0. For the
     rest: half of it falls to 0 as the IoU grows to 0.5, half as the nearest corners come from 2 m to overlap.
     """
     if broken:
@@ -209,7 +215,10 @@ def within_goals(final: Any, goals: Any, test: PoseTest = HOUSE_CLEANUP, distanc
     """Per object, whether its position is near enough to its own goal: house cleanup's test.
 
     Args:
-        final, goals: (N, D) positions, object by object.
+        final: (N, D) positions.
+        goals: (N, D) positions, in the same order of objects.
+        test: with a criterion of translation.
+        distance: between positions.
 
     Raises:
         ValueError: different numbers of objects and goals, none, or a position that is not finite.

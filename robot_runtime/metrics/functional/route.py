@@ -1,4 +1,4 @@
-"""All metrics of a path against a reference at once, by one set of choices that is stored beside the numbers."""
+"""All metrics of a path against a reference, by one set of rules that is stored beside the numbers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from robot_runtime.metrics.functional.success import success
 
 @dataclass(frozen=True, kw_only=True)
 class RouteRules:
-    """What published scorers of instruction following do differently; ``dataclasses.asdict`` is what to store.
+    """Choices in which published scorers of instruction following differ; store them as ``dataclasses.asdict``.
 
     Attributes:
         threshold_m: d_th of success, CLS and nDTW: 3 m in R2R, R2R-CE and RxR-CE.
         inclusive: success at the threshold itself, as papers print; code takes < (Habitat, VLN-CE, valan, R2R).
-        drop_repeats: nodes that repeat the one before do not count, as in VLN-CE's NDTW; without it every turn on the
-            spot costs as much as its distance to the reference. Points only; names stay.
+        drop_repeats: nodes that repeat the one before do not count, as in VLN-CE's NDTW; without it every turn in
+            place costs as much as its distance to the reference. Points only; names stay.
         zero_path: SPL of an episode that starts at its goal.
-        edit_unit: what SED counts. degenerate: CLS of two paths without length.
+        edit_unit: unit of SED.
+        degenerate: CLS of two paths without length.
     """
 
     threshold_m: float = 3.0
@@ -53,11 +54,14 @@ def route_metrics(
     """Table 3 of Magalhaes et al. 2019 for one episode, and SoftSPL.
 
     Args:
-        reference: R, its last node the goal. path: Q, the executed one.
+        reference: R, its last node the goal.
+        path: Q, the executed one.
         shortest_m: from the start to the goal, SPL's l, which is not the reference's length.
-        stopped: the episode ended with ``stop``: without it no success. Oracle success needs none.
-        to_goal_m: from each node of ``path`` to the goal, where that distance is another than ``distance``: VLN-CE's
-            is geodesic for navigation error and success, and Euclidean for nDTW.
+        stopped: the episode ended with ``stop``: required for success, not for oracle success.
+        rules: choices that change metrics; None for the defaults.
+        distance: between nodes.
+        to_goal_m: from each node of ``path`` to the goal, if that distance differs from ``distance``: VLN-CE's is
+            geodesic for navigation error and success, and Euclidean for nDTW.
 
     Returns:
         Keys: ``path_length_m``, ``navigation_error_m``, ``oracle_navigation_error_m``, ``success``, ``oracle_success``,

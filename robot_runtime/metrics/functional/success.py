@@ -1,4 +1,4 @@
-"""Whether an episode succeeded, and how far from the goal it ended."""
+"""Success of an episode, and its distance to the goal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from robot_runtime.metrics.functional.distances import EUCLIDEAN, Distance
 
 
 def success(stopped: bool, distance_m: float, threshold_m: float, inclusive: bool = False) -> bool:
-    """The agent said ``stop``, and did so near enough.
+    """Whether the agent stopped near enough to the goal.
 
     S = stopped and d < threshold (habitat-lab ``nav.py`` class Success, VLN-CE, valan, R2R's eval.py). Papers print <=
     instead (Anderson et al. 2018; Magalhaes et al. 2019, Table 3): that is ``inclusive``. An infinite distance is a
@@ -25,11 +25,11 @@ def success(stopped: bool, distance_m: float, threshold_m: float, inclusive: boo
 
 
 def visible_success(stopped: bool, visible: bool) -> bool:
-    """The agent said ``stop`` while an instance of the goal was visible (RoboTHOR 2021, ``challenge.py``).
+    """Whether the agent stopped while an instance of the goal was visible (RoboTHOR 2021, ``challenge.py``).
 
     Args:
-        visible: ai2thor's word: in the frame, unobstructed, and within 1 m of the agent's vertical axis. Being near
-            without seeing is no success.
+        stopped: whether the last action was ``stop``.
+        visible: as ai2thor defines it: in the frame, unobstructed, and within 1 m of the agent's vertical axis.
     """
     return bool(stopped and visible)
 

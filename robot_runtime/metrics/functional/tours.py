@@ -1,9 +1,9 @@
-"""The shortest way to carry every object to its goal: l of rearrangement's SPL (``spl.py``).
+"""Shortest tour that carries every object to its goal: l of rearrangement's SPL (``spl.py``).
 
-Solved exactly by dynamic programming over what has been delivered and what is carried (Held and Karp 1962). The paper
+Solved exactly by dynamic programming over the delivered and the carried objects (Held and Karp 1962). The paper
 (Batra et al. 2020, A.5) names OR-Tools, whose routing solver searches locally over integer lengths: the tour that it
 returns may be longer than the shortest, which would score an agent too high. Tasks have 2 to 5 objects; a dozen take
-seconds. OR-Tools' exact solver is the second opinion in the tests.
+seconds. The tests compare it with OR-Tools' exact solver.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import numpy as np
 from robot_runtime.metrics.functional.distances import EUCLIDEAN, Array, Distance, Nodes
 
 MAX_OBJECTS = 12
-"""Time and memory double with every object, and grow faster where several can be carried."""
+"""Largest number of objects. Time and memory double with every object, and grow faster with a capacity above 1."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """One object's places.
+    """Places where one object can be picked and dropped.
 
     Attributes:
-        picks: where the agent may stand to grab it (K, D), K >= 1. drops: where it may stand to release it (L, D).
-            With one of each this is a travelling salesman, with several a generalised one: one place of each suffices.
+        picks: where the agent may stand to grab it (K, D), K >= 1.
+        drops: where it may stand to release it (L, D). With one of each this is a traveling salesman problem, with
+            several a generalized one: one place of each suffices.
     """
 
     picks: Any
@@ -51,13 +52,16 @@ class Tour:
 def shortest_tour(
     start: Any, deliveries: Sequence[Delivery], distance: Distance = EUCLIDEAN, capacity: int = 1
 ) -> Tour:
-    """From ``start`` (D,) by picks and drops until every object is delivered; the agent ends at the last drop.
+    """Shortest tour from ``start`` by picks and drops until every object is delivered; it ends at the last drop.
 
-    Objects that already lie at their goals are the caller's to leave out.
+    The caller leaves out objects that are at their goals already.
 
     Args:
-        capacity: how many objects are carried at once: 1 in house cleanup. Of several, the one that was taken last is
-            released first, as ``grab_release`` does it.
+        start: (D,).
+        deliveries: objects and their places.
+        distance: between places.
+        capacity: number of objects that can be carried at once: 1 in house cleanup. Of several, the one that was taken
+            last is released first, as ``grab_release`` does it.
 
     Returns:
         length 0 without deliveries.
@@ -76,10 +80,10 @@ def shortest_tour(
 
 
 _Place = tuple[int, bool]
-"""An object, and whether its drops are meant, or its picks; the start is object -1."""
+"""An object, and whether the place is one of its drops or one of its picks; the start is object -1."""
 
 _State = tuple[int, tuple[int, ...], _Place]
-"""A bit per delivered object; what is carried, the last one on top; where the agent stands: at one of these places."""
+"""A bit per delivered object; the carried objects, the last one on top; the object and side at which the agent is."""
 
 _START: _Place = (-1, False)
 
@@ -101,7 +105,7 @@ class _Search:
         self._matrices: dict[tuple[_Place, _Place], Array] = {}
 
     def solve(self) -> Tour:
-        """Layer by layer, one visit more in each."""
+        """Solve layer by layer, with one visit more in each."""
         layers: list[dict[_State, _Best]] = [{(0, (), _START): _Best(np.zeros(1), [None])}]
         for _ in range(2 * self._count):
             layer: dict[_State, _Best] = {}

@@ -1,4 +1,4 @@
-"""What each kind of task measures besides what all of them do, one module each."""
+"""Measures of each kind of task besides the metrics that all tasks have, one module each."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ KINDS: dict[TaskKind, type[Measures]] = {
 }
 
 KIND_METRICS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.names))
-"""The names of all that only some kinds measure, each once."""
+"""Names of the metrics that only some kinds of tasks have, each once."""
 
 
 def measures(header: EpisodeHeader, rules: Rules, geodesic: GeodesicMap) -> Measures:
-    """What an episode's kind of task measures. Raises ``EpisodeError``: the episode lacks what that needs."""
+    """The measures of an episode's kind of task. Raises ``EpisodeError`` if the episode lacks what they need."""
     return KINDS[header.task.kind](header, rules, geodesic)

@@ -1,8 +1,10 @@
-"""AreaGoal: being in a room of the right kind, at the end and ever (r_T and r_-> of Das et al. 2018)."""
+"""Measures of AreaGoal: presence in a goal room, at the end and ever (r_T and r_-> of Das et al. 2018)."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.metrics.measures.base import Measures, Run
@@ -14,7 +16,7 @@ from robot_runtime.tasks import areagoal
 
 
 class AreaMeasures(Measures):
-    """Success by room. ``stopped`` is reported by itself, since not every definition asks for it."""
+    """Success by room. ``stopped`` is a metric of its own, because not every definition requires it."""
 
     names: ClassVar[tuple[str, ...]] = ("r_T", "r_enter", "stopped")
 
@@ -22,13 +24,16 @@ class AreaMeasures(Measures):
         super().__init__(header, rules, geodesic)
         self._rooms = areagoal.goal_rooms(header.task, header.scene, header.episode)
 
+    @override
     def holds(self, pose: SE2, distance_m: float) -> bool:
         return in_rooms([pose], self._rooms)[0]
 
+    @override
     def metrics(self, run: Run) -> Metrics:
         inside = in_rooms(run.poses, self._rooms)
         return {"r_T": inside[-1], "r_enter": any(inside), "stopped": run.stopped}
 
+    @override
     def choices(self) -> dict[str, Any]:
         return {
             "distance": f"geodesic to the nearest place in the room, which are {areagoal.TARGET_SPACING_M} m apart",

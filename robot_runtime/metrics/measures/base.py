@@ -1,4 +1,4 @@
-"""The interface of what a kind of task measures, which is also all of it for PointNav: the distance at the end."""
+"""Interface of a kind of task's measures; its defaults are PointNav's, success by the distance at the end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An episode as far as it has gone.
+    """An episode up to its latest step.
 
     Attributes:
         poses: the scored positions, the start first.
-        distance_m: to the nearest target at the last of them, inf off the map. distances_m: computes it at each.
-        stopped: the last action was ``stop``, and nothing went wrong after it.
-        succeeded: by the task's rule. shortest_m: SPL's l.
+        distance_m: from the last of them to the nearest target; inf off the map.
+        distances_m: computes that distance for all of them.
+        stopped: whether the last action was ``stop``, and no fault followed.
+        succeeded: by the task's rule.
+        shortest_m: SPL's l.
     """
 
     poses: Sequence[SE2]
@@ -34,10 +36,10 @@ class Run:
 
 
 class Measures:
-    """What is measured of one episode.
+    """Measures of one episode.
 
     Attributes:
-        names: keys of :meth:`metrics`, in the order of tables. They never change the meaning of a common one.
+        names: keys of :meth:`metrics`, in the order of tables; none changes the meaning of a common metric.
     """
 
     names: ClassVar[tuple[str, ...]] = ()
@@ -46,24 +48,24 @@ class Measures:
         self.header, self.rules, self.geodesic = header, rules, geodesic
 
     def needs_frame(self, record: StepRecord) -> bool:
-        """Whether :meth:`on_step` looks at the record's images."""
+        """Whether :meth:`on_step` needs the record's images."""
         return False
 
     def on_annotations(self, evidence: Annotations) -> None:
-        """Take in, before the first step, what people added to the log after the run."""
+        """Add people's annotations of the log, before the first step."""
 
     def on_step(self, record: StepRecord) -> None:
-        """Take one step in, in order."""
+        """Add the next step."""
 
     def holds(self, pose: SE2, distance_m: float) -> bool:
-        """Whether the task's success rule holds in the step taken in last."""
+        """Whether the task's success rule holds at the latest step."""
         rule = self.header.task.success
         return success(True, distance_m, rule.distance_m, rule.inclusive)
 
     def metrics(self, run: Run) -> Metrics:
-        """The values of :attr:`names`; and None for a common metric that means nothing here."""
+        """The values of :attr:`names`, and None for each common metric that is undefined for the task."""
         return {}
 
     def choices(self) -> dict[str, Any]:
-        """What :meth:`metrics` depends on, to be stored beside it."""
+        """The choices that :meth:`metrics` depends on, to be stored beside them."""
         return {}

@@ -1,7 +1,7 @@
-"""Embodied question answering: where the agent ended up, and whether its answer is right (Das et al. 2018, section 5).
+"""Measures of embodied question answering: navigation and the answer (Das et al. 2018, section 5).
 
-The answer stands in the log of the last step. An episode without one is answered wrongly. Only scored answers have a
-rank: of a single answer the paper leaves the cell empty, too.
+The answer is in the record of the last step. An episode without an answer counts as answered wrongly. Only answers with
+scores have a rank; the paper leaves the rank of a single answer empty, too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
@@ -44,18 +46,20 @@ class QuestionMeasures(Measures):
         self._rank: float | None = None
 
     def on_step(self, record: StepRecord) -> None:
-        """Judge the step's answer, if it has one. Raises ``RecordingError``: it cannot be compared with the truth."""
+        """Judge the step's answer, if it has one. Raises ``RecordingError`` if it cannot be compared with the truth."""
         if ANSWER in record.policy_info:
             self._right, self._rank = self._judged(record.policy_info[ANSWER], f"step {record.index}")
 
+    @override
     def holds(self, pose: SE2, distance_m: float) -> bool:
         return self._right
 
+    @override
     def metrics(self, run: Run) -> Metrics:
         distances_m = run.distances_m()
         known = all(map(math.isfinite, distances_m))
         inside = in_rooms(run.poses, self._rooms)
-        # Of an agent that was off the map the paper's code counts no distance; the rest of it stands.
+        # The paper's code leaves out the distances of an agent that was off the map; the other metrics are kept.
         moved = eqa_navigation(distances_m, inside, run.stopped) if known else None
         return {
             "spl": None,
@@ -70,6 +74,7 @@ class QuestionMeasures(Measures):
             "stopped": run.stopped,
         }
 
+    @override
     def choices(self) -> dict[str, Any]:
         return {
             "answer": "of the last step; equal to the true one but for case and outer spaces; none is wrong",
@@ -100,7 +105,7 @@ class QuestionMeasures(Measures):
         )
 
     def _rank_of_truth(self, scores: Mapping[str, float]) -> float:
-        """An answer that was given no score ranks behind all that were."""
+        """Rank of the true answer; an answer without a score ranks behind all others."""
         words = [*scores, self._question.answer]
         truth = next(number for number, word in enumerate(words) if _same(word, self._question.answer))
         return answer_rank([*map(float, scores.values()), -math.inf], truth)

@@ -1,17 +1,18 @@
-"""ObjectNav: the four criteria of Batra et al. 2020, section 2.1, each by itself.
+"""Measures of ObjectNav: the four criteria of Batra et al. 2020, section 2.1, each by itself.
 
-*Intentionality*: the agent stopped. *Validity*: it stands where the robot fits. *Proximity*: its centre is within a
+*Intentionality*: the agent stopped. *Validity*: it stands where the robot fits. *Proximity*: its center is within a
 distance of the object's surface, the oriented box. *Visibility*: at least one pixel shows the object; or, by
-oracle-visibility, it could be seen from this place: the place is at one of the object's view points; or, where there is
-one, an operator's verdict says so.
+oracle-visibility, the place is at one of the object's view points; or an operator's verdict says so.
 
-Of several instances, the one that meets most counts. An episode that fails misses at least one criterion.
+Of several instances, the one that meets most criteria counts. An episode that fails misses at least one criterion.
 """
 
 from __future__ import annotations
 
 import math
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
@@ -25,11 +26,11 @@ from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.tasks import objectnav
 
 PROXIMITY_M = 1.0
-"""The paper's "reasonable starting point". A task with the rule ``visible`` states its own."""
+"""Distance of proximity in meters, the paper's "reasonable starting point"; the rule ``visible`` has its own."""
 
 
 class ObjectMeasures(Measures):
-    """Success by view points or by what the frame of the stop shows, and the criteria."""
+    """Success by view points or by the frame at the stop, and the criteria."""
 
     names: ClassVar[tuple[str, ...]] = (
         "criterion_intentionality",
@@ -47,17 +48,19 @@ class ObjectMeasures(Measures):
         self._verdict: bool | None = None
 
     def on_annotations(self, evidence: Annotations) -> None:
-        """An operator's verdict on visibility replaces what would be computed."""
+        """Use an operator's verdict on visibility in place of the computed one."""
         self._verdict = evidence.verdict.visible if evidence.verdict is not None else None
 
+    @override
     def needs_frame(self, record: StepRecord) -> bool:
         return self._by_frame and self._verdict is None and record.action is Action.STOP
 
     def on_step(self, record: StepRecord) -> None:
-        """Look at the frame of the stop, where that decides. Raises ``RecordingError`` if it has no depth image."""
+        """Evaluate the frame at the stop, if success depends on it. Raises ``RecordingError`` without a depth image."""
         if self.needs_frame(record):
-            self._near_and_seen = self._look(record)
+            self._near_and_seen = self._evaluate_frame(record)
 
+    @override
     def holds(self, pose: SE2, distance_m: float) -> bool:
         if self._verdict is not None:
             near = self._near(pose)
@@ -66,6 +69,7 @@ class ObjectMeasures(Measures):
             return (True, True) in (self._near_and_seen or ())
         return super().holds(pose, distance_m)
 
+    @override
     def metrics(self, run: Run) -> Metrics:
         near, seen = self._judged(run.poses[-1], run.distance_m)
         return {
@@ -75,6 +79,7 @@ class ObjectMeasures(Measures):
             "criterion_visibility": seen,
         }
 
+    @override
     def choices(self) -> dict[str, Any]:
         task = self.header.task
         return {
@@ -105,7 +110,7 @@ class ObjectMeasures(Measures):
         return self.header.task.success.distance_m if self._by_frame else PROXIMITY_M
 
     def _judged(self, pose: SE2, distance_m: float) -> tuple[bool | None, bool | None]:
-        """Proximity and visibility; None where it is not known: no box in the scene, no frame of a stop."""
+        """Proximity and visibility; None if unknown, without a box in the scene or a frame at the stop."""
         if self._verdict is not None:
             return self._near(pose), self._verdict
         around = [item.distance_m(pose.x_m, pose.y_m) <= self._proximity_m for item in self._instances]
@@ -118,10 +123,10 @@ class ObjectMeasures(Measures):
             return self._near(pose), None
         return max(self._near_and_seen, key=sum, default=(False, False))
 
-    def _look(self, record: StepRecord) -> list[tuple[bool, bool]]:
-        """Per instance, whether it is near and whether it is seen.
+    def _evaluate_frame(self, record: StepRecord) -> list[tuple[bool, bool]]:
+        """Per instance, whether it is near and whether it is visible.
 
-        THOR's distance is that of what is seen of an object: of one that is partly hidden, the box may be nearer.
+        THOR's distance is to the visible part of an object; the box of a partly hidden object may be nearer.
         """
         header = self.header
         if not record.frame.depth_m.size:

@@ -1,4 +1,4 @@
-"""Instruction following: how faithfully the route was followed (Magalhaes et al. 2019; VLN-CE ``measures.py``).
+"""Measures of instruction following: fidelity to the route (Magalhaes et al. 2019; VLN-CE ``measures.py``).
 
 As in VLN-CE, distance to the goal is geodesic, for success and oracle success too, and distance to the reference is
 Euclidean, here in the plane. SED is left out: it counts edges of a graph, and a route in free space has none.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.datasets.r2r_ce import ground_truth_path
@@ -27,13 +29,13 @@ Point = tuple[float, float]
 
 
 def reference_of(episode: Episode, rules: Rules) -> tuple[Sequence[tuple[float, ...]], str]:
-    """What a followed route is compared with, as points in map, and what that is; empty if there is none."""
+    """Reference of a route, as points in map, and its source; empty if there is none."""
     dense = ground_truth_path(episode) if rules.reference == "densest" else ()
     return (dense, "the follower's positions") if dense else (episode.reference_path, "nodes of the reference path")
 
 
 def alignment(episode: Episode, poses: Sequence[SE2], rules: Rules) -> list[tuple[Point, Point]]:
-    """The pairs (reference, path) of points (x, y) that nDTW adds the distances of; empty without a reference."""
+    """The pairs (reference, path) of points (x, y) whose distances nDTW sums; empty without a reference."""
     reference, _ = reference_of(episode, rules)
     if not reference:
         return []
@@ -61,6 +63,7 @@ class RouteMeasures(Measures):
         self._route_rules = RouteRules(threshold_m=rule.distance_m, inclusive=rule.inclusive, zero_path=rules.zero_path)
         self._reference, self._source = reference_of(header.episode, rules)
 
+    @override
     def metrics(self, run: Run) -> Metrics:
         if not self._reference:
             return dict.fromkeys(self.names)
@@ -70,6 +73,7 @@ class RouteMeasures(Measures):
         )
         return {name: values[name] for name in self.names}
 
+    @override
     def choices(self) -> dict[str, Any]:
         return {
             "route": asdict(self._route_rules),

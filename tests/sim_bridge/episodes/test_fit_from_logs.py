@@ -248,7 +248,7 @@ def test_what_cannot_be_fitted_is_said(
         ([str(one), "--out", str(tmp_path / "a")], ("usable actions", "add logs")),
         ([str(sliding), "--out", str(tmp_path / "b"), "--robot", "lab-9"], ("lab-9", "lab-1 (8 logs)")),
         ([str(tmp_path / "nowhere"), "--out", str(tmp_path / "c")], ("no such file",)),
-        ([str(sliding), "--out", str(fitted)], ("is there already",)),
+        ([str(sliding), "--out", str(fitted)], ("robot.yaml", "--overwrite")),
     ):
         assert run_command(["fit", *arguments]) != 0
         message = " ".join(capsys.readouterr().err.split())
