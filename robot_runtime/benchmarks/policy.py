@@ -197,7 +197,7 @@ def rival_row(package: Package, eager: Network, steps: int, seed: int) -> Row:
 
 
 def jitter_row(package: Package, steps: int, seed: int) -> Row:
-    """Row of the slowest steps while another process keeps a core busy, and of the bare network's in the same rounds."""
+    """Row of the slowest steps while another process keeps a core busy, and of the bare network's beside them."""
     from robot_runtime.policies.package.speed import time_package
 
     with _busy_core():

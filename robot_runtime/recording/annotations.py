@@ -1,8 +1,8 @@
-"""What people add to a log after the run: whether they saw the object from where the robot stopped, where things lie.
+"""Annotations of a log by people, after the run: visibility of the goal object at the stop, and poses of objects.
 
-A log is never changed. What is added stands in ``NAME.evidence.yaml`` beside ``NAME.mcap``, each statement with who
-made it and when; later statements overrule earlier ones, and all are kept. The file names the run it belongs to, so
-that it is never taken for evidence about another run that was recorded under the same name.
+A log is never changed. Annotations are in ``NAME.evidence.yaml`` beside ``NAME.mcap``, each with its author and time;
+later ones override earlier ones, and none is deleted. The file identifies its run, so that it is never applied to
+another run that was recorded under the same name.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ SUFFIX = ".evidence.yaml"
 
 @dataclass(frozen=True)
 class Annotation:
-    """What one person says about one run.
+    """Annotation of one run by one person.
 
     Attributes:
-        who: a name to ask. when: UTC, ISO 8601.
-        visible: whether the goal object was in view where the robot stopped; None says nothing about it.
-        objects: where objects were when the episode ended, by id, in map; those not named are not spoken of.
-        note: anything else.
+        who: name of the person.
+        when: UTC, ISO 8601.
+        visible: whether the goal object was in view where the robot stopped; None without a verdict.
+        objects: poses of objects in map at the end of the episode, by id; may be incomplete.
+        note: free text.
     """
 
     who: str
@@ -46,9 +47,9 @@ class Annotation:
 
     def __post_init__(self) -> None:
         if not self.who.strip():
-            raise ValueError("a statement needs the name of who makes it")
+            raise ValueError("an annotation needs the name of its author")
         if self.visible is None and not self.objects:
-            raise ValueError("a statement says whether the object was visible, or where objects are")
+            raise ValueError("an annotation needs a verdict on visibility, or poses of objects")
         for name, pose in self.objects.items():
             _check_pose(name, pose)
 
@@ -60,7 +61,7 @@ def _check_pose(name: str, pose: ObjectPose) -> None:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What tells one run from any other."""
+    """Identity of a run."""
 
     episode: str
     seed: int
@@ -71,13 +72,14 @@ class RunIdentity:
 
     @classmethod
     def of(cls, header: EpisodeHeader) -> RunIdentity:
+        """Identity of the run of a header."""
         created = str(header.provenance.get("created", ""))
         return cls(header.episode.key, header.seed, header.start_ns, created)
 
 
 @dataclass(frozen=True)
 class Annotations:
-    """The content of an evidence file; without a file, no statements."""
+    """Content of an annotation file; without a file, no annotations."""
 
     schema: Literal[1]
     run: RunIdentity
@@ -87,25 +89,25 @@ class Annotations:
 
     @property
     def verdict(self) -> Annotation | None:
-        """The last statement about visibility."""
-        return next((said for said in reversed(self.statements) if said.visible is not None), None)
+        """The last annotation of visibility."""
+        return next((one for one in reversed(self.statements) if one.visible is not None), None)
 
     @property
     def objects(self) -> dict[str, ObjectPose]:
-        """Where each object is by the last statement about it."""
-        return {name: pose for said in self.statements for name, pose in said.objects.items()}
+        """Poses of objects, each by its last annotation."""
+        return {name: pose for one in self.statements for name, pose in one.objects.items()}
 
 
 def annotations_path(log: Path) -> Path:
-    """Where the evidence about a log stands."""
+    """Path of a log's annotation file."""
     return log.with_suffix(SUFFIX)
 
 
 def read_annotations(log: Path, header: EpisodeHeader) -> Annotations:
-    """The evidence about a log whose header is ``header``.
+    """Read the annotations of a log with this header.
 
     Raises:
-        RecordingError: the file cannot be understood, or is about another run; names file and field.
+        RecordingError: the file is malformed, or belongs to another run.
     """
     path, run = annotations_path(log), RunIdentity.of(header)
     if not path.exists():
@@ -116,7 +118,7 @@ def read_annotations(log: Path, header: EpisodeHeader) -> Annotations:
         raise RecordingError(error.message, error.remedy) from error
     if found.run != run:
         raise RecordingError(
-            f"{path}: is about another run than {log.name}: of {found.run.episode}, recorded {found.run.created}",
+            f"{path}: belongs to another run than {log.name}: of {found.run.episode}, recorded {found.run.created}",
             "move it to the log it belongs to, or delete it",
         )
     return found
@@ -129,35 +131,40 @@ def add_annotation(
     objects: dict[str, ObjectPose] | None = None,
     note: str = "",
 ) -> Annotations:
-    """Add a statement, made now, to the evidence about a log.
+    """Add an annotation, made now, to a log.
+
+    Args:
+        log: its file.
+        who: name of the author.
+        visible: see :class:`Annotation`.
+        objects: see :class:`Annotation`.
+        note: see :class:`Annotation`.
 
     Raises:
-        ConfigError: the statement says nothing, or nobody makes it.
-        RecordingError: no log there, or its evidence cannot be read or written.
+        ConfigError: the annotation is empty, has no author, or does not fit the task.
+        RecordingError: there is no log, or its annotation file cannot be read or written.
     """
     try:
-        said = Annotation(who, utc_now_iso(), visible, dict(objects or {}), note)
+        added = Annotation(who, utc_now_iso(), visible, dict(objects or {}), note)
     except ValueError as error:
         raise ConfigError(f"{log}: {error}", "see `robot-runtime verdict --help`") from error
     with LogReader(log) as reader:
         header = reader.header
     if visible is not None and header.task.kind != "objectnav":
-        raise ConfigError(
-            f"{log}: task {header.task.name!r} has no object that could be in view", "give verdicts on ObjectNav logs"
-        )
+        raise ConfigError(f"{log}: task {header.task.name!r} has no goal object", "give verdicts on ObjectNav logs")
     if objects and header.task.kind != "rearrangement":
         raise ConfigError(f"{log}: task {header.task.name!r} moves no objects", "give poses of rearrangement logs")
-    evidence = read_annotations(log, header)
-    evidence = replace(evidence, statements=(*evidence.statements, said))
-    _write(annotations_path(log), evidence)
-    return evidence
+    annotations = read_annotations(log, header)
+    annotations = replace(annotations, statements=(*annotations.statements, added))
+    _write(annotations_path(log), annotations)
+    return annotations
 
 
 def read_objects(path: Path) -> dict[str, ObjectPose]:
-    """Object poses as an operator types them: ``ID: {position: [x, y, z], quaternion: [w, x, y, z]}``, in map.
+    """Read object poses that an operator typed: ``ID: {position: [x, y, z], quaternion: [w, x, y, z]}``, in map.
 
     Raises:
-        ConfigError: names file, object and field.
+        ConfigError: the file is malformed.
     """
     data = config.read_yaml(path)
     if not isinstance(data, dict) or not data:
@@ -173,9 +180,9 @@ def read_objects(path: Path) -> dict[str, ObjectPose]:
     return poses
 
 
-def _write(path: Path, evidence: Annotations) -> None:
-    """Complete or not at all: what others have said must not be lost to a full disk."""
-    document = asdict(evidence) | {"statements": [_written(said) for said in evidence.statements]}
+def _write(path: Path, annotations: Annotations) -> None:
+    """Write the whole file or nothing, so that a full disk loses no annotation."""
+    document = asdict(annotations) | {"statements": [_written(one) for one in annotations.statements]}
     unfinished = path.with_name(f"{path.name}.part")
     try:
         unfinished.write_text(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True), encoding="utf-8")
@@ -187,7 +194,7 @@ def _write(path: Path, evidence: Annotations) -> None:
         ) from error
 
 
-def _written(said: Annotation) -> dict[str, object]:
-    """What it says, without the fields that say nothing."""
+def _written(annotation: Annotation) -> dict[str, object]:
+    """The fields that are not empty."""
     empty: Sequence[object] = (None, {}, "")
-    return {name: value for name, value in asdict(said).items() if value not in empty}
+    return {name: value for name, value in asdict(annotation).items() if value not in empty}

@@ -1,7 +1,7 @@
-"""What a log is made of: one row per channel, each with the schema that lets other tools open it.
+"""Channels of a log, one row each, with the schemas by which other tools open it.
 
-Images, poses, transforms, calibration, map and scene use Foxglove's protobuf schemas, which Foxglove and Rerun show as
-they are. The runtime's own records are JSON with a JSON schema beside them.
+Images, poses, transforms, calibration, map and scene use Foxglove's protobuf schemas, which Foxglove and Rerun display.
+The runtime's own records are JSON with JSON schemas.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mcap_protobuf.schema import build_file_descriptor_set
 from robot_runtime.hal.streams import STREAMS
 
 LOG_FORMAT = 1
-"""Version of the layout of a log; stands in its ``/episode`` record."""
+"""Version of the layout of a log, written in its ``/episode`` record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _json(stream: str, name: str, about: str, properties: dict[str, dict[str, An
 
 
 def poses_channel(topic: str) -> Channel:
-    """The channel of one source of poses; see ``recording.pose_streams``."""
+    """Channel of one source of poses; see ``recording.pose_streams``."""
     about = "Raw poses of one source, by columns, in the order of arrival; one status or covariance may stand for all."
     columns = {key: {"type": "array"} for key in ("stamp_ns", "x_m", "y_m", "yaw_rad", "status", "covariance")}
     return replace(
@@ -213,4 +213,4 @@ CHANNELS: tuple[Channel, ...] = (
 )
 
 IMAGE_TOPICS: Sequence[str] = tuple(STREAMS[name].topic for name in ("rgb", "depth", "semantic"))
-"""Topics whose messages stand in chunks of their own, so that a reader can step over them."""
+"""Topics whose messages stand in chunks of their own, so that a reader can skip them."""

@@ -1,4 +1,4 @@
-"""A file that keeps what was written to it, whoever is killed."""
+"""Append-only file whose content survives a killed process."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from robot_runtime.common.clock import Stopwatch
 
 
 class DurableFile:
-    """An append-only file without any buffer of ours: what ``write`` returned from survives ``kill -9``.
+    """Append-only file without a buffer in the process: data survive ``kill -9`` once ``write`` has returned.
 
-    It deliberately is no ``io.RawIOBase``: the MCAP library would wrap that in a buffer again.
+    It is no ``io.RawIOBase``, because the MCAP library would wrap that in a buffer.
 
     Args:
         path: created; must not exist.
-        sync_s: :meth:`sync_if_due` asks the disk to keep what it has (survives power loss) when this much time passed.
+        sync_s: interval of :meth:`sync_if_due`, after which data survive a power failure.
 
     Raises:
-        OSError: from every method, as the operating system reports it.
+        OSError: from every method, as reported by the operating system.
     """
 
     def __init__(self, path: Path, sync_s: float) -> None:
@@ -27,7 +27,7 @@ class DurableFile:
         self._synced_size = 0
         self._sync_s = sync_s
         self._since_sync = Stopwatch()
-        # The name must survive power loss too.
+        # The file's name must survive a power failure, too.
         folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -35,7 +35,7 @@ class DurableFile:
             os.close(folder)
 
     def write(self, data: bytes) -> int:
-        """Hand all bytes to the operating system."""
+        """Write all bytes to the operating system."""
         view = memoryview(data)
         while view:
             written = os.write(self._fd, view)
@@ -44,23 +44,23 @@ class DurableFile:
         return len(data)
 
     def tell(self) -> int:
-        """Bytes written so far."""
+        """Number of bytes written so far."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing is ever held back."""
+        """Do nothing: there is no buffer."""
 
     def sync_if_due(self) -> None:
-        """fsync, if there is something new and the last one was ``sync_s`` ago."""
+        """Sync if there are new data and the last sync was ``sync_s`` ago."""
         if self._size != self._synced_size and self._since_sync.elapsed_s() >= self._sync_s:
             self.sync()
 
     def sync(self) -> None:
-        """fsync."""
+        """Write everything to the disk (fsync)."""
         os.fsync(self._fd)
         self._synced_size = self._size
         self._since_sync.restart()
 
     def close(self) -> None:
-        """Release the descriptor; no fsync."""
+        """Close the file without a sync."""
         os.close(self._fd)

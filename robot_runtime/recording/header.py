@@ -1,4 +1,4 @@
-"""An episode's header as what a log holds of it, and back: JSON, the scene's files without meshes, provenance."""
+"""Serialization of an episode's header: JSON, the scene's files without meshes, and provenance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from robot_runtime.tasks.task import Task
 
 
 def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
-    """The header without provenance and without the scene, of which name and digest remain."""
+    """The header as JSON without provenance, and with the scene's name and digest only."""
     return {
         "format": LOG_FORMAT,
         "episode": json_records.plain(header.episode),
@@ -46,13 +46,13 @@ def header_to_json(header: EpisodeHeader) -> dict[str, Any]:
 
 
 def scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
-    """The scene folder without its meshes: (name, media type, content)."""
+    """Files of the scene's folder without meshes: (name, media type, content)."""
     scene = header.scene
     view_points = {
         name: [[pose.x_m, pose.y_m, pose.yaw_rad] for pose in poses] for name, poses in scene.view_points.items()
     }
     return [
-        # JSON is YAML too, and is read a hundred times as fast.
+        # JSON is YAML, and is parsed a hundred times as fast.
         ("scene.yaml", "application/yaml", json.dumps(json_records.plain(scene.file), indent=1).encode()),
         (scene.file.map, "application/yaml", json.dumps(scene.map.to_document("map.pgm"), indent=1).encode()),
         ("map.pgm", "image/x-portable-graymap", scene.map.to_pgm()),
@@ -61,7 +61,7 @@ def scene_files(header: EpisodeHeader) -> list[tuple[str, str, bytes]]:
 
 
 def provenance_to_text(header: EpisodeHeader) -> dict[str, str]:
-    """Provenance, and where the scene's meshes are, as texts by name; what is no text is JSON."""
+    """Provenance and the scene's folder as texts by name; values other than text are JSON."""
     provenance = {**header.provenance, "scene_folder": str(header.scene.folder)}
     return {
         key: value if isinstance(value, str) else json_records.dumps(value).decode()
@@ -75,18 +75,21 @@ def header_from_json(
     """The inverse of the three functions above.
 
     Args:
-        path: of the recording, for messages; its folder stands for a scene folder that provenance does not name.
+        path: of the recording, for messages; its folder is the default of the scene's folder.
+        data: of :func:`header_to_json`.
+        files: of :func:`scene_files`, by name.
+        provenance: of :func:`provenance_to_text`.
 
     Raises:
-        KeyError, ValueError, TypeError, ConfigError, SceneError: something is missing or is not what it should be.
+        KeyError, ValueError, TypeError, ConfigError, SceneError: a value is missing or malformed.
     """
     where = f"{path}: /episode"
-    said = {key: _value(text) for key, text in provenance.items()}
+    values = {key: _value(text) for key, text in provenance.items()}
     x, y, z = data["mount"]
     return EpisodeHeader(
         episode=config.parse(data["episode"], Episode, f"{where}: episode"),
         task=config.parse(data["task"], Task, f"{where}: task"),
-        scene=_scene(path, data["scene"]["digest"], files, Path(said.get("scene_folder", path.parent))),
+        scene=_scene(path, data["scene"]["digest"], files, Path(values.get("scene_folder", path.parent))),
         robot=data["robot"],
         robot_config=data["robot_config"],
         agent=data["agent"],
@@ -95,8 +98,8 @@ def header_from_json(
         depth_unit_m=float(data["depth_unit_m"]),
         mount=(float(x), float(y), float(z)),
         start_ns=data["start_ns"],
-        provenance=said,
-        dataset=data.get("dataset", ""),  # logs of the first days have none
+        provenance=values,
+        dataset=data.get("dataset", ""),  # the oldest logs have none
         object_source=ObjectSource(data["object_source"]) if data.get("object_source") else None,
         origin=json_records.pose_from_json(data["origin"]) if data.get("origin") else None,
         placement=json_records.placement_from_json(data["placement"]) if data.get("placement") else None,
@@ -116,7 +119,7 @@ def _scene(path: Path, digest: str, files: Mapping[str, bytes], folder: Path) ->
 
 
 def _value(text: str) -> Any:
-    """Metadata are strings; lists and dictionaries were written as JSON."""
+    """Value of a metadata text; lists and dictionaries are JSON."""
     if not text.startswith(("{", "[")):
         return text
     try:

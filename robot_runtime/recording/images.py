@@ -1,6 +1,6 @@
-"""Camera frames as messages, and back, bit for bit.
+"""Lossless serialization of camera frames.
 
-Colour is PNG at its fastest settings. Depth that lies on the millimetre lattice becomes 16-bit integers; any other
+Color is PNG at its fastest settings. Depth in whole millimeters becomes 16-bit integers; any other
 depth stays 32-bit float. Both are compressed with the chunk. (640x480 on one core of 2.5 GHz: about 6 ms PNG, 1 ms
 depth, 1.5 ms zstd.)
 """
@@ -21,9 +21,9 @@ from robot_runtime.recording.timestamps import timestamp
 CAMERA_FRAME = "camera"
 """Frame of the images: the camera's optical frame, x right, y down, z forward."""
 
-_MILLIMETRE = np.float32(0.001)
+_MILLIMETER = np.float32(0.001)
 _PNG = (
-    # Prediction from left and above, then entropy coding only: string matching costs twice the time for a few per cent.
+    # Prediction from left and above, then entropy coding only: string matching costs twice the time for a few percent.
     *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_AVG),
     *(cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_HUFFMAN_ONLY),
     *(cv2.IMWRITE_PNG_COMPRESSION, 1),
@@ -31,46 +31,46 @@ _PNG = (
 
 
 def encode_rgb(frame: RgbdFrame) -> CompressedImage:
-    """The colour image as PNG."""
+    """Encode the color image as PNG."""
     _, png = cv2.imencode(".png", cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2BGR), _PNG)
     return CompressedImage(timestamp=timestamp(frame.stamp_ns), frame_id=CAMERA_FRAME, data=png.tobytes(), format="png")
 
 
 def decode_rgb(data: bytes) -> NDArray[np.uint8]:
-    """uint8 (H, W, 3) RGB of a serialised message. Raises ``ValueError`` if it is not a PNG."""
+    """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is not a PNG."""
     png = np.frombuffer(CompressedImage.FromString(data).data, np.uint8)
     bgr = cv2.imdecode(png, cv2.IMREAD_COLOR) if png.size else None
     if bgr is None:
-        raise ValueError("the colour image is not a PNG")
+        raise ValueError("the color image is not a PNG")
     return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
 
 
 def encode_depth(frame: RgbdFrame, unit_m: float) -> RawImage:
-    """The depth image: millimetres (16UC1) if ``unit_m`` is 0.001 and every value is one, else metres (32FC1)."""
+    """Encode the depth image: millimeters (16UC1) if ``unit_m`` is 0.001 and every value is one, else meters (32FC1)."""
     depth_m = np.ascontiguousarray(frame.depth_m, np.float32)
     if unit_m == float("0.001"):
         with np.errstate(invalid="ignore"):
-            millimetres = np.rint(depth_m * np.float32(1000)).astype(np.uint16)
-        if np.array_equal(millimetres * _MILLIMETRE, depth_m):
-            return _raw(frame.stamp_ns, "16UC1", millimetres)
+            millimeters = np.rint(depth_m * np.float32(1000)).astype(np.uint16)
+        if np.array_equal(millimeters * _MILLIMETER, depth_m):
+            return _raw(frame.stamp_ns, "16UC1", millimeters)
     return _raw(frame.stamp_ns, "32FC1", depth_m)
 
 
 def decode_depth(data: bytes) -> NDArray[np.float32]:
-    """float32 (H, W) metres of a serialised message. Raises ``ValueError`` for an encoding that no log has."""
+    """float32 (H, W) meters of a serialized message. Raises ``ValueError`` for an unknown encoding."""
     message = RawImage.FromString(data)
     if message.encoding == "16UC1":
-        return np.asarray(_pixels(message, np.uint16) * _MILLIMETRE, np.float32)
+        return np.asarray(_pixels(message, np.uint16) * _MILLIMETER, np.float32)
     if message.encoding == "32FC1":
         return np.array(_pixels(message, np.float32), np.float32)
     raise ValueError(f"the depth image has encoding {message.encoding!r}")
 
 
 def encode_semantic(stamp_ns: int, semantic: NDArray[np.int32]) -> RawImage:
-    """Object indices as 16UC1: 0 for none, else index + 1.
+    """Encode object indices as 16UC1: 0 for none, else index + 1.
 
     Raises:
-        ValueError: if an index does not fit.
+        ValueError: an index does not fit 16 bits.
     """
     if semantic.size and not -1 <= semantic.min() <= semantic.max() < np.iinfo(np.uint16).max:
         raise ValueError(f"object indices {semantic.min()}..{semantic.max()} do not fit 16 bits")
@@ -78,7 +78,7 @@ def encode_semantic(stamp_ns: int, semantic: NDArray[np.int32]) -> RawImage:
 
 
 def decode_semantic(data: bytes) -> NDArray[np.int32]:
-    """int32 (H, W) object indices of a serialised message, -1 for none."""
+    """int32 (H, W) object indices of a serialized message, -1 for none."""
     return _pixels(RawImage.FromString(data), np.uint16).astype(np.int32) - 1
 
 

@@ -1,6 +1,6 @@
-"""Records as JSON and back, without loss.
+"""Lossless serialization of records as JSON.
 
-Names stand for enum members, so that a log outlives renumbering. JSON has no infinity and no NaN: such numbers are
+Enum members are written by name, so that logs do not depend on their numbers. JSON has no infinity and no NaN: such numbers are
 written as the strings ``Infinity``, ``-Infinity`` and ``NaN``, which ``float()`` reads back.
 """
 
@@ -45,14 +45,14 @@ from robot_runtime.records import (
 from robot_runtime.scenes.objects import Grab, GrabOutcome, ObjectPose
 
 IMAGE_MIN_DIMENSIONS = 2
-"""Arrays of at least so many dimensions are images: they are logged as digests, not as numbers."""
+"""Arrays of at least so many dimensions are images, which are logged as digests, not as numbers."""
 
 
 def plain(value: Any) -> Any:
-    """A value made of dataclasses, enums, arrays, paths and containers as what JSON can say.
+    """Convert dataclasses, enums, arrays, paths and containers to types that JSON has.
 
     Raises:
-        TypeError: for an object of any other type, naming it.
+        TypeError: an object has any other type.
     """
     if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, Enum)):
         return value
@@ -87,11 +87,11 @@ def dumps(value: Any) -> bytes:
 
 
 def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[str, Any]:
-    """One step without its frame and without ``phase_s``, which depends on the host's speed.
+    """Convert a step without its frame and ``phase_s``, which depends on the host's speed.
 
     Args:
-        objects_since: the step with which the objects' poses, which stand elsewhere, were last written; None if there
-            are none.
+        record: the step.
+        objects_since: the step with which the objects' poses were last written; None if there are none.
     """
     return {
         "index": record.index,
@@ -127,8 +127,8 @@ def step_from_json(
     phase_s: dict[str, float],
     objects: Mapping[str, ObjectPose],
 ) -> StepRecord:
-    """The inverse of :func:`step_to_json`; what it leaves out is given."""
-    moving = data.get("objects") or {}  # logs from before objects could be moved have none
+    """The inverse of :func:`step_to_json`, with the data that it leaves out as arguments."""
+    moving = data.get("objects") or {}  # older logs have none
     return StepRecord(
         index=int(data["index"]),
         action=None if data["action"] is None else Action(data["action"]),
@@ -211,7 +211,7 @@ def _result(data: Mapping[str, Any]) -> ActionResult:
 
 
 def _command(action: str | None, data: Mapping[str, Any] | None) -> Command | None:
-    if data is None:  # a discrete action, or a log from before there were others
+    if data is None:  # a discrete action, or an older log
         return None
     kind = {kind.action.value: kind for kind in (VelocityCommand, WaypointCommand)}[str(action)]
     return kind(**{name: float(value) for name, value in data.items()})
@@ -246,9 +246,9 @@ def _zone(names: list[str]) -> Zone:
 
 
 def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
-    """An observation as its numbers, or, for an image, as the digest by which a rebuilt image is checked."""
+    """Convert an observation to numbers, or an image to the digest by which a rebuilt image is checked."""
     array = np.asarray(array)
-    name = "str" if array.dtype.kind == "U" else array.dtype.name  # numpy's name has the text's length, and no reader
+    name = "str" if array.dtype.kind == "U" else array.dtype.name  # numpy's name of text has its length
     described: dict[str, Any] = {"dtype": name, "shape": list(array.shape)}
     if array.ndim >= IMAGE_MIN_DIMENSIONS:
         return {**described, "crc32": image_digest(array)}

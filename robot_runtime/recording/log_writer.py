@@ -1,10 +1,10 @@
-"""The layout of one log file.
+"""Writer of one log file, and its layout.
 
 ::
 
     Header
-    Metadata "provenance"        who, where, when, which commit: all that differs between identical runs, first
-    Attachments                  scene.yaml, map.yaml, map.pgm, view_points.json: scores come from the log alone
+    Metadata "provenance"        author, host, time, commit: all that differs between identical runs
+    Attachments                  scene.yaml, map.yaml, map.pgm, view_points.json, so that scores need the log only
     Chunk                        schemas, channels, /episode, /map, /scene, /camera/camera_info
     per step:
       Chunk                      images
@@ -14,8 +14,8 @@
     Chunk                        /end
     DataEnd, summary, Footer
 
-Every chunk is handed to the operating system as soon as it is whole. Images stand before the step that they belong to,
-so a step that is there has its images; they stand apart, so a reader that needs none steps over them.
+Every chunk is written to the operating system as soon as it is whole. Images precede their step, so that each step in
+a log has its images, and have chunks of their own, so that a reader can skip them.
 """
 
 from __future__ import annotations
@@ -40,23 +40,24 @@ from robot_runtime.records import EpisodeEnd, EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
 
 SYNC_S = 1.0
-"""fsync at least so often while there is something to sync."""
+"""Largest interval of fsync in seconds while there are new data."""
 
 BASE_CHUNK_S = 0.25
-"""Base states are written after so much of the robot's time."""
+"""Seconds of the robot's time after which base states are written."""
 
-_ONE_CHUNK = 1 << 30  # chunks end where we say, never by size
+_ONE_CHUNK = 1 << 30  # chunks end by our calls, never by size
 
 
 class LogWriter:
-    """One log file. Not thread-safe.
+    """Writer of one log file. Not thread-safe.
 
     Args:
         path: created; must not exist.
+        header: of the episode.
 
     Raises:
         OSError: from every method: disk full, no permission.
-        TypeError, ValueError: for a record that has no place in a log, naming what.
+        TypeError, ValueError: a record cannot be serialized.
     """
 
     def __init__(self, path: Path, header: EpisodeHeader) -> None:
@@ -72,7 +73,7 @@ class LogWriter:
         self._chunk_start_ns: int | None = None
 
     def write_header(self) -> None:
-        """Everything up to the first step."""
+        """Write everything before the first step."""
         header, start_ns = self._header, self._header.start_ns
         self._mcap.start()
         self._mcap.add_metadata("provenance", provenance_to_text(header))
@@ -88,7 +89,7 @@ class LogWriter:
         self._file.sync()
 
     def write_step(self, record: StepRecord) -> None:
-        """One step: its images, then the rest."""
+        """Write a step: its images, then its records."""
         self._end_chunk()
         frame, index = record.frame, record.index
         self._protobuf("rgb", frame.stamp_ns, index, encode_rgb(frame))
@@ -108,7 +109,7 @@ class LogWriter:
         self._end_chunk()
 
     def _write_objects(self, record: StepRecord) -> None:
-        """Where the objects are, if that differs from what was written last."""
+        """Write the objects' poses if they differ from the last written ones."""
         if not record.objects and self._objects_since is None:
             return
         poses = dict(record.objects)
@@ -119,7 +120,7 @@ class LogWriter:
             self._protobuf("scene", stamp_ns, record.index, messages.objects_now(self._header, record))
 
     def write_base_state(self, state: BaseState) -> None:
-        """One base state; its chunk ends ``BASE_CHUNK_S`` after it began."""
+        """Write a base state; its chunk ends ``BASE_CHUNK_S`` after it began."""
         self._json("base", state.stamp_ns, 0, state)
         if self._chunk_start_ns is None:
             self._chunk_start_ns = state.stamp_ns
@@ -127,33 +128,33 @@ class LogWriter:
             self._end_chunk()
 
     def write_event(self, event: Event) -> None:
-        """One event, at once."""
+        """Write an event at once."""
         self._json("events", event.stamp_ns, 0, event)
         self._end_chunk()
 
     def write_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
-        """At least one raw pose of one source; the step that follows ends their chunk."""
+        """Write one or more raw poses of one source; the next step ends their chunk."""
         topic, last_ns = topic_of(source), estimates[-1].stamp_ns
         if topic not in self._channels:
             self._register(poses_channel(topic))
         self._message(topic, last_ns, 0, json_records.dumps(poses_to_json(source, estimates)))
 
     def write_end(self, end: EpisodeEnd) -> None:
-        """The last record."""
+        """Write the last record."""
         self._json("end", end.stamp_ns, end.steps, end)
         self._end_chunk()
 
     def idle(self) -> None:
-        """Nothing came for a while: write what is held back, and sync."""
+        """Write pending data, and sync, after a time without records."""
         self._end_chunk()
 
     def finish(self) -> None:
-        """The summary by which other tools find their way in the file; then everything is on the disk."""
+        """Write the summary, which other tools use as an index, and sync."""
         self._mcap.finish()
         self._file.sync()
 
     def close(self) -> None:
-        """Release the file, finished or not."""
+        """Close the file, finished or not."""
         self._file.close()
 
     def _end_chunk(self) -> None:

@@ -1,8 +1,8 @@
-"""A log file record by record, as far as it goes.
+"""Scan of a log file record by record, up to its first damage.
 
 An MCAP file is a magic number, records of (opcode, length, content), and the magic number again
-(https://mcap.dev/spec). The library's readers raise at the first thing that is not whole; a log whose writer was
-killed ends somewhere, and everything before that is good.
+(https://mcap.dev/spec). The library's readers raise at the first incomplete record; in a log whose writer was
+killed, all records before it are intact.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPCODES = frozenset(int(code) for code in Opcode)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where one whole record stands: its opcode, and offset and length of its content."""
+    """Location of a whole record: its opcode, and offset and length of its content."""
 
     opcode: int
     offset: int
@@ -40,20 +40,23 @@ class Span:
 
 
 class LogFile:
-    """A log opened for reading.
+    """A log that is open for reading.
+
+    Args:
+        path: of the file.
 
     Attributes:
         spans: every whole record in file order.
-        whole: whether the file ends as its writer ends it; false for a torn one.
-        intact_bytes: length of the part that holds whole records.
+        whole: whether the file has its end; False for a torn one.
+        intact_bytes: length of the part with whole records.
 
     Raises:
-        RecordingError: if there is no such file, or it is not an MCAP file.
+        RecordingError: the file does not exist, or is not an MCAP file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if path.exists() and not path.is_file():  # a pipe would be waited for, for ever
+        if path.exists() and not path.is_file():  # opening a pipe would block
             raise RecordingError(f"{path}: is not a file", "give a .mcap file that a run wrote")
         try:
             self._file: BinaryIO = path.open("rb")
@@ -74,7 +77,7 @@ class LogFile:
         self.whole = closed and self._file.read(len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._file.close()
 
     def content(self, span: Span) -> bytes:
@@ -83,10 +86,14 @@ class LogFile:
         return self._file.read(span.length)
 
     def record(self, span: Span, kind: Callable[[ReadDataStream], R]) -> R:
-        """The record at ``span``; ``kind`` is its class's ``read``.
+        """Parse the record at ``span``.
+
+        Args:
+            span: its location.
+            kind: the ``read`` method of its class.
 
         Raises:
-            Damaged: if the content is not that of such a record.
+            Damaged: the content is not that of such a record.
         """
         try:
             return kind(ReadDataStream(BytesIO(self.content(span))))
@@ -97,7 +104,7 @@ class LogFile:
         """The records in a chunk.
 
         Raises:
-            Damaged: if it fails its checksum or cannot be decompressed.
+            Damaged: its checksum is wrong, or it cannot be decompressed.
         """
         try:
             return breakup_chunk(self.record(span, Chunk.read), validate_crc=True)
@@ -110,7 +117,7 @@ class LogFile:
             self._file.seek(offset)
             opcode, length = _RECORD_HEADER.unpack(self._file.read(_RECORD_HEADER.size))
             offset += _RECORD_HEADER.size
-            # Zeros at the end are what a file system leaves after power loss.
+            # After a power failure, a file system may leave zeros at the end.
             if opcode not in _OPCODES or offset + length > size:
                 return
             yield Span(opcode, offset, length)
@@ -120,4 +127,4 @@ class LogFile:
 
 
 class Damaged(RecordingError):
-    """A record that is there in full length but not in content."""
+    """A record of full length with damaged content."""

@@ -1,6 +1,6 @@
-"""Poses, transforms, calibration, map and scene as Foxglove messages, for people to look at.
+"""Foxglove messages of poses, transforms, calibration, map and scene, for viewers.
 
-Nothing reads these back: the runtime's own records (``serial``) hold the same facts without loss.
+Nothing reads these back: the runtime's own records (``json_records``) have the same data without loss.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OBJECT = Color(r=0.55, g=0.55, b=0.6, a=0.35)
 
 
 def calibration(header: EpisodeHeader) -> CameraCalibration:
-    """The ideal pinhole of the frames that follow."""
+    """Calibration of the ideal pinhole camera of the frames."""
     i = header.intrinsics
     return CameraCalibration(
         timestamp=timestamp(header.start_ns),
@@ -71,7 +71,7 @@ def calibration(header: EpisodeHeader) -> CameraCalibration:
 
 
 def occupancy_grid(occupancy: OccupancyMap, stamp_ns: int) -> Grid:
-    """The map as coloured cells; unknown ones are transparent."""
+    """The map as colored cells; unknown ones are transparent."""
     lookup = np.array([_RGBA[Cell(i)] for i in range(len(Cell))], np.uint8)
     columns = occupancy.cells.shape[1]
     return Grid(
@@ -96,7 +96,7 @@ def pose_in_frame(estimate: PoseEstimate) -> PoseInFrame:
 
 
 def transforms(header: EpisodeHeader, record: StepRecord) -> FrameTransforms:
-    """Where robot and camera are (by the referee), and, if the policy's poses are in another frame, where that is."""
+    """Poses of robot and camera by the referee, and the frame of the policy's poses if it is another."""
     camera = Rotation.from_matrix(optical_axes(record.head.pan_rad, record.head.tilt_rad))
     x, y, z = header.mount
     result = [
@@ -139,19 +139,19 @@ def scene(header: EpisodeHeader) -> SceneUpdate:
 
 
 def objects_now(header: EpisodeHeader, record: StepRecord) -> SceneUpdate:
-    """The scene's objects again, each where it is now; what is held is nowhere."""
+    """The scene's objects at their current poses, without held ones."""
     known = {item.id: item for item in header.scene.objects}
     fixed = [item for name, item in known.items() if name not in record.objects and name not in record.held]
     boxes = [_box(item.pose, item.size) for item in fixed]
-    brought = {item.id: size_of(item, header.scene) for item in header.episode.objects}
+    added = {item.id: size_of(item, header.scene) for item in header.episode.objects}
     for name, pose in record.objects.items():
-        boxes.append(_box(pose, known[name].size if name in known else brought.get(name, DEFAULT_SIZE_M)))
+        boxes.append(_box(pose, known[name].size if name in known else added.get(name, DEFAULT_SIZE_M)))
     stamp = timestamp(record.times.observed_ns)
     return SceneUpdate(entities=[SceneEntity(timestamp=stamp, frame_id=MAP_FRAME, id="objects", cubes=boxes)])
 
 
 def track(previous: SE2, record: StepRecord) -> SceneUpdate:
-    """The piece of trajectory that one step added, and a red sphere where the robot touched something."""
+    """The segment of trajectory of one step, and a red sphere at a contact."""
     here = record.referee.pose
     line = LinePrimitive(
         type=LinePrimitive.LINE_STRIP,

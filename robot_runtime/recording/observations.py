@@ -1,4 +1,4 @@
-"""The images that a policy was given, made again from the logged frame: a recording holds their digests only."""
+"""Images of observations, computed again from the logged frame; a log has their digests only."""
 
 from __future__ import annotations
 
@@ -18,25 +18,29 @@ from robot_runtime.tasks.sensor import Moment
 
 
 def numbers_of(observation: Mapping[str, Any]) -> Observation:
-    """What a step's JSON says of an observation, without its images."""
+    """The observation in a step's JSON, without its images."""
     return {name: json_records.array_from_json(array) for name, array in observation.items() if "data" in array}
 
 
 def digests_of(observation: Mapping[str, Any]) -> dict[str, Any]:
-    """What a step's JSON says of an observation's images."""
+    """The digests of an observation's images in a step's JSON."""
     return {name: array for name, array in observation.items() if "crc32" in array}
 
 
 def with_images(
     header: EpisodeHeader, record: StepRecord, frame: RgbdFrame, digests: Mapping[str, Any], where: str
 ) -> StepRecord:
-    """A step with its frame, and with the observation's images, made from the frame.
+    """A step with its frame, and with the observation's images computed from the frame.
 
     Args:
-        record: without them. digests: of the observation's images, by sensor. where: for messages: file and step.
+        header: of the episode.
+        record: the step without images.
+        frame: the camera's images.
+        digests: of the observation's images, by sensor.
+        where: file and step, for messages.
 
     Raises:
-        RecordingError: if an image is not the one that the policy saw.
+        RecordingError: an image is not the one that the policy was given.
     """
     task = header.task
     moment = Moment(task, frame, SE2(), SE2(), None, None, objectnav.object_category_ids(task, header.scene))
@@ -48,7 +52,7 @@ def with_images(
             observation[name] = SENSORS[name].value(moment)
             if json_records.array_to_json(observation[name]) != digests[name]:
                 raise RecordingError(
-                    f"{where}: observation {name!r} made from the logged frame is not the one that the policy saw",
-                    "read the log with the version that its provenance names, or use frame(): what the camera saw",
+                    f"{where}: observation {name!r} computed from the logged frame is not the one that the policy was given",
+                    "read the log with the version that its provenance names, or use frame(), the camera's images",
                 )
     return replace(record, frame=frame, observation=observation)

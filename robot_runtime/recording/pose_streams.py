@@ -1,11 +1,11 @@
-"""Raw poses of a source between the steps, by columns: many poses are one message, and compress well.
+"""Serialization of raw poses between steps by columns: one message for many poses, which compresses well.
 
 ::
 
     {"source": "odometry", "frame": "odom", "stamp_ns": [..], "x_m": [..], "y_m": [..], "yaw_rad": [..],
      "status": ["ok", ..], "covariance": [[xx, xy, xyaw, yy, yyaw, yawyaw], ..]}
 
-In the order of arrival. ``status`` and ``covariance`` have one entry where it holds for all.
+Poses are in the order of arrival. ``status`` and ``covariance`` have one entry if all poses share it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
 def topic_of(source: str) -> str:
-    """The channel of a source's poses."""
+    """Topic of a source's poses."""
     return "/localizer/" + (re.sub(r"[^a-z0-9]+", "_", source.lower()).strip("_") or "unnamed")
 
 
 def poses_to_json(source: str, estimates: Sequence[PoseEstimate]) -> dict[str, Any]:
-    """At least one estimate, all in one frame, as what JSON can say."""
+    """Convert one or more estimates in one frame to JSON."""
     first = estimates[0]
     status: Sequence[PoseEstimate] = estimates if any(e.status is not first.status for e in estimates) else [first]
     unequal = any(e.covariance is not first.covariance for e in estimates)

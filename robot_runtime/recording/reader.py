@@ -1,4 +1,4 @@
-"""Reading a log back: the header with its scene, the steps, the end, from whatever part of the file is whole."""
+"""Reader of logs: header with scene, steps and end, from the intact part of the file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOPICS = {name: stream.topic for name, stream in STREAMS.items()}
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A chunk and the channels in it; None where the file ends before it says so."""
+    """A chunk and its channels; None if the file ends before they are listed."""
 
     span: Span
     channels: frozenset[int] | None
@@ -42,11 +42,10 @@ class LogReader:
     """One log, whole or torn.
 
     Args:
-        path: a file that ``Recorder`` wrote, or what is left of it.
+        path: a file that ``Recorder`` wrote, or its intact part.
 
     Attributes:
-        header: the scene in it is the one in the log; ``scene.folder`` is where the meshes were when it was written.
-        complete: the episode's end is recorded and nothing is torn off.
+        header: of the episode, with the scene in the log; ``scene.folder`` is the folder of the meshes when it was written.
 
     Raises:
         RecordingError: no such file; not a log; torn before the header was written; damaged in the middle.
@@ -75,7 +74,7 @@ class LogReader:
         self.close()
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._file.close()
 
     @property
@@ -89,14 +88,14 @@ class LogReader:
         return self._file.whole and self._end is not None
 
     def steps(self, images: bool = True) -> Iterator[StepRecord]:
-        """The steps in order, read as they are asked for.
+        """Yield the steps in order, reading the file as needed.
 
         Args:
-            images: without them, ``frame`` holds arrays of no pixels and ``observation`` holds no images, and nothing
-                of their size is read; see :meth:`with_images` and :meth:`frame`.
+            images: whether to read images. Without, ``frame`` has arrays of no pixels, ``observation`` has no images,
+                and no image data are read; see :meth:`with_images` and :meth:`frame`.
 
         Raises:
-            RecordingError: if the middle of the file is damaged.
+            RecordingError: the middle of the file is damaged.
         """
         image_chunk: _Chunk | None = None
         phase_s: dict[int, dict[str, float]] = {}
@@ -117,7 +116,7 @@ class LogReader:
                         data = _loads(message)
                         record = _step(data, phase_s.get(message.sequence, {}), objects)
                     except (KeyError, ValueError, TypeError) as error:
-                        raise self._not_understood(f"step {message.sequence}", error) from error
+                        raise self._malformed(f"step {message.sequence}", error) from error
                     self._digests[record.index] = observations.digests_of(data["observation"])
                     if image_chunk is not None:
                         self._image_chunks[record.index] = image_chunk
@@ -126,20 +125,20 @@ class LogReader:
     def with_images(self, record: StepRecord) -> StepRecord:
         """A step of ``steps(images=False)`` with its frame and the images that the policy was given.
 
-        The latter are made from the frame again, and must have the digest that was logged when the policy saw them.
+        The latter are computed from the frame, and must have the digest that was logged when the policy got them.
 
         Raises:
-            RecordingError: if the log holds no images of that step, or the images made from them are others.
+            RecordingError: the log has no images of that step, or the computed images differ.
         """
         where = f"{self.path}: step {record.index}"
         digests = self._digests.get(record.index, {})
         return observations.with_images(self.header, record, self.frame(record), digests, where)
 
     def frame(self, record: StepRecord) -> RgbdFrame:
-        """The camera's images of a step that :meth:`steps` has given.
+        """The camera's images of a step from :meth:`steps`.
 
         Raises:
-            RecordingError: if the log holds none.
+            RecordingError: the log has none.
         """
         chunk = self._image_chunks.get(record.index)
         found: dict[str, Any] = {}
@@ -155,24 +154,24 @@ class LogReader:
         if not {"rgb", "depth_m"} <= found.keys():
             raise RecordingError(
                 f"{self.path}: step {record.index} has no images",
-                "use what needs none, as the actions; or record it again",
+                "use data without images, such as the actions; or record it again",
             )
         return RgbdFrame(record.frame.stamp_ns, **found)
 
     def base_states(self) -> Iterator[BaseState]:
-        """What the base reported between the steps, at the logged rate. Raises ``RecordingError``."""
+        """Yield the base states between the steps, at the logged rate. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["base"]:
                 yield json_records.base_from_json(_loads(message))
 
     def events(self) -> Iterator[Event]:
-        """What happened beside the steps, in the order in which it was told. Raises ``RecordingError``."""
+        """Yield the events between the steps, in the order in which they were reported. Raises ``RecordingError``."""
         for topic, message in self._records():
             if topic == _TOPICS["events"]:
                 yield json_records.event_from_json(_loads(message))
 
     def poses(self) -> dict[str, list[PoseEstimate]]:
-        """Every raw pose by source (``LocalizerInfo.name``), in the order of arrival. Raises ``RecordingError``."""
+        """All raw poses by source (``LocalizerInfo.name``), in the order of arrival. Raises ``RecordingError``."""
         found: dict[str, list[PoseEstimate]] = {}
         for _, arrived in self.poses_by_step():
             for source, estimates in arrived.items():
@@ -183,8 +182,8 @@ class LogReader:
         """The raw poses of :meth:`poses`, by the step whose observation was complete when they had arrived.
 
         Yields:
-            The step's index, and by source what had arrived since the step before, in the order of arrival; None for
-            what came after the last step. Steps before which nothing arrived are left out.
+            The step's index, and by source the poses that arrived since the step before, in the order of arrival; None
+            for poses after the last step. Steps before which none arrived are left out.
 
         Raises:
             RecordingError: the log is damaged.
@@ -204,7 +203,7 @@ class LogReader:
         try:
             return poses_from_json(_loads(message))
         except (KeyError, ValueError, TypeError) as error:
-            raise self._not_understood(f"the poses on {topic}", error) from error
+            raise self._malformed(f"the poses on {topic}", error) from error
 
     def _records(self) -> Iterator[tuple[str, Message]]:
         """Every message that is no image."""
@@ -218,7 +217,7 @@ class LogReader:
         )
 
     def _messages(self, chunk: _Chunk) -> Iterator[tuple[str, Message]]:
-        """(topic, message) of a chunk; nothing if it is what power loss left of the last one."""
+        """Yield (topic, message) of a chunk; none for a last chunk that a power failure damaged."""
         try:
             records: list[McapRecord] = self._file.chunk(chunk.span)
         except Damaged:
@@ -240,7 +239,7 @@ class LogReader:
                 data = _loads(message)
         if data is None:
             raise RecordingError(
-                f"{self.path}: holds no episode header",
+                f"{self.path}: has no episode header",
                 "it was torn before its first record, or another program wrote it; record the episode again",
             )
         if data["format"] != LOG_FORMAT:
@@ -260,13 +259,13 @@ class LogReader:
                 attachments[attachment.name] = attachment.data
         if "scene.yaml" not in attachments:
             raise RecordingError(
-                f"{self.path}: the map and rooms that were attached to it are gone",
-                "take the original: tools that cut or filter MCAP files leave attachments out unless told otherwise",
+                f"{self.path}: has no attached map and rooms",
+                "use the original: tools that cut or filter MCAP files leave out attachments by default",
             )
         try:
             return header_from_json(self.path, data, attachments, provenance)
         except (KeyError, ValueError, TypeError, ConfigError, SceneError) as error:
-            raise self._not_understood("its header", error) from error
+            raise self._malformed("its header", error) from error
 
     def _read_end(self) -> EpisodeEnd | None:
         for chunk in reversed(self._chunks):
@@ -275,13 +274,11 @@ class LogReader:
                     ends = [_loads(m) for topic, m in self._messages(chunk) if topic == _TOPICS["end"]]
                     return json_records.end_from_json(ends[-1]) if ends else None
                 except (KeyError, ValueError, TypeError) as error:
-                    raise self._not_understood("its end", error) from error
+                    raise self._malformed("its end", error) from error
         return None
 
-    def _not_understood(self, what: str, error: Exception) -> RecordingError:
-        return RecordingError(
-            f"{self.path}: {what} cannot be understood: {error!r}", "read it with the version that wrote it"
-        )
+    def _malformed(self, what: str, error: Exception) -> RecordingError:
+        return RecordingError(f"{self.path}: {what} is malformed: {error!r}", "read it with the version that wrote it")
 
 
 def read_log(path: Path | str) -> LogReader:
@@ -290,7 +287,7 @@ def read_log(path: Path | str) -> LogReader:
 
 
 def _index_chunks(file: LogFile) -> Iterator[_Chunk]:
-    """The chunks; a chunk's message indexes follow it, and are all there if anything else follows them."""
+    """Yield the chunks; a chunk's message indexes follow it, and are complete if another record follows them."""
     span: Span | None = None
     channels: set[int] = set()
     for record in file.spans:
@@ -311,7 +308,7 @@ def _step(
     frame = RgbdFrame(data["frame"]["stamp_ns"], np.empty((0, 0, 3), np.uint8), np.empty((0, 0), np.float32))
     since = (data.get("objects") or {}).get("since")
     if since not in objects:
-        # Of a log that was torn and recovered; what was written earlier or later is not where they were.
+        # A log that was torn and recovered: poses written with other steps are not valid here.
         raise ValueError(f"the objects' poses that were written with step {since} are lost")
     return json_records.step_from_json(data, observation, frame, phase_s, objects[since])
 

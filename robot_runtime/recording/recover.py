@@ -1,4 +1,4 @@
-"""Mend a torn log: every intact message into a whole file that any MCAP tool opens."""
+"""Repair of a torn log: a copy of every intact message in a whole file that any MCAP tool opens."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _ONE_CHUNK = 1 << 30
 
 
 def recover(source: Path, destination: Path) -> int:
-    """Copy what is intact, chunk by chunk, in order; chunks that fail their checksum are left out.
+    """Copy all intact chunks in order; chunks with a wrong checksum are left out.
 
     Args:
+        source: the torn log.
         destination: created; must not exist.
 
     Returns:
@@ -34,7 +35,7 @@ def recover(source: Path, destination: Path) -> int:
         with writing(destination, "give a new file on a disk with room"):
             sink = DurableFile(destination, sync_s=1.0)
             try:
-                messages = _Copy(log, sink).run()
+                messages = _Copier(log, sink).run()
                 sink.sync()
             finally:
                 sink.close()
@@ -43,8 +44,8 @@ def recover(source: Path, destination: Path) -> int:
     return messages
 
 
-class _Copy:
-    """One file's way into another. Schemas and channels get the numbers that the new file gives them."""
+class _Copier:
+    """Copy of one file into another, with new ids of schemas and channels."""
 
     def __init__(self, log: LogFile, sink: Any) -> None:
         self._log = log
@@ -54,7 +55,7 @@ class _Copy:
         self._messages = 0
 
     def run(self) -> int:
-        """Copy everything; the number of messages."""
+        """Copy everything, and return the number of messages."""
         spans = self._log.spans
         header = Header("", "")
         if spans and spans[0].opcode == Opcode.HEADER:

@@ -1,4 +1,4 @@
-"""The robot's clock in Foxglove messages: seconds and nanoseconds since the clock's own epoch."""
+"""Timestamps of Foxglove messages: seconds and nanoseconds since the epoch of the robot's clock."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The recorder: one MCAP file per episode, written while the episode runs, on a thread of its own.
+"""Recorder of episodes: one MCAP file each, written during the episode in a thread of its own.
 
-* Nothing is dropped: when the disk or the compressor falls behind, the loop waits (bounded).
-* Nothing is lost: an error in the thread (disk full) is raised by the next ``on_*`` call and by ``on_episode_end``.
-* Nothing is overwritten: an episode gets the next free number of the folder.
-* A killed process costs at most the step it was writing, and base states of the last half second.
+* No record is dropped: if the disk or the compressor is too slow, the loop waits for a bounded time.
+* No error is lost: one in the thread (disk full) is raised by the next ``on_*`` call and by ``on_episode_end``.
+* No file is overwritten: an episode gets the next free number of the folder.
+* A killed process loses at most the step that it was writing, and base states of the last half second.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ Job = Callable[[LogWriter], None]
 
 
 class Recorder(Subscriber):
-    """Writes every episode to ``folder``; use one Recorder per loop, from one thread.
+    """Recorder of all episodes of a loop, for use in one thread.
 
     Args:
         folder: created if missing.
-        timeout_s: how long the loop waits for the disk, and an episode's end for its last byte, before it gives up.
-        open_log: makes the file; tests put a failing disk here.
+        timeout_s: longest wait for the disk in seconds, during and at the end of an episode.
+        open_log: makes the file; a parameter for tests with failing disks.
 
     Raises:
-        RecordingError: from every ``on_*`` method; names the file. Once raised, the episode's file is closed as far as
-            it got, and still readable; the rest of that episode is refused with the same error.
+        RecordingError: from every ``on_*`` method. The episode's file is then closed and readable as far as it was
+            written; the rest of that episode is refused with the same error.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Recorder(Subscriber):
         episode.finish(end)
 
     def close(self) -> None:
-        """Close the file of an episode that never ended; it stays without an end record. May be called twice.
+        """Close the file of an episode without an end; it has no end record. May be called twice.
 
         Raises:
-            RecordingError: as ``on_episode_end`` does.
+            RecordingError: as ``on_episode_end``.
         """
         episode, self._episode = self._episode, None
         if episode is not None:
@@ -126,7 +126,7 @@ class Recorder(Subscriber):
 
 
 class _EpisodeThread:
-    """One file, the thread that writes it and the queue between them."""
+    """One file, the thread that writes it, and the queue of its jobs."""
 
     def __init__(self, path: Path, log: LogWriter, timeout_s: float) -> None:
         self._path = path
@@ -154,7 +154,7 @@ class _EpisodeThread:
                 waited_s = self._wait_on(waited_s)
 
     def put_step(self, job: Job) -> None:
-        """Queue a step; waits while ``_QUEUED_STEPS`` of them are under way."""
+        """Queue a step; waits while ``_QUEUED_STEPS`` of them are pending."""
         waited_s = 0.0
         self._check()
         while not self._step_slots.acquire(timeout=_POLL_S):
@@ -177,7 +177,7 @@ class _EpisodeThread:
             self._check()
 
     def finish(self, end: EpisodeEnd | None) -> None:
-        """Write what is queued, then ``end``, and close the file. Raises ``RecordingError``."""
+        """Write the queue, then ``end``, and close the file. Raises ``RecordingError``."""
         if end is not None:
             self.put(lambda log: log.write_end(end))
         if self._thread.is_alive():
@@ -186,26 +186,26 @@ class _EpisodeThread:
         if self._thread.is_alive():
             raise self._too_slow()
         if not self._done:
-            raise self._error or self._died()
+            raise self._error or self._thread_died()
 
     def _check(self) -> None:
         if self._error is not None:
             self._thread.join(self._timeout_s)
             raise self._error
         if not self._thread.is_alive():
-            raise self._died()
+            raise self._thread_died()
 
     def _wait_on(self, waited_s: float) -> float:
         if waited_s >= self._timeout_s:
             raise self._too_slow()
         return waited_s + _POLL_S
 
-    def _died(self) -> RecordingError:
+    def _thread_died(self) -> RecordingError:
         return RecordingError(f"{self._path}: the recorder's thread has stopped", "see the traceback that it printed")
 
     def _too_slow(self) -> RecordingError:
         return RecordingError(
-            f"{self._path}: the disk took nothing for {self._timeout_s:g} s",
+            f"{self._path}: the disk accepted no data for {self._timeout_s:g} s",
             "record to a faster or healthy disk (--out)",
         )
 
@@ -233,7 +233,7 @@ class _EpisodeThread:
                 job = self._jobs.get(timeout=_IDLE_S)
             except queue.Empty:
                 self._log.idle()
-                # The program ended without ending the episode; nobody will queue anything any more.
+                # The program ended without ending the episode: there will be no further jobs.
                 if not threading.main_thread().is_alive():
                     return
                 continue
@@ -243,7 +243,7 @@ class _EpisodeThread:
 
 
 class _BaseDecimator:
-    """Thins base states to the rate in ``STREAMS``, but lets every change of contact, cliff, drop or halt through."""
+    """Reduces base states to the rate in ``STREAMS``, but passes every change of contact, cliff, drop or halt."""
 
     def __init__(self) -> None:
         self._period_ns = round(NS_PER_S / STREAMS["base"].log_rate_hz)
@@ -280,5 +280,5 @@ def _recording_error(path: Path, error: OSError) -> RecordingError:
     reason = os.strerror(error.errno) if error.errno else str(error)
     return RecordingError(
         f"{path}: cannot be written: {reason}",
-        "free disk space or record elsewhere (--out); what was written until then is readable",
+        "free disk space or record elsewhere (--out); the part written so far is readable",
     )

@@ -1,8 +1,8 @@
-"""A policy for robots elsewhere: ``robot_runtime.policies.remote`` has the protocol.
+"""Server of a policy for robots elsewhere, by the protocol of ``robot_runtime.policies.remote``.
 
 One policy, one episode at a time. An episode belongs to the client that began it, until that client closes its
-connection properly, begins another one, or is gone for ``HOLD_S``: a robot whose link broke finds its episode, and the
-policy's memory of it, where it was.
+connection properly, begins another episode, or is disconnected for ``HOLD_S``. Until then a robot whose connection
+broke can continue its episode, with the policy's state.
 """
 
 from __future__ import annotations
@@ -42,9 +42,13 @@ from robot_runtime.policy import Policy
 from robot_runtime.tasks.task import Task
 
 HOLD_S = 10.0
-_LEAVING_S = 1.0
-"""For which a newcomer waits before it hears that the policy is busy: who just left may not be known to have left."""
+"""Seconds for which the episode of a disconnected client is reserved."""
+
 MAX_CONNECTIONS = 16
+
+_LEAVING_S = 1.0
+"""Seconds that a new client waits for a busy policy, because a client that left may not be noticed at once."""
+
 _PING_S = 5.0
 _PLAIN = "connection "
 _LOG = logging.getLogger(__name__)
@@ -52,12 +56,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass
 class _Episode:
-    """One at a time.
+    """The episode that is running.
 
     Attributes:
-        last: number of the request that was answered last, and the answer.
-        gone: since when nobody asks.
-        held_by: what the connection on which it was asked last calls its own.
+        session: the client's id of the episode.
+        task: of the episode.
+        last: number of the last answered request, and the answer.
+        gone: time since its client disconnected; None while it is connected.
+        held_by: ids of the episodes that the last used connection owns.
     """
 
     session: str
@@ -67,23 +73,26 @@ class _Episode:
     held_by: set[str] | None = None
 
     def hold(self, own: set[str]) -> None:
-        """A connection asks for it."""
+        """Assign the episode to a connection."""
         own.add(self.session)
         self.gone, self.held_by = None, own
 
 
 class PolicyServer:
-    """Serves from construction until :meth:`close`.
+    """A server that runs from construction until :meth:`close`.
 
     Args:
-        policy: stays the caller's to close. task: of clients that do not say theirs (openpi's).
-        token: that clients must show; None for none.
-        seed: of clients that do not say theirs. on_error: told of every request that failed.
+        policy: that decides; the caller closes it.
+        task: of clients that name none, such as openpi's.
+        address: host and port; port 0 for any free one.
+        token: that clients must send; None for none.
+        seed: of clients that name none.
+        on_error: called with the message of every failed request.
         encryption: for ``wss://`` (:mod:`robot_runtime.policies.remote.encryption`); None for ``ws://``.
 
     Raises:
-        OSError: the address cannot be had.
-        PolicyError: the policy looks at the world itself, which nobody can send it.
+        OSError: the address is not available.
+        PolicyError: the policy needs the simulator's state, which clients cannot send.
     """
 
     def __init__(
@@ -97,7 +106,9 @@ class PolicyServer:
         encryption: ssl.SSLContext | None = None,
     ) -> None:
         if policy.privileged:
-            raise PolicyError(f"policy {policy.name!r} looks at the world itself", "serve one that needs sensors only")
+            raise PolicyError(
+                f"policy {policy.name!r} needs the simulator's state", "serve one that needs sensors only"
+            )
         check_policy(policy, task)
         self._policy = policy
         self._task = task
@@ -146,16 +157,16 @@ class PolicyServer:
 
     @property
     def port(self) -> int:
-        """The one that it listens on."""
+        """The port that the server listens on."""
         return int(self._server.socket.getsockname()[1])
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait that long; whether the server still listens."""
+        """Wait up to ``timeout_s``, and return whether the server still listens."""
         self._thread.join(timeout_s)
         return self._thread.is_alive()
 
     def close(self) -> None:
-        """Accept nothing more. Connections that are being answered go on."""
+        """Accept no more connections. Requests in progress are finished."""
         self._server.shutdown()
         self._thread.join()
 
@@ -168,7 +179,7 @@ class PolicyServer:
             return None
         shown = request.headers.get("Authorization", "").split(" ", 1)[-1]
         if not hmac.compare_digest(shown.encode(), self._token.encode()):
-            return connection.respond(HTTPStatus.UNAUTHORIZED, "another token is needed\n")
+            return connection.respond(HTTPStatus.UNAUTHORIZED, "the token is wrong or missing\n")
         return None
 
     def _serve_connection(self, connection: ServerConnection) -> None:
@@ -206,14 +217,14 @@ class PolicyServer:
             connection.send(message)
             connection.close(code, message.splitlines()[0].encode()[:120].decode(errors="ignore"))
         except ConnectionClosed:
-            _LOG.debug("the client was gone before it could be told")
+            _LOG.debug("the client disconnected before the error was sent")
 
     # --- our clients ------------------------------------------------------------------------------------------------
 
     def _answer(self, message: dict[Any, Any], own: set[str]) -> bytes:
         request = message[OURS]
         if not isinstance(request, dict):
-            raise ProtocolError("a request is no dictionary", "use robot-runtime's own client")
+            raise ProtocolError("a request is not a dictionary", "use robot-runtime's own client")
         kind, session, sequence = (request.get(name) for name in ("type", "session", "sequence"))
         if not isinstance(session, str) or type(sequence) is not int or kind not in ("reset", "act", "overruled"):
             raise ProtocolError("a request has no type, session or sequence", "use robot-runtime's own client")
@@ -249,11 +260,11 @@ class PolicyServer:
         return {}
 
     def _next(self, session: str, sequence: int, own: set[str]) -> _Episode:
-        """The episode that a request belongs to. Raises ``PolicyError``."""
+        """The episode of a request. Raises ``PolicyError``."""
         episode = self._episode
         if episode is None or episode.session != session:
             raise PolicyError(
-                "the episode is not known here: the server was started again, or served another robot since",
+                "the episode is unknown: the server was restarted, or has served another robot since",
                 "start the episode again",
             )
         if sequence != episode.last[0] + 1:
@@ -280,16 +291,16 @@ class PolicyServer:
         with self._lock:
             self._lock.notify_all()
             episode = self._episode
-            # A link that broke may be seen to be gone only after the client has come back on another one.
+            # A broken connection may be noticed only after the client has reconnected.
             if episode is not None and episode.held_by is own:
                 episode.gone = Stopwatch()
-                if properly or episode.session.startswith(_PLAIN):  # to which nobody can come back
+                if properly or episode.session.startswith(_PLAIN):  # which cannot be resumed
                     self._episode = None
 
     # --- openpi's clients -------------------------------------------------------------------------------------------
 
     def _begin_plain(self, connection: ServerConnection, own: set[str]) -> Task:
-        """A connection is an episode."""
+        """Begin the episode of a connection, for clients without sessions."""
         with self._lock:
             self._begin(f"{_PLAIN}{connection.id}", self._task, self._seed, 0, own)
         return self._task
@@ -305,10 +316,10 @@ class PolicyServer:
         missing = [name for name in self._policy.needs if name not in observation]
         if missing:
             raise PolicyError(f"the observation has no {', '.join(missing)}", "send every sensor that the policy needs")
-        watch = Stopwatch()
+        timer = Stopwatch()
         decision = self._guarded(lambda: self._policy.act(observation), "act")
         content = decision_to_message(decision, task)
-        timing = {"infer_ms": watch.elapsed_s() * 1000}
+        timing = {"infer_ms": timer.elapsed_s() * 1000}
         return {**content, "info": self._policy.info(), "server_timing": timing}
 
     def _overruled(self, message: dict[Any, Any], episode: _Episode) -> dict[str, Any]:
@@ -323,5 +334,5 @@ class PolicyServer:
             raise
         except Exception as error:
             raise PolicyError(
-                f"policy {self._policy.name!r} raised {type(error).__name__} at {what}: {error}", "mend the policy"
+                f"policy {self._policy.name!r} raised {type(error).__name__} at {what}: {error}", "correct the policy"
             ) from error

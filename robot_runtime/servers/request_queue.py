@@ -1,12 +1,12 @@
-"""Between the threads that read requests and the one thread that owns the robot: one request at a time, each once.
+"""Queue of requests from connection threads to the thread that controls the robot: one at a time, each once.
 
-* A request while another one is carried out is refused, not queued: a client in lock step never sends one.
+* A request during another one is refused, not queued; a client in lock step never sends one.
 * While an episode runs, the robot belongs to the client that began it.
 * Numbered requests (``sequence`` > 0) can be repeated: the same number with the same content gets the same answer and
-  moves nothing; while it is still carried out, the repeat waits for it. A lower number is refused. Numbers begin anew
-  with an episode.
-* A connection that is lost while its request is carried out: a request without a number is cut short, because nobody
-  can ask for its answer any more; a numbered one is finished, and its answer kept for the repeat.
+  moves nothing; a repeat during the request waits for its answer. A lower number is refused. Numbers begin anew with
+  an episode.
+* If the connection is lost during a request, a request without a number is cancelled, because its answer cannot be
+  retrieved; a numbered one is finished, and its answer is stored for the repeat.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from typing import Any
 from robot_runtime.errors import RuntimeFault
 
 _POLL_S = 0.05
-"""How often a waiting thread looks whether its client is still there: five periods of a 100 Hz base."""
+"""Interval in seconds at which a waiting thread checks its client: five periods of a 100 Hz base."""
 
 
 class Refused(RuntimeFault):
-    """A request that is not carried out; nothing has changed.
+    """A request that is refused without any effect.
 
     Args:
+        message: the reason.
+        remedy: for the client.
         status: of the HTTP answer.
     """
 
@@ -37,7 +39,7 @@ class Refused(RuntimeFault):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back over the wire."""
+    """Answer to a request."""
 
     status: HTTPStatus
     body: bytes
@@ -45,13 +47,17 @@ class Answer:
 
 @dataclass(eq=False)
 class Call:
-    """One request on its way to the robot and back.
+    """One request and its answer.
 
     Attributes:
-        client: who asks. sequence: its number, 0 for none. content: the request as it came, to know a repeat by.
-        request: the same, understood. begins: whether it begins an episode.
-        cut: set when nobody waits for the answer any more and the robot is to stop.
+        client: name of the client.
+        sequence: number of the request; 0 for none.
+        content: the request's bytes, by which a repeat is recognized.
+        request: the parsed request.
+        begins: whether it begins an episode.
+        cut: set when the client is gone and the robot has to stop.
         done: set when there is an answer.
+        answer: the answer, once ``done`` is set.
     """
 
     client: str
@@ -64,53 +70,57 @@ class Call:
     answer: Answer | None = None
 
     def repeats(self, other: Call) -> bool:
-        """Whether this is the other request once more."""
+        """Whether this request repeats the other one."""
         same = (self.client, self.sequence, self.content) == (other.client, other.sequence, other.content)
         return self.sequence > 0 and same
 
 
 class RequestQueue:
-    """See the module. ``ask`` and ``stop`` are for any thread, everything else for the robot's."""
+    """Request queue, see the module. ``ask`` and ``stop`` are for any thread, the other methods for the robot's."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._present: Call | None = None
+        self._current: Call | None = None
         self._last: Call | None = None
         self._owner: str | None = None
         self._closed = False
 
     def ask(self, call: Call, is_gone: Callable[[], bool]) -> Answer | None:
-        """The answer, once there is one; None if the client is gone.
+        """Wait for the answer; None if the client is gone.
+
+        Args:
+            call: the request.
+            is_gone: whether the client has disconnected.
 
         Raises:
-            Refused: as the module says, or after :meth:`stop`.
+            Refused: by the rules of the module, or after :meth:`stop`.
         """
         with self._changed:
-            waits_for = self._admit(call)
+            answered = self._admit(call)
             self._changed.notify_all()
-        while not waits_for.done.wait(_POLL_S):
+        while not answered.done.wait(_POLL_S):
             if is_gone():
                 if not call.sequence:
                     call.cut.set()
                 return None
-        return waits_for.answer
+        return answered.answer
 
     def next(self, timeout_s: float) -> Call | None:
         """The next request, or None after ``timeout_s`` without one, and at once after :meth:`stop`."""
         with self._changed:
-            self._changed.wait_for(lambda: self._present is not None or self._closed, timeout_s)
-            return self._present
+            self._changed.wait_for(lambda: self._current is not None or self._closed, timeout_s)
+            return self._current
 
     def reply(self, call: Call, answer: Answer, owns: bool) -> None:
-        """Answer the request; ``owns``: whether an episode runs that its client now has."""
+        """Answer the request. With ``owns``, the robot belongs to its client from now on."""
         with self._changed:
             call.answer = answer
-            self._present, self._last = None, call
+            self._current, self._last = None, call
             self._owner = call.client if owns else None
         call.done.set()
 
     def release(self) -> None:
-        """The episode was ended without a request: anybody may begin the next one, numbers begin anew."""
+        """Free the robot after an episode that ended without a request; numbers begin anew."""
         with self._changed:
             self._owner = self._last = None
 
@@ -120,25 +130,25 @@ class RequestQueue:
         return self._closed
 
     def stop(self) -> None:
-        """Refuse what comes from now on; for any thread."""
+        """Refuse all further requests; for any thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def close(self, answer: Answer) -> None:
-        """As :meth:`stop`, and give what still waits this answer."""
+        """Stop, and give the pending request this answer."""
         self.stop()
         with self._changed:
-            waiting, self._present = self._present, None
+            waiting, self._current = self._current, None
         if waiting is not None:
             waiting.answer = answer
             waiting.done.set()
 
     def _admit(self, call: Call) -> Call:
-        """The call whose answer this one gets: itself, or the one that it repeats."""
+        """Return the call that will be answered: this one, or the one that it repeats. Raises ``Refused``."""
         if self._closed:
-            raise Refused("the server ends", "start it again", HTTPStatus.SERVICE_UNAVAILABLE)
-        for known in (self._present, self._last):
+            raise Refused("the server is ending", "start it again", HTTPStatus.SERVICE_UNAVAILABLE)
+        for known in (self._current, self._last):
             if known is not None and call.repeats(known):
                 return known
         if self._owner is not None and self._owner != call.client:
@@ -147,7 +157,7 @@ class RequestQueue:
                 "wait until that episode is over, or its client silent for the time limit",
                 HTTPStatus.CONFLICT,
             )
-        if self._present is not None:
+        if self._current is not None:
             raise Refused(
                 "the robot is carrying out another request", "wait for its answer, one at a time", HTTPStatus.CONFLICT
             )
@@ -158,5 +168,5 @@ class RequestQueue:
                 "count up by one per request; repeat a request only unchanged",
                 HTTPStatus.CONFLICT,
             )
-        self._present = call
+        self._current = call
         return call

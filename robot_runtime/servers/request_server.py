@@ -1,8 +1,7 @@
-"""The door to the network: ``POST /step`` with a token, within limits of size and time; ``GET /ping``.
+"""HTTP server of ``POST /step`` with a token, within limits of size and time, and of ``GET /ping``.
 
-Python's own ``http.server`` is enough for one route and one client, and nothing else has to be installed on a robot.
-What it does not limit is limited here: the time for a whole request (not for each byte of it), the length of a body,
-and the number of connections.
+Python's ``http.server`` suffices for one route and one client, and needs no further package on a robot. The limits
+that it lacks are added here: the time of a whole request, the length of a body, and the number of connections.
 """
 
 from __future__ import annotations
@@ -27,29 +26,31 @@ from robot_runtime.errors import ConfigError
 from robot_runtime.servers.request_queue import Answer, Refused
 
 MAX_BODY = 64 * 1024
-"""Bytes. An action with all its arguments has a few hundred."""
+"""Largest body in bytes. An action with all its arguments has a few hundred."""
 
 READ_S = 5.0
-"""For a whole request, from the connection to its last byte, and again for sending the answer."""
+"""Seconds for a whole request, from the connection to its last byte, and again for sending the answer."""
 
 MAX_CONNECTIONS = 16
 
 _LOG = logging.getLogger(__name__)
 
 Handle = Callable[[str, bytes, Callable[[], bool]], Answer | None]
-"""(client, body, whether the client is gone) -> the answer, or None if nobody waits for it. May raise ``Refused``."""
+"""Function of client, body and whether the client is gone; returns the answer, or None for a client that is gone. May
+raise ``Refused``."""
 
 
 class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
-    """Accepts connections in threads of its own, from construction until :meth:`close`.
+    """Server with a thread per connection, from construction until :meth:`close`.
 
     Args:
         address: host and port; port 0 for any free one.
-        token: that every request must bring, as the password of HTTP's basic authentication or as bearer token.
-        handle: called in the connection's thread. refusal: an error as an answer's body.
+        token: of every request, as the password of HTTP's basic authentication or as bearer token.
+        handle: called in the connection's thread.
+        refusal: converts an error to an answer's body.
 
     Raises:
-        ConfigError: if the address cannot be had.
+        ConfigError: the address is not available.
     """
 
     daemon_threads = True
@@ -69,23 +70,23 @@ class RequestServer(socketserver.ThreadingMixIn, HTTPServer):
                 f"cannot listen on {address[0]}:{address[1]}: {error.strerror}",
                 "choose one of this machine's IPv4 addresses, and a port that no other program has",
             ) from error
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="http door", daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="request server", daemon=True)
         self._thread.start()
 
     @property
     def port(self) -> int:
-        """The one that it listens on."""
+        """The port that the server listens on."""
         return int(self.server_address[1])
 
     def close(self) -> None:
-        """Accept nothing more. Connections that are being answered go on."""
+        """Accept no more connections. Requests in progress are finished."""
         self.shutdown()
         self.server_close()
         self._thread.join()
 
     @override
     def server_bind(self) -> None:
-        # HTTPServer's own asks DNS for the host's name, which a robot's network may take long to not know.
+        # HTTPServer's own asks DNS for the host's name, which can take long in a robot's network.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.port
 
@@ -118,7 +119,7 @@ class _Connection(BaseHTTPRequestHandler):
     server_version = "robot-runtime"
     sys_version = ""
     timeout = READ_S
-    disable_nagle_algorithm = True  # an answer's last packet would wait for the client to acknowledge those before
+    disable_nagle_algorithm = True  # otherwise an answer's last packet waits for the client's acknowledgments
 
     def setup(self) -> None:
         super().setup()
@@ -152,7 +153,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _step(self) -> Answer | None:
         length = self._length()
-        # First the body, then the token: closing a connection with unread bytes can lose the answer on its way.
+        # The body is read before the token is checked: closing a connection with unread bytes can discard the answer.
         body = self.rfile.read(length)
         self._deadline.cancel()
         return self.server.handle(self._client(), body, self._is_gone) if len(body) == length else None
@@ -161,7 +162,7 @@ class _Connection(BaseHTTPRequestHandler):
         raise Refused(f"there is no {self.command} {self.path[:100]!r}", "use POST /step", HTTPStatus.NOT_FOUND)
 
     def _client(self) -> str:
-        """Who asks: its address, and the user name if it gave one."""
+        """Name of the client: its address, and the user name if there is one. Raises ``Refused`` without the token."""
         scheme, _, credentials = self.headers.get("Authorization", "").partition(" ")
         user, shown = b"", credentials.encode("latin-1", "replace")
         if scheme.lower() == "basic":
@@ -171,7 +172,7 @@ class _Connection(BaseHTTPRequestHandler):
                 shown = b""
         if scheme.lower() not in ("basic", "bearer") or not hmac.compare_digest(shown, self.server.token):
             raise Refused(
-                "the request does not bring the server's token",
+                "the request does not have the server's token",
                 'give it as password: Controller(host="robot:TOKEN@127.0.0.1", ...)',
                 HTTPStatus.UNAUTHORIZED,
             )
@@ -180,7 +181,7 @@ class _Connection(BaseHTTPRequestHandler):
     def _length(self) -> int:
         given = self.headers.get("Content-Length", "")
         if not (given.isascii() and given.isdigit()):
-            raise Refused("the request does not tell its length", "send a Content-Length", HTTPStatus.LENGTH_REQUIRED)
+            raise Refused("the request has no length", "send a Content-Length", HTTPStatus.LENGTH_REQUIRED)
         if len(given) > len(str(MAX_BODY)) or int(given) > MAX_BODY:
             raise Refused(
                 f"the request is longer than {MAX_BODY} bytes",

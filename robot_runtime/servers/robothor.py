@@ -1,9 +1,9 @@
-"""The RoboTHOR robot protocol: ``ai2thor.robot_controller.Controller`` of ai2thor 2.7.2 drives our robot, unmodified.
+"""Server of the RoboTHOR robot protocol, for the unmodified ``robot_controller.Controller`` of ai2thor 2.7.2.
 
 ::
 
     POST /step   JSON      {"action": "MoveAhead", "sequenceId": 0, "agentId": 0, ...}
-                 msgpack   {"image": [uint8 H*W*3 RGB], "image_depth": [float64 H*W, metres],
+                 msgpack   {"image": [uint8 H*W*3 RGB], "image_depth": [float64 H*W, meters],
                             "metadata": {"sequenceId": 0, "agents": [{...}]}}
 
 The client calls it for every action; its own ``reset`` sends nothing. Three actions therefore begin an episode:
@@ -11,19 +11,19 @@ The client calls it for every action; its own ``reset`` sends nothing. Three act
 ==================  ==================================================================================================
 ``Initialize``,     the next episode that has not been run. Arguments of the simulator that the task knows
 ``Reset``           (``gridSize``, ``rotateStepDegrees``, ``fieldOfView``, ``sceneName``) must agree with it; others
-                    say nothing to a robot and come back under ``robotRuntime.ignored``.
-``TeleportFull``    the next one that starts at that pose: so the challenge's own loop, which teleports to each
-                    episode's start, needs no change.
+                    have no meaning for a robot and are listed in ``robotRuntime.ignored``.
+``TeleportFull``    the next one that starts at that pose, so that the challenge's own loop, which teleports to
+                    each episode's start, works unchanged.
 ==================  ==================================================================================================
 
 In an episode there are the task's actions by the challenge's names (``MoveAhead`` ... ``Stop``, AllenAct's ``End``) and
 ``Pass``, which returns the last event once more. Poses are in THOR's convention and come from the policy's localizer.
 
-An action that did not arrive has ``lastActionSuccess`` false. A request that is refused moves nothing, and has besides
-``errorCode`` ``InvalidAction``: the one code at which this client raises, whatever the reason. ``errorMessage`` tells
-it, and ``robotRuntime.error`` the class of the error.
+An action that did not reach its goal has ``lastActionSuccess`` false. A refused request moves nothing, and also has
+``errorCode`` ``InvalidAction``, the only code at which this client raises. ``errorMessage`` is the reason, and
+``robotRuntime.error`` the class of the error.
 
-This client never counts ``sequenceId`` up: it stays 0 and says nothing. Clients that count from 1 can repeat requests
+This client leaves ``sequenceId`` at 0. Clients that count from 1 can repeat requests
 (``robot_runtime.servers.request_queue``). Requests are JSON; msgpack is only written here, never read.
 """
 
@@ -59,40 +59,46 @@ from robot_runtime.tasks.episode import Episode
 from robot_runtime.tasks.task import Task
 
 AGENT_NAME = "robothor-client"
-"""In logs and tables: who decided is on the other side of the wire."""
+"""Agent in logs and tables, because the deciding program is unknown here."""
 
 PORT = 9200
-"""Of ai2thor's own mock server."""
+"""Port of ai2thor's own mock server."""
 
 BEGINS = ("Initialize", "Reset", "TeleportFull")
 PASS = "Pass"
 
 START_TOLERANCE_M = 0.05
 START_TOLERANCE_RAD = math.radians(2.0)
-"""Between ``TeleportFull`` and an episode's start: far more than its digits, far less than between two episodes."""
+"""Tolerances between ``TeleportFull`` and an episode's start, for rounding; episodes are much farther apart."""
 
 LINGER_S = 2.0
-"""For which the server stays after the last episode, for a client whose last answer was lost."""
+"""Seconds that the server runs after the last episode, for a client whose last answer was lost."""
 
 
 class ClientGone(RuntimeFault):
-    """Nobody waits for the answer any more; the robot was stopped in mid-action."""
+    """The client disconnected during an action, and the robot was stopped."""
 
 
 class RobothorServer(Subscriber):
-    """Serves episodes to one client after the other. Use it as a context: the door is open inside it.
+    """Server of episodes to one client after the other; a context.
 
     Args:
-        robot: connected; stays the caller's to close, and is used from the thread that calls :meth:`serve` alone.
+        robot: connected; the caller closes it. Used only in the thread that calls :meth:`serve`.
+        task: of the episodes.
+        scene: in which the robot is.
         episodes: in the order in which they are offered.
-        subscribers, robot_config, dataset, seed: the environment's.
-        address: host and port to listen on, port 0 for any free one; token: what every request must bring.
-        client_timeout_s: a client that is silent for so long has lost its episode.
-        on_refused: told about every request that was refused.
-        localization_patience_s: the environment's.
+        token: that every request must have.
+        address: host and port to listen on; port 0 for any free one.
+        subscribers: of the environment.
+        client_timeout_s: time without requests after which a client loses its episode.
+        seed: of the environment.
+        robot_config: of the environment.
+        dataset: of the environment.
+        on_refused: called with the error of every refused request.
+        localization_patience_s: of the environment.
 
     Raises:
-        ConfigError: what :class:`Env` raises, and if the address cannot be had.
+        ConfigError: as :class:`Env`, or the address is not available.
     """
 
     def __init__(
@@ -123,15 +129,15 @@ class RobothorServer(Subscriber):
         )
         self._task = task
         self._episodes = tuple(episodes)
-        self._waiting = dict(enumerate(self._episodes))
+        self._remaining = dict(enumerate(self._episodes))
         self._index = -1
         self._client_timeout_s = client_timeout_s
         self._on_refused = on_refused
         self._seed = seed
         self._odom_to_map = SE2()
         self._call: Call | None = None
-        self._exchange = RequestQueue()
-        self._door = RequestServer(address, token, self._handle, self._refusal)
+        self._queue = RequestQueue()
+        self._server = RequestServer(address, token, self._handle, self._refusal)
 
     def __enter__(self) -> RobothorServer:
         return self
@@ -141,35 +147,35 @@ class RobothorServer(Subscriber):
 
     @property
     def port(self) -> int:
-        """The one that it listens on."""
-        return self._door.port
+        """The port that the server listens on."""
+        return self._server.port
 
     def close(self) -> None:
-        """End the running episode, refuse whoever waits, and close the door. The robot stays connected."""
+        """End the running episode, refuse pending requests, and stop the server. The robot stays connected."""
         self.env.close()
-        ended = Refused("the server ends", "start it again", HTTPStatus.SERVICE_UNAVAILABLE)
-        self._exchange.close(Answer(ended.status, self._refusal(ended)))
-        self._door.close()
+        ended = Refused("the server is ending", "start it again", HTTPStatus.SERVICE_UNAVAILABLE)
+        self._queue.close(Answer(ended.status, self._refusal(ended)))
+        self._server.close()
 
     def stop(self) -> None:
-        """Have :meth:`serve` return after what it is doing; for any thread."""
-        self._exchange.stop()
+        """Let :meth:`serve` return after the current request; for any thread."""
+        self._queue.stop()
 
     def serve(self) -> None:
-        """Answer requests until every episode was run, or until :meth:`stop`; the robot's thread."""
+        """Answer requests until every episode was run, or until :meth:`stop`; for the robot's thread."""
         while True:
             runs = not self.env.episode_over
-            call = self._exchange.next(self._client_timeout_s if runs or self._waiting else LINGER_S)
+            call = self._queue.next(self._client_timeout_s if runs or self._remaining else LINGER_S)
             if call is not None:
-                self._exchange.reply(call, self._carry_out(call), owns=not self.env.episode_over)
-            elif self._exchange.stopped:
+                self._queue.reply(call, self._carry_out(call), owns=not self.env.episode_over)
+            elif self._queue.stopped:
                 return
             elif runs:
                 silent = f"the client was silent for {self._client_timeout_s:.0f} s"
-                # First, so that who hears of the episode's end finds the robot free.
-                self._exchange.release()
+                # First, so that subscribers to the episode's end find the robot free.
+                self._queue.release()
                 self.env.interrupt(EndReason.INTERRUPTED, silent)
-            elif not self._waiting:
+            elif not self._remaining:
                 return
 
     @override
@@ -182,7 +188,7 @@ class RobothorServer(Subscriber):
     def _handle(self, client: str, body: bytes, is_gone: Callable[[], bool]) -> Answer | None:
         request = parse_request(body)
         call = Call(client, request.sequence, body, request, request.action in BEGINS)
-        return self._exchange.ask(call, is_gone)
+        return self._queue.ask(call, is_gone)
 
     def _refusal(self, error: RuntimeFault, action: str = "", sequence: int = 0) -> bytes:
         event = messages.event(self._task.camera, action, False, "InvalidAction", str(error))
@@ -212,7 +218,7 @@ class RobothorServer(Subscriber):
         raise ClientGone(gone, "begin the next episode; a client that counts sequenceId from 1 can repeat requests")
 
     def _act(self, request: Request) -> list[str]:
-        """Do what is asked; returns the arguments that were ignored."""
+        """Carry out a request, and return the names of ignored arguments."""
         if request.action in BEGINS:
             return self._begin(request)
         if self.env.episode_over:
@@ -239,7 +245,7 @@ class RobothorServer(Subscriber):
         return action
 
     def _check_arguments(self, request: Request, action: Action) -> None:
-        """A motion of another size than the task's is not carried out, and neither is one with unknown wishes."""
+        """Raise ``Refused`` for a motion of another size than the task's, or with unknown arguments."""
         sizes = self._task.magnitudes
         size = {
             Action.MOVE_FORWARD: ("moveMagnitude", sizes.forward_m),
@@ -254,16 +260,16 @@ class RobothorServer(Subscriber):
             check_size(name, value, size[1], self._task)
 
     def _begin(self, request: Request) -> list[str]:
-        """Start an episode; returns the arguments that say nothing to a robot."""
-        if not self._waiting:
+        """Begin an episode, and return the names of ignored arguments."""
+        if not self._remaining:
             raise Refused(
                 f"all {len(self._episodes)} episodes were run", "start the server again, with more", HTTPStatus.GONE
             )
         if request.action == "TeleportFull":
             index, ignored = self._starting_at(request.arguments)
         else:
-            index, ignored = next(iter(self._waiting)), self._check_simulator(request.arguments)
-        episode = self._waiting.pop(index)
+            index, ignored = next(iter(self._remaining)), self._check_simulator(request.arguments)
+        episode = self._remaining.pop(index)
         self._index = index
         self.env.reset(episode, AGENT_NAME, self._seed + index)
         record = self.env.record
@@ -271,21 +277,21 @@ class RobothorServer(Subscriber):
         return ignored
 
     def _check_simulator(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Names of the arguments that do not matter. Raises ``Refused`` for one that contradicts the task."""
+        """Return the names of ignored arguments. Raises ``Refused`` for one that contradicts the task."""
         camera, sizes = self._task.camera, self._task.magnitudes
         vertical_deg = math.degrees(2 * math.atan(camera.height / 2 / camera.intrinsics.fy))
         known = {"gridSize": sizes.forward_m, "rotateStepDegrees": sizes.turn_deg, "fieldOfView": vertical_deg}
         for name, value in known.items():
             if name in arguments:
                 check_size(name, arguments[name], value, self._task)
-        scene = next(iter(self._waiting.values())).scene
+        scene = next(iter(self._remaining.values())).scene
         wanted = arguments.get("sceneName", scene)
         if not isinstance(wanted, str) or wanted.removesuffix("_physics") != scene:
             raise Refused(f"the next episode is in scene {scene!r}, not in {str(wanted)[:100]!r}", "leave it out")
         return sorted(name for name in arguments if name not in known and name != "sceneName")
 
     def _starting_at(self, arguments: Mapping[str, Any]) -> tuple[int, list[str]]:
-        """The first waiting episode that starts at a pose, and the arguments that are not part of it."""
+        """The first remaining episode that starts at a pose, and the names of arguments besides the pose."""
         turned = arguments.get("rotation", {})
         yaw_deg = turned.get("y", 0.0) if isinstance(turned, dict) else turned
         numbers = [arguments.get("x"), arguments.get("y", AGENT_HEIGHT_M), arguments.get("z"), yaw_deg]
@@ -295,7 +301,7 @@ class RobothorServer(Subscriber):
         tilt_rad = None
         if "horizon" in arguments:
             tilt_rad = thor_horizon_to_tilt(number("horizon", arguments["horizon"]))
-        for index, episode in self._waiting.items():
+        for index, episode in self._remaining.items():
             if self._starts(episode, pose, tilt_rad):
                 return index, sorted(set(arguments) - {"x", "y", "z", "rotation", "horizon"})
         raise Refused(

@@ -1,7 +1,4 @@
-"""What goes over the wire of the RoboTHOR robot protocol: requests as they are understood, events as they are written.
-
-``robot_runtime.servers.robothor`` has the protocol.
-"""
+"""Messages of the RoboTHOR robot protocol (``robot_runtime.servers.robothor``): parsed requests, written events."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _ENVELOPE = frozenset({"action", "sequenceId", "agentId", "renderImage"})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One ``/step``, checked as far as it can be without the episode."""
+    """A ``/step`` request, checked as far as possible without the episode."""
 
     action: str
     sequence: int
@@ -36,7 +33,7 @@ class Request:
 
 
 def parse_request(body: bytes) -> Request:
-    """The request in a body. Raises ``Refused`` for anything that the client would not send."""
+    """Parse a body. Raises ``Refused`` for anything that ai2thor's client does not send."""
     try:
         document = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -59,22 +56,23 @@ def parse_request(body: bytes) -> Request:
 
 
 def number(name: str, value: object) -> float:
-    """An argument's value. Raises ``Refused`` for anything but a number of sensible size."""
+    """Value of an argument. Raises ``Refused`` for anything but a number below 1e9."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
-        raise Refused(f"{name}: {str(value)[:100]!r} is not a number that means something", "give numbers")
+        raise Refused(f"{name}: {str(value)[:100]!r} is not a number below 1e9", "give a number")
     return float(value)
 
 
 def check_size(name: str, value: object, own: float, task: Task) -> None:
-    """Raises ``Refused`` if the size of a motion, step or angle is not the task's."""
+    """Raise ``Refused`` if the size of a motion, step or angle is not the task's."""
     if not math.isclose(number(name, value), own, rel_tol=1e-3):
         raise Refused(
-            f"{name} is {value}, task {task.name!r} has {own:g}", "leave it out, or serve the task that the agent knows"
+            f"{name} is {value}, task {task.name!r} has {own:g}",
+            "leave it out, or serve the agent's own task",
         )
 
 
 def event(camera: TrainingCamera, action: str, success: bool, code: str, message: str) -> dict[str, Any]:
-    """What every event has: the client and the challenge's code read these fields."""
+    """Fields of every event, which the client and the challenge's code read."""
     return {
         "agentId": 0,
         "screenWidth": camera.width,
@@ -85,13 +83,13 @@ def event(camera: TrainingCamera, action: str, success: bool, code: str, message
         "errorMessage": message,
         "actionReturn": None,
         "collided": False,
-        "objects": [],  # a robot does not know what it sees
+        "objects": [],  # a robot has no list of visible objects
         "inventoryObjects": [],
     }
 
 
 def agent(pose: SE2, tilt_rad: float) -> dict[str, Any]:
-    """A pose (map) and a camera tilt as an event's ``agent``."""
+    """The ``agent`` of an event, from a pose in map and a camera tilt."""
     x, _, z = ros_to_thor_position(pose.x_m, pose.y_m, 0.0)
     return {
         "name": "agent",
@@ -102,24 +100,24 @@ def agent(pose: SE2, tilt_rad: float) -> dict[str, Any]:
 
 
 def pack(sequence: int, agent_event: dict[str, Any], camera: TrainingCamera, observation: Observation) -> bytes:
-    """One answer; ``observation`` is empty where no image is wanted, and has metres or the task's normalised depth."""
+    """Serialize an answer; ``observation`` is empty without images, and its depth is in meters or normalized."""
     image, depth = [], []
     if "rgb" in observation:
         image.append(_buffer(observation["rgb"]))
     if "depth" in observation:
-        metres = observation["depth"].astype(np.float64)
+        depth_m = observation["depth"].astype(np.float64)
         if camera.depth_normalized:
-            metres = camera.depth_min_m + metres * (camera.depth_max_m - camera.depth_min_m)
-        depth.append(_buffer(metres))
+            depth_m = camera.depth_min_m + depth_m * (camera.depth_max_m - camera.depth_min_m)
+        depth.append(_buffer(depth_m))
     metadata = {"sequenceId": sequence, "agents": [agent_event]}
     packed: bytes = msgpack.packb({"image": image, "image_depth": depth, "metadata": metadata}, use_bin_type=True)
     return packed
 
 
 def _buffer(array: NDArray[Any]) -> memoryview:
-    """An array's bytes, which msgpack copies once."""
+    """Bytes of an array, which msgpack copies once."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

@@ -199,8 +199,8 @@ def pose_energy(
 ) -> float:
     """Energy of an object's distance from its goal, in [0, 1] (ai2thor-rearrangement ``pose_difference_energy``).
 
-    1 if broken. For objects that open and cannot be picked up: 1 if ``openness`` (|final - goal|) exceeds 0.2, else 0. For the
-    rest: half of it falls to 0 as the IoU grows to 0.5, half as the nearest corners come from 2 m to overlap.
+    1 if broken. For objects that open and cannot be picked up: 1 if ``openness`` (|final - goal|) exceeds 0.2, else 0.
+    For the others: half of it falls to 0 as the IoU grows to 0.5, half as the nearest corners approach from 2 m.
     """
     if broken:
         return 1.0

@@ -431,7 +431,7 @@ def test_a_silent_client_loses_its_episode() -> None:
 
     class End(Subscriber):
         def on_episode_end(self, end: object) -> None:
-            owners.append(server._exchange._owner)
+            owners.append(server._queue._owner)
             ended.set()
 
     with serving(episodes, [witness, End()], client_timeout_s=0.1) as (server, wire):
