@@ -46,7 +46,7 @@ def decode_rgb(data: bytes) -> NDArray[np.uint8]:
 
 
 def encode_depth(frame: RgbdFrame, unit_m: float) -> RawImage:
-    """Encode the depth image: millimeters (16UC1) if ``unit_m`` is 0.001 and every value is one, else meters (32FC1)."""
+    """Encode depth: millimeters (16UC1) if ``unit_m`` is 0.001 and every value is one, else meters (32FC1)."""
     depth_m = np.ascontiguousarray(frame.depth_m, np.float32)
     if unit_m == float("0.001"):
         with np.errstate(invalid="ignore"):

@@ -1,7 +1,7 @@
 """Lossless serialization of records as JSON.
 
-Enum members are written by name, so that logs do not depend on their numbers. JSON has no infinity and no NaN: such numbers are
-written as the strings ``Infinity``, ``-Infinity`` and ``NaN``, which ``float()`` reads back.
+Enum members are written by name, so that logs do not depend on their numbers. JSON has no infinity and no NaN: they
+are written as the strings ``Infinity``, ``-Infinity`` and ``NaN``, which ``float()`` reads back.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def with_images(
             observation[name] = SENSORS[name].value(moment)
             if json_records.array_to_json(observation[name]) != digests[name]:
                 raise RecordingError(
-                    f"{where}: observation {name!r} computed from the logged frame is not the one that the policy was given",
+                    f"{where}: observation {name!r} from the logged frame is not the one that the policy was given",
                     "read the log with the version that its provenance names, or use frame(), the camera's images",
                 )
     return replace(record, frame=frame, observation=observation)

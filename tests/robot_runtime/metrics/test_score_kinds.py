@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import synthetic
+from raising import raises_naming
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.actions.discrete import Action
@@ -200,13 +201,13 @@ def test_answers(answer: object, right: bool, rank: float | None) -> None:
 
 @pytest.mark.parametrize("answer", [True, 1.5, {}, {"red": "high"}, {"red": math.nan}, ["red"]])
 def test_what_is_no_answer_makes_no_score(answer: object) -> None:
-    with pytest.raises(RecordingError, match="step 1: the answer"):
+    with raises_naming(RecordingError, "step 1", "answer"):
         scored(eqa_header(), [STOP], answer=answer)
 
 
 def test_an_id_needs_a_vocabulary() -> None:
     header = eqa_header(question=Question("What color is the mug?", "red", "color"))
-    with pytest.raises(RecordingError, match="answer_token"):
+    with raises_naming(RecordingError, "answer_token"):
         scored(header, [STOP], answer=5)
 
 

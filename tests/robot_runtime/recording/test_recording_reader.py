@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcap.reader import make_reader
 from mcap.writer import Writer
+from raising import raises_naming
 from synthetic import DOWN, FORWARD, LEFT, RIGHT, STOP, UP
 
 from robot_runtime.actions.discrete import Action, Displacement
@@ -120,7 +121,7 @@ class TestRoundTrip:
         with LogReader(recorder.path) as log:
             (light,) = log.steps(images=False)
             assert same(log.frame(light), step.frame)
-            with pytest.raises(RecordingError, match="observation 'depth' made from the logged frame is not"):
+            with raises_naming(RecordingError, "observation 'depth'"):
                 log.with_images(light)
 
 
@@ -146,14 +147,14 @@ class TestImagesThatAreNotThere:
     def test_an_image_that_cannot_be_decoded(self, tmp_path, monkeypatch, rgb: bytes) -> None:
         with self.log(tmp_path, monkeypatch, rgb) as log:
             assert len(list(log.steps(images=False))) == 2
-            with pytest.raises(RecordingError, match="step 0: an image cannot be decoded"):
+            with raises_naming(RecordingError, "step 0", "image"):
                 list(log.steps())
 
     def test_a_step_that_was_never_read(self, record) -> None:
         header = synthetic.header()
         path = record(header, [STOP])
         (other,) = synthetic.drive(header, [])
-        with LogReader(path) as log, pytest.raises(RecordingError, match="step 0 has no images"):
+        with LogReader(path) as log, raises_naming(RecordingError, path, "step 0", "images"):
             log.frame(other)
 
 
@@ -206,7 +207,7 @@ class TestTornAndForeign:
         path = tmp_path_factory.getbasetemp() / "noise.mcap"
         for prefix in (b"", b"\x89MCAP0\r\n"):
             path.write_bytes(prefix + data)
-            with pytest.raises(RecordingError, match=r"noise\.mcap"):
+            with raises_naming(RecordingError, "noise.mcap"):
                 LogReader(path)
 
     @pytest.mark.slow
@@ -217,7 +218,7 @@ class TestTornAndForeign:
         source, destination = (tmp_path_factory.getbasetemp() / name for name in ("odd.mcap", "mended.mcap"))
         body = b"".join(struct.pack("<BQ", opcode, len(content)) + content for opcode, content in records)
         source.write_bytes(b"\x89MCAP0\r\n" + body)
-        with pytest.raises(RecordingError, match=r"odd\.mcap"):
+        with raises_naming(RecordingError, "odd.mcap"):
             LogReader(source)
         destination.unlink(missing_ok=True)
         with suppress(RecordingError):
@@ -249,18 +250,18 @@ class TestTornAndForeign:
         middle = len(data) * 2 // 3
         data[middle : middle + 64] = bytes(64)
         path.write_bytes(bytes(data))
-        with LogReader(path) as log, pytest.raises(RecordingError, match="damaged"):
+        with LogReader(path) as log, raises_naming(RecordingError, path, "damaged"):
             list(log.steps())
 
     @pytest.mark.parametrize(
-        ("content", "message"),
-        [(b"", "is not a log"), (b"\x89MCAP0\r\n", "no episode header"), (None, "cannot be read")],
+        ("content", "thing"),
+        [(b"", "log"), (b"\x89MCAP0\r\n", "episode header"), (None, "No such file")],
     )
-    def test_no_log_at_all(self, tmp_path: Path, content: bytes | None, message: str) -> None:
+    def test_no_log_at_all(self, tmp_path: Path, content: bytes | None, thing: str) -> None:
         path = tmp_path / "x.mcap"
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(RecordingError, match=rf"x\.mcap: .*{message}"):
+        with raises_naming(RecordingError, path, thing):
             LogReader(path)
 
     def test_another_programs_mcap(self, tmp_path: Path) -> None:
@@ -271,32 +272,32 @@ class TestTornAndForeign:
             channel = writer.register_channel("/chatter", "json", 0)
             writer.add_message(channel, 1, b"{}", 1)
             writer.finish()
-        with pytest.raises(RecordingError, match="no episode header"):
+        with raises_naming(RecordingError, "episode header"):
             LogReader(path)
 
     @pytest.mark.parametrize(
-        ("kept", "message"),
+        ("attached", "thing"),
         [
-            ([], "the map and rooms that were attached to it are gone"),  # other tools leave attachments out
-            (["scene.yaml"], r"its header cannot be understood: KeyError\('map.yaml'\)"),
+            ([], "map and rooms"),  # other tools leave attachments out
+            (["scene.yaml"], "KeyError('map.yaml')"),
         ],
     )
-    def test_a_header_that_makes_no_sense(
-        self, kept: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_a_malformed_header(
+        self, attached: list[str], thing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         header = synthetic.header()
-        files = [file for file in scene_files(header) if file[0] in kept]
+        files = [file for file in scene_files(header) if file[0] in attached]
         monkeypatch.setattr("robot_runtime.recording.log_writer.scene_files", lambda _: files)
         recorder = Recorder(tmp_path)
         synthetic.play(recorder, header, synthetic.drive(header, [STOP]))
         assert recorder.path is not None
-        with pytest.raises(RecordingError, match=message):
+        with raises_naming(RecordingError, recorder.path, thing):
             LogReader(recorder.path)
 
     def test_a_later_format_is_refused(self, record, monkeypatch: pytest.MonkeyPatch) -> None:
         path = record(synthetic.header(), [STOP])
         monkeypatch.setattr("robot_runtime.recording.reader.LOG_FORMAT", 0)
-        with pytest.raises(RecordingError, match="has log format 1, this version reads 0"):
+        with raises_naming(RecordingError, "log format 1", "0"):
             LogReader(path)
 
 
@@ -346,12 +347,12 @@ class TestRecover:
 
     def test_it_overwrites_nothing(self, record, tmp_path: Path) -> None:
         path = record(synthetic.header(), [STOP])
-        with pytest.raises(RecordingError, match="cannot be written: File exists"):
+        with raises_naming(RecordingError, "File exists"):
             recover(path, path)
 
     def test_it_wants_a_log(self, tmp_path: Path) -> None:
         (tmp_path / "x").write_text("hello")
-        with pytest.raises(RecordingError, match="is not a log"):
+        with raises_naming(RecordingError, "log"):
             recover(tmp_path / "x", tmp_path / "y")
         assert not (tmp_path / "y").exists()
 
@@ -370,5 +371,5 @@ def test_enum_members_are_written_by_name_and_unknown_objects_refused() -> None:
     assert json_records.plain(EndReason.FAULT) == "fault"
     assert json_records.plain(np.float32(0.5)) == 0.5
     assert json_records.plain(Path("a/b")) == "a/b"
-    with pytest.raises(TypeError, match="a set cannot be written"):
+    with pytest.raises(TypeError, match="set"):
         json_records.plain({"x": {1}})

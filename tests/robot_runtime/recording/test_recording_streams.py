@@ -12,6 +12,7 @@ import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcap.reader import make_reader
+from raising import raises_naming
 from synthetic import FORWARD, STOP
 
 from robot_runtime.common.geometry import SE2
@@ -99,7 +100,7 @@ def test_recovery_keeps_them(tmp_path: Path) -> None:
 def test_poses_that_make_no_sense_name_their_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = record(tmp_path)
     monkeypatch.setattr("robot_runtime.recording.reader.poses_from_json", lambda data: poses_from_json({}))
-    with LogReader(path) as log, pytest.raises(RecordingError, match="the poses on /localizer/fused_beacons"):
+    with LogReader(path) as log, raises_naming(RecordingError, path, "/localizer/fused_beacons"):
         log.poses()
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from raising import raises_naming
 from robothor_rig import LIMIT_S, Wire
 
 from robot_runtime.cli.serve import check_token
@@ -97,17 +98,17 @@ def test_ctrl_c_in_an_episode_ends_it_and_closes_the_log(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("token", "host", "says"),
+    ("token", "host", "names"),
     [
-        ("a b", "127.0.0.1", "characters"),
+        ("a b", "127.0.0.1", "token"),
         ("a:b@c/", "127.0.0.1", "characters"),
         ("ü" * 20, "127.0.0.1", "characters"),
-        ("short", "0.0.0.0", "too short"),
-        ("short", "robot.local", "too short"),
+        ("short", "0.0.0.0", "16"),
+        ("short", "robot.local", "16"),
     ],
 )
-def test_tokens_that_do_not_serve(token: str, host: str, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
+def test_tokens_that_do_not_serve(token: str, host: str, names: str) -> None:
+    with raises_naming(ConfigError, names):
         check_token(token, host)
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_room import Witness, fake_robot, make_episode, make_scene, make_task
+from raising import raises_naming
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.sync.server import ServerConnection, serve
@@ -242,7 +243,7 @@ def test_an_episode_is_lost_with_a_server_that_was_started_again() -> None:
     with served(Walker()) as url, remote(url) as client:
         client.reset(TASK, 0)
         client._session = "another"
-        with pytest.raises(PolicyError, match="not known here"):
+        with raises_naming(PolicyError, "episode"):
             client.act(observation())
 
 
@@ -258,7 +259,7 @@ def test_one_robot_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
             first.close()
             second.reset(TASK, 0)
             assert second.act(observation()) is Action.MOVE_FORWARD
-        with pytest.raises(PolicyError, match="not known here"):
+        with raises_naming(PolicyError, "episode"):
             first.act(observation())
 
 
@@ -328,8 +329,8 @@ def test_a_missing_sensor_is_named() -> None:
             check_policy(client, make_task(sensors=("rgb",)))
 
 
-def test_a_policy_that_looks_at_the_world_is_not_served() -> None:
-    with pytest.raises(PolicyError, match="world"):
+def test_a_privileged_policy_is_not_served() -> None:
+    with raises_naming(PolicyError, "oracle"):
         PolicyServer(load_policy("oracle"), TASK, LOOPBACK)
 
 
