@@ -16,9 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from typing_extensions import Self
-
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.errors import RecordingError
