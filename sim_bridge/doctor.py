@@ -1,4 +1,4 @@
-"""What simulated robots need of a computer, for ``robot-runtime doctor sim``."""
+"""Checks of a computer for simulated robots: ``robot-runtime doctor sim``."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from robot_runtime.scenes.scene import Scene
 from sim_bridge.noise.azure_kinect import AzureKinectOptions
 from sim_bridge.noise.color import FAR_M, flow, moved
 from sim_bridge.noise.models import color_noise, depth_noise
-from sim_bridge.noise.surface import rays_of
+from sim_bridge.noise.surface import pixel_rays
 
 KINECT = Lens(640, 576, 504.6, 504.6, 319.5, 331.5, "rational", (0.3, 0.0, 0.0, 0.0, 0.0, 0.6333, 0.0388, 0.0), 1.74)
 PINHOLE = Lens.of(Intrinsics.from_hfov(640, 480, 79.0))
@@ -128,7 +128,7 @@ def _middle_mm(name: str, far_m: float, random: np.random.Generator) -> tuple[fl
 
 def _draw_corner(axis: Any, random: np.random.Generator) -> None:
     """Draw a horizontal section of a corner of two walls at right angles, 2 m away."""
-    rays = rays_of(PINHOLE)
+    rays = pixel_rays(PINHOLE)
     with np.errstate(divide="ignore", invalid="ignore"):
         true_m = (2.0 / (1 + np.abs(rays[..., 0]))).astype(np.float32)
     row = PINHOLE.height // 2

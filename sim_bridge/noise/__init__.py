@@ -1,1 +1,1 @@
-"""How real sensors and motors depart from exact ones; one file per model, each with its source."""
+"""Error models of sensors and motors; one file per model, each with its source."""

@@ -1,9 +1,9 @@
-"""Where an action ends beside where it should: errors that the robot's own odometry does not see.
+"""Errors of the ends of actions, which the robot's own odometry does not measure.
 
 Three sources: PyRobot's tables as Habitat uses them and AI2-THOR's for RoboTHOR
-(``robot_runtime.robots.published_action_errors``
-names where they are from), and what was measured on one robot, in a file (``fitted``) or written out (``gaussian``).
-Each has a ``multiplier`` of its errors, means included: the knob that Kadian et al. 2020 turned from 0 to 1.
+(``robot_runtime.robots.published_action_errors`` has the sources), and measurements of one robot, in a file
+(``fitted``) or written out (``gaussian``). Each has a ``multiplier`` of its errors, means included: the parameter that
+Kadian et al. 2020 varied from 0 to 1.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ Floats = NDArray[np.float64]
 
 
 class ActionErrors(ABC):
-    """Draws how an action errs."""
+    """A random error of actions."""
 
     @abstractmethod
     def draw(self, action: Action, random: np.random.Generator) -> Triple:
-        """x m forward, y m left, yaw rad to the left, in the frame of the action's start.
+        """Draw x (m forward), y (m left) and yaw (rad to the left) in the frame of the action's start.
 
         Args:
             action: ``MOVE_FORWARD``, ``TURN_LEFT`` or ``TURN_RIGHT``.
+            random: source of the error.
         """
 
     @abstractmethod
@@ -49,7 +50,8 @@ class PyRobotOptions:
 
     Attributes:
         multiplier: of every error; the Habitat challenges of 2020 and 2021 take 0.5 of ``Proportional``.
-        forward_m, turn_deg: on which way an error happens.
+        forward_m: distance over which a translation's error happens.
+        turn_deg: angle over which a turn's error happens.
     """
 
     model: Literal["pyrobot"]
@@ -78,7 +80,7 @@ class RobothorOptions:
 
 @dataclass(frozen=True)
 class FittedOptions:
-    """What ``robot-runtime calibrate actuation`` wrote to ``file``."""
+    """The result of ``robot-runtime calibrate actuation`` in ``file``."""
 
     model: Literal["fitted"]
     file: str
@@ -103,7 +105,7 @@ ActionNoiseOptions = Annotated[
 
 
 class PyRobotErrors(ActionErrors):
-    """See the module."""
+    """PyRobot's measured errors."""
 
     def __init__(self, options: PyRobotOptions) -> None:
         motions, turn_rad = PYROBOT[options.robot][options.controller], math.radians(options.turn_deg)
@@ -119,7 +121,7 @@ class PyRobotErrors(ActionErrors):
 
 
 class RobothorErrors(ActionErrors):
-    """See the module."""
+    """AI2-THOR's Gaussian errors."""
 
     def __init__(self, options: RobothorOptions) -> None:
         self._move_m, self._turn_rad = options.movement_sigma_m, math.radians(options.rotate_sigma_deg)
@@ -157,7 +159,7 @@ class FittedErrors(ActionErrors):
 
 @dataclass(frozen=True)
 class ActionNoise:
-    """Errors, how many times as large as their model's, and on which way each of them happens."""
+    """Errors times a factor, and the distance and angle over which each of them happens."""
 
     errors: ActionErrors
     forward_m: float

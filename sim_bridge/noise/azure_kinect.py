@@ -6,7 +6,7 @@ range bias         constant, proportional, and periodic ("wiggling", four period
 axial noise        grows with the square of the distance and with the angle of incidence, as less light comes back;
                    data sheet: at most 17 mm; 1 to 4 mm measured between 1 and 3.5 m (Tölgyessy et al., Sensors 2021,
                    21(2):413; Kurillo et al., Sensors 2022, 22(7):2469)
-lateral noise      a pixel sees where a neighbor looks (Nguyen, Izadi and Lovell, 3DIMPVT 2012, for its predecessor)
+lateral noise      a pixel measures at a neighbor's place (Nguyen, Izadi and Lovell, 3DIMPVT 2012, for its predecessor)
 flying pixels      on an edge the returns of both surfaces mix, weighted by the light that each sends; most such pixels
                    are found by the device and left out (Tölgyessy et al., section 3.6)
 multipath          in corners light comes back by way of another surface and makes them rounder: one diffuse bounce of
@@ -35,7 +35,7 @@ from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import DepthNoise
 from robot_runtime.imaging.edges import jumps
 from sim_bridge.noise.bounce import one_bounce
-from sim_bridge.noise.surface import Floats, normals, range_factor, rays_of
+from sim_bridge.noise.surface import Floats, normals, pixel_rays, range_factor
 
 WIGGLE_M = 299_792_458 / 320e6 / 2 / 4
 HEXAGON = ((-0.03, 0.52), (0.23, 0.0), (0.78, 0.0), (1.07, 0.52), (0.81, 1.0), (0.23, 1.0))
@@ -58,13 +58,17 @@ class AzureKinectOptions:
     """Its options, with the model's name.
 
     Attributes:
-        bias_m, bias_share, wiggle_m: of the range: constant, per meter, and the amplitude of the periodic part.
-        axial_m: standard deviation very near; axial_growth: of the part that grows, per square meter.
-        lateral_px: standard deviation.
-        flying, edge_holes: of the pixels on an edge, the shares that fly, and that are left out.
-        multipath: what share of the light that surfaces throw at each other the device takes for its own; 0 for none.
-        reflectivity: of everything, in the infrared.
-        max_signal_m: how far a white surface seen at a right angle may be to be measured still.
+        bias_m: constant bias of the range.
+        bias_share: bias per meter of range.
+        wiggle_m: amplitude of the periodic bias.
+        axial_m: standard deviation at short range.
+        axial_growth: growth of the standard deviation per square meter.
+        lateral_px: standard deviation of the lateral error.
+        flying: share of the pixels on an edge that become flying pixels.
+        edge_holes: share of the pixels on an edge that are left out.
+        multipath: share of the light between surfaces that reaches the device; 0 for none.
+        reflectivity: of all surfaces, in the infrared.
+        max_signal_m: greatest measured distance of a white surface that is seen at a right angle.
         mask: ``auto`` is a hexagon where the image is not square.
     """
 
@@ -86,7 +90,7 @@ class AzureKinectOptions:
 
 
 class AzureKinectNoise(DepthNoise):
-    """See the module's docstring."""
+    """The depth noise of an Azure Kinect, as the module describes it."""
 
     def __init__(self, options: AzureKinectOptions) -> None:
         self._options = options
@@ -111,7 +115,7 @@ class AzureKinectNoise(DepthNoise):
         """Per pixel r² / (reflectivity cos incidence), m², and how much longer the mean path is for multipath, m."""
         size = (max(1, lens.width // COARSE), max(1, lens.height // COARSE))
         coarse = cv2.resize(depth_m, size, interpolation=cv2.INTER_NEAREST)
-        rays = cv2.resize(rays_of(lens), size, interpolation=cv2.INTER_NEAREST)
+        rays = cv2.resize(pixel_rays(lens), size, interpolation=cv2.INTER_NEAREST)
         points = np.asarray(rays * coarse[..., None], np.float32)
         normal = normals(points)
         range_m = np.linalg.norm(points, axis=-1)
@@ -144,7 +148,7 @@ class AzureKinectNoise(DepthNoise):
 
 
 def shifted(depth_m: Floats, std_px: float, random: np.random.Generator) -> Floats:
-    """Every pixel shows what one near it sees: its position is off by a normal error, rounded to whole pixels."""
+    """Depth with the position of each pixel changed by a normal error, rounded to whole pixels."""
     height, width = depth_m.shape
     offsets = np.rint(random.standard_normal((2, height, width), np.float32) * np.float32(std_px)).astype(np.int32)
     index = np.arange(height * width, dtype=np.int32).reshape(height, width) + offsets[0] * width + offsets[1]
@@ -153,7 +157,7 @@ def shifted(depth_m: Floats, std_px: float, random: np.random.Generator) -> Floa
 
 @lru_cache(maxsize=4)
 def hexagon(width: int, height: int) -> NDArray[np.bool_]:
-    """bool (H, W) of the pixels that the illuminator fills."""
+    """Mask, bool (H, W), of the pixels that the illuminator reaches."""
     mask = np.zeros((height, width), np.uint8)
     corners = np.array([(x * width - 0.5, y * height - 0.5) for x, y in HEXAGON])
     cv2.fillConvexPoly(mask, np.rint(corners).astype(np.int32), 1)

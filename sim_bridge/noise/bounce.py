@@ -1,4 +1,4 @@
-"""Light that comes by way of another surface, compiled by numba: import this module only where it is called."""
+"""Multipath by one diffuse bounce, compiled by numba: import this module only where it is called."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ Floats = NDArray[np.float32]
 Numbers = NDArray[np.float64]
 
 NEAREST_M = 0.05
-"""Between two patches; what is nearer to each other lies on one surface as coarsely as this looks."""
+"""Smallest distance between two patches that counts; nearer ones lie on one surface at this resolution."""
 
 MOST = 0.5
-"""Of what comes straight back, as much as one patch may add; grazing ones would exceed it by rounding."""
+"""Greatest light of one patch relative to the direct return, which grazing ones would exceed by rounding."""
 
 
 @compiled
 def one_bounce(points: Floats, normals: Floats, incidence: Numbers, offsets: Numbers, patch_sr: float) -> Numbers:
-    """How much longer the amplitude-weighted mean range gets by light that came over one other patch, if all surfaces
-    were white and diffuse.
+    """Increase of the amplitude-weighted mean range by light that came over one other patch of a white diffuse surface.
 
     Args:
-        points, normals: (H, W, 3), from the camera; a point of 0 is nothing. incidence: (H, W), its cosine.
-        offsets: (N, 3), rows and columns away from where light may come, and for how many pixels each stands.
-        patch_sr: of one pixel.
+        points: (H, W, 3), from the camera; 0 without a surface.
+        normals: (H, W, 3), unit.
+        incidence: (H, W), cosine of the angle of incidence.
+        offsets: (N, 3), rows and columns to the other patches, and the number of pixels that each represents.
+        patch_sr: solid angle of one pixel.
 
     Returns:
         float64 (H, W), meters.

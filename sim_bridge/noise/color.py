@@ -25,13 +25,13 @@ from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative
 from robot_runtime.hal.lens import Lens
 from robot_runtime.hal.simulation import CameraMotion, ColorNoise
-from sim_bridge.noise.surface import Floats, rays_of
+from sim_bridge.noise.surface import Floats, pixel_rays
 
 FAR_M = 100.0
-"""What has no depth is taken to be there."""
+"""Distance of surfaces without a depth."""
 
 BLUR_PX, BLUR_VIEWS = 1.0, 16
-"""A view per pixel of blur, up to so many."""
+"""Pixels of blur per averaged view, and the greatest number of views."""
 
 _FLOW_S = 1e-3
 _SPARE = 1 << 16
@@ -42,8 +42,10 @@ class SensorOptions:
     """Options of ``sensor``; the defaults are an indoor exposure's.
 
     Attributes:
-        photon: variance per gray level, gray levels; read: standard deviation in the dark, gray levels.
-        exposure_s: of each row. readout_s: from the first row's exposure to the last one's.
+        photon: variance per gray level, in gray levels.
+        read: standard deviation in the dark, in gray levels.
+        exposure_s: exposure time of each row.
+        readout_s: time from the first row's exposure to the last one's.
     """
 
     model: Literal["sensor"] = "sensor"
@@ -66,7 +68,7 @@ class GaussianOptions:
 
 
 class SensorNoise(ColorNoise):
-    """See the module's docstring."""
+    """Photon and read noise, rolling shutter and motion blur."""
 
     def __init__(self, options: SensorOptions) -> None:
         self._options = options
@@ -90,7 +92,7 @@ class SensorNoise(ColorNoise):
 
 
 class GaussianNoise(ColorNoise):
-    """See the module's docstring."""
+    """Normal noise of one standard deviation."""
 
     def __init__(self, options: GaussianOptions) -> None:
         self._std = np.float32(255 * options.intensity)
@@ -109,8 +111,10 @@ class GaussianNoise(ColorNoise):
 def noisy(
     rgb: NDArray[np.uint8], std: NDArray[np.floating] | np.float32, random: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """An image with normal noise. The normal numbers are one long row, entered at random for each image: drawing
-    millions of them takes longer than drawing the image."""
+    """An image with normal noise.
+
+    The numbers come from one long sequence at a random offset, since drawing millions takes longer than rendering.
+    """
     start = int(random.integers(_SPARE))
     row = _normal_numbers(rgb.size + _SPARE)[start : start + rgb.size].reshape(rgb.shape)
     return cv2.add(rgb, np.asarray(row * std), dtype=cv2.CV_8U)  # type: ignore[return-value]
@@ -124,8 +128,8 @@ def _normal_numbers(count: int) -> Floats:
 
 
 def flow(lens: Lens, depth_m: Floats | None, motion: CameraMotion) -> Floats:
-    """How fast what is seen moves over the image, float32 (H, W, 2), pixels per second."""
-    points = rays_of(lens) * (
+    """Optical flow, float32 (H, W, 2), pixels per second."""
+    points = pixel_rays(lens) * (
         np.float32(FAR_M) if depth_m is None else np.where(depth_m > 0, depth_m, FAR_M)[..., None]
     )
     linear, angular = (np.array(part) for part in (motion.linear_m_s, motion.angular_rad_s))
@@ -140,6 +144,9 @@ def moved(rgb: NDArray[np.uint8], flow_px_s: Floats, exposure_s: float, readout_
 
     Args:
         rgb: the view in the middle of the exposure of the middle row.
+        flow_px_s: (H, W, 2), from :func:`flow`.
+        exposure_s: of each row.
+        readout_s: from the first row's exposure to the last one's.
     """
     height, width = rgb.shape[:2]
     columns, rows = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))

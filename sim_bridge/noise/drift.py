@@ -1,4 +1,4 @@
-"""How measured or driven motion departs from the true or commanded one."""
+"""Errors of measured or driven motion that grow with the distance."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from robot_runtime.common.config import NonNegative, Positive
 
 @dataclass(frozen=True)
 class DriftOptions:
-    """Errors that grow with the way; the defaults mean none. Standard deviations grow with its square root.
+    """Errors that grow with the distance; the defaults mean none. Standard deviations grow with its square root.
 
     Attributes:
-        linear_scale, angular_scale: systematic: wheels' diameter and separation that are not as written.
-        linear_noise_m: of the distance, after 1 m. angular_noise_rad: of the angle, after turning 1 rad.
-        heading_noise_rad: of the heading, after driving 1 m.
+        linear_scale: systematic, from a wrong wheel diameter.
+        angular_scale: systematic, from a wrong wheel separation.
+        linear_noise_m: standard deviation of the distance after 1 m.
+        angular_noise_rad: standard deviation of the angle after turning 1 rad.
+        heading_noise_rad: standard deviation of the heading after driving 1 m.
     """
 
     linear_scale: Positive = 1.0
@@ -48,7 +50,7 @@ class Drift:
         self._random = random
 
     def distort(self, forward_m: float, turn_rad: float) -> tuple[float, float]:
-        """A motion along the heading and about the axis, as it comes out; no motion stays none."""
+        """The distorted motion along the heading and about the axis; standstill stays standstill."""
         if self.exact or (forward_m == 0 and turn_rad == 0):
             return forward_m, turn_rad
         options = self._options

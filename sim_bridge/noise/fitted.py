@@ -1,4 +1,4 @@
-"""Depth as ``robot-runtime fit`` found it in a robot's own logs: a polynomial of the distance."""
+"""Depth errors that ``robot-runtime fit`` estimates from a robot's logs: polynomials of the distance."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ Coefficients = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class FittedDepthOptions:
-    """Its options.
+    """Options of the fitted depth noise.
 
     Attributes:
         sigma: standard deviation of the depth z, meters: c[0] + c[1] z + c[2] z², nowhere below 0.
         bias: measured less true depth, likewise.
         window_px: over which errors are alike, an odd number.
         holes: [depth m, share of pixels there without a measurement], linear in between; at random.
-        edge_gain: how many times as large errors are at edges. edge_holes: share of pixels lost there.
+        edge_gain: factor on the errors at edges.
+        edge_holes: share of pixels lost at edges.
     """
 
     model: Literal["fitted"] = "fitted"
@@ -52,7 +53,7 @@ class FittedDepthOptions:
 
 
 class FittedDepthNoise(DepthNoise):
-    """See the module's docstring."""
+    """Depth noise with fitted moments and holes."""
 
     def __init__(self, options: FittedDepthOptions) -> None:
         self._options = options

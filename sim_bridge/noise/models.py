@@ -1,4 +1,4 @@
-"""Noise models by name, as YAML options name them: ``{model: azure_kinect, axial_m: 0.001}``; empty is none."""
+"""Noise models by their names in YAML options, such as ``{model: azure_kinect, axial_m: 0.001}``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sim_bridge.noise.surface import Floats
 
 M = TypeVar("M")
 Model = tuple[type[Any], Callable[[Any], M]]
-"""The options' type, and what makes the model of them."""
+"""The type of the options and the constructor of the model."""
 
 DEPTH: dict[str, Model[DepthNoise]] = {
     "azure_kinect": (AzureKinectOptions, AzureKinectNoise),
@@ -37,14 +37,14 @@ COLOR: dict[str, Model[ColorNoise]] = {
 
 
 class ExactDepth(DepthNoise):
-    """None."""
+    """Depth without noise."""
 
     def measure(self, depth_m: Floats, lens: Lens, random: np.random.Generator) -> Floats:
         return depth_m
 
 
 class ExactColor(ColorNoise):
-    """None."""
+    """Color without noise."""
 
     def expose(
         self,

@@ -1,7 +1,7 @@
 """A PrimSense-like structured-light sensor, as the Habitat challenges simulate depth.
 
 Choi, Zhou and Koltun, "Robust reconstruction of indoor scenes", CVPR 2015, supplement; the authors' ``simdepth.py`` on
-redwood-data.org. In this order: a pixel sees where a neighbor looks (0.25 pixels), at half the resolution; depth is
+redwood-data.org. In this order: a pixel measures at a neighbor's place (0.25 pixels), at half the resolution; depth is
 stretched by a table of the device's own distortion (Teichman, Miller and Thrun, RSS 2013); disparity has noise of 1/36
 of its unit and is rounded to eighths of it. What is 10 m away or farther is not measured.
 """
@@ -35,7 +35,7 @@ TABLE_SIDE, TABLE_DEPTHS = 80, 5
 
 @dataclass(frozen=True)
 class RedwoodOptions:
-    """Its options.
+    """Options of the Redwood model.
 
     Attributes:
         multiplier: of all errors, Habitat's ``noise_multiplier``.

@@ -29,11 +29,12 @@ MOST_DISPARITY_PX = 126
 
 @dataclass(frozen=True)
 class D435Options:
-    """Its options.
+    """Options of the D435.
 
     Attributes:
         baseline_m: between the imagers.
-        error_px: standard deviation of the disparity. window_px: over which it is alike.
+        error_px: standard deviation of the disparity.
+        window_px: size of the matching window, within which errors are alike.
         step_px: to which disparity is rounded.
         outliers: share of pixels that match something else and are left out by the device.
     """
@@ -49,7 +50,7 @@ class D435Options:
 
 
 class D435Noise(DepthNoise):
-    """See the module's docstring."""
+    """The depth noise of a D435, as the module describes it."""
 
     def __init__(self, options: D435Options) -> None:
         self._options = options
@@ -73,7 +74,7 @@ class D435Noise(DepthNoise):
 
 
 def matched(disparity: Floats) -> NDArray[np.bool_]:
-    """bool (H, W): what the right imager sees, too: its place is in the right image, and nothing nearer covers it."""
+    """Mask, bool (H, W), of the pixels that the right imager sees too: inside its image and not occluded."""
     width = disparity.shape[1]
     at = np.rint(np.arange(width, dtype=np.float32) - disparity).astype(np.int32)
     rows = np.arange(disparity.shape[0])[:, None]

@@ -1,4 +1,4 @@
-"""What noise models need to know of the surfaces in a depth image."""
+"""Rays, ranges and normals of the surfaces in a depth image."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Floats = NDArray[np.float32]
 
 
 @lru_cache(maxsize=8)
-def rays_of(lens: Lens) -> Floats:
-    """float32 (H, W, 3) with z = 1; 0 beyond the lens's edge."""
+def pixel_rays(lens: Lens) -> Floats:
+    """Ray of each pixel, float32 (H, W, 3), with z = 1; 0 beyond the lens's edge."""
     return np.nan_to_num(lens_renderer.pixel_rays(lens)).astype(np.float32)
 
 
 @lru_cache(maxsize=8)
 def range_factor(lens: Lens) -> Floats:
-    """float32 (H, W): distance from the lens over depth along its axis."""
-    return np.asarray(np.linalg.norm(rays_of(lens), axis=-1), np.float32)
+    """Distance from the lens over depth along its axis, float32 (H, W)."""
+    return np.asarray(np.linalg.norm(pixel_rays(lens), axis=-1), np.float32)
 
 
 def normals(points: Floats) -> Floats:
-    """float32 (H, W, 3), unit normals towards the camera, by differences to the neighbors; 0 where there are none.
+    """Unit normals towards the camera, float32 (H, W, 3), by differences to the neighbors; 0 where there are none.
 
     Of the two neighbors along an axis the nearer one counts, which at an edge lies on the same surface.
     """
@@ -40,7 +40,7 @@ def normals(points: Floats) -> Floats:
 
 
 def _differences(points: Floats, axis: int) -> Floats:
-    """To the next point along an axis, or from the one before, whichever lies nearer."""
+    """Difference to the nearer of the two neighbors along an axis."""
     steps = np.diff(points, axis=axis)
     last = steps.shape[axis] - 1
     forth = np.concatenate([steps, np.take(steps, [last], axis)], axis)

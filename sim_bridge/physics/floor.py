@@ -1,4 +1,4 @@
-"""Where a compiled scene has floor to stand on."""
+"""Presence of floor in a compiled scene."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 
 TOLERANCE_M = 0.03
-"""How far above or below z = 0 a surface may lie and still carry a wheel."""
+"""Greatest height above or below z = 0 of a surface that carries a wheel."""
 
 _SAMPLES = 64
 
@@ -20,10 +20,14 @@ def has_floor(model: mujoco.MjModel, data: mujoco.MjData, groups: tuple[int, ...
     """Whether a ray straight down from under the robot's body meets a surface near z = 0.
 
     Args:
+        model: the compiled scene.
+        data: its state.
         groups: of the geoms that count.
+        x_m: of the point in ``map``.
+        y_m: of the point in ``map``.
     """
     distance_m = mujoco.mj_ray(
-        model, data, (x_m, y_m, TOLERANCE_M), (0.0, 0.0, -1.0), _counted(groups), 1, -1, np.empty(1, np.int32), None
+        model, data, (x_m, y_m, TOLERANCE_M), (0.0, 0.0, -1.0), _group_mask(groups), 1, -1, np.empty(1, np.int32), None
     )
     return bool(0 <= distance_m <= 2 * TOLERANCE_M)
 
@@ -42,7 +46,7 @@ def is_missing(model: mujoco.MjModel, groups: tuple[int, ...], occupancy: Occupa
 
 
 @functools.cache
-def _counted(groups: tuple[int, ...]) -> NDArray[np.uint8]:
-    counted = np.zeros(mujoco.mjNGROUP, np.uint8)
-    counted[list(groups)] = 1
-    return counted
+def _group_mask(groups: tuple[int, ...]) -> NDArray[np.uint8]:
+    mask = np.zeros(mujoco.mjNGROUP, np.uint8)
+    mask[list(groups)] = 1
+    return mask

@@ -1,9 +1,8 @@
-"""Objects as free bodies in a MuJoCo model: made when it is built, moved while it runs.
+"""Movable objects as free bodies of a MuJoCo model.
 
-A body's origin is the middle of the object's box, so its pose is the :class:`ObjectPose` of everybody else. Objects
-sleep (MuJoCo's word: at rest, out of the solver) until the robot or another object touches them: a scene lies exactly
-as it was put, whatever gravity would make of it, and costs nothing. What is carried or absent sleeps out of the world,
-where no camera, ray or body reaches.
+A body's origin is the middle of the object's box, so that its pose is an :class:`ObjectPose`. Objects sleep (MuJoCo's
+term: at rest, out of the solver) until the robot or another object touches them, so that a scene stays exactly as
+it was placed, and costs nothing. Carried and absent objects sleep in a store far outside the scene.
 """
 
 from __future__ import annotations
@@ -53,14 +52,17 @@ class Movable:
     """One free body.
 
     Attributes:
-        item: the object as the scene has it. brought: whether an episode has to bring it along.
-        body, tree, qpos, dof: MuJoCo's number of its body and of its kinematic tree, and where its 7 positions and 6
-            velocities begin.
-        geoms: numbers of its geoms.
+        item: the object as the scene describes it.
+        added: whether episodes add it to the scene.
+        body: MuJoCo's id of its body.
+        tree: id of its kinematic tree.
+        qpos: address of its 7 positions.
+        dof: address of its 6 velocities.
+        geoms: ids of its geoms.
     """
 
     item: SceneObject
-    brought: bool
+    added: bool
     body: int
     tree: int
     qpos: int
@@ -69,16 +71,16 @@ class Movable:
 
 
 def mass_kg(size: Point3) -> float:
-    """What an object of that box weighs, about: 0.25 kg at a litre, and less per litre the larger it is.
+    """Approximate mass of an object by its box: 0.25 kg for a liter, and less per liter the larger it is.
 
-    It fits a mug (1.2 l, 0.3 kg), a laptop (18 l of box, 1.6 kg) and a potted plant (80 l, 4 kg).
+    The rule fits a mug (1.2 l, 0.3 kg), a laptop (18 l of box, 1.6 kg) and a potted plant (80 l, 4 kg).
     """
-    litres = 1000 * math.prod(max(edge_m, 0.005) for edge_m in size)
-    return float(0.25 * litres**0.65)
+    liters = 1000 * math.prod(max(edge_m, 0.005) for edge_m in size)
+    return float(0.25 * liters**0.65)
 
 
-def let_fall(spec: mujoco.MjSpec) -> None:
-    """Turn on sleep: without it, everything at rest would be solved anew in every step."""
+def enable_sleep(spec: mujoco.MjSpec) -> None:
+    """Turn on sleeping, which leaves objects at rest out of the solver."""
     spec.option.enableflags |= mujoco.mjtEnableBit.mjENBL_SLEEP
 
 
@@ -97,7 +99,7 @@ def add_body(world: mujoco.MjsBody, item: SceneObject) -> mujoco.MjsBody:
 def add_box(body: mujoco.MjsBody, item: SceneObject, visual: int, collision: int) -> list[mujoco.MjsGeom]:
     """The object as its box, drawn and solid; for objects without meshes."""
     shape = {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": tuple(max(edge_m, 0.005) / 2 for edge_m in item.size)}
-    # A hue of its own from its name, so that two boxes can be told apart.
+    # The hue depends on the category, so that boxes differ.
     hue = (sum(map(ord, item.category)) * 0.61803) % 1.0
     rgb = 0.5 + 0.35 * np.cos(2 * math.pi * (hue + np.array([0, 1 / 3, 2 / 3])))
     return [
@@ -107,7 +109,7 @@ def add_box(body: mujoco.MjsBody, item: SceneObject, visual: int, collision: int
 
 
 def in_object(item: SceneObject, asset: Asset) -> tuple[Point3, Quaternion]:
-    """Where an asset stands in the frame of the object that it belongs to."""
+    """Pose of an asset in the frame of the object that it belongs to."""
     turn = Rotation.from_euler("z", -item.yaw_deg, degrees=True)
     x, y, z = turn.apply(np.subtract(asset.position, item.center)).tolist()
     w, i, j, k = asset.quaternion
@@ -115,13 +117,13 @@ def in_object(item: SceneObject, asset: Asset) -> tuple[Point3, Quaternion]:
     return (x, y, z), (w, i, j, k)
 
 
-def find(model: mujoco.MjModel, item: SceneObject, brought: bool) -> Movable:
-    """Where a compiled model has an object that :func:`add_body` put into it."""
+def find(model: mujoco.MjModel, item: SceneObject, added: bool) -> Movable:
+    """The ids of an object that :func:`add_body` added, in the compiled model."""
     body = model.body(_name(item)).id
     joint = model.body_jntadr[body]
     return Movable(
         item,
-        brought,
+        added,
         body,
         int(model.body_treeid[body]),
         int(model.jnt_qposadr[joint]),
@@ -135,10 +137,11 @@ def _name(item: SceneObject) -> str:
 
 
 class MovableObjects:
-    """The free bodies of one model in one state; empty where nothing moves.
+    """The free bodies of one model in one state; empty in a scene without movable objects.
 
     Attributes:
-        by_id: all of them. in_store: ids of those that are out of the world.
+        by_id: all objects by their ids.
+        in_store: ids of the objects that are out of the world.
     """
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, found: tuple[Movable, ...]) -> None:
@@ -158,37 +161,37 @@ class MovableObjects:
         return self._of_geom.get(geom)
 
     def pose(self, object_id: str) -> ObjectPose:
-        """Where an object is, in ``map``."""
+        """Pose of an object in ``map``."""
         start = self.by_id[object_id].qpos
         x, y, z, w, i, j, k = self._data.qpos[start : start + 7].tolist()
         return ObjectPose((x, y, z), (w, i, j, k))
 
     def poses(self) -> dict[str, ObjectPose]:
-        """Where everything is that is in the world."""
+        """Poses of all objects in the world."""
         return {name: self.pose(name) for name in self.by_id if name not in self.in_store}
 
     def put(self, poses: Mapping[str, ObjectPose]) -> None:
-        """Everything to its pose, at rest: what is not named to where the scene has it, or out of the world."""
+        """Place all objects at rest; one without a pose goes to the scene's, an added one out of the world."""
         self.in_store.clear()
         for name, movable in self.by_id.items():
             pose = poses.get(name)
-            if pose is None and movable.brought:
+            if pose is None and movable.added:
                 self._store(movable)
             else:
                 self._set(movable, pose or movable.item.pose)
         self._apply(self._asleep(awake=self.by_id))
         self._apply(self._asleep(asleep=self.by_id))
 
-    def take_away(self, object_id: str) -> None:
-        """One object out of the world; what it touched wakes up, since it may have lain on it."""
+    def remove(self, object_id: str) -> None:
+        """Take one object out of the world and wake those that it touched, which may have lain on it."""
         movable = self.by_id[object_id]
         neighbors = self._touching(movable)
         self._store(movable)
         self._apply(self._asleep(awake=[object_id]))
         self._apply(self._asleep(asleep=[object_id], awake=neighbors))
 
-    def bring(self, object_id: str, pose: ObjectPose, settle: bool) -> None:
-        """One object into the world at ``pose``: to fall from there, or to stay there until something touches it."""
+    def insert(self, object_id: str, pose: ObjectPose, settle: bool) -> None:
+        """Insert one object at ``pose``: it falls if ``settle``, else it stays until something touches it."""
         before = self._asleep()
         self._set(self.by_id[object_id], pose)
         self._apply(self._asleep(awake=[object_id]))
@@ -196,10 +199,10 @@ class MovableObjects:
             self._apply(before)
 
     def deepest_overlap(self, object_id: str, pose: ObjectPose) -> tuple[int, float]:
-        """What an object that is out of the world would stand in at ``pose``, and how deep; (-1, 0.0) for nothing.
+        """The deepest overlap that an object in the store would have at ``pose``.
 
         Returns:
-            Number of a geom, and meters. The object is out of the world afterwards as before.
+            Id of the other geom and the depth in meters; (-1, 0.0) without overlap. The object stays in the store.
         """
         movable = self.by_id[object_id]
         before = self._asleep()
@@ -215,8 +218,8 @@ class MovableObjects:
         self._apply(before)
         return worst, depth_m
 
-    def shake(self) -> None:
-        """Wake everything that is in the world, to see whether it is at rest where it lies."""
+    def wake_all(self) -> None:
+        """Wake all objects in the world, to find out whether they are at rest."""
         self._apply(self._asleep(awake=[name for name in self.by_id if name not in self.in_store]))
 
     def at_rest(self, object_id: str) -> bool:
@@ -251,7 +254,7 @@ class MovableObjects:
         self._data.qacc_warmstart[movable.dof : movable.dof + 6] = 0
 
     def _asleep(self, asleep: Iterable[str] = (), awake: Iterable[str] = ()) -> NDArray[np.int32]:
-        """``tree_asleep`` as it is, but for these objects."""
+        """A copy of ``tree_asleep`` with the state of these objects changed."""
         state: NDArray[np.int32] = self._data.tree_asleep.copy()
         for name in asleep:
             state[self.by_id[name].tree] = self.by_id[name].tree
@@ -260,10 +263,10 @@ class MovableObjects:
         return state
 
     def _apply(self, asleep: NDArray[np.int32]) -> None:
-        """Let MuJoCo find everything anew, with these trees asleep; what an awake one touches wakes up.
+        """Recompute the state with these trees asleep; whatever an awake one touches wakes up.
 
-        MuJoCo derives what it works with from ``tree_asleep`` only when it wakes something itself. So the robot, which
-        never sleeps, is said to: it is woken at once, and everything else is taken as written.
+        MuJoCo updates its internal lists from ``tree_asleep`` only when it wakes a tree itself. So the robot, which
+        never sleeps, is marked asleep: MuJoCo wakes it at once and takes everything else as written.
         """
         data, robot = self._data, self._robot_tree
         data.tree_asleep[:] = asleep

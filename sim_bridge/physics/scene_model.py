@@ -39,10 +39,10 @@ class Group(IntEnum):
 
 
 SOLID = (Group.VISUAL, Group.CULLED, Group.COLLISION)
-"""What can carry a wheel: also what the camera happens not to see."""
+"""Groups that can carry a wheel, including geoms outside the camera's view."""
 
 _UNTURNED = 1e6
-"""So many times harder the robot is to turn than its mass would have it."""
+"""Factor on the robot's rotational inertia."""
 
 NEAR_M = 0.04
 """Nearest depth that is drawn; the robot's own radius keeps everything farther away than that."""
@@ -51,7 +51,7 @@ FAR_M = 60.0
 """The far plane, in scenes that are not larger. MuJoCo draws its sky at 0.7 of it and hides what lies behind."""
 
 SKY_M = FAR_M / 2
-"""Everything nearer than this is a surface of the scene."""
+"""Depths below this one belong to surfaces of the scene."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class SceneModel:
 
     Attributes:
         model: planar joints x, y, yaw are qpos 0, 1, 2 in the scene's frame ``map``; actuators 0, 1, 2 set their
-            velocities; camera 0 is placed by whoever draws.
+            velocities; renderers place camera 0.
         geom_object: int32 (ngeom,), index into ``scene.objects`` of the object that a geom belongs to, -1 for none.
         geom_owner: per geom, the name of its asset, for messages.
         robot_geom: number of the robot's geom.
@@ -114,17 +114,20 @@ def build_model(
     step_s: float = 0.005,
     body: Body | None = None,
     objects_move: bool = False,
-    brought: tuple[SceneObject, ...] = (),
-    hung: tuple[Tag, ...] = (),
+    added: tuple[SceneObject, ...] = (),
+    room_tags: tuple[Tag, ...] = (),
     robot_tag: Tag | None = None,
 ) -> SceneModel:
     """Compile a scene.
 
     Args:
+        scene: with meshes.
         step_s: length of one physics step.
+        body: shape and mass of the robot.
         objects_move: whether the scene's movable objects are free bodies.
-        brought: more of them, which episodes bring along: boxes, out of the world until they are placed.
-        hung: AprilTags in the room. robot_tag: one on the robot, in base_link.
+        added: further free bodies that episodes add: boxes, out of the world until they are placed.
+        room_tags: AprilTags in the room.
+        robot_tag: AprilTag on the robot, in base_link.
 
     Raises:
         SceneError: the scene has no meshes, or MuJoCo refuses one of them; names the file.
@@ -138,15 +141,15 @@ def build_model(
     builder = _Builder(scene)
     free = [item for item in scene.objects if item.movable] if objects_move else []
     # The robot's joints come first in the state, whatever else can move.
-    if free or brought:
+    if free or added:
         builder.add_robot(body)
-    builder.add_free_bodies(free, brought)
+    builder.add_free_bodies(free, added)
     for asset in scene.file.assets:
         builder.add_asset(asset)
     builder.add_surroundings()
-    if not (free or brought):
+    if not (free or added):
         builder.add_robot(body)
-    builder.add_tags(hung, robot_tag)
+    builder.add_tags(room_tags, robot_tag)
     model = builder.compile(step_s)
     ground = builder.ground.id
     if floor.is_missing(model, SOLID, scene.map):
@@ -157,7 +160,7 @@ def build_model(
     for geom, name, object_id in builder.owners:
         geom_owner[geom.id] = name
         geom_object[geom.id] = index.get(object_id or "", -1)
-    found = tuple(movable_objects.find(model, item, item in brought) for item in (*free, *brought))
+    found = tuple(movable_objects.find(model, item, item in added) for item in (*free, *added))
     robot_geom = model.geom("robot").id
     return SceneModel(scene, body, model, geom_object, tuple(geom_owner), robot_geom, found)
 
@@ -180,15 +183,15 @@ class _Builder:
         self._meshes: set[str] = set()
         self._add_materials()
 
-    def add_free_bodies(self, free: Sequence[SceneObject], brought: Sequence[SceneObject]) -> None:
+    def add_free_bodies(self, free: Sequence[SceneObject], added: Sequence[SceneObject]) -> None:
         """Bodies for what can be moved. Their geoms come with the assets; an object that has no asset is its box."""
-        if free or brought:
-            movable_objects.let_fall(self._spec)
+        if free or added:
+            movable_objects.enable_sleep(self._spec)
         drawn = {asset.object for asset in self._scene.file.assets}
-        for item in (*free, *brought):
+        for item in (*free, *added):
             body = movable_objects.add_body(self._world, item)
             self._free[item.id] = item, body
-            if item in brought or item.id not in drawn:
+            if item in added or item.id not in drawn:
                 for geom in movable_objects.add_box(body, item, Group.VISUAL, Group.COLLISION):
                     self.owners.append((geom, item.id, item.id))
 
@@ -272,9 +275,9 @@ class _Builder:
             group=Group.ROBOT,
         )
 
-    def add_tags(self, hung: tuple[Tag, ...], robot_tag: Tag | None) -> None:
-        """Sheets of paper, on the robot that is there already and in the room."""
-        made = tags.hang(self._spec, hung, self._spec.body("robot"), robot_tag, Group.VISUAL)
+    def add_tags(self, room_tags: tuple[Tag, ...], robot_tag: Tag | None) -> None:
+        """Add sheets of paper to the room and to the robot."""
+        made = tags.add_tags(self._spec, room_tags, self._spec.body("robot"), robot_tag, Group.VISUAL)
         self.owners.extend((geom, name, None) for geom, name in made)
 
     def compile(self, step_s: float) -> mujoco.MjModel:

@@ -1,10 +1,9 @@
 """AprilTags in a simulated room, and one on the robot, at the poses that a tag map gives them.
 
-How to have them: write ``tags.yaml`` (:mod:`robot_runtime.scenes.tag_map`) beside ``scene.yaml`` and set ``tags:
-scene`` in
-the options of a simulated robot; ``tags: PATH`` hangs those of another file, and ``robot_tag: {id, size_m, xyz_m,
+To use them, write ``tags.yaml`` (:mod:`robot_runtime.scenes.tag_map`) beside ``scene.yaml`` and set ``tags: scene`` in
+the options of a simulated robot; ``tags: PATH`` takes those of another file, and ``robot_tag: {id, size_m, xyz_m,
 rpy_deg}`` puts one on the robot, in base_link. ``launch/robots/sim-tags.yaml`` does so in the bundled apartment. From
-Python: ``build_model(scene, tags=load_tag_map(path).tags, robot_tag=tag)``.
+Python: ``build_model(scene, room_tags=load_tag_map(path).tags, robot_tag=tag)``.
 
 A tag is a sheet of paper: a quad with the tag's picture, with its white rim, that touches nothing. One cell of the
 picture has :data:`CELL_PX` texels, so that edges stay sharp for a camera that is near; from afar the renderer's
@@ -31,12 +30,12 @@ LIFT_M = 0.0005
 """The sheet lies this far in front of its pose, so that it shows on the wall that it is pasted to."""
 
 
-def hang(
+def add_tags(
     spec: mujoco.MjSpec, tags: Iterable[Tag], robot: mujoco.MjsBody | None, robot_tag: Tag | None, group: int
 ) -> list[tuple[mujoco.MjsGeom, str]]:
-    """Put tags into a model that is being built; the geoms, and a name of each for messages.
+    """Add tags to a model that is being built; return the geoms with a name of each for messages.
 
-    Every tag hangs on a body of its own that :func:`move` can move.
+    Every tag hangs on a body of its own that :func:`move_tags` can move.
     """
     made = []
     for tag in tags:
@@ -52,10 +51,12 @@ def geoms(model: mujoco.MjModel) -> list[int]:
     return [geom for geom in range(model.ngeom) if model.geom(geom).name.startswith("tag ")]
 
 
-def move(model: mujoco.MjModel, data: mujoco.MjData, poses: Mapping[int, Matrix]) -> None:
-    """Hang tags of the room elsewhere while it runs: somebody moved them. It shows from the next physics step on.
+def move_tags(model: mujoco.MjModel, data: mujoco.MjData, poses: Mapping[int, Matrix]) -> None:
+    """Move tags of the room at run time, visibly from the next physics step on.
 
     Args:
+        model: the compiled scene.
+        data: its state.
         poses: per id the tag's frame in ``map``, float64 (4, 4).
 
     Raises:

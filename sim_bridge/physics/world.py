@@ -1,6 +1,6 @@
-"""The simulated world: where the robot is, what it touches, what it stands on. Physics is MuJoCo's.
+"""The simulated world: the robot's pose, its contacts and the floor under it, computed by MuJoCo.
 
-Poses are in the scene's frame ``map``. Nothing here knows clocks, commands or noise.
+Poses are in the scene's frame ``map``. Clocks, commands and noise belong to the devices.
 """
 
 from __future__ import annotations
@@ -27,31 +27,32 @@ CENTER_HALF_ANGLE_RAD = math.radians(30)
 SIDE_END_RAD = math.radians(90)
 
 BUMPER_S = 0.05
-"""The bumper's spring evens out forces over about so long: a light thing that is hit does not press it."""
+"""Time constant with which the bumper's spring averages forces: hitting a light object does not press it."""
 
-STAND_REACH_M, STAND_MOVES = 0.1, 20
-"""How far :meth:`World.stand` moves a robot out of what it is inside of, and in how many moves."""
+NUDGE_REACH_M, NUDGES = 0.1, 20
+"""Greatest distance and number of moves by which :meth:`World.place_near` frees a robot from an obstacle."""
 
-_NOTHING_M_S = 1e-4
-"""Slower than this nothing is pushed."""
+_MIN_PUSH_M_S = 1e-4
+"""A velocity into a wall below this one counts as none."""
 
-_SQUEEZED_M = 0.003
-"""Deeper than this nothing is touched: two steps at full speed."""
+_MAX_DEPTH_M = 0.003
+"""Greatest penetration depth of a sliding body: two steps at full speed."""
 
 SUPPORT_CELL_M = 0.01
-"""Whether there is floor is found once per cell of this size."""
+"""Edge of the cells for which the presence of floor is computed once."""
 
 
 class World:
     """The robot in its scene.
 
     Attributes:
-        scene_model: what was compiled.
-        step_s, step_ns: length of one physics step.
+        scene_model: the compiled scene.
+        step_s: length of one physics step.
+        step_ns: the same in nanoseconds.
         physics_s: host seconds spent inside MuJoCo's physics.
         touching: bits of :class:`Zone` pressed now, an index into :data:`ZONES`.
-        objects: what can be moved; empty unless the model was built for a task that moves objects.
-        sheets: printed sheets that cameras see and nothing touches, by name; anybody hangs, moves and removes them.
+        objects: movable objects; empty unless the model was built for a task that moves objects.
+        sheets: printed sheets by name, visible to cameras and without contact; callers may change them at any time.
     """
 
     def __init__(self, scene_model: SceneModel) -> None:
@@ -75,7 +76,7 @@ class World:
 
     @property
     def data(self) -> mujoco.MjData:
-        """MuJoCo's state, to be looked at."""
+        """MuJoCo's state, for reading only."""
         return self._data
 
     @property
@@ -98,10 +99,12 @@ class World:
         return bool(self._data.ncon) and any(robot in pair for pair in self._data.contact.geom.tolist())
 
     def advance(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float = 0.0) -> None:
-        """One physics step with the robot driven at this velocity; then :attr:`touching` is of its end.
+        """Simulate one physics step with the robot driven at a velocity, and update :attr:`touching`.
 
         Args:
-            lateral_m_s: to the left, where wheels slip: none drive there.
+            linear_m_s: forward.
+            angular_rad_s: counter-clockwise.
+            lateral_m_s: to the left, by slip of the wheels.
         """
         # The heading in the middle of the step makes an arc exact to second order.
         yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
@@ -114,16 +117,15 @@ class World:
         # Split and swapped: contacts are found after the motion, so that a stop on contact loses no step.
         mujoco.mj_step2(self._model, self._data)
         if self.objects.by_id:
-            self._feel()
+            self._update_push_force()
         mujoco.mj_step1(self._model, self._data)
         self.physics_s += self._stopwatch.elapsed_s()
         self.touching = self._zones() if self._data.ncon else 0
 
     def advance_along_walls(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
-        """As :meth:`advance`, of a body without friction: what it touches takes the part that leads into it.
+        """Simulate one step as :meth:`advance` does, without the part of the velocity that leads into walls.
 
-        Told to go on, wheels would squeeze the body into walls. Nor does it go where it would be squeezed all the same,
-        between walls that leave no room for it.
+        The body has no friction. It stays where it is if the remaining velocity would squeeze it between walls.
         """
         yaw_rad = self._position.item(2) + angular_rad_s * self.step_s / 2
         cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
@@ -134,20 +136,20 @@ class World:
             into_m_s = x_m_s * wall_x + y_m_s * wall_y
             if into_m_s > 0:
                 x_m_s, y_m_s = x_m_s - into_m_s * wall_x, y_m_s - into_m_s * wall_y
-        if any(x_m_s * wall_x + y_m_s * wall_y > _NOTHING_M_S for wall_x, wall_y in walls):
+        if any(x_m_s * wall_x + y_m_s * wall_y > _MIN_PUSH_M_S for wall_x, wall_y in walls):
             x_m_s = y_m_s = 0.0
         before, depth_m = self._position[:2].copy(), self._depth_m()
         self.advance(x_m_s * cos + y_m_s * sin, angular_rad_s, y_m_s * cos - x_m_s * sin)
-        if self._depth_m() > max(depth_m, _SQUEEZED_M):
+        if self._depth_m() > max(depth_m, _MAX_DEPTH_M):
             self._touched_at((*before.tolist(), self._position.item(2)))
             self.touching = self._zones() if self._data.ncon else 0
 
     def _depth_m(self) -> float:
-        """How deep the rigid body is in what it touches."""
+        """Greatest penetration depth of the rigid body."""
         return -float(self._data.contact.dist.min(initial=0.0))
 
     def _walls(self) -> list[tuple[float, float]]:
-        """Directions to what is touched and does not give way, of length 1, one for each that differs."""
+        """Unit directions towards the touched fixed obstacles, without duplicates."""
         robot, found = self.scene_model.robot_geom, list[tuple[float, float]]()
         contact = self._data.contact
         normals = contact.frame[:, :2].tolist()
@@ -164,10 +166,10 @@ class World:
         return found
 
     def place(self, pose: SE2) -> None:
-        """Put the robot there, standing still.
+        """Place the robot at a pose, standing still.
 
         Raises:
-            InvalidStart: where the map is not free or the body would touch something; the robot stays where it was.
+            InvalidStart: the map is not free or the body would touch something; the robot stays where it was.
         """
         scene = self.scene_model.scene
         row, column = scene.map.to_cell(pose.x_m, pose.y_m)
@@ -187,24 +189,24 @@ class World:
         self.touching = 0
         self._push_n = 0.0
 
-    def stand(self, pose: SE2) -> SE2:
-        """Put the robot there, at rest, even where its bumper is pressed; out of what its body would be inside of.
+    def place_near(self, pose: SE2) -> SE2:
+        """Place the robot at rest at a measured pose, moved out of any obstacle that it overlaps.
 
-        For poses that were measured: they end actions at walls, and no measurement is exact.
+        The bumper may be pressed there: actions end at walls, and no measurement is exact.
 
         Returns:
-            Where it stands.
+            The pose at which it stands.
 
         Raises:
-            InvalidStart: it would have to be moved by more than :data:`STAND_REACH_M`; it stays somewhere near.
+            InvalidStart: it would have to be moved by more than :data:`NUDGE_REACH_M`; it stays somewhere near.
         """
         robot, contact = self.scene_model.robot_geom, self._data.contact
         x_m, y_m = pose.x_m, pose.y_m
-        for _ in range(STAND_MOVES):
+        for _ in range(NUDGES):
             self._touched_at((x_m, y_m, pose.yaw_rad))
             found = zip(contact.geom.tolist(), contact.dist.tolist(), contact.frame.tolist(), strict=True)
             inside = [(gap_m, pair, frame) for pair, gap_m, frame in found if robot in pair and gap_m < 0]
-            if not inside or math.hypot(x_m - pose.x_m, y_m - pose.y_m) > STAND_REACH_M:
+            if not inside or math.hypot(x_m - pose.x_m, y_m - pose.y_m) > NUDGE_REACH_M:
                 break
             gap_m, pair, frame = min(inside, key=lambda item: item[0])
             # The normal leads from the pair's first geom to its second.
@@ -212,7 +214,7 @@ class World:
             x_m -= away * gap_m * 1.01 * frame[0]
             y_m -= away * gap_m * 1.01 * frame[1]
         moved_m = math.hypot(x_m - pose.x_m, y_m - pose.y_m)
-        if inside or moved_m > STAND_REACH_M:
+        if inside or moved_m > NUDGE_REACH_M:
             name = self.scene_model.scene.name
             raise InvalidStart(
                 f"pose ({pose.x_m:.3f}, {pose.y_m:.3f}) in scene {name!r} is inside of something",
@@ -223,7 +225,7 @@ class World:
         return SE2(x_m, y_m, pose.yaw_rad)
 
     def has_floor(self, x_m: float, y_m: float) -> bool:
-        """Whether something at floor height carries what stands there."""
+        """Whether there is floor at a point."""
         cell = (math.floor(x_m / SUPPORT_CELL_M), math.floor(y_m / SUPPORT_CELL_M))
         known = self._floor.get(cell)
         if known is None:
@@ -235,11 +237,11 @@ class World:
         return known
 
     def _touched_at(self, position: tuple[float, float, float] | np.ndarray) -> list[str]:
-        """Move without any check, at rest, and name the assets that are touched there."""
+        """Move the robot without any check, at rest, and return the names of the assets that it touches."""
         self._position[:] = position
         self._velocity[:] = 0
         self._control[:] = 0
-        self._data.qacc_warmstart[:] = 0  # where the solver begins: at nothing that happened before
+        self._data.qacc_warmstart[:] = 0  # no warm start from an unrelated pose
         mujoco.mj_step1(self._model, self._data)
         owners, robot = self.scene_model.geom_owner, self.scene_model.robot_geom
         touched = {owners[geom] for pair in self._data.contact.geom.tolist() if robot in pair for geom in pair}
@@ -260,15 +262,15 @@ class World:
         return bits
 
     def _is_pressed_by(self, pair: list[int], pushes: bool) -> bool:
-        """Whether a contact is one of the robot's that its bumper feels: with what is fixed, or with what resists."""
+        """Whether a contact presses the bumper: one with a fixed obstacle, or with an object that resists."""
         robot = self.scene_model.robot_geom
         if robot not in pair:
             return False
         other = pair[0] if pair[1] == robot else pair[1]
         return pushes or self.objects.of_geom(other) is None
 
-    def _feel(self) -> None:
-        """How hard the robot pushes objects, newtons, evened out over :data:`BUMPER_S`."""
+    def _update_push_force(self) -> None:
+        """Update the force in newtons with which the robot pushes objects, averaged over :data:`BUMPER_S`."""
         robot, now_n = self.scene_model.robot_geom, 0.0
         for number, pair in enumerate(self._data.contact.geom.tolist()):
             if robot in pair and self.objects.of_geom(pair[0] if pair[1] == robot else pair[1]) is not None:

@@ -33,8 +33,13 @@ def resample_depth(
     """Fill ``depth_m`` where the maps lie inside the buffer.
 
     Args:
-        buffer: (h, w), of which ``value * scale + offset`` is 1 / depth. sky_m: depths beyond are no surface.
-        map_x, map_y: (H, W), pixels of the buffer. depth_scale: (H, W), factor of the result.
+        buffer: (h, w); ``value * scale + offset`` is 1 / depth.
+        scale: see ``buffer``.
+        offset: see ``buffer``.
+        sky_m: depths beyond this are no surface.
+        map_x: (H, W), columns of the buffer.
+        map_y: (H, W), rows of the buffer.
+        depth_scale: (H, W), factor on the result.
         depth_m: (H, W), 0 where there is no surface.
     """
     height, width = buffer.shape

@@ -1,7 +1,7 @@
-"""An off-screen OpenGL context for MuJoCo: EGL, else OSMesa, chosen by itself.
+"""An off-screen OpenGL context for MuJoCo: EGL, else OSMesa, chosen automatically.
 
 Each library is tried through ctypes first, because PyOpenGL, which MuJoCo's own context classes use, binds itself to
-one platform when it is first imported and cannot be turned round afterwards. ``MUJOCO_GL`` (``egl`` or ``osmesa``),
+one platform when it is first imported and cannot change it afterwards. ``MUJOCO_GL`` (``egl`` or ``osmesa``),
 or else ``PYOPENGL_PLATFORM``, overrides the choice.
 """
 
@@ -27,7 +27,7 @@ _MAX_DEVICES = 16
 
 
 class GLContext(Protocol):
-    """What MuJoCo's context classes have in common."""
+    """Common interface of MuJoCo's context classes."""
 
     def make_current(self) -> None: ...
 
@@ -57,17 +57,19 @@ def choose_backend(environ: MutableMapping[str, str] = os.environ) -> str:
     Raises:
         RenderingUnavailable: the variables disagree or name another backend, or none works; names the apt packages.
     """
-    wishes = {name: environ[name].strip().lower() for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM") if environ.get(name)}
-    for name, wish in wishes.items():
-        if wish not in PACKAGES:
+    requested = {
+        name: environ[name].strip().lower() for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM") if environ.get(name)
+    }
+    for name, request in requested.items():
+        if request not in PACKAGES:
             raise RenderingUnavailable(
-                f"environment variable {name}={wish}: only {' and '.join(PACKAGES)} draw without a screen",
-                f"unset {name} to have the backend chosen by itself",
+                f"environment variable {name}={request}: only {' and '.join(PACKAGES)} draw without a screen",
+                f"unset {name} to have the backend chosen automatically",
             )
-    if len(set(wishes.values())) > 1:
-        shown = " and ".join(f"{name}={wish}" for name, wish in wishes.items())
+    if len(set(requested.values())) > 1:
+        shown = " and ".join(f"{name}={request}" for name, request in requested.items())
         raise RenderingUnavailable(f"environment variables {shown} contradict each other", "unset one of them")
-    candidates = list(wishes.values())[:1] or list(PACKAGES)
+    candidates = list(requested.values())[:1] or list(PACKAGES)
     failures: dict[str, str] = {}
     for backend in candidates:
         failure = {"egl": egl_failure, "osmesa": osmesa_failure}[backend]()

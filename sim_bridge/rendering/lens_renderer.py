@@ -1,4 +1,4 @@
-"""What a lens sees: drawn by one ideal pinhole or several, and resampled; one that is such a pinhole is just drawn.
+"""The view of a lens, rendered by one or several ideal pinholes and resampled; an ideal pinhole is rendered directly.
 
 Depth is taken from the nearest drawn pixel and moved along the surface that it lies on: 1 / depth is linear in a
 pinhole's image of a plane, and of the differences to either neighbor the smaller one is the surface's own. So planes
@@ -24,19 +24,19 @@ from sim_bridge.rendering.depth_resampling import resample_depth
 from sim_bridge.rendering.renderer import SceneRenderer
 
 WIDEST_RAD = math.radians(100)
-"""Across one pinhole; twice the angle needs many times the pixels."""
+"""Greatest field of view of a single pinhole; twice the angle needs many times the pixels."""
 
 VIEW_RAD = math.radians(75)
-"""Across each of several pinholes."""
+"""Greatest field of view of each of several pinholes."""
 
 MARGIN_PX = 2
-"""Drawn around what a lens sees, so that every pixel has its neighbors."""
+"""Margin around the view of a lens, so that every pixel has its neighbors."""
 
 SCALE_PERCENTILE = 1.0
-"""Per cent of a lens's pixels that may be drawn coarser than it sees: those near where its image turns back."""
+"""Percentage of a lens's pixels that may be rendered at a coarser resolution: those at its folding edge."""
 
 NOWHERE = -1e4
-"""A map's entry where there is nothing to see."""
+"""Entry of a map without a source pixel."""
 
 Floats = NDArray[np.float32]
 
@@ -48,8 +48,9 @@ class PinholeView:
     Attributes:
         from_lens: float64 (3, 3), takes directions of the lens's optical frame to the pinhole's.
         pinhole: principal point in the middle, square pixels.
-        map_x, map_y: float32 (H, W), where each of the lens's pixels lies in the pinhole's image, whose bottom row is
-            the first; ``NOWHERE`` for those that belong to another view, or see nothing.
+        map_x: float32 (H, W), column of each of the lens's pixels in the pinhole's image; ``NOWHERE`` for pixels of
+            another view and those without a ray.
+        map_y: float32 (H, W), row likewise; the bottom row is the first.
         depth_scale: float32 (H, W), depth along the lens's axis over depth along the pinhole's.
     """
 
@@ -102,13 +103,13 @@ def native_pinhole(lens: Lens) -> Intrinsics | None:
 
 @lru_cache(maxsize=8)
 def pixel_rays(lens: Lens) -> NDArray[np.float64]:
-    """``lens.pixel_rays()``, kept."""
+    """``lens.pixel_rays()``, cached."""
     return lens.pixel_rays()
 
 
 @lru_cache(maxsize=8)
 def pinhole_views(lens: Lens) -> tuple[PinholeView, ...]:
-    """The pinholes that together see what a lens sees, each at least as fine as the lens."""
+    """The pinholes that together cover the view of a lens, each at no coarser resolution."""
     rays = pixel_rays(lens)
     x, y = rays[..., 0], rays[..., 1]
     yaw, pitch = np.arctan(x), np.arctan2(y, np.hypot(x, 1))

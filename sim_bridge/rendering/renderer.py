@@ -26,9 +26,10 @@ Rotation = NDArray[np.float64]
 
 
 class SceneRenderer:
-    """Draws one scene. Belongs to the thread that made it; close it in that thread.
+    """A renderer of one scene, bound to the thread that made it.
 
     Args:
+        scene_model: the compiled scene.
         intrinsics: principal point in the middle and square pixels, as ``Intrinsics.from_hfov`` makes them.
 
     Attributes:
@@ -75,7 +76,7 @@ class SceneRenderer:
         self.set_intrinsics(intrinsics)
 
     def set_intrinsics(self, intrinsics: Intrinsics) -> None:
-        """Draw with another pinhole from now on; its images may be larger."""
+        """Set the pinhole; its images may be larger than before."""
         assert self._gl is not None, "used after close()"
         width, height = intrinsics.width, intrinsics.height
         context = self._context
@@ -94,7 +95,7 @@ class SceneRenderer:
         self._rect, self._rgb, self._depth = self._buffers[intrinsics]
 
     def update_scene(self, state: mujoco.MjData) -> None:
-        """Draw objects and tags where they are in ``state`` from now on."""
+        """Take the poses of objects and tags from ``state``."""
         if self._moving.size:
             self._data.geom_xpos[self._moving] = state.geom_xpos[self._moving]
             self._data.geom_xmat[self._moving] = state.geom_xmat[self._moving]
@@ -107,6 +108,7 @@ class SceneRenderer:
 
         Args:
             position: of the optical center in ``map``.
+            rotation: of the camera.
         """
         rgb, buffer = self.draw_raw(position, rotation)
         scale, offset = self.inverse_depth
@@ -127,28 +129,30 @@ class SceneRenderer:
         """Color and depth buffer as OpenGL has them, bottom row first, in memory that the next drawing overwrites.
 
         Args:
-            color: whether color is wanted, which costs as much as depth; else the first array means nothing.
+            position: of the optical center in ``map``.
+            rotation: of the camera.
+            color: whether color is rendered, which costs as much as depth; else the first array is undefined.
         """
-        watch = Stopwatch()
+        timer = Stopwatch()
         flags = self._scene.flags
         flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = not color  # without lights and textures
         try:
             self._draw(position, rotation, self._rgb if color else None, self._depth)
         finally:
             flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = False
-        self.render_s += watch.elapsed_s()
+        self.render_s += timer.elapsed_s()
         return self._rgb, self._depth
 
     def segment(self, position: Vector, rotation: Rotation) -> NDArray[np.int32]:
         """Per pixel the index into ``scene.objects`` of what is seen, int32 (H, W); -1 for structure and sky."""
-        watch = Stopwatch()
+        timer = Stopwatch()
         flags = self._scene.flags
         flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = True
         try:
             self._draw(position, rotation, self._rgb, None)
         finally:
             flags[mujoco.mjtRndFlag.mjRND_SEGMENT] = flags[mujoco.mjtRndFlag.mjRND_IDCOLOR] = False
-        self.render_s += watch.elapsed_s()
+        self.render_s += timer.elapsed_s()
         lookup = np.full(self._scene.ngeom + 1, -1, np.int32)
         for geom in self._scene.geoms[: self._scene.ngeom]:
             if geom.objtype == mujoco.mjtObj.mjOBJ_GEOM and geom.segid >= 0:

@@ -19,7 +19,7 @@ from sim_bridge.replay.camera_offset import Surfaces, camera_offset, surfaces
 from sim_bridge.replay.camera_pose import logged_camera, measured_by
 from sim_bridge.replay.image_error import color_error, depth_error
 from sim_bridge.replay.results import FrameDifference, Note, PoseReplay
-from sim_bridge.robot.camera import as_measured
+from sim_bridge.robot.camera import quantized
 
 MOST_FOR_OFFSET = 40
 """Frames, spaced evenly, that the camera's offset is estimated from; more do not improve it."""
@@ -86,7 +86,7 @@ def pose_replay(
         if record.objects or record.held:
             simulator.put_objects(record.objects, record.held)
         rgb, depth_m = simulator.render(lens, camera.map_from_camera(record))
-        pair = FramePair(record.index, recorded.rgb, recorded.depth_m, rgb, as_measured(depth_m, measured))
+        pair = FramePair(record.index, recorded.rgb, recorded.depth_m, rgb, quantized(depth_m, measured))
         depth, color = depth_error(pair.recorded_depth_m, pair.simulated_depth_m), color_error(pair.recorded_rgb, rgb)
         frames.append(FrameDifference(record.index, recorded.stamp_ns, depth, color))
         if record.index % stride == 0:

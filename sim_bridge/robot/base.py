@@ -25,12 +25,12 @@ from sim_bridge.robot.device import SimDevice
 from sim_bridge.robot.wheel_slip import Slip
 
 MIN_RATE_HZ = 20.0
-"""Two reports within the Guard's feedback timeout of 0.1 s: a slower base would stand still for ever."""
+"""Two reports within the Guard's feedback timeout of 0.1 s: a slower base would never move."""
 
 
 @dataclass(frozen=True)
 class BaseOptions:
-    """What the wheels can do (Kobuki), and how often the base reports and listens."""
+    """Limits of the wheels (Kobuki) and the rate of the base's control loop."""
 
     rate_hz: Annotated[float, Field(ge=MIN_RATE_HZ, allow_inf_nan=False)] = 100.0
     max_linear_m_s: Positive = 0.7
@@ -46,9 +46,13 @@ class SimBase(SimDevice, Base):
 
     Args:
         clock: whose steps call :meth:`on_step`.
-        odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
-        slip: what happens to the robot besides, unseen by odometry.
-        contact: what walls do.
+        world: the simulated world.
+        options: limits and rate.
+        odometry: error of odometry relative to the true motion.
+        actuation: error of the true motion relative to the wheels'.
+        battery: its battery.
+        slip: further motion that odometry does not measure.
+        contact: effect of walls.
     """
 
     def __init__(
@@ -78,7 +82,7 @@ class SimBase(SimDevice, Base):
         self._chassis = Chassis(world, odometry, actuation, battery, slip, contact)
         self._period_ns = seconds_to_ns(1 / options.rate_hz)
         self._decided_ns = self._reported_ns = clock.now_ns()
-        self._held_back = False
+        self._decision_pending = False
         self._wheels = STILL
         self._halt = Halt.NONE
         self._state: BaseState | None = None
@@ -117,7 +121,7 @@ class SimBase(SimDevice, Base):
         self._require_connected()
         now_ns = self._clock.now_ns()
         # A second decision at one instant grants no acceleration; the next step must not wait a period for it.
-        self._held_back = self._decided_ns == now_ns
+        self._decision_pending = self._decided_ns == now_ns
         try:
             self._guard.command(velocity, now_ns)
         finally:
@@ -145,7 +149,7 @@ class SimBase(SimDevice, Base):
         self._report(self._clock.now_ns())
 
     def restart(self, random: np.random.Generator) -> None:
-        """The world has placed the robot: odometry starts at zero, and errors are drawn from ``random``."""
+        """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
         self._chassis.restart(random)
         self._guard.stop()
         self._wheels = STILL
@@ -158,8 +162,8 @@ class SimBase(SimDevice, Base):
             self._world.advance(0.0, 0.0)
             return
         # Later than one period by the clock's step: a command that comes once per period decides by itself.
-        if self._held_back or now_ns - self._decided_ns > self._period_ns:
-            self._held_back = False
+        if self._decision_pending or now_ns - self._decided_ns > self._period_ns:
+            self._decision_pending = False
             self._decide(now_ns)
         self._chassis.drive(self._wheels)
         if now_ns - self._reported_ns >= self._period_ns:

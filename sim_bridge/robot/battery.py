@@ -15,11 +15,14 @@ SECONDS_PER_HOUR = 3600.0
 
 @dataclass(frozen=True)
 class BatteryOptions:
-    """Kobuki's small battery (4S1P, 2200 mAh at 14.8 V) and about what a LoCoBot with its computer draws.
+    """Kobuki's small battery (4S1P, 2200 mAh at 14.8 V) and the approximate power of a LoCoBot with its computer.
 
     Attributes:
-        full_v, empty_v: under load at either end; between them the voltage is linear in the charge.
-        idle_w: drawn always. drive_w: drawn in addition while the wheels turn.
+        capacity_wh: energy when full.
+        full_v: voltage under load when full.
+        empty_v: voltage under load when empty; in between it is linear in the charge.
+        idle_w: power at all times.
+        drive_w: additional power while the wheels turn.
         start_fraction: charge at the start, 0 empty .. 1 full.
     """
 
@@ -50,6 +53,6 @@ class Battery:
         return self._options.empty_v + self.fraction * (self._options.full_v - self._options.empty_v)
 
     def drain(self, seconds: float, driving: bool) -> None:
-        """Take out what is used in that time."""
+        """Remove the energy that is used in that time."""
         power_w = self._options.idle_w + (self._options.drive_w if driving else 0.0)
         self.fraction = max(0.0, self.fraction - power_w * seconds / SECONDS_PER_HOUR / self._options.capacity_wh)

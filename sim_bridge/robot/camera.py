@@ -27,32 +27,33 @@ from sim_bridge.noise.models import color_noise, depth_noise
 from sim_bridge.physics.scene_model import NEAR_M, SKY_M
 from sim_bridge.physics.world import World
 from sim_bridge.rendering.renderer import Rotation, SceneRenderer, Vector
-from sim_bridge.robot.camera_misalignment import MountError, misplaced
+from sim_bridge.robot.camera_misalignment import MountError, apply_mount_error
 from sim_bridge.robot.device import SimDevice
 from sim_bridge.robot.head import SimHead
 
-_MOMENT_S = 1e-3
-"""Over which velocities are taken."""
+_DIFFERENCE_S = 1e-3
+"""Interval of the finite differences that give velocities."""
 
 STILL = 1e-6
-"""Meters and radians per second that are no motion."""
+"""Velocities below this one, in meters and radians per second, count as standstill."""
 
 
 @dataclass(frozen=True)
 class CameraOptions:
-    """How the camera delivers.
+    """Options of the camera.
 
     Attributes:
+        rate_hz: of the exposures.
         latency_s: from exposure to delivery.
-        depth_min_m, depth_max_m: outside, depth is a hole (0). By default the range is wider than any policy's, which
-            clips depth for itself.
-        depth_unit_m: lattice of the depth values; 0 for continuous depth.
+        depth_min_m: smallest measured depth; below it depth is 0.
+        depth_max_m: largest measured depth; beyond it depth is 0. The default range is wider than any policy's.
+        depth_unit_m: quantum of the depth values; 0 for continuous depth.
         forward_m: of the pan-tilt's axis, in front of the base's.
-        mount: where the camera sits: a preset of ``launch/mounts`` or a YAML file
-        (``robot_runtime.robots.camera_mount``).
-            Without one it is as high as the training camera and turns about its own optical center.
-        mount_error: how far from there it truly sits; the camera's description and the logs do not know.
-        depth_noise, color_noise: a model of ``sim_bridge.noise.models`` and its options; empty for none.
+        mount: a preset of ``launch/mounts`` or a YAML file (``robot_runtime.robots.camera_mount``); without one the
+            camera is as high as the training camera and turns about its own optical center.
+        mount_error: true offset from the mount, absent from the camera's description and the logs.
+        depth_noise: a model of ``sim_bridge.noise.models`` and its options; empty for none.
+        color_noise: likewise.
     """
 
     rate_hz: Positive = 30.0
@@ -76,13 +77,18 @@ class CameraOptions:
 
 
 class SimCamera(SimDevice, Camera):
-    """Exposes at multiples of its period, and draws an exposure only when somebody asks for it.
+    """A camera that exposes at multiples of its period and renders a frame only on request.
 
-    Must be used in the thread that connected it: that is where its OpenGL context lives.
+    Its OpenGL context belongs to the thread that connected it, and so must all use.
 
     Args:
+        clock: of the simulation.
+        world: the simulated world.
+        head: that carries the camera.
+        intrinsics: of color and depth.
         height_m: of the optical center.
-        images: whether anybody looks at them; without, frames are dark, and no OpenGL context is needed.
+        options: rate, latency, range and errors.
+        images: whether frames are rendered; otherwise they are black, and no OpenGL context is needed.
     """
 
     def __init__(
@@ -104,7 +110,7 @@ class SimCamera(SimDevice, Camera):
         mount = CameraMount((options.forward_m, 0.0, height_m))
         if options.mount is not None:
             mount = load_mount(config.find_preset("mounts", options.mount))
-        self._mount = misplaced(mount, options.mount_error)
+        self._mount = apply_mount_error(mount, options.mount_error)
         self._info = CameraInfo(
             intrinsics,
             Mount(*mount.sensor(SE2(), 0.0, 0.0)[:3, 3].tolist()),
@@ -115,7 +121,7 @@ class SimCamera(SimDevice, Camera):
             has_semantic=True,
         )
         self._lens = Lens.of(intrinsics)
-        self._noise = Noise(options, intrinsics)
+        self._noise = CameraNoise(options, intrinsics)
         self._renderer: SceneRenderer | None = None
         self._thread = 0
         self._render_s = 0.0
@@ -181,8 +187,8 @@ class SimCamera(SimDevice, Camera):
         return self._lens.pixel_rays()
 
     @functools.cached_property
-    def _dark(self) -> RgbdFrame:
-        """Neither color nor depth nor objects."""
+    def _blank_frame(self) -> RgbdFrame:
+        """A frame without color, depth and objects."""
         shape = self._info.intrinsics.height, self._info.intrinsics.width
         images = np.zeros((*shape, 3), np.uint8), np.zeros(shape, np.float32), np.full(shape, -1, np.int32)
         for image in images:
@@ -190,8 +196,8 @@ class SimCamera(SimDevice, Camera):
         return RgbdFrame(0, *images)
 
     def viewpoint(self) -> tuple[Vector, Rotation]:
-        """Where the optical center is now, in ``map``, and how the camera is turned."""
-        sensor = self._mount.sensor(self._world.pose, *self._head.pointing(self._clock.now_ns()))
+        """Present position of the optical center in ``map``, and the camera's rotation."""
+        sensor = self._mount.sensor(self._world.pose, *self._head.camera_angles(self._clock.now_ns()))
         return sensor[:3, 3], opengl_rotation(sensor)
 
     def pose(self) -> Pose3:
@@ -202,43 +208,43 @@ class SimCamera(SimDevice, Camera):
         return pose
 
     def motion(self) -> CameraMotion:
-        """How the camera moves now."""
+        """Present motion of the camera."""
         return camera_motion(self._mount, self._world, self._head, self._clock.now_ns())
 
     def restart(self, random: np.random.Generator) -> None:
-        """The robot was placed: draw errors from ``random``."""
+        """Draw errors from ``random`` after the robot was placed."""
         self._noise.restart(random)
 
     def _expose(self, semantic: bool) -> RgbdFrame:
         stamp_ns, renderer = self._clock.now_ns(), self._renderer
         if renderer is None:
-            return replace(self._dark, stamp_ns=stamp_ns)
+            return replace(self._blank_frame, stamp_ns=stamp_ns)
         position, rotation = self.viewpoint()
         renderer.update_scene(self._world.data)
         rgb, depth = renderer.render(position, rotation)
         if self._world.sheets:
             draw_sheets(self._world.sheets.values(), self._rays, self.pose(), rgb, depth)
         ids = renderer.segment(position, rotation) if semantic else None
-        rgb, depth = self._noise.spoil(rgb, depth, self.motion)
-        return RgbdFrame(stamp_ns, rgb, as_measured(depth, self._options), ids)
+        rgb, depth = self._noise.apply(rgb, depth, self.motion)
+        return RgbdFrame(stamp_ns, rgb, quantized(depth, self._options), ids)
 
 
 def camera_motion(mount: CameraMount, world: World, head: SimHead, now_ns: int) -> CameraMotion:
-    """How a camera on the head moves, by where it will be a moment later if base and head go on as they do."""
+    """Motion of a camera on the head, by finite differences of the motion of base and head."""
     linear_m_s, angular_rad_s = world.velocity
-    base = world.pose @ SE2(linear_m_s * _MOMENT_S, 0.0, angular_rad_s * _MOMENT_S)
-    now = mount.sensor(world.pose, *head.pointing(now_ns))
-    then = mount.sensor(base, *head.pointing(now_ns + seconds_to_ns(_MOMENT_S)))
+    base = world.pose @ SE2(linear_m_s * _DIFFERENCE_S, 0.0, angular_rad_s * _DIFFERENCE_S)
+    now = mount.sensor(world.pose, *head.camera_angles(now_ns))
+    then = mount.sensor(base, *head.camera_angles(now_ns + seconds_to_ns(_DIFFERENCE_S)))
     optical, later = (opengl_rotation(sensor) * (1, -1, -1) for sensor in (now, then))
     turn = optical.T @ later
     spin = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
-    rates = np.concatenate([optical.T @ (then - now)[:3, 3], spin]) / _MOMENT_S
+    rates = np.concatenate([optical.T @ (then - now)[:3, 3], spin]) / _DIFFERENCE_S
     vx, vy, vz, wx, wy, wz = np.where(np.abs(rates) < STILL, 0.0, rates).tolist()
     return CameraMotion((vx, vy, vz), (wx, wy, wz))
 
 
-class Noise:
-    """The noise models that options name; draws nothing where they name none."""
+class CameraNoise:
+    """The noise models of a camera's options; no random numbers are drawn without a model."""
 
     def __init__(self, options: CameraOptions, intrinsics: Intrinsics) -> None:
         self._lens = Lens.of(intrinsics)
@@ -248,13 +254,13 @@ class Noise:
         self._random = np.random.default_rng(0)
 
     def restart(self, random: np.random.Generator) -> None:
-        """The robot was placed: draw errors from ``random``."""
+        """Draw errors from ``random`` after the robot was placed."""
         self._random = random
 
-    def spoil(
+    def apply(
         self, rgb: NDArray[np.uint8], depth_m: NDArray[np.float32], motion: Callable[[], CameraMotion]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """What the sensors make of an exact pair, which may be changed."""
+        """The measured pair of an exact one, which may be modified."""
         if self._none:
             return rgb, depth_m
         depth_m[depth_m > SKY_M] = 0
@@ -262,9 +268,9 @@ class Noise:
         return rgb, self._depth.measure(depth_m, self._lens, self._random)
 
 
-def as_measured(depth_m: NDArray[np.float32], options: CameraOptions) -> NDArray[np.float32]:
-    """True depth as the sensor delivers it, computed in place: on its lattice, 0 outside its range."""
-    # Rarely is anything outside, and two extrema cost less than a mask.
+def quantized(depth_m: NDArray[np.float32], options: CameraOptions) -> NDArray[np.float32]:
+    """True depth rounded to the sensor's quantum, and 0 outside its range, computed in place."""
+    # Depth rarely leaves the range, and two extrema cost less than a mask.
     outside = None
     if depth_m.min() < options.depth_min_m or depth_m.max() > options.depth_max_m:
         outside = (depth_m < options.depth_min_m) | (depth_m > options.depth_max_m)

@@ -1,4 +1,4 @@
-"""A camera that sits elsewhere than its description says: bent, knocked, or screwed on by hand."""
+"""Errors of a camera's mount relative to its description."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ class MountError:
     """The true camera relative to the described one; the defaults mean none.
 
     Attributes:
-        tilt_deg, pan_deg, roll_deg: about the tilt axis (up positive), and the upright and forward axes of what it
-            carries (left positive, and clockwise as the camera sees it). The camera turns about the tilt axis, not
-            about its own center.
-        height_m, forward_m: of the whole pan-tilt: up, and ahead.
+        tilt_deg: rotation about the tilt axis, up positive; the camera turns about that axis, not its own center.
+        pan_deg: rotation about the upright axis of what the tilt axis carries, left positive.
+        roll_deg: rotation about its forward axis, clockwise in the image positive.
+        height_m: upward offset of the whole pan-tilt.
+        forward_m: forward offset of the whole pan-tilt.
     """
 
     tilt_deg: float = 0.0
@@ -32,8 +33,8 @@ class MountError:
     __pydantic_config__ = config.STRICT
 
 
-def misplaced(mount: CameraMount, error: MountError) -> CameraMount:
-    """Where a camera truly sits whose description says ``mount``; ``mount`` itself without any error."""
+def apply_mount_error(mount: CameraMount, error: MountError) -> CameraMount:
+    """The true mount of a camera that is described by ``mount``; ``mount`` itself without any error."""
     if error == MountError():
         return mount
     turn = rotation_rpy(*np.radians((error.roll_deg, -error.tilt_deg, error.pan_deg)).tolist())

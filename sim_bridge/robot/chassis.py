@@ -1,7 +1,7 @@
-"""What drives and senses in the simulated base: wheels with errors, odometry, bumper, cliff and drop sensors, battery.
+"""Wheels, odometry, bumper, cliff and wheel drop sensors and battery of the simulated base.
 
-Whoever owns a :class:`Chassis` decides what its wheels are told: :class:`~sim_bridge.robot.base.SimBase` through a
-Guard, the ROS robot as its real base's firmware does.
+The owner of a :class:`Chassis` commands its wheels: :class:`~sim_bridge.robot.base.SimBase` through a Guard, the ROS
+robot as the firmware of its real base does.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from sim_bridge.robot.odometry import Odometry, moved_between
 from sim_bridge.robot.wheel_slip import Slip
 
 CLIFF_SENSORS_M = ((Zone.LEFT, 0.0873, 0.1360), (Zone.CENTER, 0.156, 0.0), (Zone.RIGHT, 0.0873, -0.1360))
-"""Where they look down, in base_link (kobuki_description)."""
+"""Positions of the cliff sensors in base_link (kobuki_description)."""
 
 WHEELS_M = ((Zone.LEFT, 0.0, 0.115), (Zone.RIGHT, 0.0, -0.115))
-"""Where the wheels stand, in base_link (kobuki_description: 0.23 m apart)."""
+"""Positions of the wheels in base_link (kobuki_description: 0.23 m apart)."""
 
 FLOOR_POINTS_M = tuple((zone.value, x_m, y_m) for zone, x_m, y_m in CLIFF_SENSORS_M) + tuple(
     (zone.value << 3, x_m, y_m) for zone, x_m, y_m in WHEELS_M
 )
-"""All places that need a floor, each with its bit: cliff zones, and three bits higher the wheels."""
+"""All points that need a floor, each with its bit: cliff zones, and three bits higher the wheels."""
 
 FLOOR_REACH_M = max(math.hypot(x_m, y_m) for _, x_m, y_m in FLOOR_POINTS_M)
-LOOK_DOWN_M = 0.005
-"""How far such a place moves between two looks at the floor: half of what ``World.has_floor`` can tell apart."""
+FLOOR_CHECK_M = 0.005
+"""Motion of a floor point after which the floor is checked again: half a cell of ``World.has_floor``."""
 
 
 @dataclass(frozen=True)
 class ContactOptions:
-    """What a wall does to the robot.
+    """Effect of walls on the robot.
 
     Attributes:
-        behaviour: ``stop``: the bumper feels it, and whoever reads the bumper stops. ``slide``: as in Habitat with
-            ``allow_sliding``: nobody feels it, the body goes on along the wall without friction and without turning,
-            and the wheels turn on, so that odometry believes the whole way.
+        behaviour: ``stop``: the bumper is pressed, and its reader stops the base. ``slide``: as in Habitat with
+            ``allow_sliding``: the bumper is not pressed, the body slides along the wall without friction and without
+            turning, and the wheels keep turning, so that odometry measures the whole commanded distance.
     """
 
     behaviour: Literal["stop", "slide"] = "stop"
@@ -54,15 +54,20 @@ class ContactOptions:
 
 
 class Chassis:
-    """A base without any will of its own, in a :class:`World`.
+    """A base in a :class:`World`, without any safety function.
 
     Args:
-        odometry: how odometry departs from the true motion. actuation: how true motion departs from the wheels'.
-        slip: what happens to the robot besides, unseen by odometry.
-        contact: what walls do.
+        world: the simulated world.
+        odometry: error of odometry relative to the true motion.
+        actuation: error of the true motion relative to the wheels'.
+        battery: its battery.
+        slip: further motion that odometry does not measure.
+        contact: effect of walls.
 
     Attributes:
-        bumper_bits, cliff_bits, wheel_drop_bits: bits of :class:`Zone`, as of the last :meth:`measure`.
+        bumper_bits: bits of :class:`Zone`, as of the last :meth:`measure`.
+        cliff_bits: likewise.
+        wheel_drop_bits: likewise.
     """
 
     def __init__(
@@ -78,14 +83,14 @@ class Chassis:
         self.battery = battery
         self.bumper_bits = self.cliff_bits = self.wheel_drop_bits = 0
         self._slides = contact.behaviour == "slide"
-        exact = not (slip.happens or self._slides)
+        exact = not (slip.active or self._slides)
         self._odometry, self._actuation = Odometry(odometry, world.pose, exact), actuation
         self._slip = slip
         self._slipped_m = self._slipped_rad = 0.0
         self._sliding_m_s = 0.0
         self._drained_ns = 0
         self._measured_at: SE2 | None = None
-        self._looked_from: SE2 | None = None
+        self._checked_from: SE2 | None = None
 
     @property
     def odom(self) -> SE2:
@@ -99,26 +104,26 @@ class Chassis:
 
     @property
     def velocity(self) -> Velocity:
-        """As the wheels measure it."""
+        """Velocity that the wheels measure."""
         linear_m_s, angular_rad_s = self.world.velocity
         return Velocity(linear_m_s + self._sliding_m_s if self._slides else linear_m_s, angular_rad_s)
 
     def restart(self, random: np.random.Generator) -> None:
-        """The world has placed the robot: odometry starts at zero, and errors are drawn from ``random``."""
+        """Start odometry at zero after the robot was placed, and draw errors from ``random``."""
         self._odometry.restart(self.world.pose, random)
         self._actuation.restart(random)
         self._slip.restart(random)
         self._slipped_m = self._slipped_rad = self._sliding_m_s = 0.0
-        self._measured_at = self._looked_from = None
+        self._measured_at = self._checked_from = None
 
     def drive(self, wheels: Velocity) -> None:
-        """One physics step with the wheels turning for this velocity."""
+        """Simulate one physics step with the wheels turning for this velocity."""
         linear_m_s, angular_rad_s = wheels.linear_m_s, wheels.angular_rad_s
         if not self._actuation.exact:
             step_s = self.world.step_s
             forward_m, turn_rad = self._actuation.distort(linear_m_s * step_s, angular_rad_s * step_s)
             linear_m_s, angular_rad_s = forward_m / step_s, turn_rad / step_s
-        if not self._slip.happens:
+        if not self._slip.active:
             self._move(linear_m_s, angular_rad_s, 0.0)
             return
         forward_m, left_m, turn_rad = self._slip.step(linear_m_s, angular_rad_s)
@@ -128,7 +133,7 @@ class Chassis:
         self._move(linear_m_s + forward_m / step_s, angular_rad_s + turn_rad / step_s, left_m / step_s)
 
     def _move(self, linear_m_s: float, angular_rad_s: float, lateral_m_s: float) -> None:
-        """One physics step; on wheels that slide along something, with the part of their way that the body lacks."""
+        """Simulate one physics step; while sliding, record the motion of the wheels that the body did not make."""
         world = self.world
         # Of the step before: those are the contacts that push during this one.
         if not (self._slides and world.touches):
@@ -145,10 +150,11 @@ class Chassis:
         self._sliding_m_s = lacking_m / world.step_s
 
     def measure(self, now_ns: int, driving: bool) -> bool:
-        """Read every sensor; whether any level differs from the last time.
+        """Read every sensor and return whether any level has changed.
 
         Args:
-            driving: whether the wheels have been turning, which the battery feels.
+            now_ns: time of the measurement.
+            driving: whether the wheels have been turning, which drains the battery faster.
         """
         world = self.world
         pose = world.pose
@@ -158,8 +164,8 @@ class Chassis:
             self._odometry.update(pose, self._slipped_m, self._slipped_rad)
             self._slipped_m = self._slipped_rad = 0.0
             if self._has_moved_on(pose):
-                self._looked_from = pose
-                unsupported = self._look_down(pose)
+                self._checked_from = pose
+                unsupported = self._unsupported_bits(pose)
                 self.cliff_bits, self.wheel_drop_bits = unsupported & 7, unsupported >> 3
         self.bumper_bits = self.pressed
         self.battery.drain(ns_to_seconds(now_ns - self._drained_ns), driving)
@@ -167,15 +173,15 @@ class Chassis:
         return before != (self.bumper_bits, self.cliff_bits, self.wheel_drop_bits)
 
     def _has_moved_on(self, pose: SE2) -> bool:
-        """Whether a floor point may have moved by ``LOOK_DOWN_M`` since the last look down."""
-        last = self._looked_from
+        """Whether a floor point may have moved by ``FLOOR_CHECK_M`` since the last check."""
+        last = self._checked_from
         if last is None:
             return True
         turned_m = FLOOR_REACH_M * abs(wrap_angle(pose.yaw_rad - last.yaw_rad))
-        return abs(pose.x_m - last.x_m) + abs(pose.y_m - last.y_m) + turned_m >= LOOK_DOWN_M
+        return abs(pose.x_m - last.x_m) + abs(pose.y_m - last.y_m) + turned_m >= FLOOR_CHECK_M
 
-    def _look_down(self, pose: SE2) -> int:
-        """Bits of the cliff sensors that see no floor, and, three bits higher, of the wheels that have none."""
+    def _unsupported_bits(self, pose: SE2) -> int:
+        """Bits of the cliff sensors without floor below them and, three bits higher, of such wheels."""
         cos, sin = math.cos(pose.yaw_rad), math.sin(pose.yaw_rad)
         x0_m, y0_m, has_floor = pose.x_m, pose.y_m, self.world.has_floor
         bits = 0

@@ -1,4 +1,4 @@
-"""What the simulated devices share: being connected or not."""
+"""Connection state of the simulated devices."""
 
 from __future__ import annotations
 

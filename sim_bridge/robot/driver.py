@@ -31,10 +31,10 @@ from sim_bridge.robot.head import HeadOptions, SimHead
 from sim_bridge.robot.localizer import LocalizerOptions, SimLocalizer
 from sim_bridge.robot.manipulator import ManipulatorOptions, SimManipulator
 from sim_bridge.robot.object_tracker import SimTracker
-from sim_bridge.robot.wheel_slip import slip_of
+from sim_bridge.robot.wheel_slip import make_slip
 
 ODOMETRY_HZ = 50.0
-"""A Kobuki's; to sample it more often would only make logs longer."""
+"""Rate of a Kobuki's odometry."""
 
 CAMERA_HEIGHT_M = 0.88
 DEFAULT_INTRINSICS = Intrinsics.from_hfov(640, 480, 79.0)
@@ -46,11 +46,11 @@ class SimOptions:
     """The ``options`` of a simulated robot's YAML file. Without any, everything is exact and immediate.
 
     Attributes:
-        step_s: length of one physics step; contact is looked for once per step.
-        odometry: how odometry departs from the true motion.
-        actuation: how the true motion departs from what the wheels are told.
-        contact: what walls do; by default they stop the robot, as bumpers do.
-        action_noise: where actions end beside where they should, unseen by odometry; None for nowhere else.
+        step_s: length of one physics step; contacts are computed once per step.
+        odometry: error of odometry relative to the true motion.
+        actuation: error of the true motion relative to the wheels' command.
+        contact: effect of walls; by default they stop the robot, as bumpers do.
+        action_noise: errors of the ends of actions that odometry does not measure; None for none.
         localizer: the pose that the policy is given; scores always use the exact one.
         manipulator: for tasks that move objects.
         tags: AprilTags that hang in the room: ``scene`` for ``tags.yaml`` in the scene's folder, or a tag map's path.
@@ -97,7 +97,7 @@ def make_robot(context: RobotContext, name: str, options: Mapping[str, Any], whe
     world = World(_model(context, context.scene, parsed, where))
     clock = SimulatedClock(seconds_to_ns(parsed.step_s), SystemClock() if context.real_time else None)
     odometry, actuation = Drift(parsed.odometry), Drift(parsed.actuation)
-    slip = slip_of(parsed.action_noise, world)
+    slip = make_slip(parsed.action_noise, world)
     base = SimBase(clock, world, parsed.base, odometry, actuation, Battery(parsed.battery), slip, parsed.contact)
     head = SimHead(clock, parsed.head)
     camera = context.camera
@@ -161,7 +161,7 @@ def _model(context: RobotContext, scene: Scene, options: SimOptions, where: str)
 
 
 class Teleport(Placer):
-    """Puts the robot anywhere that is free. Each placement starts its own sequence of errors."""
+    """A placer that moves the robot to any free pose. Each placement starts its own sequence of errors."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class Teleport(Placer):
         self._simulation.placed()
 
     def reseed(self, seed: int) -> None:
-        """Errors are from the next placement on those of a robot that was just made with this seed."""
+        """Draw errors, from the next placement on, as a new robot with this seed would."""
         self._seed, self._placements = seed, 0
         self._simulation.reseed(seed)
 
@@ -207,7 +207,7 @@ class Teleport(Placer):
         for object_id, pose in poses.items():
             fault = pose.fault
             if object_id not in world.objects.by_id:
-                what = "is not movable" if object_id in known else "is not there"
+                what = "is not movable" if object_id in known else "does not exist"
                 raise EpisodeError(
                     f"scene {scene.name!r}: object {object_id!r} {what}",
                     "write 'movable: true' in scene.yaml"

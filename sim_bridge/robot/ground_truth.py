@@ -1,4 +1,4 @@
-"""The simulated robot as emulated devices see it."""
+"""Ground truth of the simulated robot for emulated devices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sim_bridge.robot.camera import SimCamera
 from sim_bridge.robot.head import SimHead
 
 _FIRST_VIEW = Intrinsics.from_hfov(64, 48, 60.0)
-"""Each lens brings its own pinholes afterwards."""
+"""Intrinsics until the first lens sets its own."""
 
 
 @dataclass(eq=False)
@@ -42,12 +42,14 @@ class _Ticks:
 
 
 class MujocoGroundTruth(Simulation):
-    """A :class:`World` and a head, seen from the side.
+    """The ground truth of a :class:`World` and a head.
 
     Args:
-        clock: whose steps move the world; add this object after the world's own mover.
-        camera: the simulated one, which says where a camera is mounted.
-        seed: of every device's errors.
+        clock: whose steps move the world; its listener must be added after the base's.
+        world: the simulated world.
+        head: of the robot.
+        camera: the simulated camera, whose mount is used.
+        seed: of the errors of all devices.
     """
 
     def __init__(self, clock: SimulatedClock, world: World, head: SimHead, camera: SimCamera, seed: int) -> None:
@@ -72,7 +74,7 @@ class MujocoGroundTruth(Simulation):
         return self._world.sheets
 
     def connect(self) -> None:
-        """Nothing to do: what drawing needs is made when something is drawn."""
+        """Do nothing: the renderer is made when it is first needed."""
 
     def close(self) -> None:
         if self._renderer is not None:
@@ -80,12 +82,12 @@ class MujocoGroundTruth(Simulation):
             self._renderer = None
 
     def move_tags(self, poses: Mapping[int, Pose3]) -> None:
-        """Hang AprilTags of the room elsewhere, by id: somebody moved them. It shows after the next step.
+        """Move AprilTags of the room, by id, visibly after the next step.
 
         Raises:
             ConfigError: no tag of that id hangs there.
         """
-        tags.move(self._world.scene_model.model, self._world.data, poses)
+        tags.move_tags(self._world.scene_model.model, self._world.data, poses)
 
     def pose(self) -> SE2:
         return self._world.pose
@@ -94,7 +96,7 @@ class MujocoGroundTruth(Simulation):
         return Velocity(*self._world.velocity)
 
     def head_angles(self) -> tuple[float, float]:
-        return self._head.pointing(self._clock.now_ns())
+        return self._head.camera_angles(self._clock.now_ns())
 
     def camera_pose(self) -> Pose3:
         return self._camera.pose()
@@ -150,18 +152,18 @@ class MujocoGroundTruth(Simulation):
         return np.random.default_rng((self._seed, self._placements, zlib.crc32(name.encode())))
 
     def reseed(self, seed: int) -> None:
-        """Devices' errors are from the next placement on those of a simulation that was just made with this seed."""
+        """Draw errors, from the next placement on, as a new simulation with this seed would."""
         self._seed, self._placements = seed, 0
 
     def placed(self) -> None:
-        """The robot was put somewhere else."""
+        """Notify the devices that the robot was placed."""
         self._placements += 1
         for callback in tuple(self._placed):
             callback()
 
     def _on_step(self, now_ns: int) -> None:
         for ticks in tuple(self._ticks):
-            # One that an earlier callback of this step has closed is called no more.
+            # An earlier callback of this step may have closed the subscription.
             if now_ns >= ticks.next_ns and ticks in self._ticks:
                 self._advance(ticks, now_ns)
                 ticks.callback(now_ns)

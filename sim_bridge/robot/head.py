@@ -19,9 +19,9 @@ class HeadOptions:
     """LoCoBot's reach, pan left and tilt **up** positive; Interbotix states tilt as -90..+75 degrees, down positive.
 
     Attributes:
-        tilt_zero_deg: how far up the camera looks where the servo says 0, beyond what its mount says.
-        tilt_backlash_deg: play between servo and camera: coming from below the camera lags half of it behind, coming
-            from above the other half. The servo's own encoder knows nothing of it.
+        tilt_zero_deg: upward tilt of the camera at servo angle 0, in addition to its mount's.
+        tilt_backlash_deg: backlash between servo and camera, half of it in either direction; the servo's encoder does
+            not measure it.
     """
 
     min_pan_deg: float = -90.0
@@ -45,7 +45,7 @@ class HeadOptions:
 
 
 class SimHead(SimDevice, Head):
-    """Angles are functions of time, so nothing has to be stepped."""
+    """The head; its angles are functions of time and need no simulation steps."""
 
     def __init__(self, clock: Clock, options: HeadOptions) -> None:
         super().__init__("head")
@@ -59,7 +59,7 @@ class SimHead(SimDevice, Head):
             options.settle_s,
         )
         self._zero_rad = math.radians(options.tilt_zero_deg)
-        self._half_play_rad = math.radians(options.tilt_backlash_deg) / 2
+        self._half_backlash_rad = math.radians(options.tilt_backlash_deg) / 2
         self._from = self._goal = (0.0, 0.0)
         self._tilted_from_rad = 0.0
         self._commanded_ns = self._rest_ns = clock.now_ns()
@@ -79,17 +79,17 @@ class SimHead(SimDevice, Head):
         )
         return pan_rad, tilt_rad
 
-    def pointing(self, now_ns: int) -> tuple[float, float]:
+    def camera_angles(self, now_ns: int) -> tuple[float, float]:
         """Pan and tilt of the camera itself, where :meth:`angles` are its servos'."""
         pan_rad, servo_rad = self.angles(now_ns)
-        return pan_rad, self._behind_play_rad(servo_rad) + self._zero_rad
+        return pan_rad, self._after_backlash_rad(servo_rad) + self._zero_rad
 
-    def _behind_play_rad(self, servo_rad: float) -> float:
-        """Where the servo has drawn the camera to: it follows only once the play is taken up."""
+    def _after_backlash_rad(self, servo_rad: float) -> float:
+        """Tilt of the camera, which follows the servo once the backlash is taken up."""
         if servo_rad > self._from[1]:
-            return max(self._tilted_from_rad, servo_rad - self._half_play_rad)
+            return max(self._tilted_from_rad, servo_rad - self._half_backlash_rad)
         if servo_rad < self._from[1]:
-            return min(self._tilted_from_rad, servo_rad + self._half_play_rad)
+            return min(self._tilted_from_rad, servo_rad + self._half_backlash_rad)
         return self._tilted_from_rad
 
     def state(self, max_age_s: float) -> HeadState:
@@ -104,17 +104,17 @@ class SimHead(SimDevice, Head):
         goal = limits.clip(pan_rad, tilt_rad)
         now_ns = self._clock.now_ns()
         angles = self.angles(now_ns)
-        self._tilted_from_rad = self._behind_play_rad(angles[1])
+        self._tilted_from_rad = self._after_backlash_rad(angles[1])
         self._from = angles
         self._goal = goal
-        way_rad = max(abs(goal - start) for start, goal in zip(self._from, self._goal, strict=True))
+        travel_rad = max(abs(goal - start) for start, goal in zip(self._from, self._goal, strict=True))
         self._commanded_ns = now_ns
-        travel_s = way_rad / limits.max_speed_rad_s + limits.settle_s if way_rad else 0.0
+        travel_s = travel_rad / limits.max_speed_rad_s + limits.settle_s if travel_rad else 0.0
         self._rest_ns = now_ns + seconds_to_ns(travel_s)
         return self._goal
 
     def place(self, tilt_rad: float) -> None:
-        """Be at that tilt and at pan 0, at rest. Raises ``InvalidStart`` outside the limits."""
+        """Set the head to a tilt and pan 0, at rest. Raises ``InvalidStart`` outside the limits."""
         self.require_reach(tilt_rad)
         self._from = self._goal = (0.0, tilt_rad)
         self._tilted_from_rad = tilt_rad

@@ -22,13 +22,14 @@ from sim_bridge.robot.device import SimDevice
 
 @dataclass(frozen=True)
 class LocalizerOptions:
-    """How poses are measured; the defaults are exact and immediate.
+    """Options of the measured poses; the defaults are exact and immediate.
 
     Attributes:
         source: ``ground_truth`` (frame map) or ``odometry`` (frame odom).
         latency_s: from measurement to arrival.
-        noise_m, noise_deg: standard deviations of each pose, white, in x and in y, and in yaw.
-        dropout_probability: that a pose is lost; once that happens all are lost for ``dropout_s``.
+        noise_m: standard deviation of white noise in x and in y.
+        noise_deg: standard deviation of white noise in yaw.
+        dropout_probability: probability that a pose is lost, and all further ones for ``dropout_s``.
     """
 
     source: Literal["ground_truth", "odometry"] = "ground_truth"
@@ -43,11 +44,14 @@ class LocalizerOptions:
 
 
 class SimLocalizer(SimDevice, Localizer):
-    """Samples a pose.
+    """A localizer that samples a pose.
 
     Args:
-        name: for messages and logs. frame: of the poses.
-        read: the true or measured pose now.
+        name: for messages and logs.
+        frame: of the poses.
+        clock: of the simulation.
+        read: returns the true or measured pose.
+        options: rate, latency and errors.
     """
 
     def __init__(self, name: str, frame: str, clock: Clock, read: Callable[[], SE2], options: LocalizerOptions) -> None:
@@ -63,7 +67,7 @@ class SimLocalizer(SimDevice, Localizer):
         self._covariance = np.diag(np.array(variances, np.float64))
         self._covariance.flags.writeable = False
         self._latency_ns = seconds_to_ns(options.latency_s)
-        self._on_the_way: deque[PoseEstimate] = deque()
+        self._in_transit: deque[PoseEstimate] = deque()
         self._next_ns = 0
         self._lost_until_ns = 0
 
@@ -74,7 +78,7 @@ class SimLocalizer(SimDevice, Localizer):
     def connect(self) -> None:
         if not self._connected:
             super().connect()
-            self._forget()
+            self._reset()
 
     def latest(self, max_age_s: float) -> PoseEstimate:
         self._require_connected()
@@ -89,24 +93,24 @@ class SimLocalizer(SimDevice, Localizer):
         return self._history.arrivals(after)
 
     def restart(self, random: np.random.Generator) -> None:
-        """The robot was placed: forget where it was, and draw errors from ``random``."""
+        """Clear the history after the robot was placed, and draw errors from ``random``."""
         self._random = random
         if self._connected:
-            self._forget()
+            self._reset()
 
     def on_step(self, now_ns: int) -> None:
-        """Measure when it is time to; deliver what has arrived."""
-        on_the_way = self._on_the_way
-        if not self._connected or (now_ns < self._next_ns and not on_the_way):
+        """Measure when a period has passed, and deliver the poses whose latency has passed."""
+        in_transit = self._in_transit
+        if not self._connected or (now_ns < self._next_ns and not in_transit):
             return
         if now_ns >= self._next_ns:
             self._measure(now_ns)
-        while on_the_way and on_the_way[0].stamp_ns + self._latency_ns <= now_ns:
-            self._history.add(on_the_way.popleft())
+        while in_transit and in_transit[0].stamp_ns + self._latency_ns <= now_ns:
+            self._history.add(in_transit.popleft())
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._history.clear()
-        self._on_the_way.clear()
+        self._in_transit.clear()
         self._lost_until_ns = self._next_ns = self._clock.now_ns()
         self.on_step(self._clock.now_ns())
 
@@ -129,4 +133,4 @@ class SimLocalizer(SimDevice, Localizer):
                 pose.y_m + y * options.noise_m,
                 wrap_angle(pose.yaw_rad + yaw * self._noise_rad),
             )
-        self._on_the_way.append(PoseEstimate(now_ns, pose, self._info.frame, self._covariance))
+        self._in_transit.append(PoseEstimate(now_ns, pose, self._info.frame, self._covariance))

@@ -1,4 +1,4 @@
-"""The magic pointer: takes what is under the crosshair into a backpack and lets it go again.
+"""The magic pointer: grabs the object under the crosshair into a backpack and releases it again.
 
 Batra et al. 2020, "Rearrangement": 3.2.1 (the abstraction), A.5 (grab/release with a crosshair and a reach, one object,
 "released at the same relative location to the agent as it was picked"). What the paper leaves open is an option here,
@@ -29,20 +29,20 @@ from sim_bridge.robot.camera import SimCamera
 from sim_bridge.robot.device import SimDevice
 
 OVERLAP_M = 0.01
-"""How deep a released object may stand in something: what lies on something touches it, and a cushion sinks in."""
+"""Greatest overlap of a released object with others: an object that lies on another one touches it."""
 
-BEFORE_HIT_M = 0.02
-"""The hand's way to an object ends so far before the point that it took it by."""
+HIT_MARGIN_M = 0.02
+"""The path to a released object may be obstructed in its last part of this length."""
 
 SETTLE_S = 2.0
-"""Objects have so long to come to rest before the robot goes on: they fall at most 2 m (0.6 s) and roll."""
+"""Longest wait for objects to come to rest: they fall at most 2 m (0.6 s) and roll."""
 
 POLL_S = 0.05
 
 
 @dataclass(frozen=True)
 class ManipulatorOptions:
-    """What the paper leaves open.
+    """Choices that the paper leaves open.
 
     Attributes:
         release: ``settle``: a released object falls until it lies on something, as in 3.2.1 and as on a real site;
@@ -58,26 +58,29 @@ class ManipulatorOptions:
 
 
 @dataclass(frozen=True)
-class _Held:
-    """How an object was taken: its pose, the hand's end and the eye, all relative to base_link."""
+class _HeldObject:
+    """A grabbed object: its pose, the point by which it was grabbed and the camera, all in base_link."""
 
     object_id: str
     pose: ObjectPose
     taken_at: Vector
-    eye: Vector
+    camera: Vector
 
 
 class SimManipulator(SimDevice, Manipulator):
     """The magic pointer of a simulated robot.
 
     Args:
+        clock: of the simulation.
+        world: with the objects.
         camera: whose optical center the ray starts from.
+        options: choices that the paper leaves open.
     """
 
     def __init__(self, clock: Clock, world: World, camera: SimCamera, options: ManipulatorOptions) -> None:
         super().__init__("manipulator")
         self._clock, self._world, self._camera, self._options = clock, world, camera, options
-        self._backpack: list[_Held] = []
+        self._backpack: list[_HeldObject] = []
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -85,7 +88,7 @@ class SimManipulator(SimDevice, Manipulator):
         return tuple(item.object_id for item in self._backpack)
 
     def empty(self) -> None:
-        """Forget what is in the backpack: somebody has put it elsewhere."""
+        """Empty the backpack after its objects were placed elsewhere."""
         self._backpack.clear()
 
     def grab_release(self, crosshair: tuple[float, float], reach_m: float, capacity: int) -> Grab:
@@ -103,19 +106,19 @@ class SimManipulator(SimDevice, Manipulator):
         return self._settled(self._release())
 
     def _settled(self, grab: Grab) -> Grab:
-        """The same, once what was let go, and what lay on what was taken, has come to rest."""
+        """The same result, after all objects have come to rest."""
         objects = self._world.objects
         wait_for(self._clock, lambda: objects.all_at_rest() or None, SETTLE_S, poll_s=POLL_S)
         return grab
 
     def _grab(self, crosshair: tuple[float, float], reach_m: float) -> Grab:
-        eye, axes = self._camera.viewpoint()
+        camera, axes = self._camera.viewpoint()
         k = self._camera.info.intrinsics
         right = (crosshair[0] - 0.5) * k.width / k.fx
         down = (crosshair[1] - 0.5) * k.height / k.fy
         ray = axes @ np.array([right, -down, -1.0])
         ray /= np.linalg.norm(ray)
-        geom, distance_m = self._first_hit(eye, ray, (Group.VISUAL, Group.CULLED))
+        geom, distance_m = self._first_hit(camera, ray, (Group.VISUAL, Group.CULLED))
         if geom < 0 or distance_m > reach_m:
             return Grab(GrabOutcome.NOTHING, None, f"nothing is under the crosshair within {reach_m:g} m")
         object_id = self._world.objects.of_geom(geom)
@@ -124,23 +127,25 @@ class SimManipulator(SimDevice, Manipulator):
             return Grab(GrabOutcome.NOTHING, None, f"{what}, at {distance_m:.2f} m, cannot be moved")
         base = self._world.pose
         pose = self._world.objects.pose(object_id)
-        hand = eye + distance_m * ray
-        self._backpack.append(_Held(object_id, pose.moved(base.inverse()), _to(base, hand), _to(base, eye)))
-        self._world.objects.take_away(object_id)
+        hand = camera + distance_m * ray
+        self._backpack.append(
+            _HeldObject(object_id, pose.moved(base.inverse()), _to_base(base, hand), _to_base(base, camera))
+        )
+        self._world.objects.remove(object_id)
         return Grab(GrabOutcome.GRABBED, object_id)
 
     def _release(self) -> Grab:
         held = self._backpack[-1]
         pose = held.pose.moved(self._world.pose)
-        refusal = self._refusal(held, pose)
+        refusal = self._release_obstacle(held, pose)
         if refusal is not None:
             return Grab(GrabOutcome.NOTHING, held.object_id, f"{held.object_id} cannot be released: {refusal}")
         self._backpack.pop()
-        self._world.objects.bring(held.object_id, pose, settle=self._options.release == "settle")
+        self._world.objects.insert(held.object_id, pose, settle=self._options.release == "settle")
         return Grab(GrabOutcome.RELEASED, held.object_id)
 
-    def _refusal(self, held: _Held, pose: ObjectPose) -> str | None:
-        """Why an object cannot be let go at ``pose``; None if it can."""
+    def _release_obstacle(self, held: _HeldObject, pose: ObjectPose) -> str | None:
+        """The reason why an object cannot be released at ``pose``; None if it can."""
         scene, owners = self._world.scene_model.scene, self._world.scene_model.geom_owner
         x_m, y_m, _ = pose.position
         cell = scene.map.cells[scene.map.to_cell(x_m, y_m)] if scene.map.contains(x_m, y_m) else Cell.UNKNOWN
@@ -149,11 +154,11 @@ class SimManipulator(SimDevice, Manipulator):
         if self._options.spot == "navigable" and cell != Cell.FREE:
             return "the map says that the floor there is not free"
         base = self._world.pose
-        eye, hand = _from(base, held.eye), _from(base, held.taken_at)
-        way = hand - eye
-        length_m = float(np.linalg.norm(way))
-        geom, distance_m = self._first_hit(eye, way / length_m, (Group.VISUAL, Group.CULLED, Group.COLLISION))
-        if geom >= 0 and distance_m < length_m - BEFORE_HIT_M:
+        camera, hand = _to_map(base, held.camera), _to_map(base, held.taken_at)
+        path = hand - camera
+        length_m = float(np.linalg.norm(path))
+        geom, distance_m = self._first_hit(camera, path / length_m, (Group.VISUAL, Group.CULLED, Group.COLLISION))
+        if geom >= 0 and distance_m < length_m - HIT_MARGIN_M:
             return f"{owners[geom] or 'the ground'} is in the way"
         geom, depth_m = self._world.objects.deepest_overlap(held.object_id, pose)
         if depth_m > OVERLAP_M:
@@ -174,9 +179,9 @@ class SimManipulator(SimDevice, Manipulator):
         return int(hit[0]), float(distance_m)
 
 
-def _to(base: SE2, point: Vector) -> Vector:
-    return _from(base.inverse(), point)
+def _to_base(base: SE2, point: Vector) -> Vector:
+    return _to_map(base.inverse(), point)
 
 
-def _from(base: SE2, point: Vector) -> Vector:
+def _to_map(base: SE2, point: Vector) -> Vector:
     return np.array([*base.apply(float(point[0]), float(point[1])), point[2]])

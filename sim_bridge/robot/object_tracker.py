@@ -1,4 +1,4 @@
-"""Where the simulated objects are, exactly and at any time."""
+"""A tracker of the simulated objects, exact and always available."""
 
 from __future__ import annotations
 

@@ -11,13 +11,15 @@ from sim_bridge.noise.drift import Drift
 
 
 class Odometry:
-    """Adds up small true motions, distorted; without any error it is the true motion itself and adds up nothing.
+    """The integral of small distorted motions; without any error, the true motion itself.
 
     Args:
-        exact: whether all motion is seen: wheels that slip turn less or more than the robot moves.
+        drift: errors of the motions.
+        pose: of the robot in ``map``.
+        exact: whether the wheels measure all motion, which slipping ones do not.
 
     Attributes:
-        pose: base_link in ``odom``, which is where the robot was at the last :meth:`restart`.
+        pose: base_link in ``odom``, whose origin is the pose at the last :meth:`restart`.
     """
 
     def __init__(self, drift: Drift, pose: SE2, exact: bool = True) -> None:
@@ -32,7 +34,7 @@ class Odometry:
         self.pose = SE2()
 
     def update(self, pose: SE2, slipped_m: float = 0.0, slipped_rad: float = 0.0) -> None:
-        """The robot is now at ``pose`` in ``map``; so much of the way since the last update no wheel has turned."""
+        """Update with the robot's pose in ``map``, less the motion since the last update that was slip."""
         if self._exact:
             self.pose = moved_between(self._start, pose)
             return

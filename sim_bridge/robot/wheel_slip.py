@@ -1,4 +1,4 @@
-"""How the errors of actions happen: as slip, in proportion to the way, unseen by the wheels."""
+"""Action errors as wheel slip in proportion to the distance, not measured by the wheels."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from sim_bridge.noise.actions import ActionNoise, ActionNoiseOptions, action_noi
 from sim_bridge.physics.world import World
 
 REST_S = 0.03
-"""Wheels that stand still for so long have ended an action: longer than a controller's tick, shorter than a pause."""
+"""Standstill of the wheels that ends an action: longer than a controller's tick, shorter than a pause."""
 
 NONE: Triple = (0.0, 0.0, 0.0)
 
 
 class Slip:
-    """Tells actions apart by the wheels' rests and draws an error for each.
+    """Separates actions by the standstills of the wheels and draws an error for each.
 
-    An action ends where it was commanded to, plus its error, in the frame in which it began: while the heading slips,
-    the robot goes on in the direction in which its wheels believe it to go. An action that ends earlier has less of it.
+    An action ends at its commanded end plus its error, in the frame in which it began: while the heading slips, the
+    robot moves along the heading that the wheels measure. An action that ends early has a part of its error.
 
     Args:
         noise: None for wheels that never slip.
+        step_s: length of one physics step.
     """
 
     def __init__(self, noise: ActionNoise | None, step_s: float) -> None:
@@ -33,22 +34,22 @@ class Slip:
         self.restart(np.random.default_rng(0))
 
     @property
-    def happens(self) -> bool:
-        """Whether there is any."""
+    def active(self) -> bool:
+        """Whether there is any slip."""
         return self._noise is not None
 
     def restart(self, random: np.random.Generator) -> None:
-        """The robot was placed: no action is under way, and errors are drawn from ``random``."""
+        """Start without an action in progress after the robot was placed, and draw errors from ``random``."""
         self._random = random
         self._rested_s = REST_S
         self._error = NONE
         self._turns = False
-        self._way = 1.0
-        self._left = 0.0  # of the error, the share that has not happened yet
-        self._turned_rad = self._slipped_rad = 0.0  # since the action began, by the wheels and besides
+        self._action_length = 1.0
+        self._left = 0.0  # share of the error that remains
+        self._turned_rad = self._slipped_rad = 0.0  # since the action began, by wheels and slip
 
     def step(self, linear_m_s: float, angular_rad_s: float) -> Triple:
-        """What one physics step moves the robot beside what its wheels do, which turn for this velocity.
+        """The motion by slip in one physics step in which the wheels turn for this velocity.
 
         Returns:
             m forward, m left, rad to the left, in base_link in the middle of the step.
@@ -62,16 +63,16 @@ class Slip:
         if self._rested_s >= REST_S:
             self._begin(noise, linear_m_s, angular_rad_s)
         self._rested_s = 0.0
-        way = abs(angular_rad_s if self._turns else linear_m_s) * step_s / self._way
-        share = min(way, self._left)
+        progress = abs(angular_rad_s if self._turns else linear_m_s) * step_s / self._action_length
+        share = min(progress, self._left)
         self._left -= share
         x_m, y_m, yaw_rad = (share * part for part in self._error)
         wheels_m, wheels_rad = linear_m_s * step_s, angular_rad_s * step_s
-        believed_rad = self._turned_rad + wheels_rad / 2
-        x_m += wheels_m * math.cos(believed_rad)
-        y_m += wheels_m * math.sin(believed_rad)
-        true_rad = believed_rad + self._slipped_rad + yaw_rad / 2
-        cos, sin = math.cos(true_rad), math.sin(true_rad)
+        wheel_heading_rad = self._turned_rad + wheels_rad / 2
+        x_m += wheels_m * math.cos(wheel_heading_rad)
+        y_m += wheels_m * math.sin(wheel_heading_rad)
+        true_heading_rad = wheel_heading_rad + self._slipped_rad + yaw_rad / 2
+        cos, sin = math.cos(true_heading_rad), math.sin(true_heading_rad)
         self._turned_rad += wheels_rad
         self._slipped_rad += yaw_rad
         return cos * x_m + sin * y_m - wheels_m, cos * y_m - sin * x_m, yaw_rad
@@ -83,14 +84,14 @@ class Slip:
         else:
             action = Action.MOVE_FORWARD
         x_m, y_m, yaw_rad = noise.draw(action, self._random)
-        # In reverse an action overshoots as it does forward: habitat-sim turns its translation's error round with it.
+        # Reversing overshoots as driving forward does: habitat-sim reverses the translation's error too.
         sign = -1.0 if linear_m_s < 0 else 1.0
         self._error = (sign * x_m, sign * y_m, yaw_rad)
-        self._way = noise.turn_rad if self._turns else noise.forward_m
+        self._action_length = noise.turn_rad if self._turns else noise.forward_m
         self._left = 1.0
         self._turned_rad = self._slipped_rad = 0.0
 
 
-def slip_of(options: ActionNoiseOptions | None, world: World) -> Slip:
+def make_slip(options: ActionNoiseOptions | None, world: World) -> Slip:
     """The slip of a robot whose YAML says so. Raises ``ConfigError`` or ``CalibrationError`` for a bad file."""
     return Slip(None if options is None else action_noise(options), world.step_s)

@@ -26,7 +26,7 @@ from robot_runtime.hal import Intrinsics
 from robot_runtime.hal.simulation import CameraMotion
 from robot_runtime.robots.camera_mount import CameraMount
 from sim_bridge.rendering.renderer import SceneRenderer
-from sim_bridge.robot.camera import CameraOptions, Noise, as_measured, camera_motion
+from sim_bridge.robot.camera import CameraNoise, CameraOptions, camera_motion, quantized
 from sim_bridge.robot.head import SimHead
 from sim_bridge.ros.context import SimContext
 from sim_bridge.ros.messages import messages
@@ -87,7 +87,7 @@ class CameraTopics:
         self.dropped = 0
         self._context, self._head, self._true_mount = context, head, true_mount
         self._intrinsics, self._options = intrinsics, options
-        self._noise = Noise(options, intrinsics)
+        self._noise = CameraNoise(options, intrinsics)
         self._frame = names.frames.optical
         self._lockstep = lockstep
         self._latency_ns = seconds_to_ns(options.latency_s)
@@ -159,7 +159,7 @@ class CameraTopics:
 
     def _expose(self, now_ns: int) -> None:
         world = self._context.world
-        sensor = self._true_mount.sensor(world.pose, *self._head.pointing(now_ns))
+        sensor = self._true_mount.sensor(world.pose, *self._head.camera_angles(now_ns))
         motion = camera_motion(self._true_mount, world, self._head, now_ns)
         exposure = _Exposure(self._context.stamp_ns(now_ns), now_ns + self._latency_ns, sensor, motion)
         self._waiting.append(exposure)
@@ -194,8 +194,8 @@ class CameraTopics:
                 message.header = messages.header(exposure.stamp_ns, self._frame)
             return self._newest_images
         rgb, depth_m = renderer.render(exposure.sensor[:3, 3].copy(), opengl_rotation(exposure.sensor))
-        rgb, depth_m = self._noise.spoil(rgb, depth_m, lambda: exposure.motion)
-        depth_m = as_measured(depth_m, self._options)
+        rgb, depth_m = self._noise.apply(rgb, depth_m, lambda: exposure.motion)
+        depth_m = quantized(depth_m, self._options)
         if "depth_32fc1" in self._context.faults:
             encoding, depth = "32FC1", depth_m
         elif "depth_mislabelled" in self._context.faults:

@@ -19,11 +19,11 @@ from sim_bridge.noise.drift import Drift
 from sim_bridge.physics.scene_model import build_model
 from sim_bridge.physics.world import World
 from sim_bridge.robot.battery import Battery
-from sim_bridge.robot.camera_misalignment import misplaced
+from sim_bridge.robot.camera_misalignment import apply_mount_error
 from sim_bridge.robot.chassis import Chassis
 from sim_bridge.robot.driver import DEFAULT_INTRINSICS, SimOptions
 from sim_bridge.robot.head import SimHead
-from sim_bridge.robot.wheel_slip import slip_of
+from sim_bridge.robot.wheel_slip import make_slip
 from sim_bridge.ros.base_topics import BaseTopics
 from sim_bridge.ros.camera_topics import CameraTopics
 from sim_bridge.ros.context import SimContext
@@ -97,7 +97,7 @@ class RosRobot:
         self._seed, self._placements = options.seed, 0
         self._clock_publisher = Publisher("/clock", ClockMessage) if options.simulated_clock else None
         tf = Publisher("/tf", TFMessage)
-        slip, battery = slip_of(sim.action_noise, world), Battery(sim.battery)
+        slip, battery = make_slip(sim.action_noise, world), Battery(sim.battery)
         self._chassis = Chassis(world, Drift(sim.odometry), Drift(sim.actuation), battery, slip, sim.contact)
         commands = VelocityCommandModel(variant.timing, sim.base.max_linear_m_s, sim.base.max_angular_rad_s)
         self._head = SimHead(clock, sim.head)
@@ -105,7 +105,7 @@ class RosRobot:
         self._base = base = BaseTopics(context, self._chassis, commands, tf)
         base.add(KobukiTopics(base) if variant.names.base else CreateTopics())
         self._head_topics = HeadTopics(context, self._head, base)
-        true_mount = misplaced(options.mount, sim.camera.mount_error)
+        true_mount = apply_mount_error(options.mount, sim.camera.mount_error)
         camera = options.intrinsics, sim.camera, options.simulated_clock
         self._camera = CameraTopics(context, self._head, options.mount, true_mount, *camera)
         self._localizer = LocalizerTopics(context, sim.localizer, base, options.localizer, tf)

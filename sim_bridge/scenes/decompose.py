@@ -24,7 +24,7 @@ Faces = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class DecompositionSettings:
-    """How closely contact follows the mesh.
+    """Accuracy of the contact shapes.
 
     Attributes:
         tolerance_m: a hollow that is shallower than this is filled.
@@ -51,6 +51,7 @@ def convex_parts(corners: Array, settings: DecompositionSettings) -> list[Array]
 
     Args:
         corners: triangles, (M, 3, 3), meters.
+        settings: of the decomposition.
     """
     vertices, faces = weld(corners)
     parts: list[Array] = []

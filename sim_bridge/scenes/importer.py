@@ -36,7 +36,8 @@ class ImportOptions:
 
     Attributes:
         models, skip_missing, up, scale, placement: see :func:`sim_bridge.scenes.pieces.read_pieces`.
-        min_z_m: lower obstacles are rolled over. max_z_m: what begins higher is drawn but never touched.
+        min_z_m: the robot rolls over lower obstacles.
+        max_z_m: shapes that begin higher have no contact.
         texture_px: longest edge of a texture.
         settings: of the contact shapes.
         view_points: whether to compute them; without, ObjectNav cannot run in the scene.
@@ -61,7 +62,10 @@ def import_scene(
     """Make a scene folder from a Gazebo world (.world, .sdf) or a mesh (.glb, .gltf, .obj, .dae, .stl, .ply).
 
     Args:
-        folder: written anew; must not hold anything but an earlier scene.
+        source: world or mesh file.
+        folder: replaced; must be new or hold a scene.
+        options: of the import.
+        report: receives the progress.
 
     Returns:
         Lines on what was left out or changed: absent textures, a floor that had to be shifted.
@@ -145,7 +149,7 @@ def _on_the_floor(source: Path, pieces: list[Piece]) -> tuple[list[Piece], float
 
 
 def floor_height(triangles: Array) -> float:
-    """z of the lowest level that has at least a third as much upward surface as the level that has most.
+    """The z of the lowest level that has at least a third as much upward surface as the level that has most.
 
     Levels are 5 cm thick; the result is the area-weighted median within the level. Without any upward surface it is
     the lowest z of all.

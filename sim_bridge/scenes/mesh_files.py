@@ -51,7 +51,11 @@ class MeshPart:
     """Triangles of one appearance.
 
     Attributes:
-        corners: (M, 3, 3) meters. normals: (M, 3, 3) unit, or None. uv: (M, 3, 2), v upwards, or None.
+        name: of the mesh.
+        corners: (M, 3, 3), meters.
+        normals: (M, 3, 3), unit, or None.
+        uv: (M, 3, 2), v upwards, or None.
+        appearance: of the surface.
     """
 
     name: str
@@ -80,7 +84,8 @@ def load_mesh(path: Path, notes: list[str]) -> list[MeshPart]:
     """The parts of a mesh file in its own axes, meters, one per appearance and node.
 
     Args:
-        notes: receives a line for everything that was left out, such as a texture that is not there.
+        path: mesh file.
+        notes: receives a line for everything that was left out, such as a missing texture.
 
     Raises:
         SceneError: missing, truncated or unknown format, no face, not finite, or too many triangles.

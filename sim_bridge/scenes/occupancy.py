@@ -27,7 +27,7 @@ MIN_ROOM_WIDTH_M = 0.6
 """A smaller or narrower closed-in free area is the hollow of a cupboard or of a wall, not a place: it is unknown."""
 
 _LEVEL_M = 1e-6
-"""What ends at the height of the robot's bottom or top touches it in physics: rounding must not lift it off."""
+"""Tolerance of the band's ends: a shape that ends at the robot's bottom or top touches it in physics."""
 
 _MAX_CELLS = 64_000_000
 
@@ -41,13 +41,17 @@ def occupancy_from_assets(
     source: Literal["collision", "visual"] = "collision",
     margin_m: float = 0.25,
 ) -> OccupancyMap:
-    """Rasterise a scene's assets.
+    """Rasterize a scene's assets.
 
     Inside the building is: within a room's polygon of ``file.rooms``, or closed in on all sides by shapes of any
     height above the floor (a door's lintel and a window's frame close a wall).
 
     Args:
         folder: that the mesh names in ``file`` are relative to.
+        file: the scene.
+        resolution_m: edge of a cell.
+        min_z_m: lower end of the robot's height band.
+        max_z_m: upper end of the robot's height band.
         source: ``collision`` fills the convex contact shapes, so the map is what the simulated base bumps into;
             ``visual`` draws the triangles of the visual meshes, for scenes whose contact shapes are coarse.
         margin_m: unknown border around the outermost shape.

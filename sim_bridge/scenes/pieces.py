@@ -1,4 +1,4 @@
-"""What an import is made from: pieces, each a rigid thing with its surfaces and its contact geometry.
+"""Pieces: rigid things with surfaces and contact geometry, of which scenes are made.
 
 One Gazebo model instance is one piece; so is one node of a mesh file.
 """
@@ -42,7 +42,8 @@ class Piece:
     """A rigid thing.
 
     Attributes:
-        name: of this instance. kind: of what it is an instance of; tells the category.
+        name: of this instance.
+        kind: of what it is an instance of; gives the category.
         matrix: 4x4 rigid, of the piece's frame in the world.
         visuals: surfaces in the piece's frame.
         contacts: in the piece's frame: triangles (M, 3, 3) that are still to be decomposed, or a finished shape.
@@ -84,6 +85,7 @@ def read_pieces(
     """The pieces of a Gazebo world or a mesh file, z up, meters.
 
     Args:
+        source: the file.
         models: folders in which a world's ``model://`` names are looked for first.
         skip_missing: leave absent models out with a note instead of refusing the world.
         up: the mesh file's upward axis; None is the format's own: y for glTF, z for the others. COLLADA says itself.

@@ -1,4 +1,4 @@
-"""How work on a scene says how far it has come."""
+"""Progress of work on a scene."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """For callers that do not want to know."""
+    """Report nothing."""

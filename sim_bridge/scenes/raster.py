@@ -1,4 +1,4 @@
-"""Which grid cells do convex outlines touch: exact rasterization by the separating-axis test.
+"""Exact rasterization of convex outlines by the separating-axis test.
 
 A cell counts when the outline covers any of its area (touching along an edge alone does not count), so that a
 robot which fits between the marked cells also fits between the shapes. On average the outline grows by half a cell.
@@ -38,7 +38,7 @@ class Grid:
         return cls(x_m, y_m, rows, columns, resolution_m)
 
     def centers(self) -> tuple[Points, Points]:
-        """x and y of every cell's center, each (rows, columns)."""
+        """Arrays (rows, columns) of the x and of the y of every cell's center."""
         x = self.origin_x_m + (np.arange(self.columns) + 0.5) * self.resolution_m
         y = self.origin_y_m + (np.arange(self.rows) + 0.5) * self.resolution_m
         grid_x, grid_y = np.meshgrid(x, y)
@@ -49,7 +49,12 @@ def slice_hull(points: Points, low_z_m: float, high_z_m: float) -> Points:
     """Points (K, 2) whose hull is the shadow on the floor of that part of a convex hull that lies in a height band.
 
     Args:
-        points: corners of the convex shape, (N, 3). Returned empty if the shape misses the band.
+        points: corners of the convex shape, (N, 3).
+        low_z_m: lower end of the band.
+        high_z_m: upper end of the band.
+
+    Returns:
+        No point if the shape misses the band.
     """
     z = points[:, 2]
     found = [points[(z >= low_z_m) & (z <= high_z_m), :2]]

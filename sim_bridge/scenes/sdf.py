@@ -49,7 +49,8 @@ class PlacedModel:
     """A model in the world.
 
     Attributes:
-        name: of the instance. kind: name of the model folder that it comes from, else ``name``.
+        name: of the instance.
+        kind: name of the model folder that it comes from, else ``name``.
         matrix: 4x4, of the model's frame in the world.
     """
 

@@ -1,4 +1,4 @@
-"""View points: where a robot may stand to have an object in view within 1 m.
+"""View points: poses from which a robot sees an object within 1 m.
 
 Habitat's ObjectNav (Batra et al. 2020, section 3): navigable, at most 1 m from the object's oriented box, and the
 object visible from the camera's height when the camera may be aimed at will ("oracle framing").
@@ -27,11 +27,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ViewRule:
-    """What counts as a view point.
+    """Conditions of a view point.
 
     Attributes:
         reach_m: farthest from the object's box, in the plane.
-        radius_m: of the robot that must fit. camera_m: height of its camera.
+        radius_m: of the robot that must fit.
+        camera_m: height of its camera.
         grid_m: spacing of the candidates. Success is measured to within 0.1 m of a view point; on this grid no valid
             place is farther than 0.088 m from one (Habitat's own grid is 0.09 m, and twice as many points).
         rays: sent from each candidate to points spread over the object's surface.

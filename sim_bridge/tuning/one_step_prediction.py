@@ -84,7 +84,7 @@ class MotionSimulator:
 
     def execute(self, start: SE2, commanded: Displacement, random: np.random.Generator) -> Prediction:
         """Execute one action from one pose. Raises ``InvalidStart`` if the robot would intersect the scene there."""
-        placed = self.world.stand(start)
+        placed = self.world.place_near(start)
         self._base.restart(random)
         self._motion.forget()
         result = self._motion.execute(commanded)

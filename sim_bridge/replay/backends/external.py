@@ -28,7 +28,7 @@ from robot_runtime.tasks.task import Task
 from sim_bridge.replay.backends.base import SimulatedStep, SimulatorBackend, UnsupportedBySimulator
 from sim_bridge.replay.backends.pinhole_camera import PinholeCamera, pinhole_camera
 from sim_bridge.replay.camera_pose import logged_camera, measured_by
-from sim_bridge.robot.camera import as_measured
+from sim_bridge.robot.camera import quantized
 
 PLACED_M = 0.15
 """Largest distance from the requested pose at which the simulator may place the robot."""
@@ -146,7 +146,7 @@ class ExternalBackend(SimulatorBackend):
         frame = None
         if self._images:
             rgb, depth_m = self.render(self._lens, self._camera.pose_from(pose, 0.0, tilt_rad))
-            frame = RgbdFrame(0, rgb, as_measured(depth_m, self._measured))
+            frame = RgbdFrame(0, rgb, quantized(depth_m, self._measured))
         outcome = None if contact is None else _outcome(contact)
         return SimulatedStep(pose, tilt_rad, bool(contact), outcome, frame, None)
 

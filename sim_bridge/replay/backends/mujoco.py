@@ -191,7 +191,7 @@ class MujocoBackend(SimulatorBackend):
         """Remove the objects that the recorded robot holds."""
         if held and isinstance(self.robot.base, SimBase):
             for object_id in held:
-                self.robot.base.world.objects.take_away(object_id)
+                self.robot.base.world.objects.remove(object_id)
 
     def _environment(self, task: Task) -> Env:
         """The environment that executes the task's actions, without observations and scores."""

@@ -20,7 +20,7 @@ from sim_bridge.noise.azure_kinect import hexagon
 from sim_bridge.noise.color import flow, moved
 from sim_bridge.noise.models import color_noise, depth_noise
 from sim_bridge.noise.stereo import matched
-from sim_bridge.noise.surface import rays_of
+from sim_bridge.noise.surface import pixel_rays
 
 LENS = Lens.of(Intrinsics.from_hfov(160, 120, 60.0))
 STILL = CameraMotion()
@@ -75,7 +75,7 @@ def test_an_azure_kinect_keeps_its_data_sheet() -> None:
 
 
 def test_less_light_comes_back_from_a_slanted_wall() -> None:
-    slanted = (2.0 / (1 - 2.5 * rays_of(LENS)[..., 1])).astype(np.float32)
+    slanted = (2.0 / (1 - 2.5 * pixel_rays(LENS)[..., 1])).astype(np.float32)
     model = depth_noise(
         {"model": "azure_kinect", "mask": "none", "bias_m": 0, "bias_share": 0, "lateral_px": 0}, "test"
     )
@@ -106,7 +106,7 @@ def test_a_corner_gets_rounder_and_a_flat_wall_does_not() -> None:
     exact = {"model": "azure_kinect", "mask": "none", "axial_m": 0, "axial_growth": 0, "lateral_px": 0, "wiggle_m": 0}
     exact |= {"bias_m": 0, "bias_share": 0, "flying": 0, "edge_holes": 0}
     model = depth_noise(exact, "test")
-    corner = (2.0 / (1 + np.abs(rays_of(LENS)[..., 0]))).astype(np.float32)
+    corner = (2.0 / (1 + np.abs(pixel_rays(LENS)[..., 0]))).astype(np.float32)
     error_m = (model.measure(corner, LENS, random()) - corner)[LENS.height // 2]
     assert error_m.max() == pytest.approx(0.012, abs=0.008)
     assert (error_m > -1e-5).all()

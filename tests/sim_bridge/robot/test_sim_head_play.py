@@ -26,14 +26,14 @@ def turn(clock: SimulatedClock, moved: SimHead, tilt_deg: float, wait_s: float =
     """Where the camera looks, degrees, after a command and a while."""
     moved.command(0.0, math.radians(tilt_deg))
     clock.sleep_until(clock.now_ns() + seconds_to_ns(wait_s))
-    return math.degrees(moved.pointing(clock.now_ns())[1])
+    return math.degrees(moved.camera_angles(clock.now_ns())[1])
 
 
 def test_without_play_the_camera_is_the_servo() -> None:
     clock, made = head(0.0, 0.0)
     for tilt_deg in (10.0, -20.0, -20.0, 5.0):
         turn(clock, made, tilt_deg, wait_s=0.1)
-        assert made.pointing(clock.now_ns()) == made.angles(clock.now_ns())
+        assert made.camera_angles(clock.now_ns()) == made.angles(clock.now_ns())
 
 
 def test_half_the_play_is_missing_from_either_side() -> None:

@@ -106,7 +106,7 @@ def test_a_generated_flat_is_at_rest_and_has_enough_to_move() -> None:
     before = world.objects.poses()
     assert len(before) >= 15
     assert set(before) == {item.id for item in scene.objects if item.movable}
-    world.objects.shake()
+    world.objects.wake_all()
     for _ in range(200):
         world.advance(0.0, 0.0)
     for name, pose in world.objects.poses().items():

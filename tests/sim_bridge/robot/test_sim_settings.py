@@ -20,7 +20,7 @@ from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from sim_bridge.noise.actions import action_noise
-from sim_bridge.robot.camera_misalignment import MountError, misplaced
+from sim_bridge.robot.camera_misalignment import MountError, apply_mount_error
 from sim_bridge.robot.driver import SimOptions
 
 SimFactory = Callable[..., Robot]
@@ -154,12 +154,12 @@ class TestMountError:
 
     def test_no_error_is_the_mount_itself(self) -> None:
         mount = CameraMount((0.0, 0.0, 0.88))
-        assert misplaced(mount, MountError()) is mount
+        assert apply_mount_error(mount, MountError()) is mount
 
     @pytest.mark.parametrize("tilt_deg", [-30.0, 0.0, 20.0])
     def test_a_tilt_error_is_a_tilt(self, tilt_deg: float) -> None:
         mount = CameraMount((0.1, 0.0, 0.5), (0.05, 0.0, 0.02), Offset((0.04, 0.01, 0.03), (1.0, 2.0, 3.0)))
-        wrong = misplaced(mount, MountError(tilt_deg=4.0))
+        wrong = apply_mount_error(mount, MountError(tilt_deg=4.0))
         seen = wrong.sensor(SE2(1, 2, 0.3), 0.2, math.radians(tilt_deg))
         assert seen == pytest.approx(mount.sensor(SE2(1, 2, 0.3), 0.2, math.radians(tilt_deg + 4.0)))
 
@@ -167,11 +167,11 @@ class TestMountError:
     @settings(max_examples=20)
     def test_every_angle_turns_its_own_way(self, tilt_deg: float, pan_deg: float, roll_deg: float) -> None:
         mount = CameraMount((0.0, 0.0, 0.88))
-        forward = misplaced(mount, MountError(tilt_deg=tilt_deg)).sensor(SE2(), 0.0, 0.0)[:3, 0]
+        forward = apply_mount_error(mount, MountError(tilt_deg=tilt_deg)).sensor(SE2(), 0.0, 0.0)[:3, 0]
         assert math.degrees(math.asin(forward[2])) == pytest.approx(tilt_deg, abs=1e-6)
-        forward = misplaced(mount, MountError(pan_deg=pan_deg)).sensor(SE2(), 0.0, 0.0)[:3, 0]
+        forward = apply_mount_error(mount, MountError(pan_deg=pan_deg)).sensor(SE2(), 0.0, 0.0)[:3, 0]
         assert math.degrees(math.atan2(forward[1], forward[0])) == pytest.approx(pan_deg, abs=1e-6)
-        up = misplaced(mount, MountError(roll_deg=roll_deg)).sensor(SE2(), 0.0, 0.0)[:3, 2]
+        up = apply_mount_error(mount, MountError(roll_deg=roll_deg)).sensor(SE2(), 0.0, 0.0)[:3, 2]
         # Rolled clockwise, its top leans to the right: away from +y.
         assert math.degrees(math.asin(-up[1])) == pytest.approx(roll_deg, abs=1e-6)
 
@@ -190,6 +190,6 @@ class TestMountError:
 
     def test_shipped_mounts_can_be_bent(self) -> None:
         mount = load_mount(config.find_preset("mounts", "habitat"))
-        bent = misplaced(mount, MountError(height_m=-0.02, forward_m=0.03))
+        bent = apply_mount_error(mount, MountError(height_m=-0.02, forward_m=0.03))
         moved = bent.sensor(SE2(), 0.0, 0.0)[:3, 3] - mount.sensor(SE2(), 0.0, 0.0)[:3, 3]
         assert moved == pytest.approx([0.03, 0.0, -0.02])

@@ -114,7 +114,7 @@ class TestPrediction:
 
     def test_poses_beyond_reach_are_refused_by_name(self, room: Scene) -> None:
         with raises_naming(InvalidStart, "1.5"):
-            World(scene_model(room, SimOptions())).stand(SE2(1.5, 1.2, 0.0))
+            World(scene_model(room, SimOptions())).place_near(SE2(1.5, 1.2, 0.0))
 
     def test_random_errors_of_wheels_are_measured(self, room: Scene) -> None:
         exact = drift_covariances(room, SimOptions(), [(Action.MOVE_FORWARD, FORWARD)])
