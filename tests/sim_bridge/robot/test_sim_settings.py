@@ -27,7 +27,7 @@ SimFactory = Callable[..., Robot]
 
 FORWARD = Displacement(forward_m=0.25)
 EAST_WALL_X_M, RADIUS_M, TRAVEL_M = 3.0, 0.18, 0.002
-SLIDE = {"contact": {"behavior": "slide"}}
+SLIDE = {"contact": {"behaviour": "slide"}}
 
 
 def true_pose(robot: Robot) -> SE2:
@@ -41,7 +41,7 @@ def at_wall(robot: Robot, heading_rad: float, gap_m: float = 0.01) -> MotionCont
 
 
 class TestSliding:
-    """``contact: {behavior: slide}``."""
+    """``contact: {behaviour: slide}``."""
 
     @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(heading_deg=st.floats(-80, 80))
@@ -105,8 +105,8 @@ class TestSliding:
         assert result.measured.forward_m == pytest.approx(0.25, abs=0.002)
 
     def test_other_behaviors_are_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"contact\.behavior"):
-            config.parse({"contact": {"behavior": "bounce"}}, SimOptions, "robot.yaml")
+        with pytest.raises(ConfigError, match=r"contact\.behaviour"):
+            config.parse({"contact": {"behaviour": "bounce"}}, SimOptions, "robot.yaml")
 
 
 def gaussian(mean: tuple[float, float, float], sigma: float = 0.0, multiplier: float = 1.0) -> dict[str, object]:

@@ -16,7 +16,7 @@ from robot_runtime.scenes.scene import find_scene, load_scene
 
 SimFactory = Callable[..., Robot]
 
-SLIDE = {"contact": {"behavior": "slide"}}
+SLIDE = {"contact": {"behaviour": "slide"}}
 RIGID_M, DEEPEST_M = 0.178, 0.006
 
 
