@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common import config
@@ -115,7 +116,7 @@ def test_each_placement_errs_in_its_own_way_and_again_with_the_same_seed(sim: Ca
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "field"),
     [
         ({"model": "pyrobot", "controller": "LQR"}, "controller"),
         ({"model": "robot"}, "action_noise"),
@@ -123,12 +124,12 @@ def test_each_placement_errs_in_its_own_way_and_again_with_the_same_seed(sim: Ca
         ({"model": "robothor", "multiplier": -2.0}, "multiplier"),
     ],
 )
-def test_bad_options_name_their_field(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_bad_options_name_their_field(options: dict[str, object], field: str) -> None:
+    with raises_naming(ConfigError, field):
         config.parse({"action_noise": options}, SimOptions, "robot.yaml")
 
 
 def test_what_is_no_covariance_is_refused(tmp_path: Path) -> None:
     fitted(tmp_path / "a.yaml", (0, 0, 0), [[1.0, 0, 0], [0, -1.0, 0], [0, 0, 1.0]])
-    with pytest.raises(ConfigError, match="covariance"):
+    with raises_naming(ConfigError, "covariance"):
         load_actuation(tmp_path / "a.yaml")

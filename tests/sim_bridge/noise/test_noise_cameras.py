@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import ConfigError
@@ -151,10 +152,10 @@ def test_redwood_takes_the_authors_table(tmp_path: Path) -> None:
     noise = depth_noise({"model": "redwood", "distortion": str(path)}, "test")
     measured_m = noise.measure(wall(4.0), LENS, random())
     assert np.median(measured_m) == pytest.approx(2.0, abs=0.02)
-    for bad, message in ((tmp_path / "none.txt", "none.txt"), (tmp_path / "short.txt", "is cut off")):
+    for bad in (tmp_path / "none.txt", tmp_path / "short.txt"):
         if bad.name == "short.txt":
             bad.write_text("% a table\n" * 5 + "1.0\n" * 100, encoding="ascii")
-        with pytest.raises(ConfigError, match=message):
+        with raises_naming(ConfigError, bad):
             depth_noise({"model": "redwood", "distortion": str(bad)}, "test")
 
 
@@ -216,16 +217,16 @@ def test_rows_that_are_read_out_later_are_sheared_and_long_exposures_blur() -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "names"),
     [
-        ({"model": "kinect"}, r"camera: depth_noise: there is no noise model 'kinect'"),
-        ({"axial_m": 1}, "there is no noise model None"),
-        ({"model": "d435", "error": 1}, "error"),
-        ({"model": "azure_kinect", "flying": 1.5}, "flying"),
+        ({"model": "kinect"}, ("camera: depth_noise", "'kinect'")),
+        ({"axial_m": 1}, ("model", "None")),
+        ({"model": "d435", "error": 1}, ("error",)),
+        ({"model": "azure_kinect", "flying": 1.5}, ("flying",)),
     ],
 )
-def test_bad_options_are_refused(sim: Callable[..., Robot], options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_bad_options_are_refused(sim: Callable[..., Robot], options: dict[str, object], names: tuple[str, ...]) -> None:
+    with raises_naming(ConfigError, *names):
         sim({"camera": {"depth_noise": options}})
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 from things_room import BOWL, CRATE, MUG, TABLE, crosshair_on, make_scene, make_things_robot, on_floor
 
 from robot_runtime.common.geometry import SE2
@@ -158,7 +159,7 @@ def test_objects_are_put_exactly_and_the_others_where_the_scene_has_them(robot: 
 def test_an_object_may_be_put_where_the_robot_stood_before(robot: Robot) -> None:
     here = on_floor(CRATE, 0.0, 0.0)
     robot.placer.place_objects({"crate": here})
-    with pytest.raises(InvalidStart, match="crate"):
+    with raises_naming(InvalidStart, "crate"):
         robot.placer.place(SE2(0.1, 0.0, 0.0), 0.0)
     robot.placer.place(SE2(0.0, -1.0, 0.0), 0.0)
     robot.clock.sleep(1.0)
@@ -166,21 +167,18 @@ def test_an_object_may_be_put_where_the_robot_stood_before(robot: Robot) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "pose", "what"),
+    ("name", "pose"),
     [
-        ("mugg", MUG.pose, "'mugg' is not there"),
-        ("table", TABLE.pose, "'table' is not movable"),
-        ("mug", ObjectPose((math.nan, 0.0, 0.0)), "not finite"),
-        ("mug", ObjectPose((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)), "not of length 1"),
-        ("mug", ObjectPose((0.0, 0.0, 0.0), openness=0.5), "opens"),
+        ("mugg", MUG.pose),
+        ("table", TABLE.pose),
+        ("mug", ObjectPose((math.nan, 0.0, 0.0))),
+        ("mug", ObjectPose((0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0))),
+        ("mug", ObjectPose((0.0, 0.0, 0.0), openness=0.5)),
     ],
 )
-def test_what_cannot_be_placed_is_refused_before_anything_moves(
-    robot: Robot, name: str, pose: ObjectPose, what: str
-) -> None:
-    with pytest.raises(EpisodeError, match=what) as caught:
+def test_what_cannot_be_placed_is_refused_before_anything_moves(robot: Robot, name: str, pose: ObjectPose) -> None:
+    with raises_naming(EpisodeError, repr(name)):
         robot.placer.place_objects({"crate": on_floor(CRATE, 1.0, -1.5), name: pose})
-    assert caught.value.remedy
     assert poses(robot)["crate"] == CRATE.pose
 
 
@@ -188,12 +186,12 @@ def test_a_robot_made_for_another_task_moves_no_objects(things: Scene) -> None:
     robot = make_robot(RobotContext(things, None, seed=0), "test", {}, "test options")
     assert robot.manipulator is None
     assert robot.tracker is None
-    with pytest.raises(DeviceFault, match="no objects"):
+    with raises_naming(DeviceFault):
         robot.placer.place_objects({})
 
 
 def test_a_scene_without_anything_to_move_is_refused(folder: Path) -> None:
-    with pytest.raises(SceneError, match="no object that can be moved"):
+    with raises_naming(SceneError, "scene.yaml", "movable"):
         make_things_robot(make_scene(folder, TABLE))
 
 
@@ -340,13 +338,13 @@ def test_placing_objects_empties_the_backpack(robot: Robot) -> None:
 
 @pytest.mark.parametrize("crosshair", [(-0.1, 0.5), (0.5, 1.1), (math.nan, 0.5)])
 def test_a_crosshair_outside_the_image_is_refused(robot: Robot, crosshair: tuple[float, float]) -> None:
-    with pytest.raises(InvalidCommand, match="crosshair"):
+    with raises_naming(InvalidCommand, "crosshair"):
         hand(robot).grab_release(crosshair, REACH_M, 1)
 
 
 @pytest.mark.parametrize(("reach_m", "capacity"), [(0.0, 1), (math.nan, 1), (math.inf, 1), (1.0, 0)])
 def test_a_hand_without_reach_or_backpack_is_refused(robot: Robot, reach_m: float, capacity: int) -> None:
-    with pytest.raises(InvalidCommand, match="positive"):
+    with raises_naming(InvalidCommand, "reach", "capacity"):
         hand(robot).grab_release(ON_MUG, reach_m, capacity)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action, Displacement
 from robot_runtime.common import config
@@ -105,7 +106,7 @@ class TestSliding:
         assert result.measured.forward_m == pytest.approx(0.25, abs=0.002)
 
     def test_other_behaviors_are_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"contact\.behaviour"):
+        with raises_naming(ConfigError, "contact.behaviour"):
             config.parse({"contact": {"behaviour": "bounce"}}, SimOptions, "robot.yaml")
 
 

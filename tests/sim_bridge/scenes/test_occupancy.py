@@ -11,6 +11,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.errors import SceneError
 from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
@@ -136,23 +137,22 @@ def test_hollow_of_a_cupboard_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("assets", "words"),
+    ("assets", "name"),
     [
-        ((), "neither rooms nor anything"),
-        ((box(0, 0, 2.0, 1, 1, 0.1),), "no collision shape between"),
-        ((box(0, 0, 1, 900, 900, 2),), "million cells"),
+        ((), "rooms"),
+        ((box(0, 0, 2.0, 1, 1, 0.1),), "collision"),
+        ((box(0, 0, 1, 900, 900, 2),), "cells"),
     ],
 )
-def test_scenes_without_a_usable_floor_plan_are_refused(tmp_path: Path, assets: tuple[Asset, ...], words: str) -> None:
-    with pytest.raises(SceneError, match=words) as caught:
+def test_scenes_without_a_usable_floor_plan_are_refused(tmp_path: Path, assets: tuple[Asset, ...], name: str) -> None:
+    with raises_naming(SceneError, tmp_path / "scene.yaml", name) as caught:
         occupancy_from_assets(tmp_path, scene(*assets))
-    assert str(tmp_path / "scene.yaml") in caught.value.message
     assert "scale" in caught.value.remedy
 
 
 def test_unreadable_mesh_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "bad.obj").write_text("v 0 0 zero\n", encoding="utf-8")
-    with pytest.raises(SceneError, match=r"bad\.obj"):
+    with raises_naming(SceneError, "bad.obj"):
         occupancy_from_assets(tmp_path, scene(Asset("a", collision=(Collision("mesh", mesh="bad.obj"),))))
 
 

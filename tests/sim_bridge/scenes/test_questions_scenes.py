@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from raising import raises_naming
 from typer.testing import CliRunner
 
 from robot_runtime.cli.questions import register
@@ -127,8 +128,8 @@ def test_the_command_writes_episodes_that_load(tmp_path: Path, command: typer.Ty
 
 def test_the_command_says_why_there_are_no_questions(tmp_path: Path, command: typer.Typer):
     arguments = ["questions", "apartment", "--out", str(tmp_path / "q.json")]
-    with pytest.raises(ConfigError, match="occur in 4 scenes, and there are 1"):
+    with raises_naming(ConfigError, "4 scenes", "1"):
         CliRunner().invoke(command, [*arguments, "--rules", "paper"], catch_exceptions=False)
-    with pytest.raises(EpisodeError, match="no question is left"):
+    with raises_naming(EpisodeError):
         CliRunner().invoke(command, [*arguments, "--min-entropy", "0.5"], catch_exceptions=False)
     assert not (tmp_path / "q.json").exists()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import trimesh
 from PIL import Image
+from raising import raises_naming
 from trimesh.visual.material import PBRMaterial
 
 from robot_runtime.cli.main import run_command
@@ -175,26 +176,24 @@ def glb_bytes() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
+    ("name", "content"),
     [
-        ("cut.dae", collada().encode()[:900], "not a complete COLLADA"),
-        ("empty.dae", b"", "not a complete COLLADA"),
-        ("none.dae", b"<?xml version='1.0'?><html/>", "COLLADA|triangle"),
-        ("cut.glb", glb_bytes()[:200], "not a complete GLB"),
-        ("noise.glb", b"\x00\x01\x02" * 50, "not a complete GLB"),
-        ("cut.gltf", b'{"asset": {"version"', "not a complete GLTF"),
-        ("points.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", "OBJ file|holds no triangle"),
-        ("nan.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "not finite|OBJ file"),
-        ("scene.blend", b"", "unknown kind of scene"),
+        ("cut.dae", collada().encode()[:900]),
+        ("empty.dae", b""),
+        ("none.dae", b"<?xml version='1.0'?><html/>"),
+        ("cut.glb", glb_bytes()[:200]),
+        ("noise.glb", b"\x00\x01\x02" * 50),
+        ("cut.gltf", b'{"asset": {"version"'),
+        ("points.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n"),
+        ("nan.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"),
+        ("scene.blend", b""),
     ],
 )
-def test_broken_meshes_name_the_file_and_the_remedy(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+def test_broken_meshes_name_the_file_and_the_remedy(tmp_path: Path, name: str, content: bytes) -> None:
     source = tmp_path / name
     source.write_bytes(content)
-    with pytest.raises(SceneError, match=words) as caught:
+    with raises_naming(SceneError, source):
         import_scene(source, tmp_path / "out", QUICK)
-    assert str(source) in caught.value.message
-    assert caught.value.remedy
     assert not (tmp_path / "out").exists()
     assert list(tmp_path.iterdir()) == [source]
 
@@ -223,7 +222,7 @@ def test_an_earlier_scene_is_replaced_but_nothing_else_is(tmp_path: Path) -> Non
     flat().export(source)
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(SceneError, match="exists and is not a scene"):
+    with raises_naming(SceneError, tmp_path):
         import_scene(source, tmp_path / "papers", QUICK)
     assert (tmp_path / "papers" / "thesis.tex").is_file()
     import_scene(source, tmp_path / "scene", QUICK)
@@ -334,5 +333,5 @@ def test_broken_texture_is_named(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     Image.new("RGB", (64, 64)).save(buffer, "PNG")
     (tmp_path / "paint.png").write_bytes(buffer.getvalue()[:60])
-    with pytest.raises(SceneError, match=r"paint\.png"):
+    with raises_naming(SceneError, "paint.png"):
         load_mesh(tmp_path / "square.dae", [])

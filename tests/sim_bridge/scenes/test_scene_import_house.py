@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from raising import raises_naming
 from scipy import ndimage
 
 from robot_runtime.common.geometry import SE2
@@ -144,5 +145,5 @@ def test_truncated_model_of_the_house_is_named(small_house: Path, tmp_path: Path
     mesh = next((small_house / "models" / "aws_robomaker_residential_Sofa_01" / "meshes").glob("*visual*"))
     cut = tmp_path / "sofa.dae"
     cut.write_bytes(mesh.read_bytes()[: mesh.stat().st_size // 2])
-    with pytest.raises(SceneError, match=r"sofa\.dae.*not a complete COLLADA"):
+    with raises_naming(SceneError, "sofa.dae", "COLLADA"):
         load_mesh(cut, [])
