@@ -1,19 +1,18 @@
-"""Rearrangement episodes for any scene with movable objects.
+"""Generator of rearrangement episodes for any scene with movable objects.
 
 House cleanup (Batra et al. 2020, A.5): "Each episode requires the agent to rearrange 2-5 objects", each with a start
 and a goal position. Room rearrangement (A.4): up to 5 objects lie elsewhere than in the scene's own state, which is to
-be restored. Neither paper says how places are drawn. Here:
+be restored. Neither paper states how places are drawn. Here:
 
 * An object takes part if the task's crosshair can meet it from somewhere, and is no thinner than ``THINNEST_M``.
-* ``grab_release`` keeps an object's height over the floor and sets it down on what it then meets. So what stands on the
-  floor goes to free floor, and what lies on furniture to the same surface; or to the floor, where the task forgives the
-  fall.
+* ``grab_release`` carries an object at its height and sets it down on what is below. So what stands on the floor goes
+  to free floor, and what lies on furniture to the same surface; or to the floor, where the task forgives the fall.
 * A place on the floor is free of everything by ``FREE_M``, and leaves the rest of the floor in one piece.
 * Where the task asks for more than a place (an overlap, an angle), a goal is a sum of the task's own moves from the
   start, none of them more than ``MOST_MOVES`` long: a robot that turns by 90 degrees reaches no others.
 * At its start, nothing passes its test.
-* A scene with too few such objects gets more: episodes bring along what the paper has, the YCB set's, onto free floor.
-  Where the crosshair does not get down to those, they are boxes as tall as it takes.
+* A scene with too few such objects gets more on its free floor, models of the YCB set as in the paper. Where the
+  crosshair does not get down to those, they are boxes as tall as it takes.
 * With a program, the goal state is one way to make it true; each target is drawn from those that hold there and not at
   the start: ``at`` another room, ``next_to`` a piece of furniture, ``on`` a rug.
 """
@@ -26,13 +25,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import ndimage
 
 from robot_runtime.common.geometry import SE2, wrap_angle
+from robot_runtime.datasets.rearrangement_space import ON_FLOOR_M, FreeFloor, Movable, MoveGrid, largest_part
 from robot_runtime.datasets.sampling import MAX_GEODESIC_M, MIN_GEODESIC_M, Sampler
 from robot_runtime.errors import EpisodeError
-from robot_runtime.scenes.geodesic import GeodesicMap
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.scenes.occupancy_map import Cell
 from robot_runtime.scenes.scene import Scene, SceneObject
@@ -41,13 +38,14 @@ from robot_runtime.tasks.goal_program import Program
 from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.rearrangement.crosshair import Pointer, settings
 from robot_runtime.tasks.rearrangement.episode_objects import model_size_m
+from robot_runtime.tasks.rearrangement.task import Point
 from robot_runtime.tasks.task import Task
 
 THINNEST_M = 0.07
 FREE_M = 0.05
 MOST_MOVES = 8
 LEAST_WAY_M = 0.5
-"""Nothing is asked to move by less."""
+"""Shortest distance by which an object is to be moved."""
 
 RESERVE_M = 0.3
 """Start and goal are farther apart than the task forgives by so much."""
@@ -61,339 +59,237 @@ COARSE_TURN_DEG = 45
 """From such turns on, the robot's moves form a grid."""
 
 GRID_AIM = 0.4
-"""How well a ray from the grid must meet an object: see ``Pointer.hits``."""
+"""Least value of ``Pointer.hits`` with which a ray from the grid meets an object."""
 
 STEPS_SHARE = 0.8
-"""Of the task's steps, so many are enough for straight ways and the turns between them."""
+"""Share of the task's steps that suffices for straight ways and the turns between them."""
 
 NEXT_TO_M = 0.3
 _RUG_M = 0.03
-_ON_FLOOR_M = 0.02
 _SURFACE_MARGIN_M = 0.04
 
 YCB_MODELS = ("002_master_chef_can", "013_apple", "017_orange", "019_pitcher_base", "025_mug")
-"""Of the set, what is no thinner than ``THINNEST_M`` in any direction."""
+"""The models of the set that are no thinner than ``THINNEST_M`` in any direction."""
 
 BOX_EDGE_CM = 30
-"""Tall boxes have so wide a base that they stand."""
+"""Base of tall boxes, so wide that they stand."""
 
 AIM_ROOM_M = 0.15
-"""Over so much of the robot's distance, at least, the ray goes through the axis of what an episode brings along."""
+"""Least range of the robot's distance over which the ray meets the axis of an added object."""
 
 _TRIES = 200
 _EPISODE_TRIES = 600
 
 
 def generate_rearrangement(scene: Scene, task: Task, count: int, seed: int) -> list[Episode]:
-    """``count`` rearrangement episodes of the task's kind of goal.
+    """Generate ``count`` rearrangement episodes of the task's kind of goal.
 
     Raises:
         EpisodeError: the robot fits nowhere; or there is no place for as many objects as the task wants moved.
     """
-    drawer = _Drawer(scene, task, seed)
-    return [drawer.episode(index) for index in range(count)]
-
-
-_Point = tuple[float, float]
+    generator = _Generator(scene, task, seed)
+    return [generator.episode(index) for index in range(count)]
 
 
 @dataclass(frozen=True)
-class _Candidate:
-    """An object that can be moved: as it stands in the scene, and from where it can be grabbed there."""
+class _Move:
+    """An object, its other pose and, for a program, its target."""
 
-    item: SceneObject
+    movable: Movable
     pose: ObjectPose
-    places: tuple[rearrangement.Point, ...]
-
-    @property
-    def low_m(self) -> float:
-        return self.item.center[2] - self.item.size[2] / 2
-
-    @property
-    def radius_m(self) -> float:
-        """Of a circle around the box, seen from above."""
-        return math.hypot(self.item.size[0], self.item.size[1]) / 2
+    target: dict[str, Any] | None
 
 
-class _Grid:
-    """The places and headings that a robot with coarse turns gets to, by straight moves through free space.
-
-    Attributes:
-        points: x and y in map. headings_rad: all that it can have at each.
-    """
-
-    def __init__(self, scene: Scene, task: Task, start: SE2) -> None:
-        count = round(360 / task.magnitudes.turn_deg)
-        self.headings_rad = [start.yaw_rad + k * math.tau / count for k in range(count)]
-        self._start, self._step_m = start, task.magnitudes.forward_m
-        space = GeodesicMap(scene.map, task.robot_radius_m)
-        steps = [(self._step_m * math.cos(yaw), self._step_m * math.sin(yaw)) for yaw in self.headings_rad]
-        todo = [(start.x_m, start.y_m)]
-        found = {self._key(*todo[0]): todo[0]}
-        while todo:
-            x_m, y_m = todo.pop()
-            for dx, dy in steps:
-                point, key = (x_m + dx, y_m + dy), self._key(x_m + dx, y_m + dy)
-                if key not in found and space.is_clear(x_m, y_m, *point):
-                    found[key] = point
-                    todo.append(point)
-        self.points = list(found.values())
-        self._keys = found.keys()
-
-    def has(self, x_m: float, y_m: float) -> bool:
-        """Whether the robot gets to this place, but for a tenth of a move."""
-        i, j = self._key(x_m, y_m)
-        return any((i + di, j + dj) in self._keys for di in (-1, 0, 1) for dj in (-1, 0, 1))
-
-    def _key(self, x_m: float, y_m: float) -> tuple[int, int]:
-        local = SE2(x_m, y_m).relative_to(self._start)
-        return round(local.x_m * 10 / self._step_m), round(local.y_m * 10 / self._step_m)
-
-
-class _Drawer:
-    """Draws episodes from one scene."""
+class _Generator:
+    """Generator of the episodes of one scene and task."""
 
     def __init__(self, scene: Scene, task: Task, seed: int) -> None:
-        self._scene, self._task, self._hand = scene, task, settings(task)
+        self._scene, self._task, self._settings = scene, task, settings(task)
         self._sampler = Sampler(scene, task, seed)
         self._rng = self._sampler.rng
-        self._clearance_m = scene.map.clearance_m()
-        self._roomy = scene.map.navigable(task.robot_radius_m)
-        labels, _ = ndimage.label(self._roomy, np.ones((3, 3)))
-        # The robot moves in the largest connected part.
-        self._main = labels == 1 + int(np.argmax(np.bincount(labels[labels > 0])[1:]))
-        self._strict = self._hand.min_iou is not None or self._hand.max_angle_deg is not None
-        self._candidates = [found for item in scene.objects if (found := self._candidate(item)) is not None]
-        self._brought: dict[str, str] = {}
-        if len(self._candidates) < self._hand.min_objects:
-            self._bring_along()
+        self._main = largest_part(scene.map.navigable(task.robot_radius_m))
+        self._main_cells = np.argwhere(self._main)
+        self._exact = self._settings.min_iou is not None or self._settings.max_angle_deg is not None
+        self._movables = [found for item in scene.objects if (found := self._movable(item)) is not None]
+        if len(self._movables) < self._settings.min_objects:
+            self._add_objects()
 
     def episode(self, index: int) -> Episode:
+        """Draw the episode of that index; draws depend on all before."""
+        fewest = self._settings.min_objects
         for _ in range(_EPISODE_TRIES):
             x_m, y_m = self._sampler.place()
             start = SE2(float(x_m), float(y_m), self._sampler.heading())
-            most = min(self._hand.max_objects, len(self._candidates))
-            wanted = int(self._rng.integers(self._hand.min_objects, most + 1))
-            moved = self._moved(start, wanted)
-            if len(moved) >= self._hand.min_objects and self._is_far_enough(start, moved):
-                return self._episode(index, start, moved)
+            most = min(self._settings.max_objects, len(self._movables))
+            moves = self._moves(start, int(self._rng.integers(fewest, most + 1)))
+            if len(moves) >= fewest and self._is_far_enough(start, moves):
+                return self._episode(index, start, moves)
         raise EpisodeError(
-            f"{self._scene.folder}: found no places to move {self._hand.min_objects} objects to for task "
-            f"{self._task.name!r}",
+            f"{self._scene.folder}: found no places to move {fewest} objects to for task {self._task.name!r}",
             "use a larger scene, e.g. from `robot-runtime scene generate`",
         )
 
     # --- objects ----------------------------------------------------------------------------------------------------
 
-    def _bring_along(self) -> None:
+    def _movable(self, item: SceneObject, template: str | None = None) -> Movable | None:
+        """The object as one that can be moved; None if it cannot."""
+        if not item.movable or min(item.size) < THINNEST_M:
+            return None
+        movable = Movable(item, template=template)
+        if not movable.is_on_floor(movable.pose) and self._support(item) is None:
+            return None
+        places = tuple(place for place in self._places(item, movable.pose) if self._is_main(*place))
+        return replace(movable, places=places) if places else None
+
+    def _add_objects(self) -> None:
         """Put objects onto free floor, as far as there is room, until there are as many as the task may want moved."""
-        templates, floor = _templates(self._task), self._main.copy()
-        taken: list[tuple[float, float, float]] = []
+        templates, floor = _templates(self._task), self._free_floor()
+        own, least = len(self._movables), self._settings.min_objects
         for _ in range(_EPISODE_TRIES):
-            if len(self._candidates) >= self._hand.max_objects:
+            if len(self._movables) >= self._settings.max_objects:
                 return
             template = templates[int(self._rng.integers(len(templates)))]
-            item = self._on_floor(template)
-            at = _Candidate(item, item.pose, ())
-            if not self._is_free(at, item.pose) or not self._fits(at, item.pose, floor, taken):
-                continue
-            before = self._scene
-            self._scene = replace(before, file=replace(before.file, objects=(*before.objects, item)))
-            candidate = self._candidate(item)
-            if candidate is None:
-                self._scene = before
-                continue
-            self._candidates.append(candidate)
-            self._brought[item.id] = template
-            floor &= ~self._blocked(item.pose, candidate.radius_m + self._task.robot_radius_m)
-            taken.append((item.center[0], item.center[1], candidate.radius_m))
-        if len(self._candidates) < self._hand.min_objects:
+            size = model_size_m(template)
+            category = "box" if template.startswith("box_") else template[4:]
+            name = f"brought_{category}_{len(self._movables) - own + 1}"
+            item = SceneObject(name, category, (*self._floor_place(), size[2] / 2), size, movable=True)
+            at = Movable(item)
+            if self._is_free(at, at.pose) and floor.fits(at, at.pose):
+                movable = self._movable(item, template)
+                if movable is not None:
+                    self._movables.append(movable)
+                    file = self._scene.file
+                    self._scene = replace(self._scene, file=replace(file, objects=(*file.objects, item)))
+                    floor.occupy(movable, movable.pose)
+        if len(self._movables) < least:
             raise EpisodeError(
-                f"{self._scene.folder}: task {self._task.name!r} wants {self._hand.min_objects} objects moved; of the "
-                f"scene's, its crosshair can meet {len(self._candidates) - len(self._brought)} within "
-                f"{self._hand.reach_m:g} m of a camera at {self._task.camera.height_m:g} m, and there is room on the "
-                f"floor for {len(self._brought)} more",
+                f"{self._scene.folder}: task {self._task.name!r} wants {least} objects moved; of the scene's, its "
+                f"crosshair can meet {own} within {self._settings.reach_m:g} m of a camera at "
+                f"{self._task.camera.height_m:g} m, and there is room on the floor for {len(self._movables) - own} "
+                "more",
                 "use a larger scene, e.g. from `robot-runtime scene generate`",
             )
 
-    def _on_floor(self, template: str) -> SceneObject:
-        size = model_size_m(template)
-        category = "box" if template.startswith("box_") else template[4:]
-        x_m, y_m = self._floor_place()
-        return SceneObject(
-            f"brought_{category}_{len(self._brought) + 1}", category, (x_m, y_m, size[2] / 2), size, movable=True
-        )
-
-    def _candidate(self, item: SceneObject) -> _Candidate | None:
-        if not item.movable or min(item.size) < THINNEST_M or self._support(item) is None:
-            return None
-        pose = ObjectPose.upright(item.center, math.radians(item.yaw_deg))
-        bare = Episode("", self._scene.name, SE2(), ())
-        places = rearrangement.grab_places(self._task, self._scene, bare, item.id, pose)
-        reachable = tuple(place for place in places if self._main[self._scene.map.to_cell(*place)])
-        return _Candidate(item, pose, reachable) if reachable else None
-
-    def _support(self, item: SceneObject) -> SceneObject | float | None:
-        """What an object stands on: the floor (0.0), a piece of furniture with its top there, or None: unknown."""
+    def _support(self, item: SceneObject) -> SceneObject | None:
+        """The piece of furniture that an object lies on; None if there is none."""
         low_m = item.center[2] - item.size[2] / 2
-        if low_m <= _ON_FLOOR_M:
-            return 0.0
-        under = [
-            other
-            for other in self._scene.objects
-            if not other.movable
-            and abs(other.center[2] + other.size[2] / 2 - low_m) <= _ON_FLOOR_M
-            and other.distance_m(item.center[0], item.center[1]) == 0
-        ]
-        return under[0] if under else None
+        for other in self._scene.objects:
+            top_m = other.center[2] + other.size[2] / 2
+            if not other.movable and abs(top_m - low_m) <= ON_FLOOR_M and other.distance_m(*item.center[:2]) == 0:
+                return other
+        return None
 
-    def _moved(self, start: SE2, wanted: int) -> list[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]:
-        """Objects, each with its other pose and, for a program, its target; in the order of the scene."""
-        floor, grid = self._main.copy(), self._grid(start)
-        # The map shows what the scene has, not what is brought along.
-        brought = [candidate for candidate in self._candidates if candidate.item.id in self._brought]
-        taken = [(one.item.center[0], one.item.center[1], one.radius_m) for one in brought]
-        for one in brought:
-            floor &= ~self._blocked(one.pose, one.radius_m + self._task.robot_radius_m)
-        found: list[tuple[int, _Candidate, ObjectPose, dict[str, Any] | None]] = []
-        for number in self._rng.permutation(len(self._candidates)).tolist():
+    def _moves(self, start: SE2, wanted: int) -> list[_Move]:
+        """Objects with their other poses, at most as many as wanted; in the order of the scene."""
+        floor = self._free_floor()
+        grid = MoveGrid(self._scene, self._task, start) if self._task.magnitudes.turn_deg >= COARSE_TURN_DEG else None
+        for added in self._movables:
+            if added.template is not None:  # the map does not show it
+                floor.occupy(added, added.pose)
+        found: dict[int, _Move] = {}
+        for number in self._rng.permutation(len(self._movables)).tolist():
             if len(found) == wanted:
                 break
-            candidate = self._candidates[number]
-            for pose, target in self._other_places(candidate, start, grid):
-                if self._fits(candidate, pose, floor, taken):
-                    found.append((number, candidate, pose, target))
-                    if pose.position[2] - candidate.item.size[2] / 2 <= _ON_FLOOR_M:
-                        floor &= ~self._blocked(pose, candidate.radius_m + self._task.robot_radius_m)
-                    taken.append((pose.position[0], pose.position[1], candidate.radius_m))
+            for move in self._other_places(self._movables[number], start, grid):
+                if floor.fits(move.movable, move.pose):
+                    found[number] = move
+                    floor.occupy(move.movable, move.pose)
                     break
-        return [(candidate, pose, target) for _, candidate, pose, target in sorted(found, key=lambda one: one[0])]
+        return [found[number] for number in sorted(found)]
 
-    def _other_places(
-        self, candidate: _Candidate, start: SE2, grid: _Grid | None
-    ) -> Iterator[tuple[ObjectPose, dict[str, Any] | None]]:
-        """Where the object could be instead, drawn at random; those that the task's crosshair can restore alone."""
-        least_m = max(LEAST_WAY_M, (self._hand.max_translation_m or 0.0) + RESERVE_M)
-        support = self._support(candidate.item)
-        stands = self._stands(candidate, grid)
+    def _other_places(self, movable: Movable, start: SE2, grid: MoveGrid | None) -> Iterator[_Move]:
+        """Draw other places for an object, those from which the task's moves can restore it."""
+        on_floor, forgiven_m = movable.is_on_floor(movable.pose), self._settings.max_translation_m
+        least_m = max(LEAST_WAY_M, (forgiven_m or 0.0) + RESERVE_M)
+        stands = self._stands(movable, grid)
         for _ in range(_TRIES):
-            pose = self._draw(candidate, support, start)
-            way_m = math.dist(pose.position[:2], candidate.pose.position[:2])
-            if way_m < (least_m if support == 0.0 or pose.position[2] != candidate.pose.position[2] else RESERVE_M):
+            pose = self._draw(movable, start)
+            way_m = math.dist(pose.position[:2], movable.pose.position[:2])
+            if way_m < (least_m if on_floor or pose.position[2] != movable.pose.position[2] else RESERVE_M):
                 continue
-            if self._hand.max_translation_m is not None and way_m <= self._hand.max_translation_m + RESERVE_M / 2:
+            if forgiven_m is not None and way_m <= forgiven_m + RESERVE_M / 2:
                 continue
-            if not self._is_free(candidate, pose) or not self._can_carry(candidate, pose, stands, grid):
+            if not self._is_free(movable, pose) or not self._can_carry(movable, pose, stands, grid):
                 continue
-            if self._hand.goal != "predicate":
-                yield pose, None
-                continue
-            targets = self._targets(candidate.item, pose)
-            if targets:
-                yield pose, targets[int(self._rng.integers(len(targets)))]
+            if self._settings.goal != "predicate":
+                yield _Move(movable, pose, None)
+            elif targets := self._targets(movable.item, pose):
+                yield _Move(movable, pose, targets[int(self._rng.integers(len(targets)))])
 
-    def _draw(self, candidate: _Candidate, support: SceneObject | float | None, start: SE2) -> ObjectPose:
-        x_m, y_m, z_m = candidate.pose.position
-        if self._strict:
+    def _draw(self, movable: Movable, start: SE2) -> ObjectPose:
+        """Draw a pose, which may be impossible."""
+        (x_m, y_m, z_m), quaternion = movable.pose.position, movable.pose.quaternion
+        if self._exact:
             turn_rad = math.radians(self._task.magnitudes.turn_deg)
             headings = start.yaw_rad + turn_rad * self._rng.integers(0, 360, 2)
             steps = self._task.magnitudes.forward_m * self._rng.integers(-MOST_MOVES, MOST_MOVES + 1, 2)
             moved = (x_m + float(steps @ np.cos(headings)), y_m + float(steps @ np.sin(headings)), z_m)
-            return ObjectPose(moved, candidate.pose.quaternion)
-        if isinstance(support, SceneObject) and not self._may_fall(candidate):
-            half = np.array(support.size[:2]) / 2
-            u, v = (2 * self._rng.random(2) - 1) * half
-            x_m, y_m = SE2(support.center[0], support.center[1], math.radians(support.yaw_deg)).apply(u, v)
-            return ObjectPose((x_m, y_m, z_m), candidate.pose.quaternion)
-        x_m, y_m = self._floor_place()
-        return ObjectPose((x_m, y_m, candidate.item.size[2] / 2), candidate.pose.quaternion)
+            return ObjectPose(moved, quaternion)
+        low_m = movable.low_m(movable.pose)
+        forgives = self._settings.goal != "predicate" and (self._settings.max_translation_m or 0) >= FORGIVES_A_FALL_M
+        if low_m <= ON_FLOOR_M or (forgives and low_m <= HIGHEST_FALL_M):
+            return ObjectPose((*self._floor_place(), movable.item.size[2] / 2), quaternion)
+        support = self._support(movable.item)
+        assert support is not None
+        u, v = (2 * self._rng.random(2) - 1) * (np.array(support.size[:2]) / 2)
+        return ObjectPose((*_frame(support).apply(u, v), z_m), quaternion)
 
-    def _may_fall(self, candidate: _Candidate) -> bool:
-        forgiven_m = self._hand.max_translation_m or 0.0
-        return self._hand.goal != "predicate" and forgiven_m >= FORGIVES_A_FALL_M and candidate.low_m <= HIGHEST_FALL_M
-
-    def _floor_place(self) -> _Point:
-        cells = np.argwhere(self._main)
-        row, column = cells[self._rng.integers(len(cells))]
-        # Objects may stand nearer to a wall than the robot's centre: a step to any side.
+    def _floor_place(self) -> Point:
+        row, column = self._main_cells[self._rng.integers(len(self._main_cells))]
+        # Objects may stand nearer to a wall than the robot's center: a step to any side.
         x_m, y_m = self._scene.map.to_point(float(row), float(column))
         dx, dy = self._rng.uniform(-self._task.robot_radius_m, self._task.robot_radius_m, 2)
         return x_m + float(dx), y_m + float(dy)
 
-    # --- whether a place will do ------------------------------------------------------------------------------------
+    # --- suitable places --------------------------------------------------------------------------------------------
 
-    def _fits(
-        self,
-        candidate: _Candidate,
-        pose: ObjectPose,
-        floor: NDArray[np.bool_],
-        taken: Sequence[tuple[float, float, float]],
-    ) -> bool:
-        x_m, y_m, z_m = pose.position
-        for other_x, other_y, other_m in taken:
-            if math.hypot(x_m - other_x, y_m - other_y) < candidate.radius_m + other_m + 2 * self._task.robot_radius_m:
-                return False
-        if z_m - candidate.item.size[2] / 2 > _ON_FLOOR_M:
-            return True
-        # What is left of the floor must hang together, but for crumbs.
-        left = floor & ~self._blocked(pose, candidate.radius_m + self._task.robot_radius_m)
-        parts = np.bincount(ndimage.label(left, np.ones((3, 3)))[0][left])
-        return bool(parts.size and parts.max() >= 0.98 * left.sum())
+    def _free_floor(self) -> FreeFloor:
+        return FreeFloor(self._scene.map, self._main, self._task.robot_radius_m)
 
-    def _is_free(self, candidate: _Candidate, pose: ObjectPose) -> bool:
+    def _places(self, item: SceneObject, pose: ObjectPose) -> list[Point]:
+        return rearrangement.places_to_grab(self._task, self._scene, rearrangement.upright_box(item, pose))
+
+    def _is_free(self, movable: Movable, pose: ObjectPose) -> bool:
         """Whether nothing of the scene stands there."""
-        x_m, y_m, z_m = pose.position
+        if not movable.is_on_floor(pose):
+            return self._lies_on_surface(movable, pose)
+        x_m, y_m, _ = pose.position
         map_ = self._scene.map
-        if z_m - candidate.item.size[2] / 2 > _ON_FLOOR_M:
-            return self._lies_on_surface(candidate, pose)
         if not map_.contains(x_m, y_m):
             return False
         cell = map_.to_cell(x_m, y_m)
-        return bool(map_.cells[cell] == Cell.FREE and self._clearance_m[cell] >= candidate.radius_m + FREE_M)
+        return bool(map_.cells[cell] == Cell.FREE and map_.clearance_m()[cell] >= movable.radius_m + FREE_M)
 
-    def _lies_on_surface(self, candidate: _Candidate, pose: ObjectPose) -> bool:
-        support = self._support(candidate.item)
-        assert isinstance(support, SceneObject)
-        frame = SE2(support.center[0], support.center[1], math.radians(support.yaw_deg))
-        box = rearrangement.upright_box(candidate.item, pose)
-        middle = SE2(box.center[0], box.center[1], box.yaw_rad)
+    def _lies_on_surface(self, movable: Movable, pose: ObjectPose) -> bool:
+        """Whether all corners are on the furniture that the object lies on now, apart from others there."""
+        support = self._support(movable.item)
+        assert support is not None
+        box = rearrangement.upright_box(movable.item, pose)
+        x_m, y_m = box.center[:2]
         for u in (-0.5, 0.5):
             for v in (-0.5, 0.5):
-                x_m, y_m = middle.apply(u * box.size[0], v * box.size[1])
-                local = SE2(x_m, y_m).relative_to(frame)
+                corner = SE2(*SE2(x_m, y_m, box.yaw_rad).apply(u * box.size[0], v * box.size[1]))
+                local = corner.relative_to(_frame(support))
                 if abs(local.x_m) > support.size[0] / 2 - _SURFACE_MARGIN_M:
                     return False
                 if abs(local.y_m) > support.size[1] / 2 - _SURFACE_MARGIN_M:
                     return False
         return all(
-            other.distance_m(box.center[0], box.center[1]) >= candidate.radius_m + FREE_M
+            other.distance_m(x_m, y_m) >= movable.radius_m + FREE_M
             for other in self._scene.objects
-            if other.id not in (candidate.item.id, support.id)
+            if other.id not in (movable.item.id, support.id)
             and other.center[2] - other.size[2] / 2 < box.high_m
-            and other.center[2] + other.size[2] / 2 > box.low_m + _ON_FLOOR_M
+            and other.center[2] + other.size[2] / 2 > box.low_m + ON_FLOOR_M
         )
 
-    def _blocked(self, pose: ObjectPose, radius_m: float) -> NDArray[np.bool_]:
-        map_ = self._scene.map
-        rows, columns = np.indices(map_.cells.shape)
-        x = map_.origin_x_m + (columns + 0.5) * map_.resolution_m - pose.position[0]
-        y = map_.origin_y_m + (rows + 0.5) * map_.resolution_m - pose.position[1]
-        return np.asarray(np.hypot(x, y) < radius_m)
-
-    def _can_carry(self, candidate: _Candidate, pose: ObjectPose, stands: Sequence[_Point], grid: _Grid | None) -> bool:
-        """Whether the robot can stand so that it has the object before it, both where it is and where it could be.
-
-        Args:
-            stands: where it can grab the object. grid: the places that it reaches, if its moves form a grid.
-        """
-        if not self._strict:
-            bare = Episode("", self._scene.name, SE2(), ())
-            level = rearrangement.at_height(pose, candidate.pose)
-            places = rearrangement.grab_places(self._task, self._scene, bare, candidate.item.id, level)
-            there = {_bin(place, pose) for place in places if self._is_main(*place)}
+    def _can_carry(self, movable: Movable, pose: ObjectPose, stands: Sequence[Point], grid: MoveGrid | None) -> bool:
+        """Whether the robot can have the object before it both where it stands and at ``pose``."""
+        if not self._exact:
+            level = rearrangement.at_height(pose, movable.pose)
+            there = {_bin(place, pose) for place in self._places(movable.item, level) if self._is_main(*place)}
             # It is let go as far ahead as it was grabbed.
-            return any(_bin(place, candidate.pose) in there for place in stands)
-        dx, dy = (pose.position[axis] - candidate.pose.position[axis] for axis in (0, 1))
+            return any(_bin(place, movable.pose) in there for place in stands)
+        dx, dy = (pose.position[axis] - movable.pose.position[axis] for axis in (0, 1))
         return any(
             self._is_main(x_m + dx, y_m + dy)
             and self._sees(x_m + dx, y_m + dy, pose)
@@ -401,11 +297,11 @@ class _Drawer:
             for x_m, y_m in stands
         )
 
-    def _stands(self, candidate: _Candidate, grid: _Grid | None) -> Sequence[_Point]:
+    def _stands(self, movable: Movable, grid: MoveGrid | None) -> Sequence[Point]:
         """Places to grab the object from; of a grid, those that face it."""
         if grid is None:
-            return candidate.places
-        box = rearrangement.upright_box(candidate.item, candidate.pose)
+            return movable.places
+        box = rearrangement.upright_box(movable.item, movable.pose)
         pointer = Pointer.of(self._task)
         x, y = np.array(grid.points).T
         met = np.zeros(x.shape, bool)
@@ -413,16 +309,8 @@ class _Drawer:
             for ray in pointer.rays:
                 met |= pointer.hits(x, y, np.full(x.shape, yaw_rad), ray, box) > GRID_AIM
         # Nearer than this, the robot would stand in it.
-        apart_m = self._task.robot_radius_m + box.radius_m + FREE_M
-        met &= np.hypot(x - box.center[0], y - box.center[1]) >= apart_m
-        found = [point for point, one in zip(grid.points, met.tolist(), strict=True) if one]
-        return [point for point in found if self._sees(*point, candidate.pose)]
-
-    def _grid(self, start: SE2) -> _Grid | None:
-        """Where the task's moves lead from a start; None where turns are so fine that they lead anywhere."""
-        if self._task.magnitudes.turn_deg < COARSE_TURN_DEG:
-            return None
-        return _Grid(self._scene, self._task, start)
+        met &= np.hypot(x - box.center[0], y - box.center[1]) >= self._task.robot_radius_m + box.radius_m + FREE_M
+        return [grid.points[i] for i in np.flatnonzero(met) if self._sees(*grid.points[i], movable.pose)]
 
     def _is_main(self, x_m: float, y_m: float) -> bool:
         map_ = self._scene.map
@@ -432,37 +320,35 @@ class _Drawer:
         room = rearrangement.room_at(self._scene, pose.position[0], pose.position[1])
         return room is None or room.contains(x_m, y_m)
 
-    def _is_far_enough(self, start: SE2, moved: Sequence[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]) -> bool:
+    def _is_far_enough(self, start: SE2, moves: Sequence[_Move]) -> bool:
         """Whether the robot has some way to go, and stands in none of the objects."""
-        if not self._is_main(start.x_m, start.y_m):
+        here = (start.x_m, start.y_m)
+        if not self._is_main(*here):
             return False
-        for candidate, pose, _ in moved:
-            ends = (pose, candidate.pose) if candidate.item.id in self._brought else (pose,)
-            away_m = min(math.dist(end.position[:2], (start.x_m, start.y_m)) for end in ends)
-            if away_m < candidate.radius_m + self._task.robot_radius_m + FREE_M:
+        for move in moves:
+            ends = (move.pose,) if move.movable.template is None else (move.pose, move.movable.pose)
+            away_m = min(math.dist(end.position[:2], here) for end in ends)
+            if away_m < move.movable.radius_m + self._task.robot_radius_m + FREE_M:
                 return False
-        first = [place for candidate, _, _ in moved for place in candidate.places]
-        if not MIN_GEODESIC_M / 2 <= self._sampler.geodesic.field(first).at(start.x_m, start.y_m) <= MAX_GEODESIC_M:
+        first = [place for move in moves for place in move.movable.places]
+        if not MIN_GEODESIC_M / 2 <= self._sampler.geodesic.field(first).at(*here) <= MAX_GEODESIC_M:
             return False
-        return self._steps(start, moved) <= STEPS_SHARE * self._task.max_steps
-
-    def _steps(self, start: SE2, moved: Sequence[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]) -> float:
-        """About how many actions it takes: straight from each object to its other place, and the turns between."""
-        here, heading_rad, way_m, turned_rad = (start.x_m, start.y_m), start.yaw_rad, 0.0, 0.0
-        for candidate, pose, _ in moved:
-            for end in (candidate.item.center[:2], pose.position[:2]):
+        # About as many actions as it takes: straight from each object to its other place, and the turns between.
+        heading_rad, way_m, turned_rad = start.yaw_rad, 0.0, 0.0
+        for move in moves:
+            for end in (move.movable.item.center[:2], move.pose.position[:2]):
                 way_m += math.dist(here, end)
                 direction_rad = math.atan2(end[1] - here[1], end[0] - here[0])
                 turned_rad += abs(wrap_angle(direction_rad - heading_rad))
                 here, heading_rad = (end[0], end[1]), direction_rad
-        return way_m / self._task.magnitudes.forward_m + math.degrees(turned_rad) / self._task.magnitudes.turn_deg
+        moved = self._task.magnitudes
+        return way_m / moved.forward_m + math.degrees(turned_rad) / moved.turn_deg <= STEPS_SHARE * self._task.max_steps
 
-    # --- what it is written as --------------------------------------------------------------------------------------
+    # --- documents --------------------------------------------------------------------------------------------------
 
     def _targets(self, item: SceneObject, pose: ObjectPose) -> list[dict[str, Any]]:
         """Targets of a program that hold of the object at ``pose``, and not where the scene has it."""
-        x_m, y_m, _ = pose.position
-        old_x, old_y, _ = item.center
+        (x_m, y_m, _), (old_x, old_y, _) = pose.position, item.center
         found: list[dict[str, Any]] = []
         room = rearrangement.room_at(self._scene, x_m, y_m)
         if room is not None and not room.contains(old_x, old_y):
@@ -476,34 +362,26 @@ class _Drawer:
                 if other.distance_m(x_m, y_m) == 0 and other.distance_m(old_x, old_y) > 0:
                     found.append({"subject": item.id, "on": other.id})
                 continue
-            is_next_to = low_m <= _ON_FLOOR_M and other.distance_m(x_m, y_m) - edge_m <= NEXT_TO_M - FREE_M
+            is_next_to = low_m <= ON_FLOOR_M and other.distance_m(x_m, y_m) - edge_m <= NEXT_TO_M - FREE_M
             if is_next_to and other.distance_m(old_x, old_y) > NEXT_TO_M + math.hypot(*item.size[:2]) / 2:
                 found.append({"subject": item.id, "next_to": other.id, "within_m": NEXT_TO_M})
         return found
 
-    def _episode(
-        self, index: int, start: SE2, moved: Sequence[tuple[_Candidate, ObjectPose, dict[str, Any] | None]]
-    ) -> Episode:
-        backwards = self._hand.goal == "experience"
+    def _episode(self, index: int, start: SE2, moves: Sequence[_Move]) -> Episode:
+        restores = self._settings.goal == "experience"
         objects = tuple(
             RearrangedObject(
-                id=candidate.item.id,
-                start=pose if backwards else candidate.pose,
-                goal=candidate.pose if backwards else pose,
-                category=candidate.item.category,
-                template=self._brought.get(candidate.item.id),
+                id=move.movable.item.id,
+                start=move.pose if restores else move.movable.pose,
+                goal=move.movable.pose if restores else move.pose,
+                category=move.movable.item.category,
+                template=move.movable.template,
             )
-            for candidate, pose, _ in moved
+            for move in moves
         )
-        targets = tuple(target for _, _, target in moved if target is not None)
-        return Episode(
-            id=str(index),
-            scene=self._scene.name,
-            start=start,
-            goals=(),
-            objects=objects,
-            program=Program(targets) if targets else None,
-        )
+        targets = tuple(move.target for move in moves if move.target is not None)
+        program = Program(targets) if targets else None
+        return Episode(str(index), self._scene.name, start, (), objects=objects, program=program)
 
 
 def _templates(task: Task) -> list[str]:
@@ -519,19 +397,20 @@ def _templates(task: Task) -> list[str]:
     small = [template for template in YCB_MODELS if can_meet(template)]
     if small:
         return small
-    heights_cm = range(BOX_EDGE_CM, 301, 5)
-    boxes = (f"box_{BOX_EDGE_CM}x{BOX_EDGE_CM}x{height_cm}" for height_cm in heights_cm)
-    tall = [template for template in boxes if can_meet(template)][:1]
-    if not tall:
-        hand = settings(task)
-        raise EpisodeError(
-            f"task {task.name!r}: within {hand.reach_m:g} m of a camera at {task.camera.height_m:g} m, its crosshair "
-            "meets nothing that stands on the floor",
-            "correct the crosshair or the reach of the task",
-        )
-    return tall
+    for height_cm in range(BOX_EDGE_CM, 301, 5):
+        if can_meet(box := f"box_{BOX_EDGE_CM}x{BOX_EDGE_CM}x{height_cm}"):
+            return [box]
+    raise EpisodeError(
+        f"task {task.name!r}: within {settings(task).reach_m:g} m of a camera at {task.camera.height_m:g} m, its "
+        "crosshair meets nothing that stands on the floor",
+        "correct the crosshair or the reach of the task",
+    )
 
 
-def _bin(place: _Point, pose: ObjectPose) -> int:
-    """How far an object is from a place, in tenths of a metre."""
+def _frame(item: SceneObject) -> SE2:
+    return SE2(item.center[0], item.center[1], math.radians(item.yaw_deg))
+
+
+def _bin(place: Point, pose: ObjectPose) -> int:
+    """How far an object is from a place, in tenths of a meter."""
     return round(10 * math.dist(place, pose.position[:2]))

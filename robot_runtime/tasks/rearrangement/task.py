@@ -144,11 +144,15 @@ def targets(task: Task, episode: Episode, scene: Scene) -> list[Point]:
 
 
 def grab_places(task: Task, scene: Scene, episode: Episode, object_id: str, pose: ObjectPose) -> list[Point]:
-    """Where the robot can stand to grab an object at ``pose``, or to have it there after its release.
+    """:func:`places_to_grab` of an object of the scene or the episode at ``pose``."""
+    return places_to_grab(task, scene, upright_box(scene_object(scene, episode, object_id), pose))
 
-    Places where the robot fits, in the object's room, at such a distance that the crosshair meets the object.
+
+def places_to_grab(task: Task, scene: Scene, box: UprightBox) -> list[Point]:
+    """Places where the robot fits, in the box's room, at such a distance that the crosshair meets the box.
+
+    There the robot can grab an object, or have it at that pose after its release.
     """
-    box = upright_box(scene_object(scene, episode, object_id), pose)
     spans = [(near, far) for _, near, far in Pointer.of(task).spans(box.low_m, box.high_m, box.radius_m)]
     if not spans:
         return []
