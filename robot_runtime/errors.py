@@ -126,7 +126,7 @@ class FrozenCamera(StaleData):
 
 
 class UnpairedImages(StaleData):
-    """Colour and depth arrive, but were not exposed together."""
+    """Color and depth arrive, but were not exposed together."""
 
 
 class BlindCamera(DeviceFault):

@@ -7,7 +7,7 @@ makes robot, scene and episodes by name; :class:`NavigationEnv` wraps an :class:
 * Actions are ``Discrete``: positions in the task's list, the ids that its policies know.
 * ``terminated`` after the action stop, successful or not, and where a task ends by success. ``truncated`` at the step
   limit, and when somebody interrupted the episode. A device fault is raised: no reward would be honest.
-* The reward is habitat-lab's (``NavRLEnv``): metres come nearer to the goal, geodesically, minus a slack per step, plus
+* The reward is habitat-lab's (``NavRLEnv``): meters come nearer to the goal, geodesically, minus a slack per step, plus
   a bonus for success.
 """
 
@@ -74,7 +74,7 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
     Args:
         env: on a connected robot; stays the caller's to close.
         episodes: to draw from, with equal chance; ``reset(options={"episode": i})`` takes the ``i``-th instead.
-        render_mode: ``rgb_array`` or None: :meth:`render` returns the camera's last colour image.
+        render_mode: ``rgb_array`` or None: :meth:`render` returns the camera's last color image.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 1}  # noqa: RUF012 (gymnasium's type)

@@ -97,7 +97,7 @@ class Policy(ABC):
         return None
 
     def info(self) -> dict[str, Any]:
-        """What the last decision was based on, JSON-serialisable; logged with the step."""
+        """What the last decision was based on, JSON-serializable; logged with the step."""
         return {}
 
     def close(self) -> None:

@@ -186,7 +186,7 @@ class EpisodeHeader:
 
     Attributes:
         dataset: file or folder that the episode was read from; empty if it was generated.
-        intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical centre at rest.
+        intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical center at rest.
         origin: where the policy's localizer saw the robot at the start, from poses of a robot that stood still; their
             mean and its covariance. None in logs from before it was written.
         placement: how far from the episode's start the robot stood then. None where nobody saw it in ``map``, and in

@@ -26,7 +26,7 @@ from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
 STILL = Velocity(0.0, 0.0)
 
 MAX_TIMEOUT_S = 1.0
-"""A robot at walking speed covers a metre in this time: a longer timeout would protect nobody."""
+"""A robot at walking speed covers a meter in this time: a longer timeout would protect nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def step(limits: GuardLimits, state: GuardState, now_ns: int) -> tuple[GuardStat
                 limits.max_angular_accel_rad_s2 * granted_s,
             ),
         )
-    # Spelt out, here and in Guard.command: _replace() costs as much as all the rest, at every tick of the base.
+    # Spelled out, here and in Guard.command: _replace() costs as much as all the rest, at every tick of the base.
     after = GuardState(state.command, state.command_ns, state.feedback, state.e_stop, velocity, max(last_ns, now_ns))
     return after, Decision(velocity, halt)
 
@@ -165,10 +165,10 @@ class Guard:
         self.state = GuardState()
 
     def command(self, velocity: Velocity, now_ns: int) -> None:
-        """Accept a wish; it reaches the wheels at the next :meth:`tick`, if at all, and expires.
+        """Accept a requested; it reaches the wheels at the next :meth:`tick`, if at all, and expires.
 
         Raises:
-            InvalidCommand: unless both numbers are finite; the wish becomes "stand still".
+            InvalidCommand: unless both numbers are finite; the requested becomes "stand still".
         """
         if not (_is_finite(velocity.linear_m_s) and _is_finite(velocity.angular_rad_s)):
             self.stop()
@@ -176,9 +176,9 @@ class Guard:
                 f"velocity ({velocity.linear_m_s!s:.40} m/s, {velocity.angular_rad_s!s:.40} rad/s) is not finite",
                 "check the controller or policy that computed it; the wheels were stopped",
             )
-        wish = Velocity(float(velocity.linear_m_s), float(velocity.angular_rad_s))
+        requested = Velocity(float(velocity.linear_m_s), float(velocity.angular_rad_s))
         state = self.state
-        self.state = GuardState(wish, now_ns, state.feedback, state.e_stop, state.output, state.tick_ns)
+        self.state = GuardState(requested, now_ns, state.feedback, state.e_stop, state.output, state.tick_ns)
 
     def feedback(self, feedback: Feedback) -> None:
         """Accept sensor levels, unless newer ones are already there."""
@@ -219,9 +219,9 @@ def _is_finite(value: object) -> bool:
         return False
 
 
-def _approach(present: float, wish: float, limit: float, max_increase: float) -> float:
-    """Move towards ``wish``: slowing down at once, speeding up by at most ``max_increase``, never past ``limit``."""
-    wish = max(-limit, min(limit, wish))
-    if (present > 0) != (wish > 0):
+def _approach(present: float, requested: float, limit: float, max_increase: float) -> float:
+    """Move towards ``requested``: slowing down at once, speeding up by at most ``max_increase``, never past ``limit``."""
+    requested = max(-limit, min(limit, requested))
+    if (present > 0) != (requested > 0):
         present = 0.0
-    return math.copysign(min(abs(wish), abs(present) + max_increase), wish)
+    return math.copysign(min(abs(requested), abs(present) + max_increase), requested)

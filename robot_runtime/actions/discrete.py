@@ -56,7 +56,7 @@ class Magnitudes:
     """How far each action goes. They belong to the task a policy was trained on, so there are no defaults.
 
     Attributes:
-        forward_m: length of ``move_forward`` in metres, > 0.
+        forward_m: length of ``move_forward`` in meters, > 0.
         turn_deg: angle of ``turn_left`` and ``turn_right`` in degrees, > 0.
         tilt_deg: angle of ``look_up`` and ``look_down`` in degrees, > 0.
     """

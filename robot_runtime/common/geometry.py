@@ -70,7 +70,7 @@ class SE2:
         return moved.x_m, moved.y_m
 
     def distance_to(self, other: SE2) -> float:
-        """Planar distance in metres."""
+        """Planar distance in meters."""
         return math.hypot(self.x_m - other.x_m, self.y_m - other.y_m)
 
     def interpolate(self, other: SE2, fraction: float) -> SE2:
@@ -101,7 +101,7 @@ def yaw_to_habitat_quaternion(yaw_rad: float) -> tuple[float, float, float, floa
 
 
 def habitat_quaternion_to_yaw(x: float, y: float, z: float, w: float) -> float:
-    """Heading of an agent rotation given as x, y, z, w (need not be normalised).
+    """Heading of an agent rotation given as x, y, z, w (need not be normalized).
 
     Raises:
         ValueError: for the zero quaternion or one that is not finite.
@@ -150,7 +150,7 @@ def tilt_to_thor_horizon_deg(tilt_rad: float) -> float:
 
 
 def gps(start: SE2, pose: SE2, dimensions: int = 2) -> Vector:
-    """Habitat's GPS: ``pose`` in the start frame, metres, float64.
+    """Habitat's GPS: ``pose`` in the start frame, meters, float64.
 
     Args:
         dimensions: its ``DIMENSIONALITY``. 2: [forward, right]. 3: [right, up, backward], the start frame in Habitat's
@@ -161,7 +161,7 @@ def gps(start: SE2, pose: SE2, dimensions: int = 2) -> Vector:
 
 
 def gps_to_start_frame(gps_m: Vector) -> tuple[float, float]:
-    """Forward and left in the start frame, metres, of a GPS of 2 or 3 dimensions: the way back from :func:`gps`."""
+    """Forward and left in the start frame, meters, of a GPS of 2 or 3 dimensions: the way back from :func:`gps`."""
     if len(gps_m) == 2:
         return float(gps_m[0]), -float(gps_m[1])
     return -float(gps_m[2]), -float(gps_m[0])

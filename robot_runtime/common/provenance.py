@@ -44,7 +44,7 @@ def git_commit() -> str | None:
 
 
 def provenance() -> dict[str, Any]:
-    """Time, host, user, versions and commit, JSON-serialisable."""
+    """Time, host, user, versions and commit, JSON-serializable."""
     return {
         "created": utc_now_iso(),
         "host": platform.node(),

@@ -24,7 +24,7 @@ class BaseConformance(Harness):
             check(math.isfinite(value) and value > 0, f"BaseInfo.{name} is positive", value)
         check(info.max_angular_accel_rad_s2 > 0, "BaseInfo.max_angular_accel_rad_s2 is positive")
         check(info.rate_hz * EXPIRY_S >= 2, "the base reports at least twice within a command's life", info.rate_hz)
-        check(0.05 <= info.radius_m <= 1, "BaseInfo.radius_m is in metres", info.radius_m)
+        check(0.05 <= info.radius_m <= 1, "BaseInfo.radius_m is in meters", info.radius_m)
 
     def test_base_state_is_fresh_ordered_and_complete(self) -> None:
         with self.connected() as robot:
@@ -73,7 +73,7 @@ class BaseConformance(Harness):
             self.drive(robot, self.forward(robot), 0.4)
             local = self.state(robot).odom.relative_to(started)
             expected_m = 0.4 * self.forward(robot).linear_m_s
-            check(abs(local.x_m - expected_m) <= 0.2 * expected_m, "odometry is in metres, forward positive", local)
+            check(abs(local.x_m - expected_m) <= 0.2 * expected_m, "odometry is in meters, forward positive", local)
             check(abs(local.y_m) <= 0.2 * expected_m, "a straight command drives straight", local)
             robot.base.stop()
             robot.clock.sleep(0.3)
@@ -102,8 +102,8 @@ class BaseConformance(Harness):
 
     def test_base_command_expires(self) -> None:
         with self.connected() as robot:
-            wish = self.at_speed(robot)
-            robot.base.command(wish)
+            requested = self.at_speed(robot)
+            robot.base.command(requested)
             begin = self.state(robot).odom
             robot.clock.sleep(EXPIRY_S / 2)
             check(self.state(robot).halt is Halt.NONE, "a command lives for a while", self.state(robot).halt)
@@ -111,27 +111,29 @@ class BaseConformance(Harness):
             check(self.state(robot).halt is Halt.EXPIRED, "a command expires after 0.2 s", self.state(robot).halt)
             self.stays(robot, 0.5, "after expiry the wheels stay at zero")
             coasted_m = self.state(robot).odom.distance_to(begin)
-            check(coasted_m <= wish.linear_m_s * (EXPIRY_S + 0.15), "an expired command stops the robot", coasted_m)
+            check(
+                coasted_m <= requested.linear_m_s * (EXPIRY_S + 0.15), "an expired command stops the robot", coasted_m
+            )
 
     def test_base_stop_is_immediate(self) -> None:
         with self.connected() as robot:
-            wish = self.at_speed(robot)
+            requested = self.at_speed(robot)
             begin = self.state(robot).odom
             robot.base.stop()
             self.stays(robot, 0.5, "after stop() the wheels stay at zero")
             travelled_m = self.state(robot).odom.distance_to(begin)
-            check(travelled_m <= wish.linear_m_s * 0.1 + 0.002, "stop() bypasses every ramp", travelled_m)
+            check(travelled_m <= requested.linear_m_s * 0.1 + 0.002, "stop() bypasses every ramp", travelled_m)
             robot.base.stop()
 
     def test_base_emergency_stop_latches_until_released(self) -> None:
         with self.connected() as robot:
-            wish = self.at_speed(robot)
+            requested = self.at_speed(robot)
             robot.base.emergency_stop()
-            let_through = self.drive(robot, wish, 0.3)
+            let_through = self.drive(robot, requested, 0.3)
             check(set(let_through) == {Velocity()}, "an e-stop lets no command through", let_through)
             check(self.state(robot).halt is Halt.E_STOP, "the state says e_stop", self.state(robot).halt)
             robot.base.stop()
-            self.stays(robot, 0.3, "an e-stop holds against every command", wish=Velocity(0.0, self.turn_rad_s))
+            self.stays(robot, 0.3, "an e-stop holds against every command", requested=Velocity(0.0, self.turn_rad_s))
             robot.base.release_emergency_stop()
             self.stays(robot, 0.3, "after release the robot stays until a new command")
             self.at_speed(robot)
@@ -142,7 +144,7 @@ class BaseConformance(Harness):
             robot.close()
             robot.connect()
             robot.clock.sleep(self.start_s)
-            self.stays(robot, 0.3, "reconnecting does not release an e-stop", wish=self.forward(robot))
+            self.stays(robot, 0.3, "reconnecting does not release an e-stop", requested=self.forward(robot))
             robot.base.release_emergency_stop()
 
     def test_base_refuses_what_is_not_finite_with_wheels_at_zero(self) -> None:
@@ -159,13 +161,13 @@ class BaseConformance(Harness):
 
     def test_base_close_leaves_the_wheels_at_zero(self) -> None:
         with self.connected() as robot:
-            wish = self.at_speed(robot)
+            requested = self.at_speed(robot)
             before = robot.referee.latest(0.5).pose
             robot.base.close()
             robot.clock.sleep(1.0)
             travelled_m = robot.referee.latest(0.5).pose.distance_to(before)
             # Loose, because the pose from before may be old; still far below 1 s of driving on.
-            allowed_m = wish.linear_m_s * 0.5 + 2 * self.pose_tolerance_m
+            allowed_m = requested.linear_m_s * 0.5 + 2 * self.pose_tolerance_m
             check(travelled_m <= allowed_m, "close() leaves the wheels at zero", travelled_m)
 
 
@@ -182,13 +184,13 @@ class ContactConformance(Harness):
     def at_wall(self) -> Iterator[Robot]:
         """A robot that has just driven into the wall, still being told to go on."""
         with self.connected() as robot:
-            wish = self.forward(robot)
-            for _ in range(math.ceil((self.wall_m / wish.linear_m_s + 2) / 0.02)):
-                robot.base.command(wish)
+            requested = self.forward(robot)
+            for _ in range(math.ceil((self.wall_m / requested.linear_m_s + 2) / 0.02)):
+                robot.base.command(requested)
                 robot.clock.sleep(0.02)
                 if self.state(robot).bumper:
                     break
-            check(bool(self.state(robot).bumper & Zone.CENTER), "a wall ahead presses the centre bumper")
+            check(bool(self.state(robot).bumper & Zone.CENTER), "a wall ahead presses the center bumper")
             yield robot
 
     def test_contact_stops_within_5_mm_and_holds(self) -> None:
@@ -203,7 +205,7 @@ class ContactConformance(Harness):
     def test_contact_refuses_arcs_whole_and_allows_turning(self) -> None:
         with self.at_wall() as robot:
             arc = Velocity(self.forward(robot).linear_m_s, self.turn_rad_s)
-            self.stays(robot, 0.3, "an arc into a pressed zone is refused whole: it would slide", wish=arc)
+            self.stays(robot, 0.3, "an arc into a pressed zone is refused whole: it would slide", requested=arc)
             for sign in (1, -1):
                 before = self.state(robot).odom
                 self.drive(robot, Velocity(0.0, sign * self.turn_rad_s), 0.5)
@@ -212,7 +214,7 @@ class ContactConformance(Harness):
 
     def test_contact_is_a_level_that_clears_on_backing_off(self) -> None:
         with self.at_wall() as robot:
-            self.stays(robot, 0.3, "contact lasts while the bumper is pressed", wish=self.forward(robot))
+            self.stays(robot, 0.3, "contact lasts while the bumper is pressed", requested=self.forward(robot))
             check(bool(self.state(robot).bumper), "a pressed bumper stays pressed")
             self.drive(robot, Velocity(-self.forward(robot).linear_m_s / 2, 0.0), 1.0)
             state = self.state(robot)

@@ -17,8 +17,8 @@ class CameraConformance(Harness):
         k = info.intrinsics
         check(k.width > 0 and k.height > 0 and k.fx > 0 and k.fy > 0, "intrinsics are positive", k)
         check(0 < k.cx < k.width and 0 < k.cy < k.height, "the principal point lies in the image", k)
-        check(0 <= info.depth_min_m < info.depth_max_m <= 100, "the depth range is ordered and in metres", info)
-        check(0 <= info.depth_unit_m <= 0.01, "the depth unit is in metres", info.depth_unit_m)
+        check(0 <= info.depth_min_m < info.depth_max_m <= 100, "the depth range is ordered and in meters", info)
+        check(0 <= info.depth_unit_m <= 0.01, "the depth unit is in meters", info.depth_unit_m)
         check(info.rate_hz > 0, "the rate is positive", info.rate_hz)
 
     def test_camera_delivers_a_pair_exposed_after_the_asked_instant(self) -> None:
@@ -38,7 +38,7 @@ class CameraConformance(Harness):
                 check(frame.semantic is None, "there is no segmentation unless asked for")
                 measured = frame.depth_m[frame.depth_m != 0]
                 inside = (measured >= info.depth_min_m - 1e-6) & (measured <= info.depth_max_m + 1e-6)
-                check(bool(inside.all()), "depth is 0 or metres within the sensor's range")
+                check(bool(inside.all()), "depth is 0 or meters within the sensor's range")
                 if info.depth_unit_m:
                     lattice = measured / info.depth_unit_m
                     check(bool(np.allclose(lattice, np.round(lattice), atol=0.02)), "depth is whole depth units")

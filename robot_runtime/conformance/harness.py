@@ -61,12 +61,12 @@ class Harness:
             robot.clock.sleep(self.start_s)
             yield robot
 
-    def drive(self, robot: Robot, wish: Velocity, seconds: float) -> list[Velocity]:
+    def drive(self, robot: Robot, requested: Velocity, seconds: float) -> list[Velocity]:
         """Repeat a command at half the base's rate, at least every 50 ms; return what was let through each time."""
         period_s = min(0.05, 2 / robot.base.info.rate_hz)
         let_through = []
         for _ in range(math.ceil(seconds / period_s)):
-            let_through.append(robot.base.command(wish))
+            let_through.append(robot.base.command(requested))
             robot.clock.sleep(period_s)
         return let_through
 
@@ -76,31 +76,31 @@ class Harness:
 
     def at_speed(self, robot: Robot) -> Velocity:
         """Drive forward until the ramp is over."""
-        wish = self.forward(robot)
-        ramp_s = wish.linear_m_s / robot.base.info.max_linear_accel_m_s2
-        let_through = self.drive(robot, wish, ramp_s + 0.2)
+        requested = self.forward(robot)
+        ramp_s = requested.linear_m_s / robot.base.info.max_linear_accel_m_s2
+        let_through = self.drive(robot, requested, ramp_s + 0.2)
         check(
-            math.isclose(let_through[-1].linear_m_s, wish.linear_m_s, rel_tol=0.01),
+            math.isclose(let_through[-1].linear_m_s, requested.linear_m_s, rel_tol=0.01),
             "a repeated command that nothing forbids is let through after its ramp",
             let_through[-1],
         )
-        return wish
+        return requested
 
     def state(self, robot: Robot) -> BaseState:
         """The base's state, as the motion loop reads it."""
         return robot.base.state(max_age_s=0.1)
 
-    def stays(self, robot: Robot, seconds: float, rule: str, wish: Velocity | None = None) -> None:
+    def stays(self, robot: Robot, seconds: float, rule: str, requested: Velocity | None = None) -> None:
         """Fail unless the robot, having come to rest within 0.2 s, does not move for a while, whatever is wished."""
-        if wish is None:
+        if requested is None:
             robot.clock.sleep(EXPIRY_S)
         else:
-            self.drive(robot, wish, EXPIRY_S)
+            self.drive(robot, requested, EXPIRY_S)
         before = self.state(robot)
-        if wish is None:
+        if requested is None:
             robot.clock.sleep(seconds)
         else:
-            self.drive(robot, wish, seconds)
+            self.drive(robot, requested, seconds)
         after = self.state(robot)
         check(after.odom.distance_to(before.odom) < 0.002, rule, f"{before.odom} then {after.odom}")
         check(abs(wrap_angle(after.odom.yaw_rad - before.odom.yaw_rad)) < 0.01, rule, f"{before.odom}, {after.odom}")

@@ -66,13 +66,13 @@ class LocalizerConformance(Harness):
 
     def test_localizer_at_interpolates_while_moving(self) -> None:
         with self.connected() as robot:
-            wish = self.at_speed(robot)
-            self.drive(robot, wish, 0.3)
+            requested = self.at_speed(robot)
+            self.drive(robot, requested, 0.3)
             end_ns = robot.clock.now_ns() - NS_PER_S // 20
             for localizer in self._localizers(robot):
                 poses = [localizer.at(end_ns - i * NS_PER_S // 50, timeout_s=1.0).pose for i in range(10)]
                 travelled_m = poses[0].distance_to(poses[-1])
-                expected_m = wish.linear_m_s * 9 / 50
+                expected_m = requested.linear_m_s * 9 / 50
                 allowed_m = 0.3 * expected_m + 2 * self.pose_tolerance_m
                 check(abs(travelled_m - expected_m) <= allowed_m, "poses follow the motion", (travelled_m, expected_m))
                 check(

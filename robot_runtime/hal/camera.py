@@ -1,4 +1,4 @@
-"""The camera: pairs of colour and depth, exposed together."""
+"""The camera: pairs of color and depth, exposed together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_runtime.hal.device import Device
 
 @dataclass(frozen=True, slots=True)
 class Intrinsics:
-    """An ideal pinhole. Pixel (0, 0) is the centre of the top-left pixel."""
+    """An ideal pinhole. Pixel (0, 0) is the center of the top-left pixel."""
 
     width: int
     height: int
@@ -37,7 +37,7 @@ class Intrinsics:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Where the camera sits in base_link at pan = tilt = 0; pan and tilt turn it about its optical centre."""
+    """Where the camera sits in base_link at pan = tilt = 0; pan and tilt turn it about its optical center."""
 
     x_m: float
     y_m: float
@@ -49,11 +49,11 @@ class CameraInfo:
     """What a camera delivers.
 
     Attributes:
-        depth_unit_m: the lattice on which depth values lie (0.001 for sensors that report uint16 millimetres);
-            0 for continuous depth. The recorder stores millimetre depth as 16-bit integers without loss.
+        depth_unit_m: the lattice on which depth values lie (0.001 for sensors that report uint16 millimeters);
+            0 for continuous depth. The recorder stores millimeter depth as 16-bit integers without loss.
         depth_min_m, depth_max_m: the sensor's own range; outside it depth is a hole.
         has_semantic: whether :meth:`Camera.capture` can deliver object ids.
-        has_depth: False for a camera of colour alone, whose depth is all holes.
+        has_depth: False for a camera of color alone, whose depth is all holes.
     """
 
     intrinsics: Intrinsics
@@ -68,12 +68,12 @@ class CameraInfo:
 
 @dataclass(frozen=True, slots=True)
 class RgbdFrame:
-    """One exposure: colour and depth of the same instant and the same pinhole.
+    """One exposure: color and depth of the same instant and the same pinhole.
 
     Attributes:
         stamp_ns: middle of the exposure.
         rgb: uint8 (H, W, 3).
-        depth_m: float32 (H, W), distance along the optical axis in metres; 0 where there is no measurement.
+        depth_m: float32 (H, W), distance along the optical axis in meters; 0 where there is no measurement.
         semantic: int32 (H, W) index into the scene's objects, -1 for none; None unless asked for.
     """
 

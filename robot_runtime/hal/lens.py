@@ -44,7 +44,7 @@ _RADII = 4096
 
 @dataclass(frozen=True)
 class Lens:
-    """One sensor's projection. Optical frame: x right, y down, z forward. Pixel (0, 0) is the top left one's centre.
+    """One sensor's projection. Optical frame: x right, y down, z forward. Pixel (0, 0) is the top left one's center.
 
     Attributes:
         fx, fy, cx, cy: pixels.

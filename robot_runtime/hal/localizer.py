@@ -46,7 +46,7 @@ class LocalizerInfo:
         frame: that it reports in: ``map``, ``odom``, or one of its own, which is good for calibrating it only.
         rate_hz: nominal.
         mark_m: of a source that knows positions only, the point of base_link (forward, left) whose positions it
-            reports: without a heading, it cannot tell where the robot's centre is.
+            reports: without a heading, it cannot tell where the robot's center is.
     """
 
     name: str

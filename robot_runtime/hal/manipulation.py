@@ -24,7 +24,7 @@ class Manipulator(Device):
     def grab_release(self, crosshair: tuple[float, float], reach_m: float, capacity: int) -> Grab:
         """Take what is under the crosshair, or let go what was taken last.
 
-        If the backpack has room, a ray goes from the camera's optical centre through the crosshair; if the first thing
+        If the backpack has room, a ray goes from the camera's optical center through the crosshair; if the first thing
         that it meets within ``reach_m`` is a movable object, that is taken. Otherwise what was taken last is released
         with the pose relative to base_link that it had then. A release where something stands in the way, or where
         nothing could carry the object, does not happen and says so.
@@ -32,7 +32,7 @@ class Manipulator(Device):
         Args:
             crosshair: fractions of the image's width from the left and of its height from the top; (0.5, 0.5) is the
                 middle.
-            reach_m: from the optical centre, along the ray.
+            reach_m: from the optical center, along the ray.
             capacity: how many objects the backpack holds.
 
         Raises:

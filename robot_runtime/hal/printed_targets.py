@@ -26,7 +26,7 @@ class Sheet:
     """A flat picture in the room.
 
     Attributes:
-        picture: uint8 (h, w), grey. Make its texels smaller than the pixels it will be seen with.
+        picture: uint8 (h, w), gray. Make its texels smaller than the pixels it will be seen with.
         width_m, height_m: of the whole picture.
         pose: float64 (4, 4), its frame in ``map``: origin in the middle, x out of the face towards who sees it, y to
             the viewer's right, z to the top, as tags have it (``robot_runtime.scenes.tag_map``).

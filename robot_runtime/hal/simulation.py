@@ -31,7 +31,7 @@ Pose3 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class CameraMotion:
-    """How a camera moves, in its own optical frame: metres and radians per second about its x, y and z axes."""
+    """How a camera moves, in its own optical frame: meters and radians per second about its x, y and z axes."""
 
     linear_m_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
     angular_rad_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -58,7 +58,7 @@ class DepthNoise(ABC):
 
 
 class ColorNoise(ABC):
-    """How a colour sensor departs from an ideal one."""
+    """How a color sensor departs from an ideal one."""
 
     @abstractmethod
     def expose(
@@ -137,7 +137,7 @@ class Simulation(Device):
         """What is seen through a lens, without any noise, without time passing.
 
         Returns:
-            Colour, uint8 (H, W, 3), and depth along the optical axis, float32 (H, W), metres. Both are 0 where the lens
+            Color, uint8 (H, W, 3), and depth along the optical axis, float32 (H, W), meters. Both are 0 where the lens
             images nothing; depth is 0 where there is no surface, and exact in the middle of each pixel on planes.
 
         Raises:
@@ -147,7 +147,7 @@ class Simulation(Device):
 
     @abstractmethod
     def render_color(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.uint8]:
-        """The colour of :meth:`render` alone, faster."""
+        """The color of :meth:`render` alone, faster."""
 
     @abstractmethod
     def render_depth(self, lens: Lens, map_from_camera: Pose3) -> NDArray[np.float32]:
@@ -163,7 +163,7 @@ class Simulation(Device):
 
     @abstractmethod
     def color_noise(self, options: Mapping[str, Any], where: str) -> ColorNoise:
-        """Likewise, of colour."""
+        """Likewise, of color."""
 
     @abstractmethod
     def every(self, rate_hz: float, callback: Callable[[int], None]) -> Subscription:

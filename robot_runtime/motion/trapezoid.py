@@ -11,7 +11,7 @@ class Trapezoid:
     """The quickest motion from rest to rest over a signed distance under a speed and an acceleration limit.
 
     Attributes:
-        distance: metres or radians. accel: of both ramps. ramp_s: duration of one ramp. duration_s: of the whole.
+        distance: meters or radians. accel: of both ramps. ramp_s: duration of one ramp. duration_s: of the whole.
     """
 
     distance: float

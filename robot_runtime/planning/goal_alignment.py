@@ -1,7 +1,7 @@
-"""The last metre: which of a task's moves bring the robot to a pose that some quality is best at.
+"""Alignment over the last meter: the few moves of a task that lead to the pose with the best score.
 
 A plan of :mod:`robot_runtime.planning.lattice` ends near a place, with any heading. To point at something, or to put it
-down exactly, position and heading must fit together: here every pose that a few moves lead to is tried.
+down exactly, position and heading must fit together: here every pose that a few moves lead to is scored.
 """
 
 from __future__ import annotations
@@ -19,30 +19,19 @@ from robot_runtime.planning.lattice import Moves
 from robot_runtime.scenes.grid_interpolation import Floats
 
 MOST_FORWARDS = 4
+"""Largest number of forward moves."""
+
 MOST_FORWARDS_ON_GRID = 16
-"""Where turns are coarse, fitting places are few and may be far apart; but there are few places in all."""
+"""The same where turns are coarse: suitable places may be far apart there, but there are few places in all."""
 
 _COARSE_HEADINGS = 8
 _SAMPLE_M = 0.05
 _BIN_M = 0.02
-_KEPT = 2500
+_MOST_POSITIONS = 2500
 _STEP = 0.1
 
-Quality = Callable[[Floats, Floats, Floats], Floats]
-"""Maps positions x, y (N, 1) and headings yaw (M,) to how good each pose is (N, M): above 0 will do, more is better."""
-
-
-@dataclass(frozen=True)
-class Reached:
-    """A pose that moves lead to.
-
-    Attributes:
-        actions: that lead there. pose: where they should end.
-    """
-
-    actions: tuple[Action, ...]
-    pose: SE2
-    quality: float
+PoseScore = Callable[[Floats, Floats, Floats], Floats]
+"""Score (N, M) of poses with positions x, y (N, 1) and headings yaw (M,): suitable above 0, higher is better."""
 
 
 @dataclass
@@ -54,16 +43,20 @@ class _Level:
     turns: Floats
 
 
-def reach(
-    start: SE2, moves: Moves, slowness: Callable[[Floats, Floats], Floats], quality: Quality, good: float
-) -> Reached | None:
-    """The fewest actions to a pose whose quality is ``good`` or better; to the best there is if none is that good.
+def align(
+    start: SE2, moves: Moves, slowness: Callable[[Floats, Floats], Floats], score: PoseScore, good: float
+) -> tuple[Action, ...] | None:
+    """Return the fewest actions to a pose whose score is ``good`` or better; to the best one if none is that good.
 
     Args:
+        start: present pose of the robot.
+        moves: of the task.
         slowness: ``Terrain.slowness``: inf where the robot must not be.
+        score: of a pose.
+        good: score from which on only the number of actions counts.
 
     Returns:
-        None if no pose within :data:`MOST_FORWARDS` moves has a quality above 0.
+        None if no pose within :data:`MOST_FORWARDS` moves has a score above 0.
     """
     most = MOST_FORWARDS_ON_GRID if moves.headings <= _COARSE_HEADINGS else MOST_FORWARDS
     angles = moves.angles(start.yaw_rad)
@@ -72,7 +65,7 @@ def reach(
     best: tuple[float, float, int, int, int] | None = None
     for depth in range(most + 1):
         level = levels[-1]
-        found = _best_of(level, angles, quality, good, moves, depth)
+        found = _best_of(level, angles, score, good, moves, depth)
         if found is not None and (best is None or found[:2] < best[:2]):
             best = (*found[:2], depth, *found[2:])
         if depth < most:
@@ -84,21 +77,18 @@ def reach(
     if best is None:
         return None
     _, _, depth, place, heading = best
-    x, y = levels[depth].x[place], levels[depth].y[place]
-    yaw = np.array([angles[heading]])
-    worth = float(quality(np.array([[x]]), np.array([[y]]), yaw)[0, 0])
-    return Reached(_traced(levels, depth, place, heading, moves), SE2(float(x), float(y), float(yaw[0])), worth)
+    return _traced(levels, depth, place, heading, moves)
 
 
 def _best_of(
-    level: _Level, angles: Floats, quality: Quality, good: float, moves: Moves, depth: int
+    level: _Level, angles: Floats, score: PoseScore, good: float, moves: Moves, depth: int
 ) -> tuple[float, float, int, int] | None:
-    """Minus the quality as far as it matters, number of actions, place and heading; None if no pose will do."""
+    """Minus the score as far as it matters, number of actions, place and heading; None if no pose is suitable."""
     count = len(angles)
-    worth = quality(level.x[:, None], level.y[:, None], angles)
+    worth = score(level.x[:, None], level.y[:, None], angles)
     left = (np.arange(count) - level.heading[:, None]) % moves.headings
     actions = level.turns[:, None] + depth + np.minimum(left, moves.headings - left)
-    # In steps, so that nothing is gained by moving between poses that are as good as each other.
+    # In steps, so that moving between equally good poses gains nothing.
     worth = np.where(worth > 0, np.minimum(np.ceil(worth / _STEP) * _STEP, good), -np.inf)
     top = worth.max()
     if not np.isfinite(top):
@@ -120,7 +110,7 @@ def _expanded(level: _Level, moves: Moves, angles: Floats, slowness: Callable[[F
     order = np.argsort(turns, kind="stable")
     bins = np.floor(x[order] / _BIN_M).astype(np.int64) * (1 << 32) + np.floor(y[order] / _BIN_M).astype(np.int64)
     _, first = np.unique(bins, return_index=True)
-    kept = order[np.sort(first)[:_KEPT]]
+    kept = order[np.sort(first)[:_MOST_POSITIONS]]
     return _Level(x[kept], y[kept], heading[kept], parent[kept], turns[kept])
 
 

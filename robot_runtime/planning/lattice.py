@@ -22,7 +22,7 @@ from robot_runtime.common.geometry import SE2
 Floats = NDArray[np.float64]
 
 TURN_COST_M = 0.004
-"""What one turn counts for, in metres of way: decides between plans of equal length."""
+"""What one turn counts for, in meters of way: decides between plans of equal length."""
 
 _SAMPLE_SPACING_M = 0.05
 _BIN_M = 0.03
@@ -30,10 +30,10 @@ _BIN_M = 0.03
 
 @dataclass(frozen=True)
 class Terrain:
-    """What a planner is told about the floor. Both functions map arrays x, y (metres) to an array of their shape.
+    """What a planner is told about the floor. Both functions map arrays x, y (meters) to an array of their shape.
 
     Attributes:
-        slowness: metres that a metre of way counts for there, >= 1; inf where the robot's centre must not be.
+        slowness: meters that a meter of way counts for there, >= 1; inf where the robot's center must not be.
         to_go_m: what is left to the goal; inf where that is not known.
     """
 

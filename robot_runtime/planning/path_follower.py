@@ -30,7 +30,7 @@ _MAX_FORWARDS = 2000
 _REPLAN_M, _REPLAN_RAD = 0.02, math.radians(2.0)
 
 Disc = tuple[float, float, float]
-"""Centre x, y and radius, metres."""
+"""Center x, y and radius, meters."""
 
 
 class PathFollower:

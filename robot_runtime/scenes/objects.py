@@ -38,6 +38,12 @@ class ObjectPose:
         """A pose rotated about z only, counter-clockwise."""
         return cls(position, (math.cos(yaw_rad / 2), 0.0, 0.0, math.sin(yaw_rad / 2)))
 
+    @property
+    def yaw_rad(self) -> float:
+        """Rotation about z, the first of the angles about z, y, x."""
+        w, x, y, z = self.quaternion
+        return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+
     def moved(self, by: SE2) -> ObjectPose:
         """The pose after a motion in the plane, or the pose in ``map`` of one given in the frame ``by``."""
         x_m, y_m = by.apply(self.position[0], self.position[1])

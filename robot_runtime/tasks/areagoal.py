@@ -69,7 +69,7 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
 
 
 def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, metres) that distance is measured to: a grid over the part of the rooms where the robot
+    """The points (x, y in map, meters) that distance is measured to: a grid over the part of the rooms where the robot
     fits.
 
     Raises:

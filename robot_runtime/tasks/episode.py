@@ -17,7 +17,7 @@ class Goal:
     """A place or an object to reach.
 
     Attributes:
-        x_m, y_m, z_m: goal position, or the object's centre.
+        x_m, y_m, z_m: goal position, or the object's center.
         object_id: the scene object, where the goal is one.
         view_points: poses from which the object counts as reached; empty for a plain position.
     """

@@ -59,7 +59,7 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
 
 
 def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, metres) that distance is measured to: each goal's view points, or its position.
+    """The points (x, y in map, meters) that distance is measured to: each goal's view points, or its position.
 
     Raises as :func:`resolve_goals`.
     """

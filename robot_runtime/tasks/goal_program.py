@@ -246,7 +246,7 @@ def _placed(item: Mapping[str, Any], where: str) -> Placed:
     if kind == "center":
         size = _numbers(place.get("size"), 3, f"{inside}.size")
         if min(size) <= 0:
-            _fail(f"{inside}.size", f"is not positive: {list(size)}", "give full edge lengths in metres")
+            _fail(f"{inside}.size", f"is not positive: {list(size)}", "give full edge lengths in meters")
         return Placed(subject, constants, box=(_numbers(place["center"], 3, f"{inside}.center"), size, yaw_rad))
     if not constants:
         _fail(where, "says nothing about how near is near enough", f"add one of: {', '.join(CONSTANTS[kind])}")

@@ -84,7 +84,7 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
 
 
 def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, metres) that distance is measured to: view points of every goal, or goal positions.
+    """The points (x, y in map, meters) that distance is measured to: view points of every goal, or goal positions.
 
     Goals that the episode leaves to the scene are filled in (:func:`resolve_goals`, same errors).
     """

@@ -20,10 +20,10 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
 
 
 def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, metres) that distance is measured to: the goal positions."""
+    """The points (x, y in map, meters) that distance is measured to: the goal positions."""
     return [(goal.x_m, goal.y_m) for goal in resolve_goals(task, scene, episode).goals]
 
 
 def goal_point(episode: Episode) -> tuple[float, float]:
-    """The point (x, y in map, metres) that the point-goal sensors tell: the first goal, as habitat-lab's do."""
+    """The point (x, y in map, meters) that the point-goal sensors tell: the first goal, as habitat-lab's do."""
     return episode.goals[0].x_m, episode.goals[0].y_m

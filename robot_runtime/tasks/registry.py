@@ -24,7 +24,7 @@ class TaskModule(Protocol):
         """The episode with the goals that its file leaves to the scene."""
 
     def targets(self, task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-        """The points (x, y in map, metres) that distance to the goal is measured to."""
+        """The points (x, y in map, meters) that distance to the goal is measured to."""
 
 
 def task_module(task: Task) -> TaskModule:

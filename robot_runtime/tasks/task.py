@@ -67,10 +67,10 @@ class TrainingCamera:
     """The camera that the policy was trained with.
 
     Attributes:
-        height_m: optical centre above the floor. tilt_deg: at the start of an episode, up positive.
+        height_m: optical center above the floor. tilt_deg: at the start of an episode, up positive.
         depth_min_m, depth_max_m: the simulator's clip range.
         depth_normalized: observation is (clip(d) - min) / (max - min) in [0, 1] (habitat-lab
-            ``habitat_simulator.py:186-196``) instead of metres.
+            ``habitat_simulator.py:186-196``) instead of meters.
         depth_holes: what a pixel without measurement becomes *before* clipping: 0 m or ``depth_max_m``.
     """
 
@@ -109,7 +109,7 @@ class Success:
     Attributes:
         rule: ``distance``: geodesic distance from the stop pose to the nearest target is below ``distance_m``;
             ``visible``: the target is in view, unoccluded, within ``distance_m`` of the robot's axis (RoboTHOR);
-            ``room``: the robot's centre is in a goal room; ``answer``: the question is answered correctly;
+            ``room``: the robot's center is in a goal room; ``answer``: the question is answered correctly;
             ``objects``: every object is as it should be, and nothing was harmed (:class:`Rearrangement`).
         distance_m: for ``distance`` and ``visible``; the other rules measure none.
         target: what distance is measured to: the goal position, or the object's view points.
@@ -162,7 +162,7 @@ class Rearrangement:
         goal: how the agent is told: poses; a program of predicates; a walk through the goal state before the objects
             are moved; an image of the goal state, taken where the robot starts.
         crosshair: where ``grab_release`` points, fractions of the image from its left and top; 0.5, 0.5 is the middle.
-        reach_m: from the optical centre, along that ray.
+        reach_m: from the optical center, along that ray.
         capacity: how many objects can be carried at once.
         max_translation_m, max_angle_deg: between final and goal pose, <=. min_iou: of the oriented boxes, >, or >= with
             ``inclusive_iou``. max_openness: of the difference, <=.

@@ -39,5 +39,5 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
 
 
 def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, metres) that distance is measured to: the goals. Raises as :func:`resolve_goals`."""
+    """The points (x, y in map, meters) that distance is measured to: the goals. Raises as :func:`resolve_goals`."""
     return [(goal.x_m, goal.y_m) for goal in resolve_goals(task, scene, episode).goals]

@@ -120,7 +120,6 @@ def _end_class(change: ObjectChange) -> str:
 def _shape(name: str, change: ObjectChange, pose: ObjectPose, unit: float) -> Markup:
     """The object's footprint at a pose, with a visible minimum size."""
     size = change.item.size if change.item is not None else (0.0, 0.0, 0.0)
-    w, x, y, z = pose.quaternion
-    yaw_deg = math.degrees(math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))
+    yaw_deg = math.degrees(pose.yaw_rad)
     place = SceneObject(change.id, change.id, pose.position, size, yaw_deg)
     return footprint(name, place, max(size[0], 1.6 * unit), max(size[1], 1.6 * unit), change.id)

@@ -1,6 +1,6 @@
 """Where the crosshair points: from which places an object can be grabbed, as far as geometry tells.
 
-``grab_release`` casts a ray from the optical centre through the crosshair (:class:`~robot_runtime.tasks.task.
+``grab_release`` casts a ray from the optical center through the crosshair (:class:`~robot_runtime.tasks.task.
 Rearrangement`). Here the camera stands above the robot's axis and the object is an upright cylinder inside its box;
 what hides it is not asked.
 """
@@ -41,7 +41,7 @@ class Ray:
 
     @property
     def along(self) -> float:
-        """Metres over the floor per metre of ray."""
+        """Meters over the floor per meter of ray."""
         return math.hypot(self.direction[0], self.direction[1])
 
 
@@ -50,7 +50,7 @@ class Pointer:
     """The crosshair of a task.
 
     Attributes:
-        rays: one per tilt that the task's actions reach. height_m: of the optical centre.
+        rays: one per tilt that the task's actions reach. height_m: of the optical center.
     """
 
     rays: tuple[Ray, ...]
@@ -73,7 +73,7 @@ class Pointer:
             low_m, high_m: heights of its ends. radius_m: its own.
 
         Returns:
-            Per ray that can meet it, the least and the largest distance between its axis and the robot's, in metres.
+            Per ray that can meet it, the least and the largest distance between its axis and the robot's, in meters.
         """
         found = []
         for ray in self.rays:
@@ -112,7 +112,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class UprightBox:
-    """A box turned about z: centre, full edge lengths, yaw."""
+    """A box turned about z: center, full edge lengths, yaw."""
 
     center: tuple[float, float, float]
     size: tuple[float, float, float]

@@ -2,7 +2,7 @@
 
 A dataset names a model file per object (``template``); here an object is the box that its model fills. Sizes of the YCB
 set are those of its paper (Calli et al. 2015, "The YCB Object and Model Set", table 2). ``box_30x30x120`` is a box of
-these edges in centimetres; everything else is a cube that a hand can hold.
+these edges in centimeters; everything else is a cube that a hand can hold.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BOX = re.compile(r"box_(\d{1,3})x(\d{1,3})x(\d{1,3})")
 
 
 def size_of(item: RearrangedObject, scene: Scene) -> Point3:
-    """Edges of an episode's object, metres: the scene's, if it has the object, else the model's."""
+    """Edges of an episode's object, meters: the scene's, if it has the object, else the model's."""
     for known in scene.objects:
         if known.id == item.id:
             return known.size
@@ -55,7 +55,7 @@ def size_of(item: RearrangedObject, scene: Scene) -> Point3:
 
 
 def model_size_m(template: str) -> Point3:
-    """Edges of the box that a model fills, metres."""
+    """Edges of the box that a model fills, meters."""
     model = Path(template).name.split(".")[0].lower()
     if edges := _BOX.fullmatch(model):
         length_cm, width_cm, height_cm = (max(1, int(edge)) for edge in edges.groups())

@@ -77,8 +77,7 @@ def upright_box(item: SceneObject, pose: ObjectPose) -> UprightBox:
     up = 1 - 2 * (x * x + y * y)
     size = tuple(max(edge_m, 1e-3) for edge_m in item.size)
     if up > 1 - 1e-6:
-        yaw_rad = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-        return UprightBox(pose.position, (size[0], size[1], size[2]), yaw_rad)
+        return UprightBox(pose.position, (size[0], size[1], size[2]), pose.yaw_rad)
     turn = np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -123,7 +122,7 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
 
 
 def targets(task: Task, episode: Episode, scene: Scene) -> list[Point]:
-    """The points (x, y in map, metres) that distance is measured to: from where an object to be moved can be grabbed.
+    """The points (x, y in map, meters) that distance is measured to: from where an object to be moved can be grabbed.
 
     With a program, those are the objects that have a goal; without such, all that the program wants moved.
 

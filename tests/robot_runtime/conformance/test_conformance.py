@@ -289,7 +289,7 @@ def refuses_all_in_contact(r: Any) -> None:
 
 
 CASES: tuple[tuple[str, Sabotage, str], ...] = (
-    ("base_info_is_sane", info("base", radius_m=18.0), "radius_m is in metres"),
+    ("base_info_is_sane", info("base", radius_m=18.0), "radius_m is in meters"),
     ("base_info_is_sane", info("base", rate_hz=5.0), "at least twice within a command's life"),
     ("base_info_is_sane", info("base", max_linear_m_s=math.inf), "max_linear_m_s is positive"),
     ("base_state_is_fresh", pose("base", "state", stamp_ns=10**15), "not stamped in the future"),
@@ -300,7 +300,7 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("base_command_returns_at_once", has_no_ramp, "limited by acceleration"),
     ("base_command_returns_at_once", has_no_limits, "past the speed limit"),
     ("base_forward_is_positive", odometry(lambda p: SE2(-p.x_m, -p.y_m, p.yaw_rad)), "forward positive"),
-    ("base_forward_is_positive", odometry(lambda p: SE2(1e3 * p.x_m, p.y_m, p.yaw_rad)), "in metres"),
+    ("base_forward_is_positive", odometry(lambda p: SE2(1e3 * p.x_m, p.y_m, p.yaw_rad)), "in meters"),
     ("base_left_is_positive", odometry(lambda p: SE2(p.x_m, p.y_m, -p.yaw_rad)), "counter-clockwise positive"),
     ("base_left_is_positive", odometry(lambda p: SE2(p.x_m, p.y_m, math.degrees(p.yaw_rad))), "in radians"),
     ("base_command_expires", expires_late, "expires after 0.2 s"),
@@ -315,7 +315,7 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("base_refuses_what_is_not_finite", accepts_anything("base"), "not finite is refused"),
     ("base_refuses_what_is_not_finite", keeps_turning_for_nan, "stops at once"),
     ("base_close_leaves", drives_on_after_close, "leaves the wheels at zero"),
-    ("contact_stops", feels_nothing, "presses the centre bumper"),
+    ("contact_stops", feels_nothing, "presses the center bumper"),
     ("contact_stops", ignores_contact, "refuses every forward command"),
     ("contact_refuses_arcs", refuses_all_in_contact, "turning on the spot is allowed"),
     ("contact_is_a_level", forgets_contact, "stays pressed"),
@@ -327,7 +327,7 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("head_clips", head_in_degrees, "within 1 degree"),
     ("head_refuses", accepts_anything("head"), "not finite is refused"),
     ("head_refuses", goes_to_zero_for_nan, "leaves the head where it is"),
-    ("camera_info_is_sane", info("camera", depth_max_m=10_000.0), "in metres"),
+    ("camera_info_is_sane", info("camera", depth_max_m=10_000.0), "in meters"),
     ("camera_info_is_sane", info("camera", mount=Mount(0, 0, 1), rate_hz=0.0), "rate is positive"),
     ("camera_delivers", delivers_old_frames, "exposed at or after"),
     ("camera_delivers", delivers_late_frames, "first such frame"),
