@@ -134,7 +134,7 @@ class BlindCamera(DeviceFault):
 
 
 class LocalizationLost(DeviceFault):
-    """Nobody knows any more where the robot is, and nobody did for as long as an episode waits."""
+    """The robot's localizers lost it, for longer than an episode waits."""
 
 
 class RecordingError(RuntimeFault):
@@ -158,7 +158,7 @@ class PackageError(PolicyError):
 
 
 class CheckpointError(PolicyError):
-    """A training framework's checkpoint cannot be read, is of another kind than was said, or contradicts itself."""
+    """A training framework's checkpoint cannot be read, is of another kind than stated, or contradicts itself."""
 
 
 class PolicyMismatch(PolicyError):
@@ -171,7 +171,7 @@ class PolicyOutputError(PolicyError):
 
 @contextmanager
 def writing(path: Path, remedy: str = "give another file") -> Iterator[None]:
-    """What the operating system refuses within is a :class:`RecordingError`: ``path`` cannot be written."""
+    """Raise :class:`RecordingError` naming ``path`` for an ``OSError`` of the body."""
     try:
         yield
     except OSError as error:

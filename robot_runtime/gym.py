@@ -1,12 +1,12 @@
-"""The environment behind Gymnasium's interface, for training and evaluation code that expects it.
+"""Gymnasium interface of the environment, for training and evaluation code.
 
 >>> env = gymnasium.make("robot_runtime.gym:robot_runtime/Navigation-v0", task="pointnav_habitat2019")
 
 makes robot, scene and episodes by name; :class:`NavigationEnv` wraps an :class:`~robot_runtime.env.Env` that exists.
 
-* Actions are ``Discrete``: positions in the task's list, the ids that its policies know.
+* Actions are ``Discrete``: positions in the task's list, the ids of its policies.
 * ``terminated`` after the action stop, successful or not, and where a task ends by success. ``truncated`` at the step
-  limit, and when somebody interrupted the episode. A device fault is raised: no reward would be honest.
+  limit, and when the episode was interrupted. A device fault is raised: no reward would be meaningful.
 * The reward is habitat-lab's (``NavRLEnv``): meters come nearer to the goal, geodesically, minus a slack per step, plus
   a bonus for success.
 """
@@ -23,6 +23,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from robot_runtime.datasets import load_episodes
 from robot_runtime.datasets.generate import generate_episodes
@@ -72,8 +73,9 @@ class NavigationEnv(gymnasium.Env[dict[str, Any], np.int64]):
     """Episodes of an :class:`Env`, drawn at random or chosen.
 
     Args:
-        env: on a connected robot; stays the caller's to close.
+        env: on a connected robot; remains the caller's to close.
         episodes: to draw from, with equal chance; ``reset(options={"episode": i})`` takes the ``i``-th instead.
+        reward: weights of the reward; None for the defaults.
         render_mode: ``rgb_array`` or None: :meth:`render` returns the camera's last color image.
     """
 
@@ -147,12 +149,16 @@ class NamedNavigationEnv(NavigationEnv):
     """:class:`NavigationEnv` with everything given by name, as ``robot-runtime run`` does; owns its robot.
 
     Args:
-        robot, task: presets or YAML files. scene: folder or name of a bundled one.
+        robot: preset or YAML file.
+        scene: folder, or name of a bundled one.
+        task: preset or YAML file.
         episodes: file in any known format; None generates ``count``.
+        count: of generated episodes.
         seed: of generated episodes and simulated noise.
+        render_mode: as of :class:`NavigationEnv`.
 
     Raises:
-        RuntimeFault: what is wrong with which of them.
+        RuntimeFault: naming the argument that is wrong.
     """
 
     def __init__(
@@ -177,6 +183,7 @@ class NamedNavigationEnv(NavigationEnv):
             self._robot.close()
             raise
 
+    @override
     def close(self) -> None:
         super().close()
         self._robot.close()

@@ -1,4 +1,4 @@
-"""The interface of everything that decides."""
+"""Interface of policies: observations in, actions out."""
 
 from __future__ import annotations
 
@@ -27,16 +27,21 @@ Observation = dict[str, NDArray[Any]]
 
 
 Answer = str | int | Mapping[str, float]
-"""To a question: the answer itself, its id in the dataset's vocabulary, or answers with their scores (high is good)."""
+"""Answer to a question: its text, its id in the dataset's vocabulary, or answers with their scores (high is good)."""
 
 
 @dataclass(frozen=True)
 class World:
-    """What only a privileged agent (an oracle) may see.
+    """Ground truth for a privileged agent (an oracle).
 
     Attributes:
-        pose: returns the robot's present pose in ``map``. tilt_rad: returns its camera tilt, up positive.
-        objects: returns the poses of the tracked objects, held: ids of those that are carried, phase: the episode's.
+        scene: of the episode.
+        episode: with resolved goals.
+        pose: returns the robot's present pose in ``map``.
+        tilt_rad: returns its camera tilt, up positive.
+        objects: returns the poses of the tracked objects.
+        held: returns the ids of the carried objects.
+        phase: returns the episode's phase.
     """
 
     scene: Scene
@@ -56,8 +61,8 @@ class Policy(ABC):
         needs: sensors without which it cannot decide; checked before the robot moves.
         privileged: whether it needs the :class:`World`.
         follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
-        task: the one that it was trained for, which it runs in unless told otherwise; None for any.
-        source: what it was loaded from, for logs; None where nobody said it in words.
+        task: the one that it was trained for and runs in by default; None for any.
+        source: its origin, for logs; None for a policy that was not loaded by name.
     """
 
     name: ClassVar[str]
@@ -79,10 +84,10 @@ class Policy(ABC):
         """Decide. Called once per step, first with the observation at the start."""
 
     def overruled(self, decision: Decision) -> None:
-        """Be told, after :meth:`act`, that the robot carries out this decision instead of the one returned.
+        """Take note, after :meth:`act`, that the robot carries out this decision instead of the one returned.
 
-        So it is when recorded observations are shown again. What follows from its own actions (a previous-action input,
-        an expected motion) follows from ``decision``; where ``follows`` is false, something may not.
+        Called when recorded observations are shown again. All that depends on its own actions (a previous-action
+        input, an expected motion) then depends on ``decision``; where ``follows`` is false, not all of it does.
 
         Raises:
             PolicyError: it cannot go on from there.
@@ -97,7 +102,7 @@ class Policy(ABC):
         return None
 
     def info(self) -> dict[str, Any]:
-        """What the last decision was based on, JSON-serializable; logged with the step."""
+        """Return the basis of the last decision, JSON-serializable; logged with the step."""
         return {}
 
     def close(self) -> None:
@@ -105,7 +110,7 @@ class Policy(ABC):
 
 
 def random_generator(seed: int) -> np.random.Generator:
-    """The one way in which agents draw random numbers."""
+    """Return the generator of an agent's random numbers."""
     return np.random.default_rng(seed)
 
 
@@ -114,7 +119,7 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class PolicySource:
-    """What to load, as a command line says it.
+    """Origin of a policy, as on a command line.
 
     Attributes:
         spec: of :func:`robot_runtime.policies.load_policy`; paths as they were given.
@@ -133,19 +138,20 @@ class PolicySource:
     __pydantic_config__ = config.STRICT
 
     def public(self) -> PolicySource:
-        """Without what must not be written into a log: the token that a policy server is shown."""
+        """Return the source without secrets, which must not be logged: the token of a policy server."""
         return replace(self, arguments={key: value for key, value in self.arguments.items() if key != "token"})
 
     def __str__(self) -> str:
-        said = "".join(f" {key}={value}" for key, value in self.arguments.items())
-        return f"{self.spec}{said}" + (f" (SHA-256 {self.digest[:12]})" if self.digest else "")
+        arguments = "".join(f" {key}={value}" for key, value in self.arguments.items())
+        return f"{self.spec}{arguments}" + (f" (SHA-256 {self.digest[:12]})" if self.digest else "")
 
 
 def digest_of(first: bytes | Path | None, arguments: Mapping[str, str]) -> str | None:
     """SHA-256 over ``first`` and the files that arguments name, in the order of the arguments' names.
 
     Args:
-        first: what stands for the policy: content or a file's path; None where it is no file.
+        first: content of the policy, or a file's path; None where it is no file.
+        arguments: values that may be paths of files.
 
     Returns:
         None where nothing is a file.

@@ -1,4 +1,4 @@
-"""What one episode leaves behind: header, steps, end. Subscribers receive these; the recorder writes them."""
+"""Records of one episode: header, steps, end. Subscribers receive them; the recorder writes them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What happened to one action.
+    """Result of one action.
 
     Attributes:
-        commanded: what the action asked for; measured: what the robot's own odometry and head say was done.
+        outcome: how it ended.
+        commanded: the displacement that the action asked for.
+        measured: the displacement by the robot's own odometry and head.
         contact: zones that stopped this action; ``NONE`` unless the outcome is ``contact``.
-        detail: for ``timed_out`` and ``fault``, what and why.
+        duration_s: on the robot's clock.
+        detail: cause of ``timed_out`` and ``fault``.
     """
 
     outcome: Outcome
@@ -79,7 +82,7 @@ PHASES: dict[str, str] = {
     "localize": "waiting for the poses at that exposure",
     "log": "handing the step before to recorder and other subscribers",
 }
-"""Where a step's time goes, in order. Host time: of a simulated robot it is what computing its motion took."""
+"""Phases of a step's host time, in order. The motion of a simulated robot counts the time that computing it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +90,19 @@ class StepRecord:
     """One step: an action, how it ended, and what was observed afterwards. Step 0 is the reset: no action.
 
     Attributes:
-        observation: as fed to the policy. frame: as the camera delivered it.
-        pose: policy's localizer at exposure; referee: scoring pose after the action, standing still.
-        policy_info: what the policy said about the decision that led to ``action``.
-        phase_s: host seconds by phase of :data:`PHASES`; those that the step did not have are not there.
+        observation: as fed to the policy.
+        frame: as the camera delivered it.
+        pose: of the policy's localizer at exposure.
+        referee: scoring pose after the action, standing still.
+        policy_info: basis of the decision that led to ``action`` (``Policy.info``).
+        phase_s: host seconds by phase of :data:`PHASES`; without the phases that the step did not have.
         objects: poses (map) of the tracked objects when the action had ended, without those that are ``held``; empty
             in a task that moves none.
-        grab: what ``grab_release`` came to; None after any other action.
-        command: what a continuous ``action`` asked for; None with a discrete one.
-        phase: of the episode, to which this step's observation belongs; empty where a task has one only. With the
-            action that ends a phase, robot and objects are brought to the start of the next before anything is
-            observed: there, poses jump.
+        grab: result of ``grab_release``; None after any other action.
+        command: of a continuous ``action``; None with a discrete one.
+        phase: of the episode, to which this step's observation belongs; empty where a task has one only. After the
+            action that ends a phase, robot and objects are brought to the start of the next before the observation:
+            poses jump there.
     """
 
     index: int
@@ -132,7 +137,7 @@ class EndReason(str, Enum):
 
     @property
     def aborted(self) -> bool:
-        """Whether something other than policy and task ended it, so that it says nothing about the policy."""
+        """Whether neither policy nor task ended it, so that its result does not count for the policy."""
         return self in (EndReason.FAULT, EndReason.INTERRUPTED, EndReason.LOCALIZATION_LOST)
 
 
@@ -142,9 +147,10 @@ class EpisodeEnd:
 
     Attributes:
         steps: index of the last step.
-        detail: of ``fault``, ``interrupted`` and ``localization_lost``, what and why.
-        action, result: the action that was carried out after the last step, and how it ended: no step tells of it,
-            because a fault came before anything could be observed. None if there is none.
+        detail: cause of ``fault``, ``interrupted`` and ``localization_lost``.
+        action: the action after the last step, which no step contains because a fault prevented its observation;
+            None if there is none.
+        result: of that action.
     """
 
     reason: EndReason
@@ -157,13 +163,15 @@ class EpisodeEnd:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How well a robot was brought to the start of its episode, from poses of a robot that stood still.
+    """Accuracy of a robot's placing at the start of its episode, from poses of a robot that stood still.
 
     Attributes:
-        way: who brought it: ``teleport``, ``operator``, ``drive``. source: the localizer that saw it there.
-        goal: where it was to stand, and pose: where it stood, in ``map``; the heading is the goal's where the source
-            knows none.
-        error_m: between the positions. error_rad: of the heading, left positive; None if the source knows none.
+        way: kind of placer: ``teleport``, ``operator``, ``drive``.
+        source: the localizer that measured the pose.
+        goal: the pose asked for, in ``map``.
+        pose: the measured pose, in ``map``, with the goal's heading where the source measures none.
+        error_m: between the positions.
+        error_rad: of the heading, left positive; None if the source measures none.
         scatter_m: standard deviation of the source's positions, one by one.
     """
 
@@ -186,16 +194,16 @@ class EpisodeHeader:
 
     Attributes:
         dataset: file or folder that the episode was read from; empty if it was generated.
-        intrinsics, depth_unit_m: of the camera whose frames follow; mount_height_m its optical center at rest.
-        origin: where the policy's localizer saw the robot at the start, from poses of a robot that stood still; their
-            mean and its covariance. None in logs from before it was written.
-        placement: how far from the episode's start the robot stood then. None where nobody saw it in ``map``, and in
-            logs from before it was written.
-        localizers: by role (``policy``, ``referee``, ``odometry``), the names of the sources whose raw poses it is made
-            of in the end: more than one where several are fused.
-        object_source: who says where the objects are; None in a task that moves none.
-        policy: what ``agent`` was loaded from. None where a program drove that nobody can load again by name, and in
-            logs from before it was written.
+        intrinsics: of the camera whose frames follow.
+        depth_unit_m: of that camera.
+        mount: x, y, z of its optical center in base_link at rest, meters.
+        origin: mean pose, with covariance, of the standing robot at the start by the policy's localizer. None in older
+            logs.
+        placement: accuracy of the start. None where no source measured it in ``map``, and in older logs.
+        localizers: by role (``policy``, ``referee``, ``odometry``), the names of the sources of its raw poses: more
+            than one where several are fused.
+        object_source: source of the objects' poses; None in a task that moves none.
+        policy: source of the policy ``agent``. None where it cannot be loaded again by name, and in older logs.
         provenance: commit, versions, host, wall-clock time: the only part that differs between identical runs.
     """
 
@@ -232,12 +240,12 @@ class Subscriber:
         """A base state seen by the motion loop, at its own rate."""
 
     def on_event(self, event: Event) -> None:
-        """Something happened beside the steps. Told of at an action's end or, while the robot waits, at once."""
+        """An event between the steps; handed over at an action's end or, while the robot waits, at once."""
 
     def on_poses(self, source: str, estimates: tuple[PoseEstimate, ...]) -> None:
-        """What arrived from a source of poses (``LocalizerInfo.name``) since the last call, in order of arrival.
+        """Poses from a source (``LocalizerInfo.name``) since the last call, in order of arrival.
 
-        Told of at the end of every action and of the episode, before :meth:`on_step`.
+        Handed over at the end of every action and of the episode, before :meth:`on_step`.
         """
 
     def on_episode_end(self, end: EpisodeEnd) -> None:

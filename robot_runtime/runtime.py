@@ -1,7 +1,7 @@
-"""The loop: an environment, a policy, and whoever subscribed to the environment.
+"""Loop of an episode: an environment, a policy, and the environment's subscribers.
 
 Every way out of :func:`run_episode` leaves the wheels at zero and the log closed: :class:`~robot_runtime.env.Env`
-sees to it for its own errors, this module for the policy's and for Ctrl-C.
+ensures it for its own errors, this module for the policy's and for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
     """Run one episode to its end.
 
     Args:
-        seed: of the policy; written to the log. name: what the log calls the policy; None for its own.
+        env: on a connected robot.
+        policy: decides each action.
+        episode: the episode to run.
+        seed: of the policy; written to the log.
+        name: the policy's name in the log; None for its own.
 
     Raises:
         PolicyError: the policy lacks a sensor (before the robot moves), or raised; the episode ended as ``FAULT``.
@@ -45,9 +49,9 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
         observation = env.reset(episode, policy.name if name is None else name, seed, policy.source)
         reset_policy(policy, env.task, seed, _world(env) if policy.privileged else None)
         while not env.episode_over:
-            watch = Stopwatch()
+            timer = Stopwatch()
             action, info = decide(policy, observation, env.record.index + 1, env.task)
-            observation = env.step(action, info, watch.elapsed_s())
+            observation = env.step(action, info, timer.elapsed_s())
     except KeyboardInterrupt:
         env.interrupt(EndReason.INTERRUPTED, "interrupted from the keyboard")
         raise

@@ -9,8 +9,8 @@ Order of precedence, first match wins: e-stop, no feedback, wheel drop, cliff, c
 * Contact refuses every command with a forward component, whole (an arc into a wall would slide along it);
   turning on the spot and reversing stay allowed.
 * Cliff allows only straight reverse; wheel drop and e-stop allow nothing.
-* What has been found stale once, or stamped in the future, is dropped: no later jump of the clock revives it.
-* A clock that runs backwards, or a pause between ticks, gains nobody speed.
+* A command or feedback found stale once, or stamped in the future, is dropped: no later jump of the clock revives it.
+* A clock that runs backwards, or a pause between ticks, grants no acceleration.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from robot_runtime.hal import BaseInfo, Halt, Velocity, Zone
 STILL = Velocity(0.0, 0.0)
 
 MAX_TIMEOUT_S = 1.0
-"""A robot at walking speed covers a meter in this time: a longer timeout would protect nobody."""
+"""A robot at walking speed covers a meter in this time: a longer timeout would not protect people."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardLimits:
-    """What the Guard enforces. All positive; the timeouts at most ``MAX_TIMEOUT_S``.
+    """Limits that the Guard enforces. All positive; the timeouts at most ``MAX_TIMEOUT_S``.
 
     Attributes:
         command_timeout_s: age at which a command expires.
@@ -63,7 +63,7 @@ class GuardLimits:
 
 
 class Feedback(NamedTuple):
-    """What the base's safety sensors say, as levels, and when they said it."""
+    """Levels of the base's safety sensors, and the time of their measurement."""
 
     stamp_ns: int
     bumper: Zone = Zone.NONE
@@ -72,12 +72,15 @@ class Feedback(NamedTuple):
 
 
 class GuardState(NamedTuple):
-    """Everything the Guard remembers.
+    """Memory of the Guard.
 
     Attributes:
-        command: what was wished last; command_ns: when, None once it has expired.
-        feedback: the newest sensor levels, None once they are stale.
-        output: what went to the wheels last; tick_ns: the latest time at which that was decided.
+        command: the velocity requested last.
+        command_ns: time of that request; None once it has expired.
+        feedback: the newest sensor levels; None once they are stale.
+        e_stop: whether an emergency stop holds.
+        output: the velocity sent to the wheels last.
+        tick_ns: the latest time of a decision.
     """
 
     command: Velocity = STILL
@@ -89,14 +92,14 @@ class GuardState(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What goes to the wheels, and what it was held for (``Halt.NONE`` if nothing was refused)."""
+    """Velocity for the wheels, and the reason of a refusal (``Halt.NONE`` if nothing was refused)."""
 
     velocity: Velocity
     halt: Halt
 
 
 def aged(limits: GuardLimits, state: GuardState, now_ns: int) -> GuardState:
-    """The state without whatever is stale at ``now_ns``."""
+    """Return the state without what is stale at ``now_ns``."""
     command_ns, feedback = state.command_ns, state.feedback
     if command_ns is not None and not _is_fresh(command_ns, now_ns, limits.command_timeout_s):
         state = state._replace(command_ns=None)
@@ -106,7 +109,7 @@ def aged(limits: GuardLimits, state: GuardState, now_ns: int) -> GuardState:
 
 
 def refusal(state: GuardState) -> Halt:
-    """Why the command of an :func:`aged` state may not reach the wheels, or ``Halt.NONE``."""
+    """Return the reason for which the command of an :func:`aged` state is refused, or ``Halt.NONE``."""
     if state.e_stop:
         return Halt.E_STOP
     command, feedback = state.command, state.feedback
@@ -165,10 +168,10 @@ class Guard:
         self.state = GuardState()
 
     def command(self, velocity: Velocity, now_ns: int) -> None:
-        """Accept a requested; it reaches the wheels at the next :meth:`tick`, if at all, and expires.
+        """Accept a velocity; it reaches the wheels at the next :meth:`tick`, if at all, and expires.
 
         Raises:
-            InvalidCommand: unless both numbers are finite; the requested becomes "stand still".
+            InvalidCommand: unless both numbers are finite; the command becomes "stand still".
         """
         if not (_is_finite(velocity.linear_m_s) and _is_finite(velocity.angular_rad_s)):
             self.stop()
@@ -220,7 +223,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _approach(present: float, requested: float, limit: float, max_increase: float) -> float:
-    """Move towards ``requested``: slowing down at once, speeding up by at most ``max_increase``, never past ``limit``."""
+    """Change a velocity: slow down at once, speed up by at most ``max_increase``, never past ``limit``."""
     requested = max(-limit, min(limit, requested))
     if (present > 0) != (requested > 0):
         present = 0.0

@@ -26,7 +26,9 @@ class VelocityCommand:
     """Drive an arc: both velocities at once, for ``duration_s``.
 
     Attributes:
-        linear_m_s: forward positive. angular_rad_s: left positive. tilt_rad_s: of the camera, up positive.
+        linear_m_s: forward positive.
+        angular_rad_s: left positive.
+        tilt_rad_s: of the camera, up positive.
     """
 
     linear_m_s: float
@@ -45,11 +47,14 @@ class VelocityCommand:
 
 @dataclass(frozen=True, slots=True)
 class WaypointCommand:
-    """Go to a pose that is given in base_link, for ``max_duration_s`` at most.
+    """A motion to a pose in base_link, for ``max_duration_s`` at most.
 
     Attributes:
-        x_m: forward, y_m: left, yaw_rad: the heading to end with, left positive; of the present pose.
-        tilt_rad: of the camera, up positive, from where it looks now.
+        x_m: forward.
+        y_m: left.
+        yaw_rad: final heading, left positive.
+        tilt_rad: of the camera, up positive, from the present tilt.
+        max_duration_s: longest duration.
     """
 
     x_m: float
@@ -62,14 +67,14 @@ class WaypointCommand:
 
     @property
     def displacement(self) -> Displacement:
-        """How far ahead the waypoint is, and the angles; what is to the side has no place there."""
+        """Distance ahead and angles; a displacement has no component to the side."""
         return Displacement(self.x_m, self.yaw_rad, self.tilt_rad)
 
 
 Command = VelocityCommand | WaypointCommand
 
 Decision = Action | VelocityCommand | WaypointCommand
-"""What a policy returns."""
+"""Return value of a policy."""
 
 
 def _check_ranges(owner: object, *names: str) -> None:
@@ -91,8 +96,9 @@ class VelocityControl:
     """The ranges of ``velocity_control``, onto which a policy's -1 .. 1 are scaled, and its control period.
 
     Attributes:
-        time_step_s: for how long a command acts.
-        stop_below_m_s, stop_below_rad_s: below both, a command means stop; None where an own value says stop.
+        time_step_s: duration of a command.
+        stop_below_m_s: a command below this and ``stop_below_rad_s`` means stop; None where stop is an action.
+        stop_below_rad_s: see ``stop_below_m_s``.
     """
 
     linear_m_s: Range
@@ -119,11 +125,12 @@ class VelocityControl:
 
 @dataclass(frozen=True)
 class WaypointControl:
-    """The ranges of ``waypoint_control``, and how fast the robot goes to a waypoint.
+    """The ranges of ``waypoint_control``, and the robot's speeds on the way to a waypoint.
 
     Attributes:
-        position_m: of x and of y. duration_s: onto which a policy's 0 .. 1 is scaled; the others take -1 .. 1.
-        min_duration_s: that every command has, however short it asks to be.
+        position_m: range of x and of y.
+        duration_s: range onto which a policy's 0 .. 1 is scaled; the others take -1 .. 1.
+        min_duration_s: shortest duration, whatever the command asks for.
     """
 
     position_m: Range
@@ -146,7 +153,7 @@ class WaypointControl:
 
 @dataclass(frozen=True)
 class Control:
-    """Which continuous actions a task has.
+    """The continuous actions of a task.
 
     Attributes:
         tilt_range_rad: how far the camera can look down and up.

@@ -1,7 +1,7 @@
-"""Time, injected. No other module reads or waits for it.
+"""Clocks and waits. No other module reads the time or waits for it.
 
-Stamps are integer nanoseconds on the robot's own monotonic time line; they order events and say ages, and are not
-wall-clock time. The simulated clock makes physics happen: whoever waits, advances the world.
+Stamps are integer nanoseconds on the robot's own monotonic time line; they order events and give ages, and are not
+wall-clock time. Waiting on the simulated clock advances the world.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
 
+from typing_extensions import override
+
 T = TypeVar("T")
 
 NS_PER_S = 1_000_000_000
 
 MAX_CATCH_UP_S = 0.25
-"""How far real-time simulation may fall behind and still hurry to make up for it: a few frames that took long to draw.
-Time lost beyond that (loading a model, a policy that thinks for seconds) is lost, so that nobody sees a robot race."""
+"""Longest delay that a real-time simulation makes up for by running faster: a few frames that took long to draw.
+
+Time lost beyond that (loading a model, a policy that computes for seconds) is not made up for, so that the robot does
+not race."""
 
 _READINGS = 3
 
@@ -52,21 +56,21 @@ class Clock(ABC):
 class SystemClock(Clock):
     """The host's monotonic clock."""
 
+    @override
     def now_ns(self) -> int:
         return time.monotonic_ns()
 
+    @override
     def sleep_until(self, deadline_ns: int) -> None:
         while (remaining_ns := deadline_ns - time.monotonic_ns()) > 0:
             time.sleep(remaining_ns / NS_PER_S)
 
 
 class SimulatedClock(Clock):
-    """A clock whose time passes only while somebody sleeps on it, in steps of fixed length.
+    """A clock whose time passes only during a sleep on it, in steps of fixed length.
 
     Args:
         step_ns: length of one step; a sleep ends on the first step boundary at or after its deadline.
-        on_step: called after each step with the new time in nanoseconds; physics, sensors and tests hook in here,
-            in the order in which they were added.
         pacer: when given, simulated time never runs ahead of this clock (real-time mode), nor faster than it except to
             make up for at most ``MAX_CATCH_UP_S``.
     """
@@ -81,12 +85,14 @@ class SimulatedClock(Clock):
         self._pacer_epoch_ns = pacer.now_ns() if pacer is not None else 0
 
     def add_listener(self, on_step: Callable[[int], None]) -> None:
-        """Have ``on_step(now_ns)`` called after every step."""
+        """Have ``on_step(now_ns)`` called after every step, in the order in which listeners were added."""
         self._on_step.append(on_step)
 
+    @override
     def now_ns(self) -> int:
         return self._now_ns
 
+    @override
     def sleep_until(self, deadline_ns: int) -> None:
         while self._now_ns < deadline_ns:
             self._now_ns += self.step_ns
@@ -124,7 +130,7 @@ def wait_for(clock: Clock, probe: Callable[[], T | None], timeout_s: float, poll
 
 
 class Stopwatch:
-    """Elapsed host time, for measuring how long our own code takes (never for controlling a robot)."""
+    """Elapsed host time, for measuring the duration of the runtime's own code (never for controlling a robot)."""
 
     def __init__(self) -> None:
         self._start_ns = time.perf_counter_ns()
@@ -149,7 +155,7 @@ def unix_now_ns() -> int:
 def ahead_ns(one: Callable[[], int], other: Callable[[], int]) -> int:
     """How far one clock's ``now_ns`` is ahead of another's.
 
-    They are read several times, and what took least counts: between two readings a process may be stopped for a second.
+    They are read several times, and the quickest reading counts: a process may be stopped for a second between two.
     """
     readings = [(other(), one(), other()) for _ in range(_READINGS)]
     before_ns, here_ns, after_ns = min(readings, key=lambda reading: reading[2] - reading[0])

@@ -28,10 +28,10 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""Put ``__pydantic_config__ = STRICT`` in a dataclass so that a misspelt key, NaN or infinity is an error."""
+"""Put ``__pydantic_config__ = STRICT`` in a dataclass so that a misspelled key, NaN or infinity is an error."""
 
 SHORT_FLOAT = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
-"""What YAML 1.2 and :func:`read_yaml` take for a number and PyYAML's writers leave unquoted as text: 1e-3."""
+"""Text that YAML 1.2 and :func:`read_yaml` read as a number and PyYAML's writers leave unquoted: 1e-3."""
 
 MAX_FOREIGN_DEPTH = 32
 
@@ -88,8 +88,9 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def parse_foreign_yaml(data: bytes, where: str) -> Any:
-    """The document in bytes that anybody may have written: without aliases, which can blow up a page of text to
-    gigabytes, and without depths at which the parser's own stack ends.
+    """The document in bytes of unknown origin.
+
+    Aliases, which can expand a page of text to gigabytes, and depths that exceed the parser's stack are refused.
 
     Raises:
         ConfigError: for what :func:`read_yaml` refuses, and for those two.

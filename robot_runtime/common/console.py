@@ -1,23 +1,25 @@
-"""What every command prints through: two consoles and one look of progress."""
+"""Consoles and progress bar of all commands."""
 
 from __future__ import annotations
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
+from typing_extensions import override
 
 console = Console(highlight=False)
 error_console = Console(stderr=True, highlight=False)
 
 
 class TimeLeft(ProgressColumn):
-    """What is left, at the mean pace since the start; rich's own column forgets what took longer than 30 s.
+    """Remaining time at the mean pace since the start; rich's own column ignores tasks that took longer than 30 s.
 
     A fraction of the first item is a bound, marked so: an episode can end long before its step limit.
     """
 
     max_refresh = 0.5
 
+    @override
     def render(self, task: Task) -> Text:
         if not task.completed or task.total is None or task.elapsed is None:
             return Text("-:--:--", style="progress.remaining")
@@ -27,7 +29,7 @@ class TimeLeft(ProgressColumn):
 
 
 def print_retry(log: object, how: str) -> None:
-    """On stderr, above a progress bar: a log's worker was lost, and the log is given to another."""
+    """Print on stderr, above a progress bar, that a log's worker was lost and another one takes the log."""
     error_console.print(f"{log}: its worker {how}; done again", style="yellow", soft_wrap=True, markup=False)
 
 

@@ -153,6 +153,8 @@ def gps(start: SE2, pose: SE2, dimensions: int = 2) -> Vector:
     """Habitat's GPS: ``pose`` in the start frame, meters, float64.
 
     Args:
+        start: pose of the start frame.
+        pose: in the same frame as ``start``.
         dimensions: its ``DIMENSIONALITY``. 2: [forward, right]. 3: [right, up, backward], the start frame in Habitat's
             own axes; up is 0, because the robot stays on its floor.
     """

@@ -1,4 +1,4 @@
-"""What `robot-runtime doctor` asks: each package that needs something of the computer says whether it is there."""
+"""Checks of `robot-runtime doctor`: each package registers one for what it needs of the computer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ USB = Path("/sys/bus/usb/devices")
 
 
 class Verdict(str, Enum):
-    """``MISSING`` keeps something from working; ``ABSENT`` is a device that is just not plugged in, or an extra."""
+    """Verdict of a check. ``MISSING`` prevents use; ``ABSENT`` is a device that is not plugged in, or an extra."""
 
     OK = "ok"
     ABSENT = "absent"
@@ -26,10 +26,13 @@ class Verdict(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        what: it was. detail: what was found. remedy: what to do about it; empty where all is well.
+        what: the thing that was checked.
+        verdict: whether it can be used.
+        detail: the observation.
+        remedy: for the user; empty where all is well.
     """
 
     what: str
@@ -39,11 +42,11 @@ class Finding:
 
 
 Check = Callable[[], Sequence[Finding]]
-"""Looks at one subject; takes a few seconds at most, changes nothing and never raises for what is missing."""
+"""Check of one subject; takes a few seconds at most, changes nothing and never raises for a missing thing."""
 
 
 def examine(names: Sequence[str] = ()) -> dict[str, Sequence[Finding]]:
-    """The findings on these subjects, or on all. Raises ``ConfigError`` for a subject that there is not."""
+    """The findings on these subjects, or on all. Raises ``ConfigError`` for an unknown subject."""
     known = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=ENTRY_POINTS)}
     for name in names:
         if name not in known:
@@ -52,7 +55,7 @@ def examine(names: Sequence[str] = ()) -> dict[str, Sequence[Finding]]:
 
 
 def usb_devices(vendor: str, products: Sequence[str], root: Path = USB) -> list[Path]:
-    """The files under ``/dev/bus/usb`` of what is plugged in with these ids, each of four hexadecimal digits."""
+    """The files under ``/dev/bus/usb`` of the devices with these ids, each of four hexadecimal digits."""
     found = []
     for folder in sorted(root.glob("*")):
         try:

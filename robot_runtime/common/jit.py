@@ -18,7 +18,8 @@ def compiled(function: F, **options: Any) -> F:
     """``numba.njit`` with the machine code kept beside the module, else in the user's cache, else for this process.
 
     Args:
-        options: of ``njit`` besides; ``functools.partial(compiled, error_model="numpy")`` is a decorator that has them.
+        function: to be compiled.
+        options: other ones of ``njit``; ``functools.partial(compiled, error_model="numpy")`` is a decorator with them.
     """
     try:
         return cast(F, numba.njit(function, cache=True, nogil=True, **options))

@@ -1,4 +1,4 @@
-"""Who ran what where: the part of a log that differs between two otherwise identical runs."""
+"""Provenance of a run: the part of a log that differs between two otherwise identical runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def provenance() -> dict[str, Any]:
 
 
 def software() -> dict[str, Any]:
-    """The versions that figures may depend on: equal ones, equal figures."""
+    """The versions on which figures may depend."""
     return {
         "python": platform.python_version(),
         "robot_runtime": __version__,

@@ -1,4 +1,4 @@
-"""What a base must do, and what it must do at a wall."""
+"""Conformance tests of a base, in the open and at a wall."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class ContactConformance(Harness):
 
     @contextmanager
     def at_wall(self) -> Iterator[Robot]:
-        """A robot that has just driven into the wall, still being told to go on."""
+        """A robot that has just driven into the wall, with the command repeated."""
         with self.connected() as robot:
             requested = self.forward(robot)
             for _ in range(math.ceil((self.wall_m / requested.linear_m_s + 2) / 0.02)):

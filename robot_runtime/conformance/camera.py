@@ -1,4 +1,4 @@
-"""What a camera must do."""
+"""Conformance tests of a camera."""
 
 from __future__ import annotations
 

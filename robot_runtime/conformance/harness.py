@@ -1,4 +1,4 @@
-"""What all parts of the contract's test suite share: how a part is made, and how a broken rule is told."""
+"""Shared part of the conformance tests: making a robot, driving it, and naming a broken rule."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ def refused(error_type: type[RuntimeFault], rule: str) -> Iterator[None]:
 
 
 class Harness:
-    """What a subclass provides, and how the checks use it.
+    """Base of the conformance tests: settings of a subclass, and helpers.
 
     Attributes:
         start_s: within this time after ``connect()`` every stream must have delivered.
-        drive_m_s, turn_rad_s: speeds of the checks that move.
-        pose_tolerance_m, pose_tolerance_rad: how well localizer and referee know a robot that stands still.
+        drive_m_s: speed of the checks that drive.
+        turn_rad_s: speed of the checks that turn.
+        pose_tolerance_m: accuracy of localizer and referee at rest.
+        pose_tolerance_rad: likewise, of the heading.
         can_place: whether the placer works without a person.
     """
 
@@ -91,7 +93,7 @@ class Harness:
         return robot.base.state(max_age_s=0.1)
 
     def stays(self, robot: Robot, seconds: float, rule: str, requested: Velocity | None = None) -> None:
-        """Fail unless the robot, having come to rest within 0.2 s, does not move for a while, whatever is wished."""
+        """Fail unless the robot, having come to rest within 0.2 s, does not move for a while, despite any command."""
         if requested is None:
             robot.clock.sleep(EXPIRY_S)
         else:

@@ -1,4 +1,4 @@
-"""What a head must do."""
+"""Conformance tests of a head."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HeadConformance(Harness):
                 commanded = robot.head.command(pan, tilt)
                 check(robot.clock.now_ns() - before_ns <= seconds_to_ns(0.1), "command() does not wait")
                 check(np.allclose(commanded, goal), "command() returns the angles clipped to the limits", commanded)
-                check(robot.head.state(0.2).moving, "the head says that it moves as soon as it is told to")
+                check(robot.head.state(0.2).moving, "the head reports motion from its command on")
                 self._settles(robot, goal)
 
     def _settles(self, robot: Robot, goal: tuple[float, float]) -> None:

@@ -1,4 +1,4 @@
-"""What a source of poses must do."""
+"""Conformance tests of a localizer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LocalizerConformance(Harness):
                 check(estimate.status is PoseStatus.OK, "a robot at rest is not lost", estimate)
                 cov = estimate.covariance
                 check(cov.shape == (3, 3) and cov.dtype == np.float64, "covariance is float64 (3, 3)", cov)
-                known = cov if np.isfinite(cov[2, 2]) else cov[:2, :2]  # some know the position only
+                known = cov if np.isfinite(cov[2, 2]) else cov[:2, :2]  # some measure the position only
                 check(
                     bool(np.allclose(known, known.T) and (np.linalg.eigvalsh(known) >= -1e-9).all()),
                     "it is a covariance",

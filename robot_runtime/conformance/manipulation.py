@@ -25,12 +25,16 @@ from robot_runtime.scenes.objects import GrabOutcome, ObjectPose
 
 @dataclass(frozen=True)
 class ObjectSite:
-    """An object and where the robot stands to take it.
+    """An object and the pose from which the robot grabs it.
 
     Attributes:
-        pose: of the object. start: of the robot, level camera; there, the crosshair is on the object, in reach, and
-            nothing is in the way. elsewhere: of the robot, where nothing is under the crosshair and the object can be
-            let go. tolerance_m: how well the tracker knows an object that lies still.
+        object_id: of the object.
+        pose: of the object.
+        start: of the robot, level camera; there, the crosshair is on the object, in reach, and nothing is in the way.
+        elsewhere: of the robot; there, nothing is under the crosshair and the object can be released.
+        crosshair: as of ``Manipulator.grab_release``.
+        reach_m: likewise.
+        tolerance_m: accuracy of the tracker for an object at rest.
     """
 
     object_id: str
@@ -75,7 +79,7 @@ class ObjectConformance(Harness):
 
     def test_tracker_info_is_sane_while_disconnected(self) -> None:
         _, tracker = self.parts(self.make_robot())
-        check(bool(tracker.info.name), "TrackerInfo.name says who")
+        check(bool(tracker.info.name), "TrackerInfo.name is not empty")
         check(tracker.info.rate_hz > 0, "TrackerInfo.rate_hz is positive", tracker.info.rate_hz)
 
     def test_hand_and_tracker_are_among_the_robots_devices(self) -> None:

@@ -1,4 +1,4 @@
-"""What a whole robot must do beside its parts."""
+"""Conformance tests of a whole robot, beside those of its parts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The contract between the runtime and a robot, real or simulated.
 
-Small interfaces and the frozen data that crosses them. Nothing here knows ROS, a serial port or a simulator.
+Small interfaces and the frozen data that crosses them. Nothing here depends on ROS, a serial port or a simulator.
 ``robot_runtime.conformance`` is this contract as a test suite; a driver is done when it passes.
 
 Rules that hold for every method:

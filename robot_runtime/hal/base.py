@@ -1,4 +1,4 @@
-"""The base: wheels, bumpers, and what it says of itself."""
+"""Interface of the base: wheels, bumpers, battery."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from robot_runtime.hal.device import Device
 
 
 class Zone(Flag):
-    """Which of the base's three sensors: bumpers span +90..+30, +30..-30 and -30..-90 degrees (Kobuki)."""
+    """The base's three sensors: bumpers span +90..+30, +30..-30 and -30..-90 degrees (Kobuki)."""
 
     NONE = 0
     LEFT = 1
@@ -20,7 +20,7 @@ class Zone(Flag):
 
 
 class Halt(str, Enum):
-    """Why the Guard refuses motion, in order of precedence; ``NONE`` when it does not."""
+    """Reason for which the Guard refuses motion, in order of precedence; ``NONE`` when it does not."""
 
     NONE = "none"
     E_STOP = "e_stop"
@@ -41,7 +41,7 @@ class Velocity:
 
 @dataclass(frozen=True, slots=True)
 class BaseInfo:
-    """What a base can do. ``rate_hz`` is how often it reports state and accepts commands."""
+    """Properties of a base. ``rate_hz`` is the rate of its states and of the commands that it accepts."""
 
     name: str
     radius_m: float
@@ -63,7 +63,7 @@ class BaseState:
         bumper: zones pressed now.
         cliff: zones that see no floor now.
         wheel_drop: wheels hanging now (LEFT, RIGHT).
-        halt: what the Guard is holding the wheels for now.
+        halt: reason for which the Guard holds the wheels now.
         battery_v: volts.
         battery_fraction: 0 empty .. 1 full.
     """
@@ -84,7 +84,8 @@ class Base(Device):
 
     @property
     @abstractmethod
-    def info(self) -> BaseInfo: ...
+    def info(self) -> BaseInfo:
+        """Properties, also while disconnected."""
 
     @abstractmethod
     def state(self, max_age_s: float) -> BaseState:

@@ -1,4 +1,4 @@
-"""The camera: pairs of color and depth, exposed together."""
+"""Interface of the camera: pairs of color and depth, exposed together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Intrinsics:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Where the camera sits in base_link at pan = tilt = 0; pan and tilt turn it about its optical center."""
+    """Position of the camera in base_link at pan = tilt = 0; pan and tilt turn it about its optical center."""
 
     x_m: float
     y_m: float
@@ -46,14 +46,15 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class CameraInfo:
-    """What a camera delivers.
+    """Properties of a camera.
 
     Attributes:
         depth_unit_m: the lattice on which depth values lie (0.001 for sensors that report uint16 millimeters);
             0 for continuous depth. The recorder stores millimeter depth as 16-bit integers without loss.
-        depth_min_m, depth_max_m: the sensor's own range; outside it depth is a hole.
+        depth_min_m: lower end of the sensor's own range; outside the range depth is a hole.
+        depth_max_m: its upper end.
         has_semantic: whether :meth:`Camera.capture` can deliver object ids.
-        has_depth: False for a camera of color alone, whose depth is all holes.
+        has_depth: False for a camera of color only, whose depth is all holes.
     """
 
     intrinsics: Intrinsics
@@ -88,7 +89,8 @@ class Camera(Device):
 
     @property
     @abstractmethod
-    def info(self) -> CameraInfo: ...
+    def info(self) -> CameraInfo:
+        """Properties, also while disconnected."""
 
     @abstractmethod
     def capture(self, exposed_after_ns: int, timeout_s: float, semantic: bool = False) -> RgbdFrame:

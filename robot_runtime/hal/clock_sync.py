@@ -1,10 +1,9 @@
-"""A device's clock on the robot's: offset and drift, from when its messages arrived.
+"""Synchronization of a device's clock with the robot's: offset and drift, from the arrivals of its messages.
 
-A message arrives after what it tells of, late by a delay that is never less than a certain least one and otherwise
-anything. So the true relation of the clocks, later by the least delay, is a line below all arrivals, and the best guess
-of it is the highest such line: the edge of the arrivals' lower convex hull that spans their middle (Moon, Skelly and
-Towsley, "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999). One late message, or a
-hundred, change nothing.
+A message arrives after its stamp by a delay that has a lower bound but no upper one. So the true relation of the
+clocks, later by the least delay, is a line below all arrivals, and the best estimate of it is the highest such line:
+the edge of the arrivals' lower convex hull that spans their middle (Moon, Skelly and Towsley, "Estimation and removal
+of clock skew from network delay measurements", INFOCOM 1999). One late message, or a hundred, change nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ WINDOW_S = 120.0
 """Drift follows temperature, over minutes."""
 
 BUCKET_S = 1.0
-"""Of the arrivals of this long, the least delayed one is kept."""
+"""In each interval of this length, only the least delayed arrival is used."""
 
 JUMP_S = 1.0
 """An arrival that lies this far below the line means that the device has set its clock back; nothing else can."""
@@ -33,46 +32,48 @@ class ClockSync:
     """Maps a device's stamps to the robot's clock.
 
     Args:
-        least_delay_s: from what a stamp tells of to its arrival, at best; ``calibrate latency`` measures it.
+        least_delay_s: shortest delay from a stamp to its arrival; ``calibrate latency`` measures it.
     """
 
     def __init__(self, least_delay_s: float = 0.0) -> None:
         self._least_delay_ns = seconds_to_ns(least_delay_s)
-        self._kept: deque[Point] = deque()
+        self._arrivals: deque[Point] = deque()
         self._line: tuple[int, int, float] | None = None
 
     def add(self, device_ns: int, arrived_ns: int) -> None:
         """A message with this stamp of the device arrived then. A device that was restarted starts anew."""
-        if self._kept and (device_ns < self._kept[-1][0] or arrived_ns < self.to_clock_ns(device_ns) - _ns(JUMP_S)):
-            self._kept.clear()
-        kept = self._kept
-        if kept and device_ns // _ns(BUCKET_S) == kept[-1][0] // _ns(BUCKET_S):
-            last_device_ns, last_arrived_ns = kept[-1]
+        if self._arrivals and (
+            device_ns < self._arrivals[-1][0] or arrived_ns < self.to_clock_ns(device_ns) - _ns(JUMP_S)
+        ):
+            self._arrivals.clear()
+        arrivals = self._arrivals
+        if arrivals and device_ns // _ns(BUCKET_S) == arrivals[-1][0] // _ns(BUCKET_S):
+            last_device_ns, last_arrived_ns = arrivals[-1]
             if arrived_ns - device_ns >= last_arrived_ns - last_device_ns:
                 return
-            kept.pop()
-        kept.append((device_ns, arrived_ns))
-        while device_ns - kept[0][0] > _ns(WINDOW_S):
-            kept.popleft()
+            arrivals.pop()
+        arrivals.append((device_ns, arrived_ns))
+        while device_ns - arrivals[0][0] > _ns(WINDOW_S):
+            arrivals.popleft()
         self._line = None
 
     def to_clock_ns(self, device_ns: int) -> int:
-        """When a stamp of the device was, on the robot's clock. Raises ``ValueError`` before the first :meth:`add`."""
+        """Convert a stamp of the device to the robot's clock. Raises ``ValueError`` before the first :meth:`add`."""
         reference_ns, arrived_ns, drift = self._fit()
         since_ns = device_ns - reference_ns
         return arrived_ns + since_ns + round(drift * since_ns) - self._least_delay_ns
 
     @property
     def drift_ppm(self) -> float:
-        """How much slower than the robot's the device's clock goes, parts per million; 0 until it can be told."""
+        """Rate by which the device's clock is slower than the robot's, parts per million; 0 until it is measured."""
         return self._fit()[2] * 1e6
 
     def _fit(self) -> tuple[int, int, float]:
         """A point of the line, and its slope less 1."""
         if self._line is None:
-            if not self._kept:
+            if not self._arrivals:
                 raise ValueError("no message of the device has arrived yet")
-            self._line = _highest_line_below(list(self._kept))
+            self._line = _highest_line_below(list(self._arrivals))
         return self._line
 
 

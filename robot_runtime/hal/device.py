@@ -1,4 +1,4 @@
-"""What every part of a robot is: connected, used, closed."""
+"""Interface of every part of a robot: connect, use, close."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing_extensions import Self
 
 
 class Device(ABC):
-    """Something that is connected, used and closed."""
+    """A part that is connected, used and closed."""
 
     @abstractmethod
     def connect(self) -> None:

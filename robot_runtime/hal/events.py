@@ -1,4 +1,4 @@
-"""What happened beside the steps: a localizer that lost the robot, a clock that went back, a pause."""
+"""Events between the steps: a localizer that lost the robot, a clock that went back, a pause."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that somebody who judges the episode should know of.
+    """An event that matters for judging the episode.
 
     Attributes:
-        stamp_ns: when it happened, Clock nanoseconds; of a late detection, when it was detected.
-        source: who noticed: a localizer's ``info.name``, ``env``.
+        stamp_ns: time of the event, Clock nanoseconds; of a late detection, time of the detection.
+        source: origin of the event: a localizer's ``info.name``, ``env``.
         kind: one word for programs, in lower case with underscores. Localizers': ``lost``, ``regained``, ``no_fix``,
             ``fix``, ``frozen``, ``clock_went_back``, ``jump_rejected``, ``anchor_moved``, ``mirrored``, ``scale``.
             The environment's: ``paused``, ``resumed``.

@@ -49,7 +49,8 @@ class Head(Device):
 
     @property
     @abstractmethod
-    def limits(self) -> HeadLimits: ...
+    def limits(self) -> HeadLimits:
+        """Reach and speed, also while disconnected."""
 
     @abstractmethod
     def state(self, max_age_s: float) -> HeadState:

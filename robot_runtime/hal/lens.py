@@ -27,7 +27,7 @@ COEFFICIENTS: dict[Model, tuple[int, ...]] = {
     "inverse_brown_conrady": (4, 5),
     "rational": (8,),
 }
-"""How many coefficients a model takes."""
+"""Number of coefficients of each model."""
 
 WIDEST_RADIUS = 8.0
 """Tangent of the angle off the axis up to which a distorted lens is followed: 83 degrees."""
@@ -173,8 +173,11 @@ class Lens:
         )
 
     def _jacobian(self, ideal: Array) -> tuple[Array, Array, Array, Array]:
-        """d(distorted x, y) by d(ideal x, y): xx, xy, yx, yy. The tangential part's own radial factor is left out,
-        which costs librealsense's model a step more and no exactness."""
+        """Derivatives of distorted x, y by ideal x, y: xx, xy, yx, yy.
+
+        The tangential part's own radial factor is left out, which costs librealsense's model a step more and no
+        exactness.
+        """
         _, _, p1, p2, *_ = self._k
         x, y = ideal[..., 0], ideal[..., 1]
         factor, slope = self._radial(x * x + y * y)

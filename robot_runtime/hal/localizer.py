@@ -1,4 +1,4 @@
-"""Sources of poses."""
+"""Interface of localizers: sources of poses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PoseEstimate:
 
     Attributes:
         covariance: float64 (3, 3) of (x, y, yaw) in m², m·rad, rad². Where the yaw's variance is infinite, the source
-            knows the position only, and ``pose.yaw_rad`` means nothing.
+            measures the position only, and ``pose.yaw_rad`` means nothing.
     """
 
     stamp_ns: int
@@ -45,8 +45,8 @@ class LocalizerInfo:
         name: for messages and logs.
         frame: that it reports in: ``map``, ``odom``, or one of its own, which is good for calibrating it only.
         rate_hz: nominal.
-        mark_m: of a source that knows positions only, the point of base_link (forward, left) whose positions it
-            reports: without a heading, it cannot tell where the robot's center is.
+        mark_m: of a source that measures positions only, the point of base_link (forward, left) whose positions it
+            reports: without a heading, the robot's center is unknown.
     """
 
     name: str
@@ -57,14 +57,14 @@ class LocalizerInfo:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What arrived from a source of poses since an earlier look at it.
+    """Arrivals from a source of poses since an earlier call.
 
     Attributes:
-        mark: to ask from, the next time.
+        mark: argument of the next call.
         estimates: in the order in which they arrived, which need not be that of their stamps.
-        events: what the source noticed about itself, likewise.
-        restarted: the source forgot everything since that look (it was connected, or the robot was put somewhere
-            else); ``estimates`` are of the time after.
+        events: of the source itself, likewise.
+        restarted: the source discarded its history since that call (it was connected, or the robot was placed
+            elsewhere); ``estimates`` are of the time after.
     """
 
     mark: int
@@ -74,11 +74,12 @@ class Arrivals:
 
 
 class Localizer(Device):
-    """Says where the robot is."""
+    """A source of the robot's pose."""
 
     @property
     @abstractmethod
-    def info(self) -> LocalizerInfo: ...
+    def info(self) -> LocalizerInfo:
+        """Name, frame and rate, also while disconnected."""
 
     @abstractmethod
     def latest(self, max_age_s: float) -> PoseEstimate:
@@ -97,16 +98,21 @@ class Localizer(Device):
         """Everything that arrived after a mark, without waiting; at least the last 10 s are kept.
 
         Args:
-            after: ``Arrivals.mark`` of an earlier look; 0 for all that is kept. Every reader has marks of its own.
+            after: ``Arrivals.mark`` of an earlier call; 0 for the whole history. Every reader has marks of its own.
         """
 
     def expect(self, pose: SE2, std_m: float, std_rad: float) -> None:
-        """The robot was put at ``pose`` (map), give or take, and stands there: what a heading may begin with.
+        """Take note that the robot was placed at ``pose`` and stands there: a prior for sources without a heading.
 
-        A source that measures poses has no use for it.
+        A source that measures poses ignores it.
+
+        Args:
+            pose: of base_link in ``map``.
+            std_m: standard deviation of the position.
+            std_rad: standard deviation of the heading.
         """
 
     @property
     def sources(self) -> tuple[Localizer, ...]:
-        """The localizers that this one is made of, whose poses are logged beside its own."""
+        """The localizers that this one fuses, whose poses are logged beside its own."""
         return ()

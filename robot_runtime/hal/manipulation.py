@@ -1,4 +1,4 @@
-"""What a robot for moving objects has beside: a hand, and somebody who knows where things are."""
+"""Additional parts of a robot that moves objects: a manipulator and a tracker of the objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Manipulator(Device):
     @property
     @abstractmethod
     def held(self) -> tuple[str, ...]:
-        """Ids of what is in the backpack, in the order in which it was taken."""
+        """Ids of the objects in the backpack, in the order in which they were taken."""
 
     @abstractmethod
     def grab_release(self, crosshair: tuple[float, float], reach_m: float, capacity: int) -> Grab:
@@ -27,7 +27,7 @@ class Manipulator(Device):
         If the backpack has room, a ray goes from the camera's optical center through the crosshair; if the first thing
         that it meets within ``reach_m`` is a movable object, that is taken. Otherwise what was taken last is released
         with the pose relative to base_link that it had then. A release where something stands in the way, or where
-        nothing could carry the object, does not happen and says so.
+        nothing could carry the object, does not happen; the result states it.
 
         Args:
             crosshair: fractions of the image's width from the left and of its height from the top; (0.5, 0.5) is the
@@ -51,11 +51,12 @@ class TrackerInfo:
 
 
 class ObjectTracker(Device):
-    """Says where the movable objects are, in ``map``."""
+    """Source of the movable objects' poses in ``map``."""
 
     @property
     @abstractmethod
-    def info(self) -> TrackerInfo: ...
+    def info(self) -> TrackerInfo:
+        """Name, kind and rate, also while disconnected."""
 
     @abstractmethod
     def objects(self, max_age_s: float) -> TrackedObjects:

@@ -114,7 +114,8 @@ class PoseHistory:
 
         Args:
             now: the clock's ``now_ns``. It is read again if an estimate came meanwhile: on a busy computer the two may
-                lie far apart, and what is fresh would look old, or from the future.
+                lie far apart, and a fresh estimate would look old, or from the future.
+            max_age_s: largest age allowed.
         """
         while True:
             newest, now_ns = self.newest(), now()
@@ -163,7 +164,11 @@ def pose_at(
     """``Localizer.at``: :meth:`PoseHistory.at`, waiting on ``clock`` for the measurement after ``stamp_ns``.
 
     Args:
-        poll_s: how often to look; the source's period, or a fraction of it.
+        history: of the source.
+        clock: to wait on.
+        stamp_ns: instant of the pose.
+        timeout_s: longest wait.
+        poll_s: interval of the polls; the source's period, or a fraction of it.
         refresh: fills the history of a source that does so only when it is asked.
 
     Raises:

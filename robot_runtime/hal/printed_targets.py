@@ -27,8 +27,9 @@ class Sheet:
 
     Attributes:
         picture: uint8 (h, w), gray. Make its texels smaller than the pixels it will be seen with.
-        width_m, height_m: of the whole picture.
-        pose: float64 (4, 4), its frame in ``map``: origin in the middle, x out of the face towards who sees it, y to
+        width_m: of the whole picture.
+        height_m: of the whole picture.
+        pose: float64 (4, 4), its frame in ``map``: origin in the middle, x out of the face towards the viewer, y to
             the viewer's right, z to the top, as tags have it (``robot_runtime.scenes.tag_map``).
     """
 
@@ -54,10 +55,12 @@ def draw_sheets(
     """Draw sheets into a view, in place, where nothing stands before them.
 
     Args:
-        rays: float64 (H, W, 3), where each pixel's middle looks, z = 1, NaN where the lens sees nothing
+        sheets: the sheets in the room.
+        rays: float64 (H, W, 3), ray of each pixel's middle, z = 1, NaN where the lens images nothing
             (``Lens.pixel_rays``).
         map_from_camera: float64 (4, 4), the optical frame in ``map``.
-        rgb: uint8 (H, W, 3). depth_m: float32 (H, W) along the optical axis, 0 where there is no surface.
+        rgb: uint8 (H, W, 3).
+        depth_m: float32 (H, W) along the optical axis, 0 where there is no surface.
     """
     camera_from_map = np.linalg.inv(map_from_camera)
     for sheet in sheets:

@@ -50,7 +50,7 @@ class Placer(ABC):
 
         Raises:
             EpisodeError: an object that is unknown, not movable, or whose pose is not finite; nothing was moved.
-            DeviceFault: this robot's site has nobody who moves objects.
+            DeviceFault: this robot's site has no way to move objects.
         """
         raise DeviceFault(
             f"{type(self).__name__} brings the robot to its start but no objects to theirs",

@@ -1,7 +1,7 @@
-"""What a simulated robot offers to emulated devices: the truth, seen from anywhere, at any rate.
+"""Ground truth of a simulated robot for emulated devices: views from anywhere, at any rate.
 
 A driver that finds ``Robot.simulation`` plugs its own emulator, the device on the other end of the wire, onto it, so
-that everything from the wire on is the code that runs on a real robot. No policy is ever given this.
+that everything from the wire on is the code that runs on a real robot. Policies do not get it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Pose3 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class CameraMotion:
-    """How a camera moves, in its own optical frame: meters and radians per second about its x, y and z axes."""
+    """Velocity of a camera in its own optical frame: meters and radians per second about its x, y and z axes."""
 
     linear_m_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
     angular_rad_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -43,14 +43,16 @@ class CameraMotion:
 
 
 class DepthNoise(ABC):
-    """How a depth sensor departs from the truth."""
+    """Noise model of a depth sensor."""
 
     @abstractmethod
     def measure(self, depth_m: Floats, lens: Lens, random: np.random.Generator) -> Floats:
-        """What the sensor would have measured.
+        """Return the measurement of exact depth.
 
         Args:
             depth_m: float32 (H, W), exact, along the optical axis; 0 where there is nothing. Not changed.
+            lens: of the sensor.
+            random: source of the noise.
 
         Returns:
             float32 (H, W); 0 where it measures nothing.
@@ -58,7 +60,7 @@ class DepthNoise(ABC):
 
 
 class ColorNoise(ABC):
-    """How a color sensor departs from an ideal one."""
+    """Noise model of a color sensor."""
 
     @abstractmethod
     def expose(
@@ -69,16 +71,19 @@ class ColorNoise(ABC):
         motion: CameraMotion,
         random: np.random.Generator,
     ) -> NDArray[np.uint8]:
-        """What the sensor would have seen, uint8 (H, W, 3).
+        """Return the image of an exact view, uint8 (H, W, 3).
 
         Args:
             rgb: the view in the middle of the exposure. Not changed.
             depth_m: float32 (H, W) through the same lens, 0 where there is nothing; None takes all for far away.
+            lens: of the sensor.
+            motion: of the camera during the exposure.
+            random: source of the noise.
         """
 
 
 class Subscription:
-    """Something that goes on until it is closed.
+    """A registration that lasts until it is closed.
 
     Args:
         end: called once, by the first :meth:`close`.
@@ -88,14 +93,14 @@ class Subscription:
         self._end: Callable[[], None] | None = end
 
     def close(self) -> None:
-        """Never be called again; may be closed twice."""
+        """End it; safe to call twice."""
         end, self._end = self._end, None
         if end is not None:
             end()
 
 
 class Simulation(Device):
-    """The truth about a simulated robot and its surroundings, at the clock's present instant.
+    """Ground truth about a simulated robot and its surroundings, at the clock's present instant.
 
     Belongs to the thread in which the clock is slept on: time passes, callbacks are called and views are drawn there.
     Needs no connection; :meth:`close` releases what drawing needs.
@@ -104,12 +109,12 @@ class Simulation(Device):
     @property
     @abstractmethod
     def clock(self) -> Clock:
-        """The robot's, of which the world is moved."""
+        """The robot's clock, whose steps move the world."""
 
     @property
     @abstractmethod
     def scene(self) -> Scene:
-        """What is around."""
+        """The scene around the robot."""
 
     @property
     @abstractmethod
@@ -134,7 +139,7 @@ class Simulation(Device):
 
     @abstractmethod
     def render(self, lens: Lens, map_from_camera: Pose3) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """What is seen through a lens, without any noise, without time passing.
+        """Return the view through a lens, without noise and without time passing.
 
         Returns:
             Color, uint8 (H, W, 3), and depth along the optical axis, float32 (H, W), meters. Both are 0 where the lens
@@ -155,7 +160,7 @@ class Simulation(Device):
 
     @abstractmethod
     def camera_motion(self) -> CameraMotion:
-        """How the camera of :meth:`camera_pose` moves."""
+        """Velocity of the camera of :meth:`camera_pose`."""
 
     @abstractmethod
     def depth_noise(self, options: Mapping[str, Any], where: str) -> DepthNoise:
@@ -182,5 +187,7 @@ class Simulation(Device):
 
     @abstractmethod
     def random(self, name: str) -> np.random.Generator:
-        """A stream of a device's own, the same for the same seed, name and number of placements: draw it once per
-        placement and keep it."""
+        """Return a device's own random stream, the same for the same seed, name and number of placements.
+
+        Draw it once per placement and keep it.
+        """

@@ -1,5 +1,7 @@
-"""Stand-ins for parts that a robot does not have: a head that does not move, a camera to be named by the robot's file,
-and a localizer over a history of poses that another device fills.
+"""Stand-ins for parts that a robot does not have.
+
+A head that does not move, a camera to be named by the robot's file, and a localizer over a history of poses that
+another device fills.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One table of every stream: staleness checks, logger, console and tests read it."""
+"""Table of all streams: staleness checks, logger, console and tests read it."""
 
 from __future__ import annotations
 
@@ -56,21 +56,24 @@ STREAMS: dict[str, Stream] = {
 
 
 class Stamped(Protocol):
-    """Any reading that says when it was measured."""
+    """A reading with the time of its measurement."""
 
     @property
-    def stamp_ns(self) -> int: ...
+    def stamp_ns(self) -> int:
+        """Time of the measurement, Clock nanoseconds."""
 
 
 S = TypeVar("S", bound=Stamped)
 
 
 def fresh(stream: str, reading: S | None, now_ns: int, max_age_s: float) -> S:
-    """``reading``, if it is at most ``max_age_s`` old; every ``state`` and ``latest`` goes through here.
+    """Return ``reading`` if it is at most ``max_age_s`` old; every ``state`` and ``latest`` goes through here.
 
     Args:
-        stream: what is read, for the message: a name of :data:`STREAMS`, or the device's own.
+        stream: for the message: a name of :data:`STREAMS`, or the device's own.
         reading: the newest one; None if nothing has arrived yet.
+        now_ns: present time.
+        max_age_s: largest age allowed.
 
     Raises:
         StaleData: nothing there, too old, or stamped later than ``now_ns`` (two clocks that disagree).

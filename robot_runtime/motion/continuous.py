@@ -1,7 +1,7 @@
 """A continuous action becomes closed-loop velocity commands: an arc for a velocity, legs for a waypoint.
 
 A simulator that takes ``velocity_control`` integrates it over the control period from rest to rest, without inertia.
-Here the robot drives the same arc, and no faster than the command says: both wheels' speeds ramp up and down together
+Here the robot drives the same arc, and no faster than the command asks: both wheels' speeds ramp up and down together
 (a trapezoid in the share of the arc that is done), so it takes one ramp longer than the period, ends where the
 simulated robot would be, and stands still for the next observation. Deviations from the arc are corrected by odometry
 as in :mod:`robot_runtime.motion.controller`, whose rules for contact, holds, faults and rest are the ones here.
@@ -198,7 +198,10 @@ class Steering:
         """Track a leg until it is done or something ends it; leaves the wheels' halt to the caller.
 
         Args:
+            leg: to track.
+            state: of the base at its start.
             aim_rad: the heading, in odom, with which the leg is meant to begin.
+            deadline_ns: end of the command; None for the leg's own.
         """
         motion, clock, profile = self._motion, self._clock, self._motion.profile
         motion.intended_yaw_rad = None  # set again only by an arrival
@@ -258,15 +261,17 @@ class Steering:
             return None
         self._motion.forget_head()
         start = self._head.state(STREAMS["head"].max_age_s)
-        wish_rad = start.tilt_rad + asked_rad
-        _, goal_rad = self._head.command(start.pan_rad, min(max(wish_rad, range_rad[0]), range_rad[1]))
+        requested_rad = start.tilt_rad + asked_rad
+        _, goal_rad = self._head.command(start.pan_rad, min(max(requested_rad, range_rad[0]), range_rad[1]))
         detail = ""
-        if abs(goal_rad - wish_rad) > self._motion.profile.heading_rad:
-            detail = f"the camera's limit is {math.degrees(goal_rad):.1f}°; {math.degrees(wish_rad):.1f}° was asked for"
+        if abs(goal_rad - requested_rad) > self._motion.profile.heading_rad:
+            detail = (
+                f"the camera's limit is {math.degrees(goal_rad):.1f}°; {math.degrees(requested_rad):.1f}° was asked for"
+            )
         return start, asked_rad, self._clock.now_ns(), detail
 
     def _looked(self, tilt: tuple[HeadState, float, int, str] | None) -> tuple[float, str]:
-        """How far the camera has tilted, at rest; and what there is to say about it."""
+        """Return the tilt that the camera has made, at rest, and a detail for the result."""
         if tilt is None:
             return 0.0, ""
         start, asked_rad, commanded_ns, detail = tilt

@@ -14,7 +14,7 @@ not carried, because it only adds up once. The chain starts anew whenever the ro
 Ends of an action:
 
 ===========  =======================================================================================================
-``reached``  within tolerance and at rest. A look past the head's limit ends at the limit; ``detail`` says so.
+``reached``  within tolerance and at rest. A look past the head's limit ends at the limit; ``detail`` states it.
 ``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves.
 ``timed_out``  not within tolerance after the profile's duration x ``timeout_factor`` + ``timeout_margin_s``.
 ``stopped``  the Guard holds the wheels for an e-stop, a wheel drop or a cliff: a person has to help.
@@ -48,14 +48,16 @@ _HELD_BY_PERSON = (Halt.E_STOP, Halt.WHEEL_DROP, Halt.CLIFF)
 
 @dataclass(frozen=True)
 class MotionProfile:
-    """How motions are carried out. All positive; speeds and accelerations are cut to what the base can do
-    (of its accelerations, ``ACCEL_SHARE``).
+    """Parameters of motions. All positive; speeds and accelerations are limited to those of the base.
+
+    Of the base's accelerations, ``ACCEL_SHARE`` is used.
 
     Attributes:
         linear_m_s: cruise speed. Faster gains little (a 0.25 m step takes 1.13 s, without any limit 1.0 s) and
             lengthens the way from contact to rest.
         angular_rad_s: cruise speed of turns; a Kobuki's gyro degrades above 1.9 rad/s.
-        linear_accel_m_s2: of the LoCoBot stack's velocity smoother. angular_accel_rad_s2: of the Kobuki driver's.
+        linear_accel_m_s2: of the LoCoBot stack's velocity smoother.
+        angular_accel_rad_s2: of the Kobuki driver's.
         linear_gain_1_s, angular_gain_1_s: correction per error; well below half the tick rate, for stability.
         position_m, heading_rad: a motion has arrived when both errors are at most this.
         still_m_s, still_rad_s: the base rests when it measures at most this.
@@ -162,7 +164,7 @@ class MotionController:
         self.forget_head()
 
     def forget_head(self) -> None:
-        """Start the chain of head angles anew: somebody else turned it."""
+        """Start the chain of head angles anew: something else turned it."""
         self._intended_pan_rad: float | None = None
         self._intended_tilt_rad: float | None = None
 
@@ -238,7 +240,10 @@ class MotionController:
         """Track the profiles until arrival or until something ends the motion; leaves the wheels' halt to the caller.
 
         Args:
+            displacement: of the action.
+            track: of the motion so far.
             turn_rad: from the heading at the start to the aim: the turn itself, plus what is carried over.
+            state: of the base at the start.
         """
         profile, clock, base = self.profile, self._clock, self._base
         forward_m = displacement.forward_m
@@ -277,7 +282,7 @@ class MotionController:
                     clip(ahead_rad / period_s + angular_gain * error_rad, self.angular_rad_s),
                 )
             )
-            # After a stall of the host the next tick is now: a burst of late ticks would help nobody.
+            # After a stall of the host the next tick is now: a burst of late ticks would be useless.
             tick_ns = max(tick_ns + period_ns, clock.now_ns())
             clock.sleep_until(tick_ns)
             state = self.read_base()

@@ -1,4 +1,4 @@
-"""The speed profile of every motion: speed up, cruise, slow down. Pure."""
+"""Trapezoidal speed profile: speed up, cruise, slow down. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ class Trapezoid:
     """The quickest motion from rest to rest over a signed distance under a speed and an acceleration limit.
 
     Attributes:
-        distance: meters or radians. accel: of both ramps. ramp_s: duration of one ramp. duration_s: of the whole.
+        distance: meters or radians.
+        accel: of both ramps.
+        ramp_s: duration of one ramp.
+        duration_s: of the whole.
     """
 
     distance: float
@@ -21,7 +24,7 @@ class Trapezoid:
 
     @classmethod
     def plan(cls, distance: float, max_speed: float, max_accel: float) -> Trapezoid:
-        """``max_speed`` and ``max_accel`` are positive; short distances never reach ``max_speed`` (a triangle)."""
+        """Plan a motion with positive limits; short distances never reach ``max_speed`` (a triangle)."""
         length = abs(distance)
         ramp_s = min(max_speed / max_accel, math.sqrt(length / max_accel))
         cruise_s = max(0.0, length - max_accel * ramp_s * ramp_s) / (max_accel * ramp_s) if ramp_s > 0 else 0.0

@@ -1,8 +1,8 @@
-"""What an agent can know about contact: a forward move got less far than it should have.
+"""Memory of contacts, inferred from forward moves that ended short.
 
 A round robot that touches something stays in touch while it turns, and the Guard refuses every forward move into a
 pressed bumper, whose zones reach 90 degrees to either side. So the way out leads more than 90 degrees away from where
-the obstacle touches. Where that is no observation tells; but every refused heading leaves fewer possibilities.
+the obstacle touches. No observation contains that place; but every refused heading leaves fewer possibilities.
 """
 
 from __future__ import annotations

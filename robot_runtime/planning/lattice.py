@@ -1,10 +1,10 @@
-"""Plans made of the task's own actions: which turns and forward moves bring the robot nearest to its goal.
+"""Plans of the task's own actions: the turns and forward moves that bring the robot nearest to its goal.
 
 A robot that turns by 30 degrees and moves by 0.25 m cannot follow a path; it can only stand at the points that such
 moves reach. The search goes level by level, one forward move per level, so that all plans compared with one another are
-equally long; turning costs steps but no way. Each level keeps the ``width`` best positions (beam search), judged by
-what is left to go, which comes from fast marching and therefore knows about dead ends. A position once reached is not
-entered again: a gap that turns out too narrow for the moves empties the beam in front of it and the search goes round.
+equally long; turning costs steps but no path length. Each level keeps the ``width`` best positions (beam search),
+judged by the distance to go, which comes from fast marching and therefore takes dead ends into account. A position once
+reached is not entered again: a gap too narrow for the moves empties the beam in front of it and the search goes round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from robot_runtime.common.geometry import SE2
 Floats = NDArray[np.float64]
 
 TURN_COST_M = 0.004
-"""What one turn counts for, in meters of way: decides between plans of equal length."""
+"""Cost of one turn, in meters of path length: decides between plans of equal length."""
 
 _SAMPLE_SPACING_M = 0.05
 _BIN_M = 0.03
@@ -30,11 +30,11 @@ _BIN_M = 0.03
 
 @dataclass(frozen=True)
 class Terrain:
-    """What a planner is told about the floor. Both functions map arrays x, y (meters) to an array of their shape.
+    """The floor as a planner's input. Both functions map arrays x, y (meters) to an array of their shape.
 
     Attributes:
-        slowness: meters that a meter of way counts for there, >= 1; inf where the robot's center must not be.
-        to_go_m: what is left to the goal; inf where that is not known.
+        slowness: cost of a meter of path length there, >= 1; inf where the robot's center must not be.
+        to_go_m: distance to the goal; inf where that is not known.
     """
 
     slowness: Callable[[Floats, Floats], Floats]
@@ -126,11 +126,16 @@ def search(
     """The shortest plan found that ends with at most ``arrive_m`` to go.
 
     Args:
+        start: present pose of the robot.
+        moves: of the task.
+        terrain: the floor.
+        arrive_m: distance to go at which a plan has arrived.
+        width: of the beam.
         max_forwards: the search's horizon. A plan that does not arrive within it is returned as far as it was made.
         first_headings: bool (headings,), which of ``moves.angles(start.yaw_rad)`` the first move may take; all if None.
 
     Returns:
-        None if the robot cannot move anywhere from where something is known to be left to go.
+        None if the robot cannot move to any place with a known distance to go.
     """
     angles = moves.angles(start.yaw_rad)
     zero = np.zeros(1)

@@ -1,4 +1,4 @@
-"""Going to places with a task's own moves, by a map and the true pose: what privileged agents share."""
+"""Path following with a task's own moves, by a map and the true pose, for privileged agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robot_runtime.scenes.scene import Scene
 from robot_runtime.tasks.task import Task
 
 COMFORT_M = 0.04
-"""Clearance beyond the robot's radius below which way counts :data:`TIGHT_SLOWNESS`-fold."""
+"""Clearance beyond the robot's radius below which path length counts :data:`TIGHT_SLOWNESS`-fold."""
 
 TIGHT_SLOWNESS = 3.0
 
@@ -39,8 +39,9 @@ class PathFollower:
     Call :meth:`observe` with each new pose and :meth:`acted` with each action that is carried out.
 
     Attributes:
-        moves: of the task. space: of the scene's map and the task's robot radius.
-        obstacles: what stands on the floor that the map does not show.
+        moves: of the task.
+        space: of the scene's map and the task's robot radius.
+        obstacles: discs on the floor that the map does not show.
     """
 
     def __init__(self, task: Task, scene: Scene) -> None:
@@ -67,7 +68,7 @@ class PathFollower:
         self._next = 0
 
     def observe(self, pose: SE2) -> None:
-        """Take note of where the last action led."""
+        """Take note of the pose after the last action."""
         if self._contacts.observe(pose):
             self._bumps.append(pose.apply(self._radius_m, 0.0))
 
@@ -121,6 +122,7 @@ class PathFollower:
         """``Terrain.slowness`` for a robot that keeps ``margin_m`` away from everything; it may be negative.
 
         Args:
+            margin_m: clearance beyond the robot's radius.
             obstacles: other ones than the follower's own.
         """
         radius_m, discs = self._radius_m, self.obstacles if obstacles is None else list(obstacles)

@@ -41,7 +41,7 @@ def category_of(task: Task, episode: Episode) -> Category:
 
 
 def goal_id(task: Task, episode: Episode) -> int:
-    """What the sensor ``areagoal`` tells: the category's id in the task. Raises ``EpisodeError``."""
+    """Value of the sensor ``areagoal``: the category's id in the task. Raises ``EpisodeError``."""
     return category_of(task, episode).id
 
 
@@ -69,8 +69,7 @@ def resolve_goals(task: Task, scene: Scene, episode: Episode) -> Episode:
 
 
 def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, float]]:
-    """The points (x, y in map, meters) that distance is measured to: a grid over the part of the rooms where the robot
-    fits.
+    """The points (x, y in map, meters) that distance is measured to: a grid over the rooms where the robot fits.
 
     Raises:
         EpisodeError: as :func:`goal_rooms`, or the robot fits nowhere in these rooms.

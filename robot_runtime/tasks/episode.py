@@ -17,7 +17,9 @@ class Goal:
     """A place or an object to reach.
 
     Attributes:
-        x_m, y_m, z_m: goal position, or the object's center.
+        x_m: of the goal position, or of the object's center.
+        y_m: likewise.
+        z_m: likewise.
         object_id: the scene object, where the goal is one.
         view_points: poses from which the object counts as reached; empty for a plain position.
     """
@@ -35,8 +37,8 @@ class Instruction:
 
     Attributes:
         tokens: the dataset's own, without padding; empty if it has none.
-        language: as the dataset writes it, e.g. ``en-US``; None if it does not say.
-        trajectory_id: which reference path it describes; several instructions may share one.
+        language: as the dataset writes it, e.g. ``en-US``; None if it states none.
+        trajectory_id: of the reference path that it describes; several instructions may share one.
     """
 
     text: str
@@ -50,7 +52,8 @@ class Question:
     """A question about the scene and its answer (EmbodiedQA).
 
     Attributes:
-        type: the template, e.g. ``color_room``. answer_token: the answer's index in the dataset's vocabulary.
+        type: the template, e.g. ``color_room``.
+        answer_token: the answer's index in the dataset's vocabulary.
     """
 
     text: str
@@ -65,7 +68,8 @@ class RearrangedObject:
     """One object of a rearrangement episode, from its start to its goal pose; goal None: it must stay.
 
     Attributes:
-        id: the scene object or the dataset's handle. template: what to make it of, where the dataset brings it along.
+        id: the scene object or the dataset's handle.
+        template: model of an object that the scene does not have.
     """
 
     id: str
@@ -77,20 +81,23 @@ class RearrangedObject:
 
 @dataclass(frozen=True)
 class Episode:
-    """Where to start and what to find.
+    """Start and goals.
 
     Attributes:
-        id: as in the dataset; published ids repeat, so use :attr:`key` to tell episodes apart.
+        id: as in the dataset; published ids repeat, so use :attr:`key` to distinguish episodes.
         scene: the dataset's scene name.
-        start: start pose. start_tilt_rad: camera tilt at the start, up positive; None means the task's.
+        start: start pose.
+        start_tilt_rad: camera tilt at the start, up positive; None means the task's.
         goals: any of them counts.
         category: goal category (the dataset's word) for ObjectNav.
         shortest_path_m: the dataset's geodesic distance from start to the nearest goal; None if it states none.
         shortest_path: the dataset's path as (x, y) points in map; empty if it states none.
-        info: whatever else the dataset says, kept for writing it back.
-        instruction, reference_path: instruction following; the path as (x, y, z) points in map.
-        question: EmbodiedQA.
-        objects: rearrangement. program: what must be so at the end; None if the objects' goals say it.
+        info: other content of the dataset, for writing it back.
+        instruction: of instruction following.
+        reference_path: of instruction following, as (x, y, z) points in map.
+        question: of EmbodiedQA.
+        objects: of rearrangement.
+        program: of rearrangement, conditions of the goal state; None if the objects' goals are the condition.
     """
 
     id: str

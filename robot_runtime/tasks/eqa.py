@@ -14,7 +14,7 @@ from robot_runtime.tasks.task import Task
 
 
 def question(episode: Episode) -> Question:
-    """What the agent is asked.
+    """The question of the episode.
 
     Raises:
         EpisodeError: the episode has no question.

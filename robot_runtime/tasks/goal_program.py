@@ -43,7 +43,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "region": (),
     "room": (),
 }
-"""What may be stated beside each predicate; ``at`` has four, told apart by the key that says what place it is."""
+"""Keys allowed beside each predicate; ``at`` has four forms, distinguished by the key of the place."""
 
 _MAX_DEPTH = 20
 
@@ -109,7 +109,8 @@ class Program:
     """An evaluation program as it is written; :meth:`expressions` and :meth:`harm` read it.
 
     Attributes:
-        targets: one document per target, as in the module's docstring. do_no_harm: None leaves it to the task.
+        targets: one document per target, as in the module's docstring.
+        do_no_harm: None leaves it to the task.
     """
 
     targets: tuple[dict[str, Any], ...]
@@ -131,7 +132,7 @@ class Program:
         return tuple(_expression(item, f"{where}: targets.{i}", 0) for i, item in enumerate(self.targets))
 
     def harm(self, where: str = "program") -> Harm | None:
-        """What must stay; None if the program does not say. Raises as :meth:`expressions`."""
+        """What must stay; None if the program does not state it. Raises as :meth:`expressions`."""
         if self.do_no_harm is None:
             return None
         where = f"{where}: do_no_harm"

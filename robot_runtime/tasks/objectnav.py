@@ -30,7 +30,7 @@ def category_of(task: Task, episode: Episode) -> Category:
 
 
 def goal_id(task: Task, episode: Episode) -> int:
-    """What the object-goal sensor tells: the category's id in the task. Raises ``EpisodeError``."""
+    """Value of the sensor ``objectgoal``: the category's id in the task. Raises ``EpisodeError``."""
     return category_of(task, episode).id
 
 

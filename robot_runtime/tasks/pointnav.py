@@ -25,5 +25,5 @@ def targets(task: Task, episode: Episode, scene: Scene) -> list[tuple[float, flo
 
 
 def goal_point(episode: Episode) -> tuple[float, float]:
-    """The point (x, y in map, meters) that the point-goal sensors tell: the first goal, as habitat-lab's do."""
+    """The point (x, y in map, meters) that the point-goal sensors show: the first goal, as habitat-lab's do."""
     return episode.goals[0].x_m, episode.goals[0].y_m

@@ -54,6 +54,9 @@ def check_episode(task: Task, scene: Scene, episode: Episode, geodesic: Geodesic
     """The episode with resolved goals, if it can be run: the robot fits at the start and a way leads to a goal.
 
     Args:
+        task: of the episode.
+        scene: of the episode.
+        episode: as read from its file.
         geodesic: of the scene's map and the task's robot radius.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a task states: actions, sensors, camera, limits, success. One YAML preset per published setting."""
+"""Task settings: actions, sensors, camera, limits, success. One YAML preset per published setting."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ GOAL_SENSORS: dict[SensorName, TaskKind] = {
     "program": "rearrangement",
     "imagegoal": "rearrangement",
 }
-"""Sensors that tell what to do, and whose episodes say it."""
+"""Sensors that show a goal, with the kind of task whose episodes have it."""
 
 SENSOR_NAMES: tuple[SensorName, ...] = get_args(SensorName)
 
@@ -67,11 +67,13 @@ class TrainingCamera:
     """The camera that the policy was trained with.
 
     Attributes:
-        height_m: optical center above the floor. tilt_deg: at the start of an episode, up positive.
-        depth_min_m, depth_max_m: the simulator's clip range.
+        height_m: optical center above the floor.
+        tilt_deg: at the start of an episode, up positive.
+        depth_min_m: lower end of the simulator's clip range.
+        depth_max_m: upper end of the simulator's clip range.
         depth_normalized: observation is (clip(d) - min) / (max - min) in [0, 1] (habitat-lab
             ``habitat_simulator.py:186-196``) instead of meters.
-        depth_holes: what a pixel without measurement becomes *before* clipping: 0 m or ``depth_max_m``.
+        depth_holes: value of a pixel without measurement *before* clipping: 0 m or ``depth_max_m``.
     """
 
     width: int
@@ -99,12 +101,13 @@ class TrainingCamera:
 
     @property
     def tilt_rad(self) -> float:
+        """``tilt_deg`` in radians."""
         return math.radians(self.tilt_deg)
 
 
 @dataclass(frozen=True)
 class Success:
-    """When an episode has succeeded.
+    """Rule of success.
 
     Attributes:
         rule: ``distance``: geodesic distance from the stop pose to the nearest target is below ``distance_m``;
@@ -112,10 +115,10 @@ class Success:
             ``room``: the robot's center is in a goal room; ``answer``: the question is answered correctly;
             ``objects``: every object is as it should be, and nothing was harmed (:class:`Rearrangement`).
         distance_m: for ``distance`` and ``visible``; the other rules measure none.
-        target: what distance is measured to: the goal position, or the object's view points.
+        target: end of the distance: the goal position, or the object's view points.
         inclusive: whether exactly ``distance_m`` counts (papers write <=, habitat-lab's code <).
         min_visible_pixels: for ``visible``, pixels of the target in the stop frame.
-        room: what a room's area is: the polygon of the scene file, or the box around it along the axes of ``map``.
+        room: area of a room: the polygon of the scene file, or the box around it along the axes of ``map``.
         when: ``stop``: the rule must hold where the robot stopped; ``end``: at the end, stopped or out of steps;
             ``reached``: as soon as it holds, which ends the episode.
     """
@@ -153,24 +156,28 @@ GoalKind = Literal["geometric", "predicate", "experience", "image"]
 
 @dataclass(frozen=True)
 class Rearrangement:
-    """How objects are moved, and when they are as they should be (Batra et al. 2020, Rearrangement, sections 3, 4).
+    """Rules of moving objects, and criteria of their goals (Batra et al. 2020, Rearrangement, sections 3, 4).
 
     The criteria per object hold together; None leaves one out, and one that an object has no measurement for is left
     out for it. With ``goal: predicate`` they decide nothing: the episode's program does.
 
     Attributes:
-        goal: how the agent is told: poses; a program of predicates; a walk through the goal state before the objects
-            are moved; an image of the goal state, taken where the robot starts.
-        crosshair: where ``grab_release`` points, fractions of the image from its left and top; 0.5, 0.5 is the middle.
+        goal: form in which the agent gets the goal: poses; a program of predicates; a walk through the goal state,
+            before objects are moved; an image of the goal state, taken from the start.
+        crosshair: target of ``grab_release``, fractions of the image from its left and top; 0.5, 0.5 is the middle.
         reach_m: from the optical center, along that ray.
         capacity: how many objects can be carried at once.
-        max_translation_m, max_angle_deg: between final and goal pose, <=. min_iou: of the oriented boxes, >, or >= with
-            ``inclusive_iou``. max_openness: of the difference, <=.
+        max_translation_m: between final and goal pose, <=.
+        max_angle_deg: between final and goal pose, <=.
+        min_iou: of the oriented boxes, >, or >= with ``inclusive_iou``.
+        inclusive_iou: whether exactly ``min_iou`` counts.
+        max_openness: of the difference, <=.
         harm_min_iou: an object without a goal is unharmed while its boxes at the start and in the end overlap by more
             than this; None: there is no such test.
         walkthrough_steps: for ``experience``, how many actions the agent has in the goal state; ``stop`` ends it early.
             ``max_steps`` counts the rest.
-        min_objects, max_objects: how many have to be moved, in episodes that are generated.
+        min_objects: fewest objects to be moved in generated episodes.
+        max_objects: most objects to be moved in generated episodes, and of the sensors that show them.
     """
 
     goal: GoalKind
@@ -198,7 +205,7 @@ class Rearrangement:
         if any(limit is not None and limit < 0 for limit in limits):
             raise ValueError("a criterion cannot be negative")
         if self.goal != "predicate" and all(limit is None for limit in limits[:4]):
-            raise ValueError("no criterion says when an object is where it should be")
+            raise ValueError("no criterion decides whether an object is at its goal")
         if (self.goal == "experience") != (self.walkthrough_steps > 0):
             raise ValueError("walkthrough_steps goes with the goal experience")
         if not 1 <= self.min_objects <= self.max_objects:
@@ -214,8 +221,9 @@ class Task:
         sensors: the observation's keys, in order.
         robot_radius_m: for navigability and distances.
         rearrangement: for the kind of that name.
-        max_steps, max_seconds: the episode ends when so many actions were made, or with the action during which so many
-            seconds had passed on the robot's clock, since it was at the start; None: time does not count.
+        max_steps: number of actions after which the episode ends.
+        max_seconds: time since the start, on the robot's clock, with whose passing the action ends the episode; None
+            for no limit.
         control: of the continuous actions; None where there are only ``actions``, which are discrete.
         gps_dimensions: of the sensor ``gps``, Habitat's ``DIMENSIONALITY``: ``robot_runtime.common.geometry.gps``.
         source: paper, repository and file that the constants come from.
@@ -256,10 +264,10 @@ class Task:
         if (Action.GRAB_RELEASE in self.actions) != moves_objects:
             raise ValueError("the action grab_release goes with the kind rearrangement")
         if "semantic" in self.sensors and not self.categories:
-            raise ValueError("the sensor 'semantic' tells category ids: the task needs 'categories'")
+            raise ValueError("the sensor 'semantic' shows category ids: the task needs 'categories'")
         for name in self.sensors:
             if GOAL_SENSORS.get(name, self.kind) != self.kind:
-                raise ValueError(f"an episode of {self.kind} has nothing that the sensor {name!r} could tell")
+                raise ValueError(f"an episode of {self.kind} has nothing that the sensor {name!r} could show")
         if len(set(self.sensors)) < len(self.sensors):
             raise ValueError(f"a sensor stands twice in {list(self.sensors)}")
         if self.max_steps <= 0:
@@ -271,12 +279,12 @@ class Task:
 
 
 def with_sensors(task: Task, names: Sequence[str]) -> Task:
-    """The task with more sensors, and a name that says so: its scores do not compare with those of the task itself.
+    """The task with more sensors, and a name that lists them: its scores do not compare with those of the task itself.
 
     Sensors that it has already change nothing.
 
     Raises:
-        ConfigError: for a sensor that does not exist, or that tells nothing in this task.
+        ConfigError: for a sensor that does not exist, or that shows nothing in this task.
     """
     for name in names:
         if name not in SENSOR_NAMES:

@@ -11,7 +11,7 @@ from robot_runtime.tasks.task import Task
 
 
 def instruction(episode: Episode) -> Instruction:
-    """What the agent is told to do.
+    """The instruction of the episode.
 
     Raises:
         EpisodeError: the episode has no instruction.

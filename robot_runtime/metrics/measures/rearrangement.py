@@ -106,7 +106,7 @@ class RearrangementMeasures(Measures):
         """Per object with a goal, the criteria that apply to it; none where a program decides.
 
         Raises:
-            RecordingError: nobody says where an object is.
+            RecordingError: no source states the pose of an object.
             ValueError: a pose is none.
         """
         return {} if self._program else {item.id: self._verdicts(item) for item in self._targets}

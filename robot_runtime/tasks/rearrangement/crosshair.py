@@ -1,8 +1,8 @@
-"""Where the crosshair points: from which places an object can be grabbed, as far as geometry tells.
+"""Geometry of the crosshair: the places from which an object can be grabbed.
 
 ``grab_release`` casts a ray from the optical center through the crosshair (:class:`~robot_runtime.tasks.task.
 Rearrangement`). Here the camera stands above the robot's axis and the object is an upright cylinder inside its box;
-what hides it is not asked.
+occlusion is ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Ray:
     """The crosshair's ray at one tilt of the camera, seen from the robot: x forward, y left, z up.
 
     Attributes:
-        tilt_rad: up positive. direction: of length 1.
+        tilt_rad: up positive.
+        direction: of length 1.
     """
 
     tilt_rad: float
@@ -36,7 +37,7 @@ class Ray:
 
     @property
     def azimuth_rad(self) -> float:
-        """To the left of where the robot faces."""
+        """Direction over the floor, left of the robot's heading positive."""
         return math.atan2(self.direction[1], self.direction[0])
 
     @property
@@ -50,7 +51,9 @@ class Pointer:
     """The crosshair of a task.
 
     Attributes:
-        rays: one per tilt that the task's actions reach. height_m: of the optical center.
+        rays: one per tilt that the task's actions reach.
+        height_m: of the optical center.
+        reach_m: from the optical center, along the ray.
     """
 
     rays: tuple[Ray, ...]
@@ -67,10 +70,12 @@ class Pointer:
         return cls(rays, camera.height_m, hand.reach_m)
 
     def spans(self, low_m: float, high_m: float, radius_m: float) -> list[tuple[Ray, float, float]]:
-        """From how far an upright cylinder can be grabbed when its axis lies in the direction of the ray.
+        """Distances from which an upright cylinder can be grabbed when its axis lies in the direction of the ray.
 
         Args:
-            low_m, high_m: heights of its ends. radius_m: its own.
+            low_m: height of its lower end.
+            high_m: height of its upper end.
+            radius_m: of the cylinder.
 
         Returns:
             Per ray that can meet it, the least and the largest distance between its axis and the robot's, in meters.
@@ -89,10 +94,14 @@ class Pointer:
         return found
 
     def hits(self, x: Floats, y: Floats, yaw: Floats, ray: Ray, box: UprightBox) -> Floats:
-        """How well the ray meets a box from each pose: 1 through the middle, 0 along an edge, negative beside it.
+        """Score of a ray at a box from each pose: 1 through the middle, 0 along an edge, negative beside it.
 
         Args:
-            x, y, yaw: poses of the robot, arrays that broadcast.
+            x: of the robot's poses; the three arrays broadcast.
+            y: likewise.
+            yaw: likewise.
+            ray: of the crosshair.
+            box: to be met.
 
         Returns:
             Of their common shape: one minus the ray's offset from the middle, as a fraction of the box's half size;
@@ -125,15 +134,17 @@ class UprightBox:
 
     @property
     def low_m(self) -> float:
+        """Height of the lower face."""
         return self.center[2] - self.size[2] / 2
 
     @property
     def high_m(self) -> float:
+        """Height of the upper face."""
         return self.center[2] + self.size[2] / 2
 
 
 def settings(task: Task) -> Rearrangement:
-    """What a task of the kind rearrangement says about objects; every such task has it."""
+    """The settings of a task of the kind rearrangement; every such task has them."""
     assert task.rearrangement is not None, task.name
     return task.rearrangement
 

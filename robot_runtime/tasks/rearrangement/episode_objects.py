@@ -1,8 +1,8 @@
-"""Objects that episodes bring along: what a scene must be given before such an episode can be run in it.
+"""Objects that episodes add to a scene.
 
 A dataset names a model file per object (``template``); here an object is the box that its model fills. Sizes of the YCB
 set are those of its paper (Calli et al. 2015, "The YCB Object and Model Set", table 2). ``box_30x30x120`` is a box of
-these edges in centimeters; everything else is a cube that a hand can hold.
+these edges in centimeters; everything else is a cube of the size of a hand.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def model_size_m(template: str) -> Point3:
 
 
 def added_objects(scene: Scene, episodes: Iterable[Episode]) -> tuple[SceneObject, ...]:
-    """What the episodes move and the scene does not have, each once, at the start of the first that has it."""
+    """The objects that the episodes add to the scene, each once, at the start of the first episode that has it."""
     known = {item.id for item in scene.objects}
     found: dict[str, SceneObject] = {}
     for episode in episodes:
         for item in episode.objects:
-            # What only opens has no model that could be brought along.
+            # An object that only opens has no model that could be added.
             opens = item.start.openness is not None and item.template is None
             if item.id not in known and item.id not in found and not opens:
                 category = item.category or item.id

@@ -101,7 +101,7 @@ class RearrangementSession(TaskSession):
     def _arrange(self, layout: Mapping[str, ObjectPose], place: Callable[[], T]) -> T:
         """Bring the objects to a layout and the robot to its start; check where the objects are seen.
 
-        An operator's word is not checked: what is said later says nothing about now.
+        Poses by an operator are not checked, because they are stated after the run.
 
         Raises:
             InvalidStart: naming the first object that is elsewhere.

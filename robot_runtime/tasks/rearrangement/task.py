@@ -1,8 +1,7 @@
 """Rearrangement: bring objects from where they are to where they should be (Batra et al. 2020, "Rearrangement").
 
-An object is where its box is (:mod:`robot_runtime.scenes.objects`). The episode says where each starts and, unless
-its program
-alone decides, where it is to go; with a program, a goal is one way to make it true, which an oracle may take.
+An object's pose is that of its box (:mod:`robot_runtime.scenes.objects`). The episode states the start of each object
+and, unless its program alone decides, its goal; with a program, goals are one way to make it true.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ UNSHUFFLE = "unshuffle"
 """Phase in which the agent moves objects."""
 
 PLACE_SPACING_M = 0.1
-"""Distance is measured to the nearest of places so far apart, from which an object can be grabbed."""
+"""Spacing of the places from which an object can be grabbed; distance is measured to the nearest."""
 
 MOVED_M, MOVED_RAD = 1e-3, math.radians(0.1)
-"""A goal this near to the start asks for nothing."""
+"""A goal this near to the start counts as the start."""
 
 Point = tuple[float, float]
 
 
 def to_move(episode: Episode) -> tuple[RearrangedObject, ...]:
-    """The objects that the episode wants elsewhere or otherwise than they are at its start."""
+    """The objects whose goal differs from their start."""
     return tuple(item for item in episode.objects if item.goal is not None and _differs(item.start, item.goal))
 
 
 def scene_object(scene: Scene, episode: Episode, object_id: str) -> SceneObject:
-    """The scene's entry of an object that the episode moves, or what the episode brings along (a ``template``).
+    """The scene's entry of an object that the episode moves, or the object that the episode adds (a ``template``).
 
     Raises:
         EpisodeError: neither has such an object, or it cannot be moved.
@@ -183,7 +182,7 @@ def within(room: Room, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArra
 
 
 def all_categories(scene: Scene, episode: Episode) -> dict[str, str]:
-    """Category by id, of all objects of the scene and those that the episode brings along."""
+    """Category by id, of all objects of the scene and those that the episode adds."""
     added = {item.id: scene_object(scene, episode, item.id).category for item in episode.objects}
     return {**{item.id: item.category for item in scene.objects}, **added}
 

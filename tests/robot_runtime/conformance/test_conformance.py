@@ -125,7 +125,7 @@ def forgets_e_stop_on_connect(r: Any) -> None:
 
 
 def drives_on_after_close(r: Any) -> None:
-    r.base._forget = lambda: None
+    r.base._clear = lambda: None
 
 
 def repeats_one_buffer(r: Any) -> None:
@@ -260,7 +260,7 @@ class Sleepyhead(Clock):
 
 
 def feels_nothing(r: Any) -> None:
-    r.base._truth.touched = lambda: Zone.NONE
+    r.base._truth.pressed_zone = lambda: Zone.NONE
 
 
 def ignores_contact(r: Any) -> None:
@@ -323,7 +323,7 @@ CASES: tuple[tuple[str, Sabotage, str], ...] = (
     ("head_state_raises", ignores_age("head", "state"), "raises StaleData"),
     ("head_clips", unclipped, "clipped to the limits"),
     ("head_clips", never_settles, "reaches its goal within"),
-    ("head_clips", always_at_rest, "as soon as it is told to"),
+    ("head_clips", always_at_rest, "from its command on"),
     ("head_clips", head_in_degrees, "within 1 degree"),
     ("head_refuses", accepts_anything("head"), "not finite is refused"),
     ("head_refuses", goes_to_zero_for_nan, "leaves the head where it is"),
