@@ -10,7 +10,7 @@ from robot_runtime.actions.discrete import Displacement
 from robot_runtime.common.clock import Clock, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import PlacementFailed
-from robot_runtime.hal import Base, Head, Localizer, Robot
+from robot_runtime.hal import Base, Head, Localizer
 from robot_runtime.motion.controller import MotionController
 from robot_runtime.placement.guide import Guide
 from robot_runtime.placement.offset import Offset, Tolerance
@@ -42,14 +42,8 @@ class DrivingPlacer(GuidedPlacer):
     straight.
 
     Args:
-        clock: the robot's.
-        base: the robot's.
-        head: the robot's.
-        localizer: the policy's.
-        referee: the scores'.
-        tolerance: of the placement.
-        guide: output for the operator.
-        occupancy: map of the scene; without it, the robot drives straight lines.
+        occupancy: map of the scene; without it, the robot drives straight lines. The others are as for
+            :class:`GuidedPlacer`.
     """
 
     way = "drive"
@@ -66,21 +60,8 @@ class DrivingPlacer(GuidedPlacer):
         occupancy: OccupancyMap | None = None,
     ) -> None:
         super().__init__(clock, base, head, localizer, referee, tolerance, guide)
-        self._occupancy = occupancy
+        self._occupancy, self._options = occupancy, {"occupancy": occupancy}
         self._spaces: dict[float, GeodesicMap] = {}
-
-    @override
-    def fitted(self, robot: Robot) -> DrivingPlacer:
-        return DrivingPlacer(
-            robot.clock,
-            robot.base,
-            robot.head,
-            robot.localizer,
-            robot.referee,
-            self.tolerance,
-            self.guide,
-            self._occupancy,
-        )
 
     @override
     def move_to(self, pose: SE2) -> None:

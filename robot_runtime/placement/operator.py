@@ -7,7 +7,6 @@ from typing_extensions import override
 from robot_runtime.common.clock import NS_PER_S, wait_for
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PlacementFailed
-from robot_runtime.hal import Robot
 from robot_runtime.placement.offset import Offset
 from robot_runtime.placement.placer import POLL_S, GuidedPlacer
 
@@ -23,12 +22,6 @@ class OperatorPlacer(GuidedPlacer):
     """
 
     way = "operator"
-
-    @override
-    def fitted(self, robot: Robot) -> OperatorPlacer:
-        return OperatorPlacer(
-            robot.clock, robot.base, robot.head, robot.localizer, robot.referee, self.tolerance, self.guide
-        )
 
     @override
     def move_to(self, pose: SE2) -> None:

@@ -174,26 +174,21 @@ def _pinhole(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:
 
 def _camera_pose(camera: TrainingCamera, robot: Robot, view: StartView) -> Iterator[Finding]:
     """Height and tilt: as calibrated and commanded, and as the floor shows them."""
-    height_m, tilt_deg = robot.camera.info.mount.z_m, math.degrees(view.tilt_rad)
-    height_remedy = "mount the camera at that height, then `robot-runtime calibrate extrinsics`"
-    tilt_remedy = "`robot-runtime calibrate tilt-servo`, and check that the head reaches that tilt"
-    trained_height, trained_tilt = f"{camera.height_m:.2f} m", f"{camera.tilt_deg:+.1f}°"
-    yield _finding(
-        "camera height, as calibrated",
-        trained_height,
-        f"{height_m:.2f} m",
-        abs(height_m - camera.height_m) > HEIGHT_TOLERANCE_M,
-        expected_cost.of_height(height_m - camera.height_m),
-        height_remedy,
-    )
-    yield _finding(
-        "camera tilt, as the head says",
-        trained_tilt,
-        f"{tilt_deg:+.1f}°",
-        abs(tilt_deg - camera.tilt_deg) > TILT_TOLERANCE_DEG,
-        expected_cost.of_tilt(tilt_deg - camera.tilt_deg),
-        tilt_remedy,
-    )
+
+    def height(by: str, height_m: float, tolerance_m: float) -> Finding:
+        off_m = height_m - camera.height_m
+        trained, effect = f"{camera.height_m:.2f} m", expected_cost.of_height(off_m)
+        remedy = "mount the camera at that height, then `robot-runtime calibrate extrinsics`"
+        return _finding(f"camera height, {by}", trained, f"{height_m:.2f} m", abs(off_m) > tolerance_m, effect, remedy)
+
+    def tilt(by: str, tilt_deg: float, tolerance_deg: float, remedy: str) -> Finding:
+        off_deg = tilt_deg - camera.tilt_deg
+        trained, found, effect = f"{camera.tilt_deg:+.1f}°", f"{tilt_deg:+.1f}°", expected_cost.of_tilt(off_deg)
+        return _finding(f"camera tilt, {by}", trained, found, abs(off_deg) > tolerance_deg, effect, remedy)
+
+    servo_remedy = "`robot-runtime calibrate tilt-servo`, and check that the head reaches that tilt"
+    yield height("as calibrated", robot.camera.info.mount.z_m, HEIGHT_TOLERANCE_M)
+    yield tilt("as the head says", math.degrees(view.tilt_rad), TILT_TOLERANCE_DEG, servo_remedy)
     floor = view.floor
     if floor is None:
         yield Finding(
@@ -205,32 +200,12 @@ def _camera_pose(camera: TrainingCamera, robot: Robot, view: StartView) -> Itera
             "move the robot to where it sees two meters of free floor",
         )
         return
-    yield _finding(
-        "camera height, as the floor says",
-        trained_height,
-        f"{floor.height_m:.2f} m",
-        abs(floor.height_m - camera.height_m) > FLOOR_HEIGHT_TOLERANCE_M,
-        expected_cost.of_height(floor.height_m - camera.height_m),
-        height_remedy,
-    )
-    floor_deg = math.degrees(floor.tilt_rad)
-    yield _finding(
-        "camera tilt, as the floor says",
-        trained_tilt,
-        f"{floor_deg:+.1f}°",
-        abs(floor_deg - camera.tilt_deg) > FLOOR_ANGLE_TOLERANCE_DEG,
-        expected_cost.of_tilt(floor_deg - camera.tilt_deg),
-        "`robot-runtime calibrate extrinsics`, and name the file it writes under 'mount'",
-    )
+    mount_remedy = "`robot-runtime calibrate extrinsics`, and name the file it writes under 'mount'"
+    yield height("as the floor says", floor.height_m, FLOOR_HEIGHT_TOLERANCE_M)
+    yield tilt("as the floor says", math.degrees(floor.tilt_rad), FLOOR_ANGLE_TOLERANCE_DEG, mount_remedy)
     roll_deg = math.degrees(floor.roll_rad)
-    yield _finding(
-        "camera roll, as the floor says",
-        "+0.0°",
-        f"{roll_deg:+.1f}°",
-        abs(roll_deg) > FLOOR_ANGLE_TOLERANCE_DEG,
-        "the horizon is not level; no published measurement",
-        "`robot-runtime calibrate extrinsics`, and name the file it writes under 'mount'",
-    )
+    differs, effect = abs(roll_deg) > FLOOR_ANGLE_TOLERANCE_DEG, "the horizon is not level; no published measurement"
+    yield _finding("camera roll, as the floor says", "+0.0°", f"{roll_deg:+.1f}°", differs, effect, mount_remedy)
 
 
 def _depth(camera: TrainingCamera, info: CameraInfo) -> Iterator[Finding]:

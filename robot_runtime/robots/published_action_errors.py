@@ -89,46 +89,34 @@ class ErrorComponent:
         return self.sign * float(mean), float(variance)
 
 
+Pair = tuple[float, float]
+
+
+def _errors(
+    move: Pair, move_var: Pair, yaw: float, yaw_var: float, turn: Pair, turn_var: Pair, about: float, about_var: float
+) -> ControllerErrors:
+    return ControllerErrors(
+        Gaussian(move, move_var),
+        Gaussian((yaw,), (yaw_var,)),
+        Gaussian(turn, turn_var),
+        Gaussian((about,), (about_var,)),
+    )
+
+
 PYROBOT: dict[str, dict[str, ControllerErrors]] = {
     "LoCoBot": {
-        "ILQR": ControllerErrors(
-            Gaussian((0.014, 0.009), (0.006, 0.005)),
-            Gaussian((0.008,), (0.004,)),
-            Gaussian((0.003, 0.003), (0.002, 0.003)),
-            Gaussian((0.023,), (0.012,)),
+        "ILQR": _errors((0.014, 0.009), (0.006, 0.005), 0.008, 0.004, (0.003, 0.003), (0.002, 0.003), 0.023, 0.012),
+        "Proportional": _errors(
+            (0.017, 0.042), (0.007, 0.023), 0.031, 0.026, (0.001, 0.005), (0.001, 0.004), 0.043, 0.017
         ),
-        "Proportional": ControllerErrors(
-            Gaussian((0.017, 0.042), (0.007, 0.023)),
-            Gaussian((0.031,), (0.026,)),
-            Gaussian((0.001, 0.005), (0.001, 0.004)),
-            Gaussian((0.043,), (0.017,)),
-        ),
-        "Movebase": ControllerErrors(
-            Gaussian((0.074, 0.036), (0.019, 0.033)),
-            Gaussian((0.189,), (0.038,)),
-            Gaussian((0.002, 0.003), (0.0, 0.002)),
-            Gaussian((0.219,), (0.019,)),
-        ),
+        "Movebase": _errors((0.074, 0.036), (0.019, 0.033), 0.189, 0.038, (0.002, 0.003), (0.0, 0.002), 0.219, 0.019),
     },
     "LoCoBot-Lite": {
-        "ILQR": ControllerErrors(
-            Gaussian((0.142, 0.023), (0.008, 0.008)),
-            Gaussian((0.031,), (0.028,)),
-            Gaussian((0.002, 0.002), (0.001, 0.002)),
-            Gaussian((0.122,), (0.03,)),
+        "ILQR": _errors((0.142, 0.023), (0.008, 0.008), 0.031, 0.028, (0.002, 0.002), (0.001, 0.002), 0.122, 0.03),
+        "Proportional": _errors(
+            (0.135, 0.043), (0.007, 0.009), 0.049, 0.009, (0.002, 0.002), (0.002, 0.001), 0.054, 0.061
         ),
-        "Proportional": ControllerErrors(
-            Gaussian((0.135, 0.043), (0.007, 0.009)),
-            Gaussian((0.049,), (0.009,)),
-            Gaussian((0.002, 0.002), (0.002, 0.001)),
-            Gaussian((0.054,), (0.061,)),
-        ),
-        "Movebase": ControllerErrors(
-            Gaussian((0.192, 0.117), (0.055, 0.144)),
-            Gaussian((0.128,), (0.143,)),
-            Gaussian((0.002, 0.001), (0.001, 0.001)),
-            Gaussian((0.173,), (0.025,)),
-        ),
+        "Movebase": _errors((0.192, 0.117), (0.055, 0.144), 0.128, 0.143, (0.002, 0.001), (0.001, 0.001), 0.173, 0.025),
     },
 }
 """Meters and radians; variances as the code interprets them."""

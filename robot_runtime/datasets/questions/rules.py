@@ -34,17 +34,11 @@ from typing import Literal
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError
 
+# fmt: off
 NINE_TEMPLATES = (
-    "location",
-    "color",
-    "color_room",
-    "preposition",
-    "existence",
-    "logical",
-    "count",
-    "room_count",
-    "distance",
+    "location", "color", "color_room", "preposition", "existence", "logical", "count", "room_count", "distance",
 )
+# fmt: on
 V1_TEMPLATES = NINE_TEMPLATES[:4]
 """EQA v1, which the paper's experiments use: the types with one object to go to."""
 FURTHER_TEMPLATES = ("relation", "room_object_count")
@@ -204,6 +198,10 @@ _EQA_NAMES = (
     ("wardrobe", "wardrobe cabinet"),
 )
 # fmt: off
+_EQA_ROOMS = (
+    "balcony", "bathroom", "bedroom", "dining room", "elevator", "garage", "gym", "kitchen", "living room", "lobby",
+    "office", "patio",
+)
 _EQA_OBJECTS = (
     "bathtub", "bed", "bookshelf", "chessboard", "coffee machine", "computer", "cup", "cutting board", "desk",
     "dishwasher", "dresser", "dressing table", "dryer", "fireplace", "fish tank", "food processor", "fruit bowl",
@@ -224,43 +222,20 @@ _CONFUSABLE = (
     ("counter", "desk", "nightstand", "table"),
     ("cushion", "quilt"),
 )
+# fmt: off
 _UNCLEAR_ROOMS = (
-    "aeration",
-    "boiler room",
-    "entryway",
-    "freight elevator",
-    "hall",
-    "hallway",
-    "loggia",
-    "other",
-    "passenger elevator",
-    "room",
-    "storage",
+    "aeration", "boiler room", "entryway", "freight elevator", "hall", "hallway", "loggia", "other",
+    "passenger elevator", "room", "storage",
 )
 _UNCLEAR_OBJECTS = {
     "all": (
-        "board",
-        "column",
-        "container",
-        "decoration",
-        "door",
-        "glass",
-        "household appliance",
-        "kitchen cabinet",
-        "object",
-        "person",
-        "pet",
-        "range hood",
-        "shelving",
-        "stand",
-        "stairs",
-        "switch",
-        "toy",
-        "window",
+        "board", "column", "container", "decoration", "door", "glass", "household appliance", "kitchen cabinet",
+        "object", "person", "pet", "range hood", "shelving", "stand", "stairs", "switch", "toy", "window",
     ),
     # The parts of these have different colors: frame and picture, leaves and pot, shade and foot.
     "color": ("clothes", "curtain", "mirror", "picture", "plant", "lamp", "rug", "kitchen utensils"),
 }
+# fmt: on
 
 FEW_SCENES = QuestionRules(
     templates=(*NINE_TEMPLATES, *FURTHER_TEMPLATES),
@@ -280,20 +255,7 @@ readable number of combinations.
 PAPER = QuestionRules(
     unique_in="selection",
     collapse=tuple(dict([*_ONE_NAME, *_EQA_NAMES, ("dresser", "dresser")]).items()),
-    queryable_rooms=(
-        "balcony",
-        "bathroom",
-        "bedroom",
-        "dining room",
-        "elevator",
-        "garage",
-        "gym",
-        "kitchen",
-        "living room",
-        "lobby",
-        "office",
-        "patio",
-    ),
+    queryable_rooms=_EQA_ROOMS,
     queryable_objects=_EQA_OBJECTS,
     room_blacklist=_UNCLEAR_ROOMS,
     object_blacklist=_UNCLEAR_OBJECTS,
