@@ -189,7 +189,7 @@ def score_with_progress(
     from robot_runtime.common.console import error_console, print_retry, progress_bar
     from robot_runtime.metrics.settings import Rules
     from robot_runtime.parallel.map import LIMIT_S
-    from robot_runtime.scoring.score_ledger import score_ledger
+    from robot_runtime.scoring.score_journal import score_journal
     from robot_runtime.scoring.summary import find_logs, score_logs
 
     workers = parallel.counted(None)
@@ -198,7 +198,7 @@ def score_with_progress(
     with ExitStack() as stack:
         journal = None
         if parallel.ledger is not None:
-            journal = stack.enter_context(score_ledger(parallel.ledger, rules or Rules(), parallel.overwrite))
+            journal = stack.enter_context(score_journal(parallel.ledger, rules or Rules(), parallel.overwrite))
             error_console.print(options.resumed(journal, everything), soft_wrap=True, markup=False)
         progress = stack.enter_context(progress_bar())
         bar = progress.add_task("scoring", total=len(everything), note="")

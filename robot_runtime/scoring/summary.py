@@ -118,7 +118,7 @@ def score_logs(
     on_scored: Callable[[EpisodeScore], None] | None = None,
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
-    ledger: ResultJournal[Path, EpisodeScore] | None = None,
+    journal: ResultJournal[Path, EpisodeScore] | None = None,
     on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> list[EpisodeScore]:
     """Score each log; for one that cannot be scored, the score has the reason.
@@ -129,14 +129,14 @@ def score_logs(
         on_scored: called after each, in order, for progress.
         workers: see :func:`robot_runtime.parallel.map.map_in_order`.
         limit_s: time limit for one log in a worker process.
-        ledger: see :func:`robot_runtime.scoring.score_ledger.score_ledger`.
+        journal: see :func:`robot_runtime.scoring.score_journal.score_journal`.
         on_retry: called for a log whose worker was lost, before it is given to another.
 
     Raises:
         ConfigError: the rules need something that is not installed; or as :func:`map_in_order`.
     """
     scores = []
-    for score in iter_scores(paths, rules, workers, limit_s, ledger, on_retry):
+    for score in iter_scores(paths, rules, workers, limit_s, journal, on_retry):
         scores.append(score)
         if on_scored is not None:
             on_scored(score)
@@ -148,7 +148,7 @@ def iter_scores(
     rules: Rules | None = None,
     workers: Workers = ONE,
     limit_s: float = LIMIT_S,
-    ledger: ResultJournal[Path, EpisodeScore] | None = None,
+    journal: ResultJournal[Path, EpisodeScore] | None = None,
     on_retry: Callable[[Path, WorkerLoss], None] | None = None,
 ) -> Iterator[EpisodeScore]:
     """The scores of :func:`score_logs` one at a time; equal choices and provenances are one object."""
@@ -166,7 +166,7 @@ def iter_scores(
         limit_s=limit_s,
         on_retry=on_retry,
         required_paths=_only_itself,
-        journal=ledger,
+        journal=journal,
         serial_up_to=ALONE,
     )
     for score in scores:

@@ -18,11 +18,12 @@ from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.recording import json_records
 from robot_runtime.records import StepRecord
 from robot_runtime.robots.loader import read_robot_file
+from robot_runtime.scoring.report.rendering import render
 from sim_bridge.replay import summary_table
 from sim_bridge.replay.backends.mujoco import RECORDED
 from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ADAPTERS, ReplayOptions
-from sim_bridge.replay.page.page import make_folder, render, write_page, write_text
+from sim_bridge.replay.page.page import make_folder, write_page, write_text
 from sim_bridge.replay.page.thumbnails import Gallery
 from sim_bridge.replay.resource_cache import ReplayCache
 from sim_bridge.replay.results import SCHEMA, write_replay
@@ -177,7 +178,7 @@ def _index(summaries: Sequence[ReplaySummary], options: ReplayOptions) -> str:
     replayed = [summary for summary in summaries if not summary.reason]
     return render(
         "replays.html",
-        maps={},
+        "sim_bridge.replay",
         into=options.into,
         headings=summary_table.HEADINGS,
         medians=summary_table.medians(replayed),

@@ -19,7 +19,7 @@ from robot_runtime.parallel.workers import WorkerLoss
 from robot_runtime.policy import PolicySource
 from robot_runtime.recording.json_records import plain
 from robot_runtime.records import EpisodeHeader
-from robot_runtime.scoring.score_ledger import decode_score, encode_score
+from robot_runtime.scoring.score_journal import decode_score, encode_score
 from robot_runtime.scoring.sim_to_real.gap import Gap, find_gap
 from robot_runtime.scoring.summary import EpisodeScore, score_logs
 from sim_bridge.tuning.episodes import PolicyCache, SceneCache, SceneSource, policy_source, rerun

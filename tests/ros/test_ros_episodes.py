@@ -79,8 +79,8 @@ def test_the_same_episode_goes_and_scores_as_in_process(
 def assert_replays(log: Path) -> None:
     """What was recorded over ROS is seen and done again by the simulated robot in this process."""
     options = ReplayOptions(parts=("pose", "action"))
-    with ReplayCache(options) as kept:
-        replay = replay_log(log, options, kept, log.stem)
+    with ReplayCache(options) as cache:
+        replay = replay_log(log, options, cache, log.stem)
     assert replay.pose is not None, replay.notes
     assert all(frame.depth.median_mm == pytest.approx(0, abs=0.5) for frame in replay.pose.frames)
     assert replay.action is not None, replay.notes

@@ -94,10 +94,10 @@ def record(
 
 
 def replayed(logs: Sequence[Path], **options: Any) -> list[Replay]:
-    """Replays of logs, one after the other, by simulators that are kept; actions alone unless ``parts`` are named."""
+    """Replays of logs, one after the other, with shared simulators; actions alone unless ``parts`` are named."""
     chosen = ReplayOptions(**{"parts": ("action",), **options})
-    with ReplayCache(chosen) as kept:
-        return [replay_log(log, chosen, kept, log.stem) for log in logs]
+    with ReplayCache(chosen) as cache:
+        return [replay_log(log, chosen, cache, log.stem) for log in logs]
 
 
 def steps_of(log: Path, images: bool = False) -> list[StepRecord]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -27,48 +26,6 @@ LEAST_PLOTTED = 2
 """Episodes of a group from which on it has charts."""
 
 
-@dataclass(frozen=True)
-class _Tile:
-    """One metric of a group, as text."""
-
-    label: str
-    value: str
-    interval: str
-    some: str
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One episode in the table of its group."""
-
-    index: int
-    name: str
-    category: str
-    outcome: tuple[str, str]
-    cells: list[str]
-
-
-@dataclass(frozen=True)
-class _Group:
-    """A task, split and agent.
-
-    Attributes:
-        summary: of the group.
-        tiles: a metric each.
-        plots: charts as SVG.
-        times: per phase of a step, its percentiles in milliseconds.
-        headings: of the rows' cells, and whether they are shown on a phone.
-        rows: an episode each.
-    """
-
-    summary: GroupSummary
-    tiles: list[_Tile]
-    plots: list[Markup]
-    times: list[tuple[str, list[str]]]
-    headings: list[tuple[str, bool]]
-    rows: list[_Row]
-
-
 def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], cluster: Cluster) -> dict[str, Any]:
     """The variables of the template ``index.html``.
 
@@ -78,18 +35,26 @@ def index_context(scores: Sequence[EpisodeScore], categories: Sequence[str], clu
         cluster: unit of the intervals.
     """
     numbers = {id(score): index for index, score in enumerate(scores)}
-    groups = []
+    groups: list[dict[str, Any]] = []
     for members, summary in zip(grouped(scores).values(), summarize_groups(scores, cluster), strict=True):
-        names = [name for name in COLUMNS if name in summary.intervals and name != "success"]
+        shown = [name for name in COLUMNS if name in summary.intervals]
+        names = [name for name in shown if name != "success"]
         rows = [_row(numbers[id(score)], score, categories[numbers[id(score)]], names) for score in members]
-        headings = [(_heading(name), name in ("spl", "d_T_m")) for name in names]
-        tiles = [_tile(name, summary) for name in COLUMNS if name in summary.intervals]
-        drawn, times = _plots(members, summary), time_cells(summary.latency)
-        groups.append(_Group(summary, tiles, drawn, times, headings, rows))
+        groups.append(
+            {
+                "summary": summary,
+                "tiles": [_tile(name, summary) for name in shown],
+                "plots": _plots(members, summary),
+                "times": time_cells(summary.latency),
+                # With whether they are shown on a phone.
+                "headings": [(_heading(name), name in ("spl", "d_T_m")) for name in names],
+                "rows": rows,
+            }
+        )
     return {
         "groups": groups,
         "count": len(scores),
-        "intervals": intervals_text([group.summary for group in groups]),
+        "intervals": intervals_text([group["summary"] for group in groups]),
         "unscored": [
             (index if score.task else None, unscored_line(score))
             for index, score in enumerate(scores)
@@ -104,15 +69,17 @@ def _heading(name: str) -> str:
     return f"{label} {unit}".strip()
 
 
-def _tile(name: str, group: GroupSummary) -> _Tile:
+def _tile(name: str, group: GroupSummary) -> dict[str, str]:
     interval, count = group.intervals[name], group.counts[name]
     some = f"of {count}" if count < group.episodes else ""
-    return _Tile(_heading(name), cell(name, interval.mean), interval_text(name, interval), some)
+    value = cell(name, interval.mean)
+    return {"label": _heading(name), "value": value, "interval": interval_text(name, interval), "some": some}
 
 
-def _row(index: int, score: EpisodeScore, category: str, names: Sequence[str]) -> _Row:
+def _row(index: int, score: EpisodeScore, category: str, names: Sequence[str]) -> dict[str, Any]:
     cells = [episode_cell(name, score.metrics.get(name)) if score.scorable else "–" for name in names]
-    return _Row(index, score.episode or score.path.name, category, outcome(score), cells)
+    name = score.episode or score.path.name
+    return {"index": index, "name": name, "category": category, "outcome": outcome(score), "cells": cells}
 
 
 def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]:
@@ -126,10 +93,8 @@ def _plots(members: Sequence[EpisodeScore], group: GroupSummary) -> list[Markup]
     for name, high in (("spl", 1.0), ("ndtw", 1.0), ("completion", 1.0), ("d_T_m", None)):
         if name in group.intervals:
             values = known_values(metrics.get(name) for metrics in scored)
-            drawn.append(
-                group_charts.distribution(f"episodes by {_heading(name)}", values, group.intervals[name], high)
-            )
-    drawn.append(
-        group_charts.count_plot("episodes by collisions", [int(metrics["collisions"] or 0) for metrics in scored])
-    )
+            title = f"episodes by {_heading(name)}"
+            drawn.append(group_charts.distribution(title, values, group.intervals[name], high))
+    counts = [int(metrics["collisions"] or 0) for metrics in scored]
+    drawn.append(group_charts.count_plot("episodes by collisions", counts))
     return [plot for plot in drawn if plot]

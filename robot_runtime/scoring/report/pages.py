@@ -11,20 +11,17 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 import cv2
 import numpy as np
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import ConfigError, writing
-from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.metrics.reference_poses import check_rule
 from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import LIMIT_S, ONE, Workers, map_in_order
@@ -35,6 +32,7 @@ from robot_runtime.scoring.report import episode_charts, map_drawing, outcome
 from robot_runtime.scoring.report.episode_data import EpisodeData, load_episode_data
 from robot_runtime.scoring.report.index_page import index_context
 from robot_runtime.scoring.report.objects_table import object_changes, objects_overlay
+from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.report.terminal_table import COLUMNS, episode_cell
 from robot_runtime.scoring.summary import ALONE, Cluster, EpisodeScore, Maps, lost_score
 
@@ -135,7 +133,7 @@ def write_report(
             scores = [one.score for one in drawn]
             context = index_context(scores, [one.category for one in drawn], cluster)
             link = "#e{}" if single else PAGES + "/{}.html"
-            head, tail = _page("index.html", **context, link=link, maps=maps, single=single).split("<!-- episodes -->")
+            head, tail = render("index.html", **context, link=link, maps=maps, single=single).split("<!-- episodes -->")
             with page.open("w", encoding="utf-8") as file:
                 file.write(head)
                 _append(file, fragments)
@@ -175,13 +173,13 @@ def _draw(jobs: Iterable[_Job], folder: Path | None, rules: Rules | None) -> Ite
         if scene.digest not in drawings:
             drawings = {scene.digest: _draw_map(scene)}  # one at a time, because episodes of a scene follow each other
         drawn = drawings[scene.digest]
-        body = _page("episode.html", **_episode_context(data, drawn))
+        body = render("episode.html", **_episode_context(data, drawn))
         category = data.header.episode.category or ""
         if folder is not None:
             _write_page(folder, job, score, data, body, drawn)
             yield _RenderedEpisode(score, category)
         else:
-            part = _page("fragment.html", job=job, score=score, data=data, body=Markup(body), open=OPEN_EPISODES)
+            part = _with_heading("fragment.html", job, score, data, body, open=OPEN_EPISODES)
             yield _RenderedEpisode(score, category, part, drawn.id, drawn.shapes)
 
 
@@ -189,8 +187,15 @@ def _write_page(
     folder: Path, job: _Job, score: EpisodeScore, data: EpisodeData | None, body: str, drawn: _Map | None
 ) -> None:
     maps = {drawn.id: drawn.shapes} if drawn is not None else {}
-    text = _page("page.html", job=job, score=score, data=data, body=Markup(body), maps=maps)
+    text = _with_heading("page.html", job, score, data, body, maps=maps)
     (folder / f"{job.index}.html").write_text(text, encoding="utf-8")
+
+
+def _with_heading(
+    template: str, job: _Job, score: EpisodeScore, data: EpisodeData | None, body: str, **context: object
+) -> str:
+    facts = {"job": job, "score": score, "data": data, "body": Markup(body), "outcome": outcome.outcome}
+    return render(template, **facts, **context)
 
 
 @dataclass(frozen=True)
@@ -233,19 +238,6 @@ def _program(data: EpisodeData) -> str:
     """The evaluation program as YAML; empty if there is none."""
     program = data.header.episode.program
     return yaml.safe_dump(plain(program.to_document()), sort_keys=False) if program is not None else ""
-
-
-def _page(template: str, **context: object) -> str:
-    return _environment().get_template(template).render(
-        created=utc_now_iso(), scorer=SCORER_VERSION, outcome=outcome.outcome, **context
-    )  # fmt: skip
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("robot_runtime.scoring"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
 
 
 def jpeg_uri(rgb: NDArray[np.uint8], width: int = THUMBNAIL_WIDTH) -> str:

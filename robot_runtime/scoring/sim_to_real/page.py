@@ -5,11 +5,8 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import writing
-from robot_runtime.metrics.episode_metrics import SCORER_VERSION
+from robot_runtime.scoring.report.rendering import render
 from robot_runtime.scoring.sim_to_real.gap import Gap
 from robot_runtime.scoring.sim_to_real.plot import draw
 from robot_runtime.scoring.sim_to_real.table import rows, sentence
@@ -18,18 +15,13 @@ from robot_runtime.scoring.statistics.intervals import CONFIDENCE
 
 def write_page(path: Path, gap: Gap) -> None:
     """Write the page (HTML). Raises ``RecordingError``: it cannot be written."""
-    environment = Environment(
-        loader=PackageLoader("robot_runtime.scoring"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    page = environment.get_template("gap.html").render(
+    page = render(
+        "gap.html",
         gap=gap,
         picture=base64.b64encode(draw(gap)).decode(),
         sentences=[sentence(one) for one in gap.correlations],
         rows=[row for policy in gap.policies for row in rows(policy)],
         confidence=f"{CONFIDENCE:.0%}",
-        created=utc_now_iso(),
-        scorer=SCORER_VERSION,
-        maps={},
     )
     with writing(path):
         path.write_text(page, encoding="utf-8")

@@ -10,20 +10,17 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from robot_runtime.common.clock import utc_now_iso
 from robot_runtime.errors import RecordingError, writing
-from robot_runtime.metrics.episode_metrics import SCORER_VERSION
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring.report.charts import WIDTH
 from robot_runtime.scoring.report.map_drawing import map_box, scene_shapes, unit_of
+from robot_runtime.scoring.report.rendering import render
 from sim_bridge.replay.page import replay_charts, tables, text
 from sim_bridge.replay.page.thumbnails import Gallery, StepImages
 from sim_bridge.replay.page.trajectories import Tracks, overlay, tracks_of
@@ -47,7 +44,9 @@ def write_page(path: Path, replay: Replay, gallery: Gallery | None, many: bool) 
     """
     with LogReader(Path(replay.log)) as log:
         header, records = log.header, _readable_steps(log)
-    write_text(path, render("replay.html", **_context(replay, header, records, gallery), many=many))
+    write_text(
+        path, render("replay.html", "sim_bridge.replay", **_context(replay, header, records, gallery), many=many)
+    )
 
 
 def _readable_steps(log: LogReader) -> list[StepRecord]:
@@ -74,11 +73,6 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def render(template: str, **context: object) -> str:
-    """Render a template of this package, which may extend those of reports."""
-    return _environment().get_template(template).render(created=utc_now_iso(), scorer=SCORER_VERSION, **context)
-
-
 def _context(
     replay: Replay, header: EpisodeHeader, records: Sequence[StepRecord], gallery: Gallery | None
 ) -> dict[str, Any]:
@@ -87,7 +81,7 @@ def _context(
     unit = unit_of(box)
     images = gallery.images() if gallery is not None else []
     divergence = replay.action.divergence if replay.action is not None else None
-    script = _script()
+    script = (Path(__file__).parents[1] / "templates" / "replay.js").read_text(encoding="utf-8")
     return {
         "replay": replay,
         "scene_text": text.scene_sentence(replay),
@@ -151,17 +145,5 @@ def _json(data: Mapping[str, Any]) -> Markup:
     return Markup(json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
 
 
-def _script() -> str:
-    environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, "replay.js")[0]
-
-
 def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-@cache
-def _environment() -> Environment:
-    loader = ChoiceLoader([PackageLoader("sim_bridge.replay"), PackageLoader("robot_runtime.scoring")])
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)

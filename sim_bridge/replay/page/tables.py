@@ -43,7 +43,7 @@ class Row:
 
 
 def tiles(replay: Replay) -> list[Tile]:
-    """What one looks at first."""
+    """The main results."""
     found: list[Tile] = []
     if replay.pose is not None:
         found += _pose_tiles(replay.pose)
@@ -55,8 +55,8 @@ def tiles(replay: Replay) -> list[Tile]:
         where = "every decision is the logged one" if first is None else f"first other decision: step {first}"
         found.append(Tile("open loop agreement", text.share(decided.agreement), where, first is not None))
         if decided.answer_same is not None:
-            said = "the same" if decided.answer_same else "another"
-            found.append(Tile("answer now", said, "to the episode's question, open loop", not decided.answer_same))
+            answer = "the same" if decided.answer_same else "another"
+            found.append(Tile("answer now", answer, "to the episode's question, open loop", not decided.answer_same))
     if replay.closed_loop is not None:
         closed = replay.closed_loop
         won = {True: "success", False: "failed", None: "not scored"}
@@ -79,18 +79,18 @@ def _pose_tiles(pose: PoseReplay) -> Iterator[Tile]:
     )
     yield Tile("beyond 5 cm", text.share(summary.far_off), f"of the {text.share(summary.compared)} compared")
     yield Tile(
-        "colour SSIM", text.number(summary.ssim, 3), f"mean difference {text.number(summary.color_mean_abs)} of 255"
+        "color SSIM", text.number(summary.ssim, 3), f"mean difference {text.number(summary.color_mean_abs)} of 255"
     )
     offset = pose.offset
     if offset is not None:
-        said = text.offset_sentence(offset)
+        off = bool(text.offset_sentence(offset))
         tilt = "–" if offset.tilt_deg is None else f"{offset.tilt_deg.value:+.2f}°".replace("-0.00°", "0.00°")
         value = "0.00°" if tilt == "+0.00°" else tilt
         yield Tile(
             "camera tilt",
             value,
-            "off, see below" if said else "off: it is where the log has it",
-            bool(said),
+            "off, see below" if off else "off: it is where the log has it",
+            off,
         )
 
 

@@ -22,7 +22,7 @@ from robot_runtime.metrics.settings import Rules
 from robot_runtime.parallel.map import ONE, Workers, map_in_order
 from robot_runtime.parallel.result_journal import ResultJournal, file_key
 from robot_runtime.parallel.workers import WorkerLoss
-from robot_runtime.scoring.score_ledger import score_ledger
+from robot_runtime.scoring.score_journal import score_journal
 from robot_runtime.scoring.summary import score_logs
 
 
@@ -149,21 +149,21 @@ class TestScores:
             record(synthetic.header(seed=0), [FORWARD] * 2 + [STOP]),
             record(synthetic.header(synthetic.objectnav_task()), [FORWARD, STOP]),
         ]
-        with score_ledger(tmp_path / "l", Rules()) as stored:
-            made = score_logs(logs, ledger=stored)
-        with score_ledger(tmp_path / "l", Rules()) as stored:
+        with score_journal(tmp_path / "l", Rules()) as stored:
+            made = score_logs(logs, journal=stored)
+        with score_journal(tmp_path / "l", Rules()) as stored:
             assert all(map(stored.has, logs))
-            assert score_logs(logs, ledger=stored) == made == score_logs(logs)
+            assert score_logs(logs, journal=stored) == made == score_logs(logs)
 
     def test_a_log_without_a_score_and_one_that_changed_are_scored_again(self, tmp_path: Path, record) -> None:
         good = record(synthetic.header(), [FORWARD] * 2 + [STOP])
         bad = good.with_name("bad.mcap")
         bad.write_bytes(b"no log")
-        with score_ledger(tmp_path / "l", Rules()) as stored:
-            assert [score.scorable for score in score_logs([good, bad], ledger=stored)] == [True, False]
+        with score_journal(tmp_path / "l", Rules()) as stored:
+            assert [score.scorable for score in score_logs([good, bad], journal=stored)] == [True, False]
             assert [stored.has(good), stored.has(bad)] == [True, False]
             bad.write_bytes(good.read_bytes())
-            assert [score.scorable for score in score_logs([good, bad], ledger=stored)] == [True, True]
+            assert [score.scorable for score in score_logs([good, bad], journal=stored)] == [True, True]
             os.utime(good, ns=(1, 1))
             assert not stored.has(good)
 

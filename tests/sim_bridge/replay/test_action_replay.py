@@ -22,7 +22,7 @@ SAME_M, SAME_RAD = 1e-9, 1e-9
 """Far below what is asked for (1 mm, 0.05°): nothing but the last digits may differ."""
 
 SHORT, ASTRAY = (-0.02, 0.01, 0.0), (0.0, 0.0, -0.05)
-"""Errors of a step forward and of a turn left: metres forward and left, radians to the left."""
+"""Errors of a step forward and of a turn left: meters forward and left, radians to the left."""
 
 NONE = [[0.0, 0.0, 0.0]] * 3
 BIASED = {

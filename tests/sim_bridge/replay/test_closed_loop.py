@@ -233,7 +233,7 @@ class Turning(Policy):
 
 @pytest.mark.slow
 def test_a_policy_begins_its_second_phase_where_the_recorded_one_did(tmp_path: Path) -> None:
-    """Somebody put the robot back, 4 cm beside where the episode begins."""
+    """An operator put the robot back, 4 cm beside the start of the episode."""
     (tmp_path / "turning.py").write_text(TURNING, encoding="utf-8")
     scene = make_scene(tmp_path)
     things = (RearrangedObject("mug", MUG.pose, on_floor(MUG, -0.5, 1.0)),)

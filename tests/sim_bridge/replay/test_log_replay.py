@@ -41,7 +41,7 @@ def said(replay: Replay) -> str:
 def test_a_start_that_is_not_free_is_moved_to_the_nearest_or_refused(
     into_wall_m: float, free: bool, room: Scene, tmp_path: Path
 ) -> None:
-    """The body ends 0.18 m from its centre, the room at x = 3 m; a referee is off by a few centimetres."""
+    """The body ends 0.18 m from its center, the room at x = 3 m; the error of a referee is a few centimeters."""
     (near,) = record(tmp_path / "near", room, [[L, L, L, F, F]], starts=[SE2(2.81, 0.0, math.pi / 2)])
     shifted = rewritten(near, tmp_path / "off", lambda step: moved(step, x_m=0.01 + into_wall_m))
     (replay,) = replayed([shifted])

@@ -122,7 +122,7 @@ def test_outside_the_log_cameras_range_the_simulator_is_blind_too(room: Scene, t
 
 
 class Watched(SimulatorBackend):
-    """A simulator of which only what it is shown and asked matters: it sees one colour, and a wall a metre away."""
+    """A backend that records its calls and renders one color, and a wall at a distance of one meter."""
 
     name = "watched"
 

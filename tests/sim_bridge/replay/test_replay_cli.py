@@ -21,7 +21,7 @@ from sim_bridge.replay.results import read_replay
 
 SCRIPTS = [[F, L], [R, F]]
 SEEING = replace(TASK, sensors=(*TASK.sensors, "pointgoal", "gps"), max_steps=20)
-"""What the agents that ship ask for."""
+"""The sensors that the shipped agents need."""
 
 
 @pytest.fixture(scope="module")

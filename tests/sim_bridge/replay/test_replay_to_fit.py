@@ -1,4 +1,4 @@
-"""What a pose replay writes is what a fit reads."""
+"""A fit reads the results of a pose replay."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_images_are_small_jpegs(page: Page) -> None:
     assert decoded.shape == (48, 64, 3)
 
 
-def test_colours_follow_the_readers_system(tmp_path: Path) -> None:
+def test_colors_follow_the_readers_system(tmp_path: Path) -> None:
     write_report([], tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     style = re.sub(r"/\*.*?\*/", "", html[html.index("<style>") : html.index("</style>")], flags=re.S)
@@ -154,7 +154,7 @@ def test_page_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 class TestFolder:
-    """Many logs: an index, and a page per log that leads to its neighbours."""
+    """Many logs: an index, and a page per log with links to its neighbors."""
 
     @pytest.fixture
     def folder(self, record, tmp_path: Path) -> Path:

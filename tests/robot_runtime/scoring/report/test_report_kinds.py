@@ -1,4 +1,4 @@
-"""What a report shows of each kind of task: alignment, criteria, answers, rooms over time, objects before and after."""
+"""Reports of each kind of task: alignment, criteria, answers, rooms over time, objects before and after."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class TestInstruction:
         total_m = sum(math.dist(*pair) for pair in data.pairs)
         ndtw = data.score.metrics["ndtw"]
         assert ndtw == pytest.approx(math.exp(-total_m / (len(ROUTE) * 3.0)))
-        kept = [(data.poses[0].x_m, data.poses[0].y_m)]
+        driven = [(data.poses[0].x_m, data.poses[0].y_m)]
         for pose in data.poses:
-            if (pose.x_m, pose.y_m) != kept[-1]:
-                kept.append((pose.x_m, pose.y_m))
-        assert total_m == pytest.approx(dtw([point[:2] for point in ROUTE], kept))
+            if (pose.x_m, pose.y_m) != driven[-1]:
+                driven.append((pose.x_m, pose.y_m))
+        assert total_m == pytest.approx(dtw([point[:2] for point in ROUTE], driven))
         assert data.pairs[0] == ((1.0, 1.9), (1.0, 1.9))
 
     def test_page(self, path: Path, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ class TestObjectNav:
             assert expected in text, expected
 
 
-QUESTION = Question("What colour is the mug?", "red", "color")
+QUESTION = Question("What color is the mug?", "red", "color")
 
 
 class TestQuestion:

@@ -1,4 +1,4 @@
-"""What simulation foretells: worlds whose difference is known."""
+"""Sim-to-real gaps of worlds whose difference is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two policies differ: pairing, tests, and everything that was left out."""
+"""Comparison of two policies: pairing, tests, and unused logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two policies differ, and whether simulation predicts the robot."""
+"""Hypothesis tests, sample sizes and sim-vs-real correlation."""
 
 from __future__ import annotations
 

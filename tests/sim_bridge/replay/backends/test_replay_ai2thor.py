@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import synthetic
 from raising import raises_naming
+from same_view import VIEWS, assert_same_view
 from thor_double import ai2thor
 
 from robot_runtime.actions.continuous import VelocityCommand
@@ -38,7 +39,7 @@ def modules() -> dict[str, ModuleType]:
 
 @pytest.fixture
 def make(modules: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Makes simulators of the flat's log, or of another."""
+    """Factory of backends for the flat's log, or for another."""
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     made: list[ThorBackend] = []
@@ -57,23 +58,7 @@ def controller_of(modules: dict[str, ModuleType]) -> Any:
     return modules["ai2thor.controller"].Controller.made[-1]
 
 
-def assert_same_view(seen: tuple[np.ndarray, np.ndarray], pose: SE2, tilt_rad: float) -> None:
-    rgb, depth_m = seen
-    frame = synthetic.render(HEADER.intrinsics, pose, tilt_rad)
-    same = np.abs(depth_m - frame.depth_m) < 0.002
-    assert same.mean() > 0.995  # rays along edges may fall on either side
-    assert np.abs(rgb.astype(int) - frame.rgb)[same].max() <= 2
-
-
-@pytest.mark.parametrize(
-    ("pose", "tilt_deg"),
-    [
-        (SE2(1.0, 1.9, 0.0), 0.0),
-        (SE2(1.2, 2.6, math.radians(130)), 0.0),
-        (SE2(4.2, 1.0, math.radians(60)), -30.0),
-        (SE2(2.0, 1.2, math.radians(-75)), 30.0),
-    ],
-)
+@VIEWS
 def test_it_sees_what_the_logs_camera_would(make: Make, pose: SE2, tilt_deg: float):
     camera = logged_camera(HEADER).pose_from(pose, 0.0, math.radians(tilt_deg))
     simulator = make()

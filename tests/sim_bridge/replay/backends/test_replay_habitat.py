@@ -14,6 +14,7 @@ import pytest
 import synthetic
 from habitat_double import NAVMESH_Y_M, World, habitat_sim
 from raising import raises_naming
+from same_view import VIEWS, assert_same_view
 
 from robot_runtime.actions.continuous import Control, VelocityCommand, VelocityControl, WaypointCommand
 from robot_runtime.actions.discrete import Action
@@ -42,7 +43,7 @@ def world() -> World:
 
 @pytest.fixture
 def make(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Make]:
-    """Makes simulators of the flat's log, or of another."""
+    """Factory of backends for the flat's log, or for another."""
     monkeypatch.setitem(sys.modules, "habitat_sim", habitat_sim(world))
     (tmp_path / "flat.glb").touch()
     (tmp_path / "broken.glb").touch()
@@ -61,23 +62,7 @@ def make(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Itera
     assert world.closed == len(world.made)
 
 
-def assert_same_view(seen: tuple[np.ndarray, np.ndarray], pose: SE2, tilt_rad: float) -> None:
-    rgb, depth_m = seen
-    frame = synthetic.render(synthetic.pointnav_task().camera.intrinsics, pose, tilt_rad)
-    same = np.abs(depth_m - frame.depth_m) < 0.002
-    assert same.mean() > 0.995  # rays along edges may fall on either side
-    assert np.abs(rgb.astype(int) - frame.rgb)[same].max() <= 2
-
-
-@pytest.mark.parametrize(
-    ("pose", "tilt_deg"),
-    [
-        (SE2(1.0, 1.9, 0.0), 0.0),
-        (SE2(1.2, 2.6, math.radians(130)), 0.0),
-        (SE2(4.2, 1.0, math.radians(60)), -30.0),
-        (SE2(2.0, 1.2, math.radians(-75)), 30.0),
-    ],
-)
+@VIEWS
 @pytest.mark.parametrize("placing", [(0.0, 0.0, 0.0), (2.0, -3.0, 40.0)])
 def test_it_sees_what_the_logs_camera_would(make: Make, world: World, pose: SE2, tilt_deg: float, placing: Any):
     x_m, y_m, yaw_deg = placing
@@ -174,7 +159,7 @@ def test_it_takes_the_tasks_actions_robot_and_contact_rule(make: Make, world: Wo
     make(allow_sliding=True, gpu=1)
     backend, (agent,) = world.made[0].sim_cfg, world.made[0].agents
     assert (backend.allow_sliding, backend.gpu_device_id) == (True, 1)
-    assert agent.sensor_specifications == []  # nobody has looked yet
+    assert agent.sensor_specifications == []  # nothing has been rendered yet
     assert {name: spec.actuation.amount for name, spec in agent.action_space.items() if spec.actuation} == {
         "move_forward": 0.25,
         "turn_left": 30.0,

@@ -63,8 +63,8 @@ def replayed_with_images(log: Path, out: Path, **options: Any) -> tuple[Replay, 
         return galleries[0]
 
     chosen = ReplayOptions(**{"parts": ("pose", "action"), "out": out, **options})
-    with ReplayCache(chosen) as kept:
-        return replay_log(log, chosen, kept, log.stem, watch), galleries[0]  # type: ignore[arg-type]
+    with ReplayCache(chosen) as cache:
+        return replay_log(log, chosen, cache, log.stem, watch), galleries[0]  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def test_long_episodes_are_thinned_out_and_bounded() -> None:
     assert gallery.scale_mm() == 100
 
 
-def test_colours_of_the_error_map_are_apart() -> None:
+def test_colors_of_the_error_map_are_apart() -> None:
     colors = palette().astype(int)
     assert len({tuple(color) for color in colors.tolist()}) == len(colors)
     nearer, same, farther = colors[0], colors[15], colors[30]

@@ -17,7 +17,7 @@ from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.summary import EpisodeScore
 
 
-def score_ledger(path: Path, rules: Rules, overwrite: bool = False) -> ResultJournal[Path, EpisodeScore]:
+def score_journal(path: Path, rules: Rules, overwrite: bool = False) -> ResultJournal[Path, EpisodeScore]:
     """The journal of scores by these rules; logs that changed or have no score are scored again.
 
     Raises:
