@@ -51,7 +51,7 @@ def import_(
     up: Annotated[
         str | None, typer.Option(help="Upward axis of a mesh: x, y, z, -x, ... [default: y for glTF, else z].")
     ] = None,
-    scale: Annotated[float, typer.Option(help="Metres per unit of a mesh.")] = 1.0,
+    scale: Annotated[float, typer.Option(help="Meters per unit of a mesh.")] = 1.0,
     tolerance_m: Annotated[float, typer.Option(help="Hollows shallower than this may be filled for contact.")] = 0.02,
     texture_px: Annotated[int, typer.Option(min=16, help="Longest edge of a texture.")] = 512,
     view_points: Annotated[bool, typer.Option(help="Compute the view points that ObjectNav needs.")] = True,
@@ -72,7 +72,7 @@ def import_(
     if up is not None and up not in UPRIGHT:
         raise ConfigError(f"--up {up!r} is not an axis", f"use one of {', '.join(UPRIGHT)}")
     if not tolerance_m > 0:
-        raise ConfigError(f"--tolerance-m {tolerance_m} is not positive", "give metres, such as 0.02")
+        raise ConfigError(f"--tolerance-m {tolerance_m} is not positive", "give meters, such as 0.02")
     options = ImportOptions(
         models=tuple(models or ()),
         skip_missing=skip_missing,
@@ -108,6 +108,7 @@ def view_points(
 
 
 def next_steps(folder: Path) -> None:
+    """Print the commands that show a new scene and run in it."""
     from robot_runtime.common.console import console
 
     console.print(f"look at it:  robot-runtime scene info {folder}", soft_wrap=True)

@@ -31,7 +31,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def make(
     ids: Annotated[str, typer.Option(help="Ids of the family tag36h11: 0-11, or 3,7,20.")] = "0-11",
-    size: Annotated[float, typer.Option(help="Edge of the black square, metres. 0.16 fits A4.")] = 0.16,
+    size: Annotated[float, typer.Option(help="Edge of the black square, meters. 0.16 fits A4.")] = 0.16,
     out: Annotated[Path, typer.Option(help="PDF to write.", dir_okay=False)] = Path("tags.pdf"),
 ) -> None:
     """Write tags to print, one per page, in true size, with a ruler to check the printer by.
@@ -54,7 +54,7 @@ def survey(
     sources: Annotated[
         list[Path], typer.Argument(help="Logs, or folders of pictures with a frames.yaml.", exists=True)
     ],
-    size: Annotated[float, typer.Option(help="Edge of the black square of tags that are not in --surveyed, metres.")],
+    size: Annotated[float, typer.Option(help="Edge of the black square of tags that are not in --surveyed, meters.")],
     out: Annotated[Path, typer.Option(help="Tag map to write.", dir_okay=False)] = Path("tags.yaml"),
     surveyed: Annotated[
         Path | None,

@@ -212,9 +212,9 @@ def _describe_differences(name: str, again: OpenLoop) -> Iterator[str]:
     if again.answer_same is False:
         yield f"{name}: it answers the question otherwise"
     if again.differences and not again.follows:
-        yield f"{name}: it cannot be told of actions that it did not choose: later differences may come of the first"
+        yield f"{name}: it does not accept actions that it did not choose: later differences may follow from the first"
     if again.deterministic is False:
-        yield f"{name}: asked a second time with the same seed, it decides otherwise again: it is not deterministic"
+        yield f"{name}: asked a second time with the same seed, its decisions differ again: it is not deterministic"
 
 
 def _diff_packages(first: Path, second: Path) -> bool:

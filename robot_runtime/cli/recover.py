@@ -23,6 +23,6 @@ def recover(
         robot-runtime recover logs/run/0003_apartment_3.mcap mended.mcap
     """
     from robot_runtime.common.console import console
-    from robot_runtime.recording.recover import recover as mend
+    from robot_runtime.recording.recover import recover as repair
 
-    console.print(f"{mend(log, out)} messages recovered into {out}", soft_wrap=True)
+    console.print(f"{repair(log, out)} messages recovered into {out}", soft_wrap=True)

@@ -51,7 +51,7 @@ class RuleOptions:
         Referee, typer.Option(help="By the referee's poses as logged, or smoothed after the run; needs [smoother].")
     ] = Referee.LOGGED
     ignore_evidence: Annotated[
-        bool, typer.Option("--ignore-evidence", help="Score as if nobody had added a verdict or object poses.")
+        bool, typer.Option("--ignore-evidence", help="Score without verdicts and object poses of people.")
     ] = False
 
     def rules(self) -> Rules:

@@ -41,7 +41,7 @@ def from_log(
     mesh: Annotated[bool, typer.Option(help="Fuse a mesh, which simulation needs (extra mesh, Open3D).")] = True,
     view_points: Annotated[bool, typer.Option(help="Compute the view points that ObjectNav needs.")] = True,
 ) -> None:
-    """Make a scene of what logged episodes saw: map, coloured mesh, and the known objects that are still there.
+    """Make a scene of what logged episodes saw: map, colored mesh, and the known objects that are still there.
 
     Examples:
         robot-runtime scene from-log logs/lab --out scenes/lab

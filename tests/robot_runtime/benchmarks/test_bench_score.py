@@ -1,4 +1,4 @@
-"""``robot-runtime bench score``: its rows, and that a rival that is not installed is said to be so."""
+"""Rows of ``robot-runtime bench score``, with and without its rivals."""
 
 from __future__ import annotations
 

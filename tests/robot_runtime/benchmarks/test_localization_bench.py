@@ -1,4 +1,4 @@
-"""The benchmark's rows, but for how fast they are."""
+"""Rows of ``robot-runtime bench localization``, except for speeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell offers after TAB, asked in the way that bash asks."""
+"""Shell completion, queried as bash does."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_commands_options_and_names_are_completed(line: str, some: set[str]) -> 
     assert some <= set(offered(line))
 
 
-def test_to_know_all_commands_none_is_prepared() -> None:
-    """Which is what a shell waits for, and who reads ``--help``."""
+def test_listing_all_commands_imports_no_large_library() -> None:
+    """A shell waits for this at each completion, and a person for ``--help``."""
     code = "import sys; from robot_runtime.cli.main import build_app; build_app(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     loaded = set(done.stdout.split())

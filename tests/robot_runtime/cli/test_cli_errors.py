@@ -1,4 +1,4 @@
-"""Bad input at the command line: one clear message, the right exit code, no traceback, a log that still opens."""
+"""Errors at the command line: one message, the exit code, no traceback, and a readable log."""
 
 from __future__ import annotations
 

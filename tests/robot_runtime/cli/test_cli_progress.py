@@ -1,4 +1,4 @@
-"""The time that progress bars say is left."""
+"""Remaining time of progress bars."""
 
 from __future__ import annotations
 

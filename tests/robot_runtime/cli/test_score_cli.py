@@ -1,4 +1,4 @@
-"""``robot-runtime score`` and ``compare`` from the command line: what they print, write and exit with."""
+"""``robot-runtime score`` and ``compare`` from the command line: output, files and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real processes that die while they record, and a real limit on the file's size."""
+"""Recording in processes that are killed, and with a limit of the file's size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was recorded is read back, bit for bit, from as much of the file as there is."""
+"""Reading of logs bit for bit, also from a part of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs keep what happens between the steps: events, and the raw poses of every source."""
+"""Records between the steps of a log: events, and the raw poses of every source."""
 
 from __future__ import annotations
 

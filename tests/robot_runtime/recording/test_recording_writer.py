@@ -1,4 +1,4 @@
-"""The recorder: nothing dropped, nothing lost, nothing overwritten; errors name the file and never hang."""
+"""Recorder: no record dropped, no error lost, no file overwritten; errors name the file and never block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The RoboTHOR robot protocol on the wire: actions, events, episodes, and everything that a client can do wrong."""
+"""RoboTHOR robot protocol over a connection: actions, events, episodes, and faulty clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``robot-runtime serve robothor`` as a process: what it prints, logs and scores, and how it ends."""
+"""``robot-runtime serve robothor`` as a process: output, logs, scores and exit code."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def test_ctrl_c_in_an_episode_ends_it_and_closes_the_log(tmp_path: Path) -> None
         ("short", "robot.local", "16"),
     ],
 )
-def test_tokens_that_do_not_serve(token: str, host: str, names: str) -> None:
+def test_invalid_tokens_are_refused(token: str, host: str, names: str) -> None:
     with raises_naming(ConfigError, names):
         check_token(token, host)
 
 
 @pytest.mark.parametrize(("token", "host"), [("short", "localhost"), ("short", "127.0.0.2"), ("a" * 16, "0.0.0.0")])
-def test_tokens_that_do(token: str, host: str) -> None:
+def test_valid_tokens(token: str, host: str) -> None:
     check_token(token, host)

@@ -1,4 +1,4 @@
-"""Metrics of one path, SPL and its kin, collisions and intervals, against numbers worked by hand."""
+"""Metrics of one path, SPL, SoftSPL, SCT, collisions and intervals, against numbers computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What on, inside, next to and at mean: worked by hand, against brute force, and whatever way the world is turned."""
+"""Predicates on, inside, next to and at: by hand, against brute force, and under rotations of the world."""
 
 from __future__ import annotations
 

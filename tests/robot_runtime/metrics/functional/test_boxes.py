@@ -1,4 +1,4 @@
-"""Overlap of oriented boxes: against random points, against a polygon library, and by what must always hold."""
+"""Overlap of oriented boxes: against random points, a polygon library, and general properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Percentiles of phases: near the exact ones, and the same whichever way logs are put together."""
+"""Percentiles of phases: accuracy, and independence of the order of logs."""
 
 from __future__ import annotations
 

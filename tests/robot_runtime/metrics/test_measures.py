@@ -1,4 +1,4 @@
-"""What is measured of each kind of task, worked by hand in a flat of two rooms, live and from the log."""
+"""Measures of each kind of task, computed by hand in a flat of two rooms, live and from the log."""
 
 from __future__ import annotations
 

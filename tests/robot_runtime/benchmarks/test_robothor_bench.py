@@ -1,4 +1,4 @@
-"""The rows of ``bench policy`` about other people's code: here the one that runs, and the one that says why not."""
+"""Rows of ``bench policy`` about other software: one that runs, and one that states why it does not."""
 
 from __future__ import annotations
 

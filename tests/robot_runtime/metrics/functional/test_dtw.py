@@ -1,4 +1,4 @@
-"""DTW against every warping there is, and nDTW and SDTW against numbers worked by hand."""
+"""DTW against all warpings, and nDTW and SDTW against numbers computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The score of an episode: worked by hand in a flat of two rooms, live and from the log."""
+"""Metrics of an episode, computed by hand in a flat of two rooms, live and from the log."""
 
 from __future__ import annotations
 
