@@ -24,6 +24,7 @@ from robot_runtime.robots.corrected_head import KIND, TiltServo, load_tilt_servo
 SIZE_M = 0.16
 
 
+@pytest.mark.slow
 def test_scale_and_bias_of_a_depth_sensor(tmp_path: Path) -> None:
     out = tmp_path / "depth.yaml"
     with robot(tmp_path) as made:
@@ -56,6 +57,7 @@ def test_depth_needs_tags_near_and_far() -> None:
         DepthProcedure(SIZE_M).solve([])
 
 
+@pytest.mark.slow
 def test_zero_and_backlash_of_a_tilt_servo(tmp_path: Path) -> None:
     out = tmp_path / "servo.yaml"
     with robot(tmp_path, head={"tilt_zero_deg": 1.3, "tilt_backlash_deg": 0.8}) as made:
@@ -69,6 +71,7 @@ def test_zero_and_backlash_of_a_tilt_servo(tmp_path: Path) -> None:
     assert file.stamp.held_out["tilt_deg"] < 0.1
 
 
+@pytest.mark.slow
 def test_a_corrected_head_points_the_camera_where_it_is_told(tmp_path: Path) -> None:
     servo_file = tmp_path / "servo.yaml"
     content = config.unparse(TiltServo(1.3, 1.0, 0.8))

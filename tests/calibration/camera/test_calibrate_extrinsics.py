@@ -93,6 +93,7 @@ def site_views(
     return seen
 
 
+@pytest.mark.slow
 def test_tags_give_the_mount_over_the_tilt_range(tmp_path: Path) -> None:
     """Drawn, driven to and detected; the optical center does not lie on the tilt axis."""
     out = tmp_path / "mount.yaml"
@@ -186,6 +187,7 @@ def test_the_floor_is_found_among_other_things(noise: float, rug: bool) -> None:
         assert math.degrees(math.acos(min(1.0, float(floor.up @ camera[2, :3])))) < 0.2
 
 
+@pytest.mark.slow
 def test_no_floor_is_said_with_the_tilt() -> None:
     random = np.random.default_rng(0)
     walls = DepthView(0.0, -0.5, random.uniform(-2, 2, (3000, 3)) + np.array([0, 0, 2.5]), "")

@@ -37,6 +37,7 @@ def quiet() -> Guide:
     return Guide(Console(file=io.StringIO()), None, attended=False)
 
 
+@pytest.mark.slow
 def test_latency_is_found_to_five_milliseconds_and_taken_off(tmp_path: Path) -> None:
     out = tmp_path / "latency.yaml"
     with robot() as connected:

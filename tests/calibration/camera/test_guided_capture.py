@@ -62,6 +62,7 @@ def guide(folder: Path | None = None) -> tuple[Guide, io.StringIO]:
     return Guide(Console(file=words, width=200), folder, attended=False), words
 
 
+@pytest.mark.slow
 def test_views_are_taken_when_the_board_rests_and_is_elsewhere(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     first, second = held(-0.05, 0, 0.5, 0.3, 0.2), held(0.06, 0.02, 0.5, -0.3, 0.1)

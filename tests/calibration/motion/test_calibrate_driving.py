@@ -55,6 +55,7 @@ def quiet() -> Guide:
     return Guide(Console(file=io.StringIO()), None, attended=False)
 
 
+@pytest.mark.slow
 def test_wheels_are_found_to_half_a_per_cent(apartment: Scene, tmp_path: Path) -> None:
     linear, angular = 1.023, 0.981
     drift = {"linear_scale": linear, "angular_scale": angular, **NOISE}
@@ -86,6 +87,7 @@ def test_what_scales_mean_depends_on_where_the_heading_comes_from() -> None:
     assert (wheels.wheel_radius_m, wheels.wheel_separation_m) == pytest.approx((radius_m, separation_m))
 
 
+@pytest.mark.slow
 def test_a_calibrated_robot_drives_what_it_is_told(apartment: Scene, tmp_path: Path) -> None:
     drift = {"linear_scale": 1.05, "angular_scale": 0.94}
     out = tmp_path / "odometry.yaml"
@@ -124,6 +126,7 @@ def erring(folder: Path) -> dict[str, object]:
     return {"action_noise": {"model": "fitted", "file": str(path)}}
 
 
+@pytest.mark.slow
 def test_the_errors_of_actions_are_found_whole(apartment: Scene, tmp_path: Path) -> None:
     out = tmp_path / "actuation.yaml"
     with robot(tmp_path, apartment, erring(tmp_path)) as connected:
@@ -143,6 +146,7 @@ def test_the_errors_of_actions_are_found_whole(apartment: Scene, tmp_path: Path)
     assert file.stamp.held_out["distance_ratio"] < 1.6
 
 
+@pytest.mark.slow
 def test_the_referees_own_scatter_is_taken_off(apartment: Scene, tmp_path: Path) -> None:
     with robot(tmp_path, apartment, {}) as connected:
         simulation = connected.simulation

@@ -77,6 +77,7 @@ def test_a_drive_against_a_wall_is_given_up_and_writes_nothing(robot: Robot, tmp
     assert not (tmp_path / "alignment.yaml").exists()
 
 
+@pytest.mark.slow
 def test_a_hedgehog_as_it_is_can_be_calibrated_and_the_file_puts_its_poses_into_the_map(tmp_path: Path) -> None:
     """The commands' way: a pair whose angle counts from elsewhere, calibrated, then named by its file."""
     context = RobotContext(load_scene(find_scene("apartment")), None, 0)

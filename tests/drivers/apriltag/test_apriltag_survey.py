@@ -110,6 +110,7 @@ def test_a_tag_of_another_size_fits_badly_and_is_named() -> None:
     assert [tag.id for tag in found.doubtful] == [2]
 
 
+@pytest.mark.slow
 def test_tags_of_another_size_all_together_show_in_the_way() -> None:
     found = survey(tour(), dict.fromkeys(SIZES, 0.2), {0: replace(TAGS[0], size_m=0.2)}, FLOOR)
     assert found.path_length_ratio is not None

@@ -104,6 +104,7 @@ def test_usb_devices_are_found_by_their_ids(tmp_path: Path) -> None:
     assert usb_devices("045e", ("097c", "097d"), tmp_path) == [Path("/dev/bus/usb/002/014")]
 
 
+@pytest.mark.slow
 def test_the_command_tells_all_and_judges_what_is_named(
     without_opengl: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,6 +117,7 @@ def test_the_command_tells_all_and_judges_what_is_named(
         examine(["azure"])
 
 
+@pytest.mark.slow
 def test_the_bench_measures_itself_beside_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "FRAMES", 3)
     monkeypatch.setattr(benchmark, "OUR_TIMES", 3)

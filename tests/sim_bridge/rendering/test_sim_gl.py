@@ -119,6 +119,7 @@ print(os.environ["MUJOCO_GL"], rgb.std() > 5, round(float(depth[24, 32]), 3))
 """
 
 
+@pytest.mark.slow
 def test_a_machine_with_osmesa_alone_draws_with_it(tmp_path: Path, room_folder: Path) -> None:
     assert gl_context.osmesa_failure() is None, "`make test` installs libosmesa6"
     environ = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}

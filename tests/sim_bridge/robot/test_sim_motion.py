@@ -56,6 +56,7 @@ def test_every_action_ends_within_two_millimeters_and_a_fifth_of_a_degree(sim: S
             assert result.measured.forward_m == pytest.approx(moved.x_m, abs=1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     start=st.builds(SE2, st.floats(-2.0, 0.8), st.floats(-0.6, 0.6), st.floats(-math.pi, math.pi)),

@@ -54,6 +54,7 @@ def fingerprint(robot: Robot) -> str:
     return digest.hexdigest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["sim", "sim-noisy"])
 def test_the_same_seed_gives_the_same_bits(room: Scene, preset: str) -> None:
     first, second = (fingerprint(load_robot(preset, RobotContext(room, None, seed=7))) for _ in range(2))

@@ -44,6 +44,7 @@ def at_wall(robot: Robot, heading_rad: float, gap_m: float = 0.01) -> MotionCont
 class TestSliding:
     """``contact: {behaviour: slide}``."""
 
+    @pytest.mark.slow
     @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(heading_deg=st.floats(-80, 80))
     def test_the_body_keeps_the_way_along_the_wall_and_the_wheels_believe_all(

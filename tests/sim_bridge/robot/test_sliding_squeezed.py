@@ -36,6 +36,7 @@ def test_a_corner_holds_the_body(sim: SimFactory, heading_deg: float) -> None:
     assert end.yaw_rad == pytest.approx(math.radians(heading_deg), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_between_two_things_that_leave_no_room_it_neither_goes_nor_spins(sim: SimFactory) -> None:
     apartment = load_scene(find_scene("apartment"))
     with sim(SLIDE, scene=apartment) as robot:

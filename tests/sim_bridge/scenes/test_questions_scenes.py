@@ -76,6 +76,7 @@ def test_answers_are_what_the_scene_file_says():
             assert scene.view_points[target]
 
 
+@pytest.mark.slow
 def test_a_corpus_keeps_what_the_papers_rules_keep():
     result = generate_questions(corpus(), PAPER)
     tallies = result.tallies
@@ -87,6 +88,7 @@ def test_a_corpus_keeps_what_the_papers_rules_keep():
     assert not any(question.text == "What room is the toilet located in?" for question in result.questions)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_questions():
     rules = replace(FEW_SCENES, seen_only=False)
     questions = generate_questions(corpus(), rules, 4)
@@ -115,6 +117,7 @@ def test_the_command_writes_questions(tmp_path: Path, command: typer.Typer):
     assert f"{len(written.questions)} questions" in result.output
 
 
+@pytest.mark.slow
 def test_the_command_writes_episodes_that_load(tmp_path: Path, command: typer.Typer):
     out, episodes = tmp_path / "questions.json", tmp_path / "eqa.json.gz"
     arguments = ["questions", "apartment", "--out", str(out), "--episodes", str(episodes), "--templates", "preposition"]

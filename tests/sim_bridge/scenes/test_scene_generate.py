@@ -119,6 +119,7 @@ def test_the_bundled_apartment_is_small_and_every_goal_is_seen_from_somewhere() 
 # --- any flat -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_other_seed_another_flat(tmp_path: Path) -> None:
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         next(flats(seed, "robothor")).write(tmp_path / name)
@@ -131,6 +132,7 @@ def test_same_seed_same_bytes_other_seed_another_flat(tmp_path: Path) -> None:
     assert load_scene(tmp_path / "a").rooms != load_scene(tmp_path / "c").rooms
 
 
+@pytest.mark.slow
 @every_flat
 def test_rooms_tile_the_footprint(size: str, seed: int) -> None:
     file = generated(size, seed).file
@@ -280,6 +282,7 @@ def test_what_the_command_generates_another_runs_in(tmp_path: Path, size: str, s
     assert [episode["metrics"]["success"] for episode in episodes] == [True, True]
 
 
+@pytest.mark.slow
 def test_generating_says_how_far_it_has_come(tmp_path: Path) -> None:
     steps: list[tuple[str, int, int]] = []
     generate_scene(tmp_path / "flat", 11, "robothor", lambda *step: steps.append(step))

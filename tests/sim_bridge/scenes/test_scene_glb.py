@@ -39,6 +39,7 @@ def first_hits(triangles: np.ndarray, eye: np.ndarray, rays: np.ndarray) -> np.n
     return np.array(hits)
 
 
+@pytest.mark.slow
 def test_rays_meet_what_the_simulator_draws(tmp_path: Path):
     scene = load_scene(find_scene("apartment"))
     write_glb(scene, tmp_path / "apartment.glb")

@@ -73,6 +73,7 @@ def test_wall_with_a_door_keeps_the_door() -> None:
     assert len(parts) <= 4
 
 
+@pytest.mark.slow
 def test_closed_solid_with_a_hollow_is_decomposed_around_it() -> None:
     ring = trimesh.creation.annulus(r_min=0.3, r_max=0.4, height=0.3, sections=16)
     parts = convex_parts(soup(ring), DecompositionSettings(search=20))

@@ -314,6 +314,7 @@ def test_command_imports_and_computes_view_points_again(tmp_path: Path, capfd: p
     assert "Traceback" not in captured.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flat.glb", "flat.gltf", "flat.obj"])
 def test_what_a_command_imported_another_runs_in(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
     flat("z" if name.endswith("obj") else "y").export(tmp_path / name)
