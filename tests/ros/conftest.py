@@ -54,11 +54,14 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module
     return _WithoutRos.from_parent(parent, path=module_path) if missing_ros() else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if FOLDER in item.path.parents:
             for ignored in ("ignore:notifyAll:DeprecationWarning", "ignore::ResourceWarning"):
                 item.add_marker(pytest.mark.filterwarnings(ignored))
+            if {"ros_master", "make_master"} & set(getattr(item, "fixturenames", ())):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)
