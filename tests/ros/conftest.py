@@ -60,8 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if FOLDER in item.path.parents:
             for ignored in ("ignore:notifyAll:DeprecationWarning", "ignore::ResourceWarning"):
                 item.add_marker(pytest.mark.filterwarnings(ignored))
-            if {"ros_master", "make_master"} & set(getattr(item, "fixturenames", ())):
-                item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.slow)  # nearly all start ROS programs
 
 
 @pytest.fixture(autouse=True)
