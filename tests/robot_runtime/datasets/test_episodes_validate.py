@@ -1,4 +1,4 @@
-"""What ``episodes validate`` finds odd, alone, against a task, and against a scene."""
+"""Findings of ``episodes validate`` by themselves, against a task, and against a scene."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the camera sits: the chain from the floor to the lens, and the file that says so."""
+"""Camera mounts: the chain from the floor to the lens, and its file."""
 
 from __future__ import annotations
 

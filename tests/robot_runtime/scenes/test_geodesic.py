@@ -1,4 +1,4 @@
-"""What distance fields promise: bounds, walls, snapping, several targets, paths, caching."""
+"""Distance fields: bounds, walls, snapping, several targets, paths, caching."""
 
 from __future__ import annotations
 

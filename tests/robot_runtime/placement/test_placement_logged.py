@@ -1,4 +1,4 @@
-"""How well a robot was placed is measured at each start, and is in log, scores and report; and what a person sees."""
+"""Accuracy of placements, measured at each start, in log, scores and report; and the view of the operator."""
 
 from __future__ import annotations
 
