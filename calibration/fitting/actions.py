@@ -1,8 +1,8 @@
-"""Which logged actions tell how free motions err, and how: bias, covariance, and how sure both are.
+"""Selection of free motions from logs, and their errors: bias, covariance, and confidence intervals.
 
-Left out, and counted by reason: what contact, a time limit, a person or a fault ended; what happened while something
-was touched, or so near to it on the map that a bumper may have missed it; actions of another size than most; what
-lies farther from the others than their spread allows.
+Excluded, and counted by reason, are actions ended by contact, a time limit, a person or a fault; actions during
+contact, or so near to an obstacle on the map that a bumper may have missed it; actions of an uncommon size; and
+outliers.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from robot_runtime.scoring.statistics.intervals import Interval, bootstrap_mean
 Array = NDArray[np.float64]
 
 MIN_ACTIONS = 20
-"""Actions of a kind: their standard deviation is known to 16 %."""
+"""Least number of actions of a kind, which determines their standard deviation to 16 %."""
 
 MIN_EPISODES = 2
 
 OUTLIER = float(chi2.ppf(0.9999, 3))
-"""Squared distance, in standard deviations, beyond which an action is not one of the others' kind."""
+"""Squared Mahalanobis distance beyond which an action is an outlier."""
 
 PASSES = 4
 
 NEAR_M = 0.06
-"""A wall so much farther than the robot's radius may be touched all the same: maps have cells, and robots corners."""
+"""Margin around the robot's radius within which contact is possible, by the map's cells and the robot's shape."""
 
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A trial and the number of the episode that it comes from, with the step."""
+    """A trial with the number of its episode and step."""
 
     episode: int
     step: int
@@ -54,13 +54,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Size:
-    """What most actions of the logs asked for, positive."""
+    """Commonest sizes of the commanded actions, positive."""
 
     forward_m: float
     turn_deg: float
 
     def matches(self, action: Action, commanded: Displacement) -> bool:
-        """Whether an action is of this size."""
+        """Return whether an action is of this size."""
         if action is Action.MOVE_FORWARD:
             return math.isclose(commanded.forward_m, self.forward_m, abs_tol=1e-6)
         return math.isclose(abs(math.degrees(commanded.turn_rad)), self.turn_deg, abs_tol=1e-6)
@@ -68,10 +68,12 @@ class Size:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What can be fitted.
+    """Actions to fit.
 
     Attributes:
-        samples: of free motions. left_out: how many actions of each kind were not taken, by reason.
+        size: of all samples.
+        samples: of free motions.
+        left_out: number of excluded actions of each kind, by reason.
     """
 
     size: Size
@@ -79,17 +81,18 @@ class Selection:
     left_out: Mapping[str, Mapping[str, int]]
 
     def of(self, action: Action) -> list[Sample]:
-        """The samples of one action, in order."""
+        """Return the samples of one action, in order."""
         return [sample for sample in self.samples if sample.trial.action is action]
 
 
 @dataclass(frozen=True)
 class ActionFit:
-    """How one action errs.
+    """Error of one action.
 
     Attributes:
+        error: mean and covariance.
         bias: of x m, y m, yaw rad, with 95 % intervals over episodes.
-        noise: standard deviations (x m, y m, yaw rad) of the referee, which were taken off.
+        noise: standard deviations (x m, y m, yaw rad) of the referee, which were subtracted.
     """
 
     error: ActionError
@@ -98,7 +101,7 @@ class ActionFit:
 
 
 def size_of(episodes: Sequence[LoggedEpisode]) -> Size:
-    """The commonest sizes. Raises ``CalibrationFailed``: no forward motion, or no turn, in any log."""
+    """Return the commonest sizes. Raises ``CalibrationFailed``: no forward motion, or no turn, in any log."""
     forward: Counter[float] = Counter()
     turn: Counter[float] = Counter()
     for episode in episodes:
@@ -118,9 +121,10 @@ def size_of(episodes: Sequence[LoggedEpisode]) -> Size:
 
 
 def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Selection:
-    """The actions that tell of free motion.
+    """Select free motions.
 
     Args:
+        episodes: of one robot.
         walls: by the digest of the scene.
 
     Raises:
@@ -149,7 +153,7 @@ def select(episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls]) -> Sel
 
 
 def trial_of(logged: LoggedAction) -> Trial:
-    """An action that was seen, as what the solver takes."""
+    """Convert an action that the referee measured to a trial."""
     return Trial.of(logged.action, logged.result.commanded, logged.move, logged.carried_rad)
 
 
@@ -171,7 +175,7 @@ def _rejection(logged: LoggedAction, size: Size, walls: Walls) -> str:
 
 
 def inliers(errors: Array) -> NDArray[np.bool_]:
-    """Which of errors (N, 3) belong together, bool (N,): robust start, then what lies within reach of the rest."""
+    """Return the inliers of errors (N, 3), bool (N,), by iterated Mahalanobis distances from a robust start."""
     if len(errors) < 4:
         return np.ones(len(errors), bool)
     center = np.median(errors, axis=0)
@@ -187,7 +191,7 @@ def inliers(errors: Array) -> NDArray[np.bool_]:
 
 
 def fit_actions(selection: Selection) -> dict[str, ActionFit]:
-    """How each action errs, by its name.
+    """Fit the error of each action, by its name.
 
     Raises:
         CalibrationFailed: too few actions of a kind, or all of one episode.
@@ -214,13 +218,13 @@ def fit_actions(selection: Selection) -> dict[str, ActionFit]:
 
 
 def model_of(selection: Selection, fits: Mapping[str, ActionFit]) -> ActuationModel:
-    """The fits as a model."""
+    """Return the fits as a model."""
     size = selection.size
     return ActuationModel(size.forward_m, size.turn_deg, {name: fit.error for name, fit in fits.items()})
 
 
 def fit_model(selection: Selection, samples: Sequence[Sample]) -> ActuationModel | None:
-    """A model of some of the samples; None where one action has too few of them to have a covariance."""
+    """Fit a model to some of the samples; None if one action has too few for a covariance."""
     trials = by_action([sample.trial for sample in samples])
     if any(len(trials.get(action, ())) < 4 for action in MOVES):
         return None
@@ -229,9 +233,9 @@ def fit_model(selection: Selection, samples: Sequence[Sample]) -> ActuationModel
 
 
 def consecutive_correlation(samples: Sequence[Sample]) -> tuple[tuple[float, float, float], int]:
-    """Correlations of the errors (x, y, yaw) of actions that follow each other, less their kinds' means; how many.
+    """Return correlations of the errors (x, y, yaw) of consecutive actions, and the number of pairs.
 
-    0 for errors that are new each time, down to -0.5 where they are the referee's; NaN of too few.
+    They are 0 for independent errors, down to -0.5 for errors of the referee, and NaN with too few pairs.
     """
     means = {action: np.mean([t.error for t in trials], axis=0) for action, trials in _trials(samples).items()}
     off = {(s.episode, s.step): s.trial.error - means[s.trial.action] for s in samples}

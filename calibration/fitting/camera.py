@@ -1,7 +1,7 @@
-"""Where the camera truly is, from the floor in the logged depth, beside where its description and the head say it is.
+"""Error of the camera's described pose, from the floor in logged depth images.
 
-What the floor cannot tell: whether a tilt is the mount's, the camera's in it, or the head's zero (they look alike),
-and anything about the heading.
+The floor cannot distinguish a tilt of the mount, of the camera in it, and of the head's zero, and it does not determine
+the heading.
 """
 
 from __future__ import annotations
@@ -27,33 +27,39 @@ from robot_runtime.robots.camera_mount import CameraMount, load_mount
 from robot_runtime.scoring.statistics.intervals import Interval
 
 MAX_FRAMES = 200
-"""Of all logs together: the floor in a frame takes some 30 ms to find."""
+"""Number of frames of all logs; detecting the floor in one takes about 30 ms."""
 
 MIN_FRAMES = 5
 
 MIN_SHARE = 0.1
-"""Of a frame that must be floor."""
+"""Least share of a frame that is floor."""
 
 OPEN_M = 1.5
-"""A robot with so much free way ahead sees floor, if it looks level at all."""
+"""Free distance ahead with which a level camera sees the floor."""
 
 LOOKING_DOWN_RAD = math.radians(-15)
 
 MAX_OFF_M, MAX_OFF_RAD = 0.15, math.radians(15)
-"""How wrong a description may be: what is farther off is a table, or a wall."""
+"""Greatest error of a description; planes farther off are tables or walls."""
 
 OUTLIER_MADS = 4.0
-"""Median absolute deviations, beyond which a frame saw another plane than the floor."""
+"""Median absolute deviations beyond which a frame shows another plane than the floor."""
 
 MIN_DEVIATION_DEG = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class FloorFrame:
-    """What one frame's floor says: true less described.
+    """Errors of the described pose by one frame's floor, true less described.
 
     Attributes:
-        head_tilt_rad: as the head said. share: of the frame that is floor.
+        episode: number of the episode.
+        step: index of the step.
+        head_tilt_rad: by the head's encoder.
+        tilt_rad: error of the tilt, up positive.
+        roll_rad: error of the roll, right positive.
+        height_m: error of the height.
+        share: of the frame that is floor.
     """
 
     episode: int
@@ -67,13 +73,16 @@ class FloorFrame:
 
 @dataclass(frozen=True)
 class CameraFit:
-    """How far the camera is from its description.
+    """Error of the camera's described pose, signed as ``CameraOptions.mount_error``.
 
     Attributes:
-        tilt_deg, roll_deg, height_m: medians with 95 % intervals over episodes; None where too few frames show floor,
-            and ``reason`` says so. Tilt up positive, roll to the right positive, as ``CameraOptions.mount_error``.
-        frames: that count. looked_at: how many were tried.
-        mount: the name or path of the described mount; None where logs know the height alone.
+        tilt_deg: median with 95 % interval over episodes, up positive; None with too few frames of the floor.
+        roll_deg: likewise, right positive.
+        height_m: likewise.
+        frames: used frames.
+        looked_at: number of evaluated frames.
+        mount: name or path of the described mount; None if the logs contain the height only.
+        reason: why the errors are unknown.
     """
 
     tilt_deg: Interval | None
@@ -88,17 +97,19 @@ class CameraFit:
 def fit_camera(
     episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls], max_frames: int = MAX_FRAMES
 ) -> CameraFit:
-    """What frames taken evenly from all logs say.
+    """Fit the camera's error to frames taken evenly from all logs.
 
     Args:
+        episodes: of one robot.
         walls: by the digest of the scene.
+        max_frames: number of frames of all logs.
 
     Raises:
         RecordingError: a log cannot be read.
     """
     found: list[FloorFrame] = []
     looked_at, name = 0, None
-    # Of more logs than frames, evenly some.
+    # An even selection of logs, if there are more logs than frames.
     numbers = np.unique(np.linspace(0, len(episodes) - 1, min(len(episodes), max_frames)).astype(int)).tolist()
     each = max(1, max_frames // len(numbers))
     for number in numbers:
@@ -116,7 +127,7 @@ def fit_camera(
 
 
 def camera_of(frames: Sequence[FloorFrame], looked_at: int, mount: str | None = None) -> CameraFit:
-    """What frames agree on."""
+    """Return the medians of the frames without outliers."""
     good = _agreeing(frames)
     if len(good) < MIN_FRAMES:
         why = f"{len(good)} of {looked_at} frames show enough floor, {MIN_FRAMES} are needed"
@@ -129,24 +140,24 @@ def camera_of(frames: Sequence[FloorFrame], looked_at: int, mount: str | None = 
 
 
 def described_mount(header: EpisodeHeader) -> tuple[CameraMount, str | None]:
-    """The mount that the robot's configuration names, if it is still there, else the height that the log has.
+    """Return the mount named by the robot's configuration, if it exists here, else one of the logged height.
 
     Returns:
-        The mount, and its name or path; None where it is made of the log's height.
+        The mount, and its name or path; None for the logged height.
     """
     name = _named_mount(header.robot_config)
     if name is not None:
         try:
             mount = load_mount(config.find_preset("mounts", name))
         except ConfigError:
-            pass  # the file was on another computer: the log knows the place, but no angles
+            pass  # the file is on another computer; the log contains the position only
         else:
             return mount, name
     return CameraMount(header.mount), None
 
 
 def _named_mount(configuration: Any) -> str | None:
-    """The value of the first key ``mount`` that is a text."""
+    """Return the value of the first key ``mount`` that is a string."""
     if isinstance(configuration, Mapping):
         if isinstance(configuration.get("mount"), str):
             return str(configuration["mount"])
@@ -155,7 +166,7 @@ def _named_mount(configuration: Any) -> str | None:
 
 
 def _likely_floor_steps(episode: LoggedEpisode, walls: Walls, count: int) -> list[LoggedStep]:
-    """Evenly, steps at whose end the camera must have seen floor; if those are too few, any."""
+    """Return an even selection of steps at whose end the floor must be visible, filled up with others."""
     still = [step for step in episode.steps if not step.head.moving]
     good = [step for step in still if _sees_floor(step, walls)]
     others = [step for step in still if step not in good]
@@ -189,14 +200,14 @@ def _floor(
 
 
 def pointing(mount: CameraMount, head: HeadState) -> tuple[float, float, float]:
-    """Height m, tilt (up) and roll (right) rad of the described camera over level floor."""
+    """Return height m, tilt (up) and roll (right) rad of the described camera over level floor."""
     sensor = mount.sensor(SE2(), head.pan_rad, head.tilt_rad)
     roll_rad = math.atan2(sensor[2, 1], sensor[2, 2])
     return float(sensor[2, 3]), math.asin(max(-1.0, min(1.0, float(sensor[2, 0])))), roll_rad
 
 
 def _agreeing(frames: Sequence[FloorFrame]) -> list[FloorFrame]:
-    """Without those that took a table or a threshold for the floor."""
+    """Return the frames without outliers, which show a table or a threshold."""
     if not frames:
         return []
     values = np.array([(frame.tilt_rad, frame.roll_rad, frame.height_m) for frame in frames])
@@ -207,7 +218,7 @@ def _agreeing(frames: Sequence[FloorFrame]) -> list[FloorFrame]:
 
 
 def _median(values: Sequence[float], episodes: Sequence[int]) -> Interval:
-    """The median, and its bootstrap interval over episodes."""
+    """Return the median and its bootstrap interval over episodes."""
     groups = [np.array([v for v, e in zip(values, episodes, strict=True) if e == one]) for one in sorted(set(episodes))]
     random = np.random.default_rng(0)
     drawn = [

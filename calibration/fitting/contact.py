@@ -1,12 +1,10 @@
-"""Whether the robot stops or slides where something is in its way, and how wide it is where it touches.
+"""Contact behavior (stop or slide) and contact radius of a robot, from forward actions into walls of the map.
 
-A forward action that the map says must touch ends differently under the two hypotheses. If the robot stops, it stands
-on its own line, where it touched. If it slides (Habitat's ``allow_sliding``), what was left of its way goes on along
-the wall, shortened to its part in that direction. Where along the way the wall is, and which way it faces, the map
-says within its cells, so both are integrated out; each hypothesis allows for a few ends that neither explains. The
-sum of the logarithms of both densities' ratio decides. Head-on contacts count for nothing: both hypotheses foretell the
-same. What ended where another ended, within what the map may be wrong by, is not counted again: a robot that is caught
-in a corner which the map does not have would else say so at every try.
+The two hypotheses predict different end positions. A stopping robot ends on its line at the touch. A sliding one
+(Habitat's ``allow_sliding``) continues along the wall by the projection of its remaining path. The wall's position and
+direction are known within the map's cells and integrated out; both hypotheses allow for outliers. The sum of the log
+ratios of the two densities decides. Head-on contacts are excluded, because both hypotheses predict the same. Ends near
+another end are counted once, so that a corner missing in the map is not counted at every attempt.
 """
 
 from __future__ import annotations
@@ -33,43 +31,43 @@ from robot_runtime.scoring.statistics.intervals import Interval
 Array = NDArray[np.float64]
 
 MIN_CONTACTS = 5
-"""Contacts that tell stopping from sliding, each at a place of its own."""
+"""Least number of informative contacts, all at different places."""
 
 MIN_MEASURED = 8
-"""Of the radius, and of travel after touch."""
+"""Least number of measurements of the radius, and of the travel after touch."""
 
 DECISIVE_NATS = math.log(1000.0)
-"""Nats, below which neither hypothesis is taken."""
+"""Log ratio, nats, below which neither hypothesis is accepted."""
 
 OUTLIER_SHARE = 0.05
-"""Share of contacts that neither hypothesis explains: something stood there that the map does not have."""
+"""Share of contacts with obstacles that the map does not contain."""
 
 WALL_M, WALL_RAD = 0.03, math.radians(12)
-"""Standard deviations of a wall's place and direction on a map of 2.5 cm cells."""
+"""Standard deviations of a wall's position and direction on a map of 2.5 cm cells."""
 
 BLUR_M = 0.008
-"""Of an end, beyond the action's own error: walls are not straight, robots not round."""
+"""Standard deviation of an end beyond the action's error: walls are not straight, robots not round."""
 
 TOUCHES_M = 0.02
-"""So far into a wall an action must lead by the map to count as one that touches."""
+"""Least penetration of a wall, by the map, of an action that counts as a contact."""
 
 MIN_SLOPE = 0.15
-"""By how much a wall must come nearer per meter to be driven into: 0 is along it."""
+"""Least decrease of the distance to a wall per meter of path; 0 is along the wall."""
 
 HEAD_ON_RAD = math.radians(70)
-"""A robot that meets a wall at a steeper angle hardly slides, and which way, the map does not know."""
+"""Angle of incidence beyond which a robot hardly slides, in a direction that the map does not determine."""
 
 CORNER_M = 0.02
-"""What is so much nearer than the wall along which it slides is another wall."""
+"""Difference of distance beyond which a nearer wall is another one than that along which the robot slides."""
 
 TELLING_NATS = 1.0
-"""Nats of a contact that tells stopping from sliding."""
+"""Least log ratio of an informative contact, nats."""
 
 SHORT = 4.0
-"""Standard deviations, by which an action that ended at something fell short of its way."""
+"""Standard deviations of path length by which an action at an obstacle is too short."""
 
 MAX_RADII = 2.0
-"""Of the robot as its task has it: what stopped it farther from any wall is not on the map."""
+"""Greatest distance to a wall in radii of the robot; farther obstacles are not on the map."""
 
 STILL_M_S = 0.005
 
@@ -78,14 +76,17 @@ PLACES, DIRECTIONS = 25, 9
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """One forward action into something.
+    """One forward action into an obstacle.
 
     Attributes:
-        end: float64 (2,), where it ended, m forward and left of its start, along the intended heading.
-        touch_m: how far ahead the map has the wall. wall_rad: the direction in which the robot would slide, from its
-            heading, left positive; within a quarter turn.
-        noise: float64 (2, 2), the referee's. felt: whether the bumper told.
-        log_ratio: of slide to stop, nats; 0 where it met the wall head-on, or another wall is near.
+        episode: number of the episode.
+        step: index of the step.
+        end: float64 (2,), end position, m forward and left of the start, along the intended heading.
+        touch_m: distance to the touch by the map.
+        wall_rad: direction of sliding relative to the heading, left positive, within a quarter turn.
+        noise: float64 (2, 2), covariance of the referee.
+        felt: whether the bumper was pressed.
+        log_ratio: of slide to stop, nats; 0 for head-on contacts, or near another wall.
     """
 
     episode: int
@@ -100,15 +101,18 @@ class Contact:
 
 @dataclass(frozen=True)
 class ContactFit:
-    """What the contacts say.
+    """Contact behavior of the robot.
 
     Attributes:
-        behaviour: None where it is not known, and ``reason`` says why.
+        behaviour: None if unknown.
+        reason: why it is unknown.
+        contacts: at different places.
         log_ratio: of slide to stop, nats, of all contacts.
-        felt: how many contacts a bumper told of. shortfall_m: median of what they lack of their way.
-        travel_m: from the bumper's first report to rest, by odometry, with its interval; None where none was felt.
-        radius_m: distance from the robot's center to the map's wall where it touched: median and interval; None where
-            too few contacts ended at a wall.
+        felt: number of contacts with a pressed bumper.
+        shortfall_m: median difference between intended and actual path length.
+        travel_m: from the bumper's first report to rest, by odometry, with its interval; None without such contacts.
+        radius_m: distance from the robot's center to the map's wall at contact, median and interval; None with too few
+            contacts.
     """
 
     behaviour: Literal["stop", "slide"] | None
@@ -122,12 +126,12 @@ class ContactFit:
 
     @property
     def telling(self) -> int:
-        """How many contacts tell the two apart."""
+        """Number of informative contacts."""
         return sum(abs(contact.log_ratio) > TELLING_NATS for contact in self.contacts)
 
     @property
     def model(self) -> ContactBehavior | None:
-        """As a robot's file has it; None where the behaviour is not known."""
+        """The behavior as in a robot's file; None if it is unknown."""
         if self.behaviour is None:
             return None
         travel_m = None if self.travel_m is None else self.travel_m.mean
@@ -138,10 +142,13 @@ class ContactFit:
 def fit_contact(
     episodes: Sequence[LoggedEpisode], walls: Mapping[str, Walls], size: Size, model: ActuationModel
 ) -> ContactFit:
-    """What the logs' contacts say.
+    """Fit the contact behavior to logs.
 
     Args:
-        walls: by the digest of the scene. model: of free motion, which says how far an action goes undisturbed.
+        episodes: of one robot.
+        walls: by the digest of the scene.
+        size: of the actions.
+        model: of free motion.
     """
     touching = [
         (number, logged, walls[episode.header.scene.digest])
@@ -180,17 +187,20 @@ def fit_contact(
 
 
 def log_ratio(end: Array, touch_m: float, wall_rad: float, path_length_m: float, covariance: Array) -> float:
-    """Logarithm of how much more probable an end is if the robot slides than if it stops, nats.
+    """Return the log ratio of an end's densities under sliding and stopping, nats.
 
     Args:
-        end: float64 (2,), m forward and left. path_length_m: how far it would have gone.
+        end: float64 (2,), m forward and left.
+        touch_m: distance to the touch by the map.
+        wall_rad: direction of sliding relative to the heading.
+        path_length_m: path length without contact.
         covariance: float64 (2, 2), of an end.
     """
     places_m = np.clip(touch_m + WALL_M * np.linspace(-2.5, 2.5, PLACES), 0.0, path_length_m)
     place_weights = _weights(PLACES)
     stops = np.stack([places_m, np.zeros(PLACES)], axis=-1)
     angles = wall_rad + WALL_RAD * np.linspace(-2.5, 2.5, DIRECTIONS)
-    # What is left of the way, projected on the wall; of a wall that leans away it is the other side's direction.
+    # The remaining path, projected on the wall.
     slid_m = (path_length_m - places_m)[:, None] * np.cos(angles)
     slides = np.stack([places_m[:, None] + slid_m * np.cos(angles), slid_m * np.sin(angles)], axis=-1)
     stopped = _density(end - stops, covariance) @ place_weights
@@ -203,7 +213,7 @@ def log_ratio(end: Array, touch_m: float, wall_rad: float, path_length_m: float,
 def _contact(
     number: int, logged: LoggedAction, walls: Walls, radius_m: float, size: Size, model: ActuationModel
 ) -> Contact | None:
-    """None for an action in whose way, by the map, nothing is."""
+    """Return the contact of an action; None without an obstacle on its path by the map."""
     assert logged.before.stationary is not None
     heading = logged.before.stationary.truth @ SE2(0.0, 0.0, logged.carried_rad)
     error = model.actions["move_forward"]
@@ -228,7 +238,7 @@ def _contact(
 def _is_cornered(
     walls: Walls, heading: SE2, touch_m: float, wall_rad: float, path_length_m: float, radius_m: float
 ) -> bool:
-    """Whether a robot that slides would be stopped all the same, by the next wall."""
+    """Return whether a sliding robot would be stopped by another wall."""
     slid_m = (path_length_m - touch_m) * math.cos(wall_rad)
     touch = heading @ SE2(touch_m, 0.0, wall_rad)
     return walls.nearest_on_path_m(touch, slid_m) < radius_m - CORNER_M
@@ -237,7 +247,7 @@ def _is_cornered(
 def touch_distance_m(walls: Walls, start: SE2, path_length_m: float, radius_m: float) -> float | None:
     """Return the distance to the first touch by the map, at most ``path_length_m``; 0 at contact, None without one.
 
-    A robot that drives away from what it touches does not touch it.
+    Walls from which the robot drives away do not count.
     """
     path_lengths_m, distances_m = walls.along(start, path_length_m)
     touching = (distances_m <= radius_m) & (np.gradient(distances_m, path_lengths_m) < -MIN_SLOPE)
@@ -245,7 +255,7 @@ def touch_distance_m(walls: Walls, start: SE2, path_length_m: float, radius_m: f
 
 
 def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, model: ActuationModel) -> Interval | None:
-    """Distance from the center to the map's nearest wall where actions ended that fell short of their way."""
+    """Return the distance from the robot's center to the nearest wall at the ends of shortened actions."""
     error = model.actions["move_forward"]
     short_m = size.forward_m + error.mean[0] - SHORT * math.sqrt(error.matrix[0, 0] + BLUR_M**2)
     found = []
@@ -261,19 +271,19 @@ def _radius(touching: Sequence[tuple[int, LoggedAction, Walls]], size: Size, mod
 
 
 def median(values: Sequence[float]) -> Interval:
-    """The median with its 95 % bootstrap interval."""
+    """Return the median with its 95 % bootstrap interval."""
     drawn = np.random.default_rng(0).choice(np.asarray(values), (RESAMPLES, len(values)))
     low, high = np.quantile(np.median(drawn, axis=1), [0.025, 0.975])
     return Interval(float(np.median(values)), float(low), float(high))
 
 
 def _is_same(a: SE2, b: SE2) -> bool:
-    """Whether what held a robot here is what held it there: it tells the same once more."""
+    """Return whether two ends are at the same obstacle."""
     return a.distance_to(b) < WALL_M and abs(wrap_angle(a.yaw_rad - b.yaw_rad)) < WALL_RAD
 
 
 def _travel(base: Sequence[Sequence[BaseState]]) -> Interval | None:
-    """By odometry, from the first report of a pressed bumper to rest."""
+    """Return the distance by odometry from the first report of a pressed bumper to rest."""
     found = []
     for states in base:
         pressed_at: SE2 | None = None
@@ -292,6 +302,6 @@ def _weights(count: int) -> Array:
 
 
 def _density(off: Array, covariance: Array) -> Array:
-    """Of a plane normal distribution at (..., 2)."""
+    """Return the density of a bivariate normal distribution at (..., 2)."""
     squared = np.einsum("...i,ij,...j->...", off, np.linalg.inv(covariance), off)
     return np.asarray(np.exp(-0.5 * squared) / (2 * math.pi * math.sqrt(np.linalg.det(covariance))))

@@ -1,9 +1,9 @@
-"""How much depth flickers: from frames that a camera took twice of the same thing.
+"""Temporal noise of depth, from pairs of frames of the same view.
 
-A robot that pressed against a wall, looked up and down again, or stood waiting has seen the same view more than once.
-From one such frame to the next a pixel's depth changes by the sensor's temporal noise alone, by whose standard
-deviation times the root of two. What repeats itself (a bias, a hole that is always there) is not seen this way: the
-scene's twin tells of biases (``robot-runtime replay``).
+A robot that pressed against a wall, tilted its head up and down again, or waited has taken the same view more than
+once. The differences of such frames are the sensor's temporal noise, with a standard deviation larger by the root of
+two. A constant bias or hole cannot be observed this way; pose replays in a simulated scene show biases (``robot-runtime
+replay``).
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ Floats = NDArray[np.float32]
 MAX_PAIRS = 60
 MIN_PAIRS = 3
 MIN_PIXELS = 300
-"""Of a bin of distances."""
+"""Least number of pixels in a bin of distances."""
 
 STILL_M, STILL_RAD = 0.0003, math.radians(0.02)
-"""A robot that moved by less than this took the same picture."""
+"""Motion of the robot below which two views are the same."""
 
 BIN_M = 0.25
 MAX_DEPTH_M = 10.0
 
 EDGE = 0.04
-"""Share of the depth by which neighbors on different surfaces are apart."""
+"""Relative difference of depth between neighbors on different surfaces."""
 
 OUTLIER_RATIO = 6.0
 PIXELS = 40_000
-"""Of a pair, that are looked at."""
+"""Number of evaluated pixels of a pair."""
 
 MIN_SHARE_OF_TYPICAL = 0.25
-"""A bin without any noise at all counts as one with so little, not as one that is infinitely sure."""
+"""Least noise of a bin relative to the median of all bins, which limits its weight."""
 
 WIDEST_PX = 31
 MEDIAN_PX = 5
@@ -56,7 +56,10 @@ class DepthBin:
     """One range of distances.
 
     Attributes:
-        sigma_m: temporal standard deviation. holes: share of pixels measured in one frame and not in the next.
+        depth_m: mean depth.
+        sigma_m: temporal standard deviation.
+        holes: share of pixels measured in one frame and not in the next.
+        pixels: number of pixels.
     """
 
     depth_m: float
@@ -70,11 +73,14 @@ class DepthFit:
     """Temporal noise of depth.
 
     Attributes:
-        sigma: coefficients c of c[0] + c[1] z + c[2] z², meters and its powers; None where nothing was seen twice, and
-            ``reason`` says so.
-        window_px: over which errors are alike. edge_gain: how many times as large they are at edges. edge_holes: as
-            ``DepthBin.holes``, at edges.
-        bias: likewise coefficients, of measured less true depth, from a pose replay; zeros where there was none.
+        sigma: coefficients c of c[0] + c[1] z + c[2] z², meters and its powers; None without pairs of frames.
+        bins: noise by distance.
+        pairs: number of pairs of frames.
+        window_px: correlation length of the errors.
+        edge_gain: ratio of the errors at edges to those on surfaces.
+        edge_holes: as ``DepthBin.holes``, at edges.
+        bias: coefficients of measured less true depth from a pose replay; zeros without one.
+        reason: why the noise is unknown.
     """
 
     sigma: tuple[float, float, float] | None
@@ -89,7 +95,7 @@ class DepthFit:
 
 @dataclass(eq=False)
 class _Seen:
-    """What pairs of frames showed: per pixel seen twice its depth, its change, and whether it lies at an edge."""
+    """Pixels of pairs of frames: depth, change, position at an edge, and losses."""
 
     depth_m: list[Array] = field(default_factory=list)
     change_m: list[Array] = field(default_factory=list)
@@ -101,7 +107,7 @@ class _Seen:
     pairs: int = 0
 
     def add(self, first: Floats, second: Floats) -> None:
-        """One pair."""
+        """Add one pair."""
         edges = at_edge(first, second)
         rows, columns = np.mgrid[0 : first.shape[0], 0 : first.shape[1]]
         stride = max(1, round(math.sqrt(first.size / PIXELS)))
@@ -119,7 +125,7 @@ class _Seen:
 
 
 def fit_depth(episodes: Sequence[LoggedEpisode]) -> DepthFit:
-    """What frames that were taken twice say."""
+    """Fit the temporal noise of depth to pairs of frames of the same view."""
     seen = _Seen()
     unit_m = 0.0
     every = [(episode, pair) for episode in episodes for pair in static_pairs(episode)]
@@ -135,7 +141,12 @@ def fit_depth(episodes: Sequence[LoggedEpisode]) -> DepthFit:
 
 
 def depth_of(seen: _Seen, unit_m: float) -> DepthFit:
-    """The noise that pairs of frames show. unit_m: lattice of the depth, whose rounding is taken off."""
+    """Return the noise of pairs of frames.
+
+    Args:
+        seen: pixels of the pairs.
+        unit_m: unit of depth, whose rounding error is subtracted.
+    """
     if seen.pairs < MIN_PAIRS:
         why = f"{seen.pairs} pairs of frames of the same view, {MIN_PAIRS} are needed: record a robot that stands"
         return DepthFit(None, pairs=seen.pairs, reason=why)
@@ -155,41 +166,39 @@ def depth_of(seen: _Seen, unit_m: float) -> DepthFit:
     expected = np.polynomial.polynomial.polyval(depth_m[edge], sigma)
     gain = 1.0
     if edge.sum() >= MIN_PIXELS and expected.min() > 0:
-        # What flies between two surfaces is no noise of either: the middle of the changes tells.
+        # The median excludes flying pixels between two surfaces.
         gain = max(1.0, 1.4826 * float(np.median(np.abs(change_m[edge] / expected))) / math.sqrt(2))
     at_edges = float(lost[held_edge].mean()) if held_edge.sum() >= MIN_PIXELS else 0.0
     together, power = np.sum(seen.beside, axis=0)
     alike = together / power if power > 0 else 0.0
-    # The mean of so many white numbers is to its neighbor's as 1 - 1/n is to 1.
+    # Moving means over n white numbers have a correlation of 1 - 1/n with their neighbors.
     window = int(np.clip(round(1 / max(1 - alike, 1 / WIDEST_PX)), 1, WIDEST_PX))
     return DepthFit(sigma, tuple(bins), seen.pairs, window - (window % 2 == 0), gain, at_edges)
 
 
 def flicker_m(changes: Array, unit_m: float) -> float:
-    """The standard deviation of single values whose changes from one frame to the next these are.
+    """Return the standard deviation of single values from their changes between two frames.
 
     Args:
-        unit_m: to which both were rounded.
+        changes: float64 (N,), differences of two frames, m.
+        unit_m: unit to which both were rounded.
     """
     sizes = np.abs(changes - np.median(changes))
-    # Where steps are coarse most pixels do not change at all, and the tail alone tells.
+    # With coarse steps most pixels do not change, and only the tail is informative.
     typical = max(1.4826 * float(np.median(sizes)), float(np.quantile(sizes, 0.95)) / 1.96, unit_m)
     near = changes[sizes <= OUTLIER_RATIO * typical]
     return math.sqrt(max(0.0, float(np.var(near)) / 2 - unit_m**2 / 12))
 
 
 def at_edge(first: Floats, second: Floats) -> NDArray[np.bool_]:
-    """bool (H, W): pixels with another surface beside them, in what two frames have in common.
-
-    Medians, because the noise that is looked for makes edges of its own.
-    """
+    """Return the pixels beside another surface in two frames, bool (H, W), after a median filter against noise."""
     both = np.where((first > 0) & (second > 0), (first + second) / 2, np.maximum(first, second)).astype(np.float32)
     near, far = jumps(np.asarray(cv2.medianBlur(both, MEDIAN_PX), np.float32), EDGE)
     return np.asarray(far > near)
 
 
 def static_pairs(episode: LoggedEpisode) -> Iterator[tuple[int, int]]:
-    """Pairs of steps (indices) at which the camera stood the same, each step in one pair at most."""
+    """Yield pairs of steps (indices) with the same camera pose, each step in at most one pair."""
     waiting: list[tuple[LoggedStep, float, float]] = []
     moved_m = moved_rad = 0.0
     for step in episode.steps:
@@ -211,7 +220,7 @@ def _same_head(a: LoggedStep, b: LoggedStep) -> bool:
 
 
 def _same_place(a: LoggedStep, b: LoggedStep) -> bool:
-    """By a referee who can tell."""
+    """Return whether two poses are equal by a sufficiently accurate referee."""
     if (
         a.stationary is None
         or b.stationary is None
@@ -224,7 +233,7 @@ def _same_place(a: LoggedStep, b: LoggedStep) -> bool:
 
 
 def _frames(path: Path, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Floats, Floats]]:
-    """Depth of pairs of steps; those whose images are torn off are left out."""
+    """Yield the depth of pairs of steps, without truncated ones."""
     if not pairs:
         return
     wanted = {index for pair in pairs for index in pair}
@@ -239,7 +248,7 @@ def _frames(path: Path, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Floa
 
 
 def _neighbor_correlation(first: Floats, second: Floats, edges: NDArray[np.bool_]) -> tuple[float, float]:
-    """Sums over neighbors in a row: of the products of their changes, and of their squares, in units of z²."""
+    """Return sums over horizontal neighbors: of the products of their changes, and of their squares, in units of z²."""
     good = (first > 0) & (second > 0) & ~edges
     change = np.where(good, (second - first) / np.maximum(first, 0.1) ** 2, 0).astype(np.float64)
     typical = 1.4826 * float(np.median(np.abs(change[good]))) if good.any() else 0.0
@@ -250,7 +259,7 @@ def _neighbor_correlation(first: Floats, second: Floats, edges: NDArray[np.bool_
 
 
 def _polynomial(bins: Sequence[DepthBin]) -> tuple[float, float, float]:
-    """Coefficients of sigma over depth, none below 0: noise does not shrink with distance."""
+    """Fit non-negative coefficients of sigma over depth."""
     depth_m = np.array([one.depth_m for one in bins])
     sigma_m = np.array([one.sigma_m for one in bins])
     least_m = max(MIN_SHARE_OF_TYPICAL * float(np.median(sigma_m)), 1e-6)

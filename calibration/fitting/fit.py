@@ -1,4 +1,4 @@
-"""From a folder of logs to everything that they say of the robot."""
+"""Fit of a simulated robot to logs: actions, contact, camera, depth, latency, validation."""
 
 from __future__ import annotations
 
@@ -32,19 +32,31 @@ from robot_runtime.robots.action_errors import ActuationModel
 Triple = tuple[float, float, float]
 
 RAW_LOGS = 60
-"""Logs whose raw poses and base states are kept, for latencies and bumpers: of thousands they would fill the memory."""
+"""Number of logs whose raw poses and base states are stored, for latencies and bumpers, within the memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class RobotFit:
-    """What the logs of one robot say.
+    """Fit of one robot.
 
     Attributes:
-        robot: its name in the logs. model: actions and contact, as a simulator takes them.
-        camera: by the floor in the logs' own depth. replayed: by pose replays; None where there are none.
-        correlation: of the errors of consecutive actions (x, y, yaw), and correlated: of how many pairs.
-        unused: logs that say nothing, and why. torn: logs of which only a part is whole, and what is missing.
-        continuous: continuous commands, which no model of discrete actions speaks of.
+        robot: name in the logs.
+        header: of the first episode.
+        episodes: used logs.
+        selection: fitted actions.
+        actions: errors by the action's name.
+        model: actions and contact for a simulator.
+        correlation: of the errors of consecutive actions (x, y, yaw).
+        correlated: number of pairs of consecutive actions.
+        contact: behavior at walls.
+        camera: by the floor in the logged depth.
+        replayed: by pose replays; None without any.
+        depth: temporal noise and bias.
+        latency: of poses, images and looks.
+        validation: held-out likelihood.
+        unused: unusable logs with the reason.
+        torn: what is missing of truncated logs.
+        continuous: number of continuous commands, which the model of discrete actions ignores.
     """
 
     robot: str
@@ -69,10 +81,15 @@ class RobotFit:
 def read_all(
     paths: Sequence[Path], on_read: Callable[[Path], None] | None = None
 ) -> tuple[list[LoggedEpisode], list[tuple[Path, str]]]:
-    """The logs that can be used, and the others with the reason.
+    """Return the usable logs, and the others with the reason.
+
+    Args:
+        paths: of the logs.
+        on_read: is called after each log, for progress.
 
     Raises:
-        CalibrationFailed, RecordingError: none can be used; what is wrong with the first.
+        CalibrationFailed: no log is usable; the error of the first.
+        RecordingError: likewise.
     """
     episodes: list[LoggedEpisode] = []
     unused: list[tuple[Path, str]] = []
@@ -92,7 +109,7 @@ def read_all(
 
 
 def by_robot(episodes: Sequence[LoggedEpisode]) -> dict[str, list[LoggedEpisode]]:
-    """Episodes of each robot: by its name, and where one name has several configurations by ``NAME@`` and its hash."""
+    """Group episodes by the robot's name, or by ``NAME@`` and a hash if a name has several configurations."""
     found: dict[str, dict[str, list[LoggedEpisode]]] = {}
     for episode in episodes:
         configuration = json.dumps(plain(episode.header.robot_config), sort_keys=True)
@@ -106,7 +123,7 @@ def by_robot(episodes: Sequence[LoggedEpisode]) -> dict[str, list[LoggedEpisode]
 
 
 def of_one_robot(episodes: Sequence[LoggedEpisode], robot: str | None) -> tuple[str, list[LoggedEpisode]]:
-    """The episodes of the robot that is asked for, or of the only one there is. Raises ``ConfigError``."""
+    """Return the episodes of the named robot, or of the only one. Raises ``ConfigError``."""
     robots = by_robot(episodes)
     listed = ", ".join(f"{name} ({len(members)} logs)" for name, members in robots.items())
     if robot is None:
@@ -128,14 +145,19 @@ def fit_robot(
     max_frames: int = MAX_FRAMES,
     replayed: ReplayedCamera | None = None,
 ) -> RobotFit:
-    """Everything, of one robot's episodes.
+    """Fit one robot.
 
     Args:
-        on_stage: told what comes next, for progress. max_frames: whose floor is looked for.
-        replayed: what pose replays of the same logs say.
+        robot: name.
+        episodes: of that robot.
+        unused: unusable logs with the reason.
+        on_stage: is called with the name of each stage, for progress.
+        max_frames: number of frames in which the floor is detected.
+        replayed: result of pose replays of the same logs.
 
     Raises:
-        CalibrationFailed: too few usable actions of a kind. RecordingError: a log has become unreadable.
+        CalibrationFailed: too few usable actions of a kind.
+        RecordingError: a log has become unreadable.
     """
     tell = on_stage or (lambda _: None)
     tell("actions")

@@ -1,4 +1,4 @@
-"""A fit as one self-contained web page beside its pictures."""
+"""Report of a fit as a self-contained web page, with its figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robot_runtime.scoring.report.rendering import render
 
 
 def write_page(folder: Path, fit: RobotFit, found: list[Setting]) -> None:
-    """Write ``fit.html`` and its pictures as PNG. Raises ``RecordingError``: they cannot be written."""
+    """Write ``fit.html`` and its figures as PNG. Raises ``RecordingError`` if they cannot be written."""
     with writing(folder, "give another --out"):
         pictures = [
             (caption, base64.b64encode((folder / name).read_bytes()).decode())

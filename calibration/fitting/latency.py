@@ -1,8 +1,8 @@
-"""How late things are, from the stamps in the logs: poses, pictures, looks; and what a localizer's poses are worth.
+"""Latencies of poses, images and looks, and the noise of localizers, from the stamps in logs.
 
-A log says which poses had arrived when an observation was complete. The newest of them bounds the source's latency
-from above, the next one, which had not arrived yet, from below; over many steps the bounds close in. A picture's
-latency is seen where the observation waited for it, and not for a pose.
+A log contains the poses that had arrived when an observation was complete. The newest of them bounds the source's
+latency from above, the next pose from below; over many steps the bounds converge. An image's latency is observable
+where the observation waited for the image and not for a pose.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Array = NDArray[np.float64]
 MIN_STEPS = 10
 
 SLACK_S = 0.003
-"""An observation that was complete so much later than its poses had waited for its picture."""
+"""Delay after its poses from which an observation has waited for its image."""
 
 JITTER = 0.05
-"""Share of the steps whose bounds may contradict the others': networks are late at times."""
+"""Share of steps with outlying bounds, caused by the network."""
 
 MIN_SHIFT_S, MAX_SHIFT_S, SHIFT_STEP_S = -0.1, 0.5, 0.005
 
@@ -45,12 +45,15 @@ class SourceFit:
     """One source of poses.
 
     Attributes:
-        latency_s: from stamp to arrival: the middle between its bounds, and these. rate_hz: of its stamps.
-        lost: share of its poses that never came, by gaps between stamps.
-        out_of_order: how many poses arrived after a later one.
-        noise_m, noise_deg: standard deviations of a standing robot's poses; None of too few.
-        stamps_late_s: by how much its stamps are later than odometry's for the same turn; None where it is odometry
-            or too little was turned.
+        name: of the source.
+        latency_s: from stamp to arrival: the middle between its bounds, and these.
+        rate_hz: of its stamps.
+        lost: share of lost poses, by gaps between stamps.
+        out_of_order: number of poses that arrived after a later one.
+        noise_m: standard deviation of a stationary robot's position; None with too few poses.
+        noise_deg: the same of its heading.
+        stamps_late_s: latency of its stamps relative to odometry's, by turns; None for odometry itself, or with too few
+            turns.
     """
 
     name: str
@@ -65,12 +68,12 @@ class SourceFit:
 
 @dataclass(frozen=True)
 class LatencyFit:
-    """What the stamps say.
+    """Latencies of a robot.
 
     Attributes:
-        camera_s: from exposure to delivery; None where the pictures were never what was waited for: then
-            ``camera_at_most_s`` is all that is known.
-        look_s: how long a look up or down takes, to rest; None where the logs have too few.
+        camera_s: from exposure to delivery; None if no observation waited for its image.
+        camera_at_most_s: upper bound of the same; None with too few steps.
+        look_s: duration of a look up or down until rest; None with too few.
         sources: by role (``policy``, ``referee``, ``odometry``), of single sources.
     """
 
@@ -81,12 +84,12 @@ class LatencyFit:
 
 
 def fit_latency(episodes: Sequence[LoggedEpisode]) -> LatencyFit:
-    """What the stamps of all logs say."""
+    """Fit the latencies to all logs."""
     sources: dict[str, SourceFit] = {}
     names: dict[str, str] = {}
     for role in ("policy", "referee", "odometry"):
         named = {episode.header.localizers.get(role, ()) for episode in episodes}
-        # Several sources, fused or from log to log, have no one latency.
+        # Several sources, fused or from different logs, have no single latency.
         if len(named) == 1 and len(only := next(iter(named))) == 1:
             names[role] = only[0]
     for role, name in names.items():
@@ -107,14 +110,20 @@ def fit_latency(episodes: Sequence[LoggedEpisode]) -> LatencyFit:
 
 
 def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | None) -> SourceFit | None:
-    """What is known of one source; None where the logs have none of its poses."""
+    """Fit one source of poses; None without its poses in the logs.
+
+    Args:
+        name: of the source.
+        episodes: of one robot.
+        odometry: name of odometry's source; None if unknown.
+    """
     gaps_s = np.concatenate(
         [np.diff([e.stamp_ns for e in episode.raw(name)]) / NS_PER_S for episode in episodes] or [np.zeros(0)]
     )
     gaps_s = gaps_s[gaps_s > 0]
     if gaps_s.size < MIN_STEPS:
         return None
-    # Neither gaps nor the lattice on which a simulator's clock ticks.
+    # The mean without gaps, which also averages the ticks of a simulated clock.
     typical_s = float(np.median(gaps_s))
     period_s = float(gaps_s[gaps_s < 1.5 * typical_s].mean())
     lost = float(np.maximum(np.rint(gaps_s / period_s) - 1, 0).sum())
@@ -132,7 +141,7 @@ def fit_source(name: str, episodes: Sequence[LoggedEpisode], odometry: str | Non
 
 
 def _noise(episodes: Sequence[LoggedEpisode], name: str) -> tuple[float | None, float | None]:
-    """Of poses of a robot that stands, in x and y alike, and in the heading."""
+    """Return the noise of a stationary robot's poses: of the position, and of the heading."""
     stationary_poses = []
     for episode in episodes:
         raw = [estimate for estimate in episode.raw(name) if estimate.status is PoseStatus.OK]
@@ -144,7 +153,7 @@ def _noise(episodes: Sequence[LoggedEpisode], name: str) -> tuple[float | None, 
 
 
 def _bounds(episode: LoggedEpisode, name: str) -> Iterator[tuple[float, float]]:
-    """(least, most) seconds that a pose can have been under way, from each step."""
+    """Yield lower and upper bound of a pose's latency, seconds, from each step."""
     observed_ns = {step.index: step.times.observed_ns for step in episode.steps}
     newest_ns: int | None = None
     told_ns: int | None = None
@@ -171,7 +180,7 @@ def _out_of_order(episode: LoggedEpisode, name: str) -> int:
 def _camera(
     episodes: Sequence[LoggedEpisode], names: Mapping[str, str], sources: Mapping[str, SourceFit]
 ) -> tuple[Interval | None, float | None]:
-    """Latency of pictures where they were what was waited for, and what it cannot exceed."""
+    """Return the latency of images that were waited for, and an upper bound by all images."""
     waited, taken = [], []
     for episode in episodes:
         stamps = {
@@ -191,9 +200,9 @@ def _camera(
 
 
 def _pose_ready_s(exposed_ns: int, stamps: NDArray[np.int64], source: SourceFit) -> float:
-    """Seconds after an exposure by which its pose was had at the latest; infinite if that is unknown.
+    """Return the latest time after an exposure at which its pose was available, seconds; infinite if unknown.
 
-    Whoever waits for a pose may look for it once per period only.
+    A waiting reader may poll only once per period.
     """
     place = int(np.searchsorted(stamps, exposed_ns))
     if source.latency_s is None or place == len(stamps):
@@ -203,7 +212,7 @@ def _pose_ready_s(exposed_ns: int, stamps: NDArray[np.int64], source: SourceFit)
 
 
 def _stamps_late(episodes: Sequence[LoggedEpisode], name: str, odometry: str) -> Interval | None:
-    """The shift in time under which a source's turns are odometry's, with a bootstrap interval over episodes."""
+    """Return the shift in time at which a source's turns equal odometry's, with a bootstrap interval over episodes."""
     shifts_s = np.arange(MIN_SHIFT_S, MAX_SHIFT_S + SHIFT_STEP_S / 2, SHIFT_STEP_S)
     misfits, turned_rad = [], 0.0
     for episode in episodes:
@@ -230,7 +239,7 @@ def _stamps_late(episodes: Sequence[LoggedEpisode], name: str, odometry: str) ->
 
 
 def _misfit(seen: Sequence[PoseEstimate], wheels: Sequence[PoseEstimate], shifts_s: Array) -> tuple[Array, float]:
-    """Sum of squares per shift of what the source turned less what odometry did, and how far odometry turned."""
+    """Return the sum of squared differences of turns per shift, and the total turn by odometry."""
     stamps_s = np.array([estimate.stamp_ns for estimate in seen]) / NS_PER_S
     steps_rad = np.array([wrap_angle(b.pose.yaw_rad - a.pose.yaw_rad) for a, b in pairwise(seen)])
     at_s = np.array([estimate.stamp_ns for estimate in wheels]) / NS_PER_S
@@ -245,7 +254,7 @@ def _misfit(seen: Sequence[PoseEstimate], wheels: Sequence[PoseEstimate], shifts
 
 
 def _lowest(shifts_s: Array, sums: Array) -> float:
-    """Where a parabola through the lowest of the sums and its neighbors is lowest."""
+    """Return the minimum of a parabola through the lowest of the sums and its neighbors."""
     place = int(np.clip(np.argmin(sums), 1, len(sums) - 2))
     before, at, after = sums[place - 1 : place + 2]
     bend = before - 2 * at + after

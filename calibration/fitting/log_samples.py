@@ -1,8 +1,7 @@
-"""What a log tells of single actions: where each began and ended by the referee, and what came of it.
+"""Actions in a log: start and end by the referee, and outcome.
 
-The referee's pose of a step is the mean of its raw poses while the robot stood, where the log has them; their scatter
-about it says how good it is. Nothing here judges: which actions tell of the robot's errors is
-:mod:`calibration.fitting.actions`'s to say.
+The referee's pose of a step is the mean of its raw poses while the robot was stationary, if the log contains them;
+their scatter gives its covariance. :mod:`calibration.fitting.actions` selects the actions to fit.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ CONTINUOUS = (Action.VELOCITY_CONTROL, Action.WAYPOINT_CONTROL)
 PROFILE = MotionProfile()
 
 MIN_SCATTERED = 30
-"""Deviations of a standing robot's poses from their mean, below which what the referee says of itself is believed."""
+"""Number of deviations of a stationary robot's poses below which the referee's own covariance is used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +43,14 @@ class LoggedStep:
     """One step without its images.
 
     Attributes:
-        index: of the step. stand: where the robot stood at its end; None where the referee had lost it.
-        touching: whether a bumper was pressed then.
+        index: of the step.
+        action: None for a continuous command, or the reset.
+        result: of the action.
+        stationary: pose at the end; None if the referee was lost.
+        touching: whether a bumper was pressed at the end.
+        head: state at the end.
+        times: of the step.
+        phase: of the task.
     """
 
     index: int
@@ -60,12 +65,16 @@ class LoggedStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedAction:
-    """One motion between two stands.
+    """One motion between two stationary poses.
 
     Attributes:
-        carried_rad: of the heading's error by odometry, what the motion controller made up for in this action; it
-            aims each motion from where the one before should have ended.
-        felt: whether a bumper was pressed before or after.
+        step: index of the step.
+        action: kind of the action.
+        result: of the action.
+        before: step before the motion.
+        after: step after the motion.
+        carried_rad: heading error by odometry that the motion controller corrected in this action, since it aims each
+            motion from the intended end of the previous one.
     """
 
     step: int
@@ -77,7 +86,7 @@ class LoggedAction:
 
     @property
     def seen(self) -> bool:
-        """Whether the referee knew both ends."""
+        """Whether the referee measured both ends."""
         return self.before.stationary is not None and self.after.stationary is not None
 
     @property
@@ -86,7 +95,7 @@ class LoggedAction:
 
     @property
     def move(self) -> Move:
-        """Where it led; only of one that was seen."""
+        """The displacement; only if ``seen``."""
         before, after = self.before.stationary, self.after.stationary
         assert before is not None
         assert after is not None
@@ -98,12 +107,17 @@ class LoggedEpisode:
     """One log.
 
     Attributes:
-        steps: all that are whole. actions: the discrete motions between them.
-        arrivals: raw poses by step and source, as ``LogReader.poses_by_step``. base: what the base reported.
-        scatter: float64 (3, 3), covariance of one raw pose of the referee about its mean while the robot stands, and
-            scattered: from how many deviations; None and 0 where the log has no raw poses of a single referee.
-        torn: what is missing of it; empty for a whole log.
-        continuous: how many continuous commands it holds, of which no model of discrete actions says anything.
+        path: of the log.
+        header: of the log.
+        steps: all complete steps.
+        actions: discrete motions between them.
+        arrivals: raw poses by step and source, as ``LogReader.poses_by_step``.
+        base: states of the base.
+        scatter: float64 (3, 3), covariance of one raw pose of the referee while the robot is stationary; None without
+            raw poses of a single referee.
+        scattered: number of deviations of ``scatter``.
+        torn: what is missing; empty for a complete log.
+        continuous: number of continuous commands.
     """
 
     path: Path
@@ -118,16 +132,16 @@ class LoggedEpisode:
     continuous: int = 0
 
     def raw(self, source: str) -> list[PoseEstimate]:
-        """All raw poses of a source, by their stamps."""
+        """Return all raw poses of a source, sorted by stamp."""
         return _of_source(self.arrivals, source)
 
 
 def read_episode(path: Path) -> LoggedEpisode:
-    """What is whole of a log.
+    """Read the intact part of a log.
 
     Raises:
-        CalibrationFailed: its referee says nothing that odometry does not, or knows no headings.
-        RecordingError: no log, or nothing whole in it.
+        CalibrationFailed: the referee is odometry, or measures no headings.
+        RecordingError: the file is no log, or has no complete step.
     """
     with LogReader(path) as log:
         header = log.header
@@ -147,7 +161,7 @@ def read_episode(path: Path) -> LoggedEpisode:
 
 
 def check_referee(header: EpisodeHeader, path: Path) -> None:
-    """Raise ``CalibrationFailed`` if the referee is nothing but odometry: of odometry's errors it knows none."""
+    """Raise ``CalibrationFailed`` if the referee is odometry, whose errors it cannot measure."""
     roles = header.localizers
     if roles.get("referee") and set(roles["referee"]) <= set(roles.get("odometry", ())):
         raise CalibrationFailed(
@@ -158,7 +172,7 @@ def check_referee(header: EpisodeHeader, path: Path) -> None:
 
 
 def motions(steps: Sequence[LoggedStep]) -> tuple[LoggedAction, ...]:
-    """The discrete motions between steps, with what the motion controller's chain of headings carried into each."""
+    """Return the discrete motions between steps, with the heading error carried into each."""
     found = []
     residual_rad = 0.0
     for before, after in pairwise(steps):
@@ -178,7 +192,7 @@ def motions(steps: Sequence[LoggedStep]) -> tuple[LoggedAction, ...]:
 
 
 class _StationaryPoses:
-    """Where the robot stood at each step, by its referee."""
+    """Poses of the robot at each step by its referee."""
 
     def __init__(
         self,
@@ -187,7 +201,7 @@ class _StationaryPoses:
         arrivals: Sequence[tuple[int | None, Mapping[str, list[PoseEstimate]]]],
     ) -> None:
         self._sources = header.localizers.get("referee", ())
-        # Of a fused referee the log has the poses of its parts, which are not its own.
+        # The log of a fused referee contains the poses of its sources, not its own.
         raw = _of_source(arrivals, self._sources[0]) if len(self._sources) == 1 else []
         raw = [estimate for estimate in raw if _known(estimate)]
         seen = while_stationary([record.times for record in records], raw)
@@ -195,7 +209,7 @@ class _StationaryPoses:
         self.scatter, self.scattered = scatter(seen)
 
     def of(self, record: StepRecord) -> StationaryPose | None:
-        """None where the referee does not know."""
+        """Return the pose at a step; None if the referee was lost."""
         if not _known(record.referee):
             return None
         if not math.isfinite(record.referee.covariance[2, 2]):
@@ -206,7 +220,7 @@ class _StationaryPoses:
         seen, odom = self._seen[record.index], record.base.odom
         if not seen:
             noise = record.referee.covariance if self.scatter is None else self.scatter
-            # A fused referee's errors change slowly: they hardly come between two stands.
+            # A fused referee's errors change slowly and cancel between two poses.
             return StationaryPose(odom, record.referee.pose, noise if len(self._sources) == 1 else np.zeros((3, 3)))
         pose, _ = mean_pose(seen, self._sources[0])
         one = seen[0].covariance if self.scatter is None else self.scatter
@@ -214,12 +228,17 @@ class _StationaryPoses:
 
 
 def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) -> list[list[PoseEstimate]]:
-    """Of a source's poses, by their stamps, those of each step while the robot stood after its action."""
+    """Return a source's poses of each step while the robot was stationary after its action.
+
+    Args:
+        times: of the steps.
+        raw: poses sorted by stamp.
+    """
     stamps = [estimate.stamp_ns for estimate in raw]
     found = []
     for step, following in zip(times, [*times[1:], None], strict=True):
         until_ns = step.observed_ns if following is None else following.action_start_ns
-        # Of a reset no action's end is known.
+        # A reset has no end of an action.
         first = step is times[0]
         low = bisect_left(stamps, step.exposed_ns if first else step.action_end_ns)
         found.append(list(raw[low : bisect_right(stamps, until_ns)]))
@@ -227,7 +246,7 @@ def while_stationary(times: Sequence[StepTimes], raw: Sequence[PoseEstimate]) ->
 
 
 def scatter(stationary_poses: Sequence[Sequence[PoseEstimate]]) -> tuple[Array | None, int]:
-    """Covariance of one pose about its stand's mean, and the number of independent deviations; None of too few."""
+    """Return the covariance of one pose about its step's mean (None with too few), and the degrees of freedom."""
     total, count = np.zeros((3, 3)), 0
     for seen in stationary_poses:
         if len(seen) > 1:
@@ -262,10 +281,10 @@ def _of_source(
 
 
 def whole(items: Iterator[T]) -> tuple[list[T], str]:
-    """What comes before damage in the middle of a log, and what the damage is."""
+    """Return the items before damage in a log, and the damage; empty without any."""
     found: list[T] = []
     try:
-        found.extend(items)  # keeps what came before an error
+        found.extend(items)  # retains the items before an error
     except RecordingError as error:
         return found, error.message
     return found, ""

@@ -1,4 +1,4 @@
-"""What a fit leaves behind: ``actuation.yaml``, ``robot.yaml``, ``fit.json``."""
+"""Output files of a fit: ``actuation.yaml``, ``robot.yaml``, ``fit.json``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DRIVER = "sim_bridge.robot.driver.make_robot"
 
 
 def write_fit(folder: Path, fit: RobotFit, found: list[Setting], valid_days: float) -> None:
-    """Write the three files. Raises ``RecordingError``: they cannot be written."""
+    """Write the three files. Raises ``RecordingError`` if they cannot be written."""
     with writing(folder, "give another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         write_calibration(folder / "actuation.yaml", stamp(fit, valid_days), config.unparse(fit.model))
@@ -34,7 +34,7 @@ def write_fit(folder: Path, fit: RobotFit, found: list[Setting], valid_days: flo
 
 
 def stamp(fit: RobotFit, valid_days: float) -> Stamp:
-    """Of the actuation file."""
+    """Return the stamp of the actuation file."""
     residuals: dict[str, float] = {}
     for name, action in fit.actions.items():
         residuals |= deviations(name, action.error)
@@ -51,7 +51,7 @@ def stamp(fit: RobotFit, valid_days: float) -> Stamp:
 
 
 def as_document(fit: RobotFit, found: list[Setting]) -> dict[str, Any]:
-    """Everything that was found, for other programs."""
+    """Return the whole fit as a JSON document."""
     return {
         "robot": fit.robot,
         "logs": [str(episode.path) for episode in fit.episodes],

@@ -1,4 +1,4 @@
-"""Pictures of a fit: where actions ended beside what each model foretells, contacts, camera, depth, likelihood."""
+"""Figures of a fit: ends of actions and models, contacts, camera, depth, likelihood."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ SHOWN = {
     "Habitat challenge": "tab:green",
     "RoboTHOR": "tab:purple",
 }
-"""Published models beside the fitted one; the others' figures are in the table."""
+"""Published models shown with the fitted one; the others are in the table."""
 
 MEASURED, FITTED = "tab:blue", "black"
 DPI = 110
 
 
 def write_plots(folder: Path, fit: RobotFit) -> list[tuple[str, str]]:
-    """Write what there is to see as PNG.
+    """Write the figures as PNG.
 
     Returns:
-        File name and caption of each, in the order of reading.
+        File name and caption of each, in order.
     """
     drawn: list[tuple[str, str, Callable[[RobotFit], Figure], bool]] = [
         (
             "actions.png",
-            "Where actions ended beside where they should: each dot one action, ellipses hold 95 % of what a model "
-            "foretells. Left as near as the dots lie, in the middle as far as the published models reach.",
+            "Errors of the ends of actions: each dot is one action, ellipses contain 95 % of a model's predictions. "
+            "Left at the scale of the dots, in the middle at that of the published models.",
             clouds,
             True,
         ),
         (
             "likelihood.png",
-            "How much better the fitted model foretells held-out actions, with 95 % intervals over episodes.",
+            "Gain of the fitted model in predicting held-out actions, with 95 % intervals over episodes.",
             likelihood,
             fit.validation.nats is not None,
         ),
         (
             "contacts.png",
-            "Left: where forward actions into something ended. Right: what each says of sliding against stopping.",
+            "Left: ends of forward actions into obstacles. Right: log ratio of sliding to stopping of each.",
             contacts,
             bool(fit.contact.contacts),
         ),
         (
             "camera.png",
-            "The floor in the logged depth: how far the camera is from where its description has it, frame by frame.",
+            "Errors of the camera's described pose by the floor in the logged depth, frame by frame.",
             camera,
             bool(fit.camera.frames),
         ),
@@ -82,7 +82,7 @@ def write_plots(folder: Path, fit: RobotFit) -> list[tuple[str, str]]:
 
 
 def clouds(fit: RobotFit) -> Figure:
-    """Measured ends and headings of each action, with every model's ellipse and density."""
+    """Plot measured ends and headings of each action, with every model's ellipse and density."""
     size = fit.selection.size
     published = published_models(size.forward_m, size.turn_deg)
     models = {"fitted": fit.model, **{name: published[name] for name in SHOWN}}
@@ -144,7 +144,7 @@ def _headings(axis: Any, errors_rad: Array, models: dict[str, ActionError], colo
 
 
 def likelihood(fit: RobotFit) -> Figure:
-    """Gains over the published models."""
+    """Plot the gains over the published models."""
     rivals = fit.validation.rivals[::-1]
     figure = Figure(figsize=(8, 0.5 + 0.38 * len(rivals)), layout="constrained")
     axis = figure.subplots()
@@ -164,7 +164,7 @@ def likelihood(fit: RobotFit) -> Figure:
 
 
 def contacts(fit: RobotFit) -> Figure:
-    """Ends of actions into something, and their ratios."""
+    """Plot the ends of actions into obstacles, and their log ratios."""
     found = fit.contact.contacts
     ratios = np.array([contact.log_ratio for contact in found])
     ends_mm = 1e3 * np.array([contact.end for contact in found])
@@ -193,7 +193,7 @@ def contacts(fit: RobotFit) -> Figure:
 
 
 def camera(fit: RobotFit) -> Figure:
-    """Offsets of tilt, roll and height of each frame."""
+    """Plot the errors of tilt, roll and height of each frame."""
     frames = fit.camera.frames
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     axes = figure.subplots(1, 4)
@@ -217,7 +217,7 @@ def camera(fit: RobotFit) -> Figure:
 
 
 def depth(fit: RobotFit) -> Figure:
-    """Noise and holes over distance."""
+    """Plot noise and holes over distance."""
     bins = fit.depth.bins
     depth_m = np.array([one.depth_m for one in bins])
     figure = Figure(figsize=(8, 3.4), layout="constrained")

@@ -1,7 +1,7 @@
-"""What pose replays say of the camera: where it hangs, and by how much depth is off at which distance.
+"""Errors of the camera's pose and of depth by pose replays in a simulated scene.
 
-A scene's twin has walls where the floor alone has none, so a replay knows the camera's pan and its place ahead, too. A
-referee that is off by the same amount everywhere shows in these as well.
+The scene's walls also determine pan and forward position of the camera, which the floor alone does not. A constant
+error of the referee is part of both.
 """
 
 from __future__ import annotations
@@ -21,27 +21,30 @@ from robot_runtime.scoring.statistics.intervals import Interval
 
 SIGMAS = 1.96
 BIN_M = 0.5
-"""Distances that are nearer to each other are one."""
+"""Width of a bin of distances."""
 
 UNKNOWN_BIAS = (0.05, 0.02, 0.01)
-"""Standard deviations of the coefficients (m, 1, 1/m) before any replay: the bias stays small beyond what is seen."""
+"""Prior standard deviations of the coefficients (m, 1, 1/m), which keep the bias small beyond the measured range."""
 
 BIAS_ERROR_M = 0.002
-"""Of the bias at one distance: scenes are not the places that they stand for to the millimeter."""
+"""Standard deviation of the bias at one distance, by the scene's accuracy."""
 
 Triple = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class ReplayedCamera:
-    """The camera by its pose replays.
+    """Errors of the camera's described pose by pose replays.
 
     Attributes:
-        replays: that say anything of it.
-        tilt_deg, pan_deg, roll_deg, height_m, forward_m: from where its description has it, medians over replays with
-            95 % intervals; None where no replay tells. Tilt up, pan left, roll right positive.
-        bias: coefficients c of c[0] + c[1] z + c[2] z², measured less true depth in meters, beyond what these explain.
-        farthest_m: as far as that was seen; 0 where it was not.
+        replays: number of informative replays.
+        tilt_deg: median over replays with 95 % interval, up positive; None if unknown.
+        pan_deg: likewise, left positive.
+        roll_deg: likewise, right positive.
+        height_m: likewise.
+        forward_m: likewise.
+        bias: coefficients c of c[0] + c[1] z + c[2] z², measured less true depth in meters, after these corrections.
+        farthest_m: greatest measured distance; 0 without any.
     """
 
     replays: int
@@ -55,13 +58,14 @@ class ReplayedCamera:
 
 
 def read_replays(paths: Sequence[Path], robot: str) -> ReplayedCamera | None:
-    """The camera of a robot by replays of its logs; None without any paths.
+    """Return the camera's errors by replays of a robot's logs; None without any paths.
 
     Args:
-        paths: JSON files of ``robot-runtime replay``, or folders of them. robot: its name in the logs.
+        paths: JSON files of ``robot-runtime replay``, or folders of them.
+        robot: name in the logs.
 
     Raises:
-        ConfigError: a file that is no replay, or of another robot; none that compares depth.
+        ConfigError: a file is no replay, or of another robot; or no replay compares depth.
     """
     if not paths:
         return None
@@ -85,7 +89,7 @@ def read_replays(paths: Sequence[Path], robot: str) -> ReplayedCamera | None:
 
 
 def depth_bias(biases: Sequence[tuple[float, float]]) -> Triple:
-    """Coefficients of the bias, of what replays found: (distance m, bias m) each; zeros of none."""
+    """Return the coefficients of the bias from pairs (distance m, bias m); zeros without any."""
     if not biases:
         return (0.0, 0.0, 0.0)
     depth_m, bias_m = np.array(biases).T
@@ -104,7 +108,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _offset(path: Path, robot: str) -> Mapping[str, Any] | None:
-    """What one replay says of the camera's place; None of one that has no pose replay, or too little depth in it."""
+    """Return one replay's offset of the camera; None without a pose replay, or with too little depth."""
     again = "make it anew: `robot-runtime replay LOG --poses --overwrite`"
     try:
         replay = json.loads(path.read_text(encoding="utf-8"))
@@ -124,7 +128,7 @@ def _pooled(offsets: Sequence[Mapping[str, Any]], name: str, scale: float = 1.0)
     if not known:
         return None
     values = [scale * float(one["value"]) for one in known]
-    # Of few replays the spread alone would say too much.
+    # The spread of few replays alone underestimates the interval.
     reach = SIGMAS * scale * float(np.median([one["error"] for one in known])) / math.sqrt(len(known))
     middle = median(values)
     return Interval(middle.mean, min(middle.low, middle.mean - reach), max(middle.high, middle.mean + reach))

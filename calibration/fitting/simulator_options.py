@@ -1,4 +1,4 @@
-"""What was found as options of a simulated robot: one list, which the robot's file, the table and the page show."""
+"""Options of a simulated robot from a fit: the list behind the robot's file, the table and the page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from robot_runtime.common import config
 from robot_runtime.scoring.statistics.intervals import Interval
 
 MAX_TILT_DEG = 0.5
-"""Half the interval of the camera's angle, above which it is not set: it says nothing then."""
+"""Greatest half interval of the camera's angle that is set."""
 
 MAX_AWAY_M = 0.02
-"""Likewise of its place."""
+"""Greatest half interval of the camera's position that is set."""
 
 MIN_NOISE_M, MIN_NOISE_DEG, MIN_SET_LATENCY_S = 1e-4, 0.01, 0.001
-"""Below these a localizer is exact, as a simulated one is by itself."""
+"""Noise and latency below which a localizer is exact, as the simulated one is by default."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,11 @@ class Setting:
     """One option.
 
     Attributes:
-        option: its place under ``options``, dotted; empty where no option stands for it.
-        value: None where it is left as it is, and ``note`` says why.
-        found: as text, with its interval.
+        name: for tables.
+        found: result as text, with its interval.
+        option: dotted path under ``options``; empty without an option.
+        value: of the option; None to keep the default.
+        note: why the default is kept.
     """
 
     name: str
@@ -38,12 +40,12 @@ class Setting:
 
 
 def settings(fit: RobotFit) -> list[Setting]:
-    """Everything that was found, and what is set by it."""
+    """Return all results of a fit with their options."""
     return [*_actions(fit), *_contact(fit), *_camera(fit), *_depth(fit), *_latency(fit)]
 
 
 def options(found: list[Setting]) -> dict[str, Any]:
-    """The options of a simulated robot."""
+    """Return the options of a simulated robot."""
     nested: dict[str, Any] = {}
     for setting in found:
         if setting.option and setting.value is not None:
@@ -56,7 +58,7 @@ def options(found: list[Setting]) -> dict[str, Any]:
 
 
 def text(interval: Interval, unit: str = "", digits: int = 2, scale: float = 1.0) -> str:
-    """A figure with its interval."""
+    """Return a value with its interval as text."""
     mean, low, high = (f"{scale * value:.{digits}f}" for value in (interval.mean, interval.low, interval.high))
     return f"{mean} [{low}, {high}] {unit}".rstrip()
 
@@ -64,7 +66,7 @@ def text(interval: Interval, unit: str = "", digits: int = 2, scale: float = 1.0
 def _actions(fit: RobotFit) -> Iterator[Setting]:
     document = config.unparse(fit.model)
     document.pop("contact", None)
-    # The file of a calibration is stamped and may be moved; a robot's file that holds its content cannot lose it.
+    # The content is copied, because the calibration's file may be moved.
     value = {"model": "gaussian", **document}
     count = sum(action.error.count for action in fit.actions.values())
     yield Setting("errors of actions", f"{count} actions", "action_noise", value)
@@ -101,7 +103,7 @@ def _camera(fit: RobotFit) -> Iterator[Setting]:
 
 
 def _mount_error(fit: RobotFit, option: str) -> Setting:
-    """One option of the mount's error: by replays where they tell, which see walls, too; else by the floor."""
+    """Return one option of the mount's error: by replays if known, else by the floor."""
     name, place = f"camera's {option.partition('_')[0]}", f"camera.mount_error.{option}"
     by_replays: Interval | None = getattr(fit.replayed, option, None)
     found: Interval | None = by_replays or getattr(fit.camera, option, None)
@@ -179,7 +181,7 @@ def _latency(fit: RobotFit) -> Iterator[Setting]:
 
 
 def _localizer(fit: RobotFit) -> dict[str, Any] | None:
-    """Options of the policy's localizer; None for one without errors."""
+    """Return the options of the policy's localizer; None for one without errors."""
     source = fit.latency.sources["policy"]
     odometry = fit.latency.sources.get("odometry")
     if odometry is not None and odometry.name == source.name:

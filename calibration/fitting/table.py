@@ -1,4 +1,4 @@
-"""A fit in the terminal."""
+"""Tables of a fit in the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = {"move_forward": "forward", "turn_left": "turn left", "turn_right": "tur
 
 
 def show(fit: RobotFit, found: list[Setting], console: Console) -> None:
-    """Print what was found, what it sets, and whether it is better than what others published."""
+    """Print the results, the options that they set, and the comparison with published models."""
     console.print(_actions(fit))
     for line in notes(fit):
         console.print(line, style="dim", soft_wrap=True, markup=False)
@@ -28,7 +28,7 @@ def show(fit: RobotFit, found: list[Setting], console: Console) -> None:
 
 
 def notes(fit: RobotFit) -> list[str]:
-    """What was left out and why, line by line."""
+    """Return what was excluded and why, line by line."""
     lines = []
     for name, reasons in fit.selection.left_out.items():
         if reasons:
@@ -56,7 +56,7 @@ def _actions(fit: RobotFit) -> Table:
 
 
 def rows(fit: RobotFit) -> list[list[str]]:
-    """Per action its name, count, and errors ahead, to the left and of the heading."""
+    """Return per action its name, count, and errors ahead, to the left and of the heading."""
     found = []
     for name, action in fit.actions.items():
         deviation = [math.sqrt(action.error.covariance[axis][axis]) for axis in range(3)]
@@ -86,7 +86,7 @@ def _settings(found: list[Setting]) -> Table:
 
 
 def says(setting: Setting) -> str:
-    """What becomes of a setting, in words."""
+    """Return the effect of a setting in words."""
     if setting.value is None:
         return setting.note
     value = setting.value.get("model", "") if isinstance(setting.value, dict) else f"{setting.value}"

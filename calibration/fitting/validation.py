@@ -1,10 +1,9 @@
-"""Whether the fitted model foretells actions that it was not fitted from better than what others have published.
+"""Cross-validation of the fitted action model against published models.
 
-Cross-validated over episodes: each action is judged by a model of other episodes. A model's figure is the mean
-logarithm of the density that it gives to where actions ended, in nats per action; differences between two models are
-paired, action by action, with a bootstrap interval over episodes. All models, the ideal one too, are given the
-tolerance with which a motion controller ends an action at all (``robot_runtime.robots.action_errors.ARRIVAL``) and
-the referee's noise.
+Each action is evaluated by a model fitted to other episodes. A model's figure is the mean log density of the ends of
+actions, in nats per action; differences between models are paired by action, with bootstrap intervals over episodes.
+All models, the ideal one included, contain the motion controller's tolerance
+(``robot_runtime.robots.action_errors.ARRIVAL``) and the referee's noise.
 """
 
 from __future__ import annotations
@@ -24,18 +23,20 @@ Array = NDArray[np.float64]
 
 FOLDS = 5
 MIN_EPISODES = 5
-"""Fewer folds' models are of too few episodes."""
+"""Least number of episodes for the folds."""
 
 MIN_ACTIONS = 100
 
 
 @dataclass(frozen=True)
 class Rival:
-    """One published model beside the fitted one.
+    """One published model compared with the fitted one.
 
     Attributes:
-        nats: mean log density per held-out action. gain: fitted less this one, nats per action, 95 % interval.
-        by_action: the same gains of each action alone.
+        name: of the model.
+        nats: mean log density per held-out action.
+        gain: fitted less this model, nats per action, with 95 % interval.
+        by_action: gain of each action alone.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Rival:
 
     @property
     def verdict(self) -> str:
-        """What the fitted model is beside this one."""
+        """Comparison of the fitted model with this one in words."""
         if self.gain.low > 0:
             return "better"
         return "worse" if self.gain.high < 0 else "no telling"
@@ -56,8 +57,11 @@ class Validation:
     """Held-out likelihood.
 
     Attributes:
-        nats: of the fitted model; None where there are too few actions or episodes, and ``reason`` says so.
-        rivals: the strongest first.
+        nats: of the fitted model; None with too few actions or episodes.
+        rivals: published models, the strongest first.
+        actions: number of actions.
+        episodes: number of episodes.
+        reason: why there is no figure.
     """
 
     nats: float | None
@@ -96,7 +100,7 @@ def validate(selection: Selection) -> Validation:
 
 
 def log_densities(model: ActuationModel, samples: Sequence[Sample]) -> Array:
-    """Of each sample under a model, float64 (N,), nats."""
+    """Return the log density of each sample under a model, float64 (N,), nats."""
     found = np.empty(len(samples))
     for action in MOVES:
         places = [place for place, sample in enumerate(samples) if sample.trial.action is action]

@@ -1,4 +1,4 @@
-"""From single actions, each measured before and after, to how actions err: the one solver of all who measure them."""
+"""Fit of action errors from single actions, each measured before and after."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """One action.
+    """One measured action.
 
     Attributes:
+        action: kind of the action.
         error: (x m, y m, yaw rad), measured less intended, in the frame of the start.
         noise: float64 (3, 3), the referee's share of its covariance.
     """
@@ -32,22 +33,28 @@ class Trial:
 
     @classmethod
     def of(cls, action: Action, command: Displacement, move: Move, carried_rad: float = 0.0) -> Trial:
-        """Args: carried_rad: how far from the start's heading the motion controller began, to make up for a heading
-        that it knew to be wrong."""
+        """Return the trial of an action.
+
+        Args:
+            action: kind of the action.
+            command: intended displacement.
+            move: measured displacement.
+            carried_rad: correction of a known heading error by which the motion controller started the action.
+        """
         ahead_m, aside_m = command.forward_m * math.cos(carried_rad), command.forward_m * math.sin(carried_rad)
         yaw_rad = wrap_angle(move.truth.yaw_rad - command.turn_rad - carried_rad)
         return cls(action, np.array([move.truth.x_m - ahead_m, move.truth.y_m - aside_m, yaw_rad]), move.noise)
 
 
 def error_of(trials: Sequence[Trial]) -> ActionError:
-    """Mean and covariance of the errors of at least two actions of one kind, the referee's scatter taken off."""
+    """Return mean and covariance of the errors of at least two actions of one kind, without the referee's noise."""
     measured = np.array([trial.error for trial in trials])
     covariance = np.cov(measured, rowvar=False) - np.mean([trial.noise for trial in trials], axis=0)
     return ActionError(_triple(measured.mean(axis=0)), _rows(_possible(covariance)), len(trials))
 
 
 def by_action(trials: Sequence[Trial]) -> Mapping[Action, list[Trial]]:
-    """The trials of each action, in their order."""
+    """Group trials by action, in order."""
     found: dict[Action, list[Trial]] = {}
     for trial in trials:
         found.setdefault(trial.action, []).append(trial)
@@ -55,7 +62,7 @@ def by_action(trials: Sequence[Trial]) -> Mapping[Action, list[Trial]]:
 
 
 def deviations(name: str, error: ActionError) -> dict[str, float]:
-    """Standard deviations of an action's error as figures of a stamp."""
+    """Return the standard deviations of an action's error as figures of a stamp."""
     deviation = np.sqrt(np.diag(error.matrix))
     return {
         f"{name}_std_mm": 1e3 * math.hypot(deviation[0], deviation[1]),
@@ -64,7 +71,7 @@ def deviations(name: str, error: ActionError) -> dict[str, float]:
 
 
 def _possible(matrix: Array) -> Array:
-    """The nearest matrix that is a covariance: what the referee's scatter made of a small one may be none."""
+    """Return the nearest positive semidefinite matrix; a difference of covariances may be none."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)
 

@@ -1,9 +1,8 @@
-"""``robot-runtime calibrate actuation``: where discrete actions really end.
+"""``robot-runtime calibrate actuation``: errors of discrete actions.
 
-Each action is carried out many times by the runtime's own motion controller, and a referee says where the robot stood
-before and after. What is left after taking away what was commanded has a mean and a covariance (along, to the left,
-heading; correlations included). The referee's own scatter is taken off it. The file is what a simulated robot needs to
-err in the same way: ``action_noise: {model: fitted, file: ...}``.
+The motion controller executes each action many times; a referee measures the robot's pose before and after. Measured
+less commanded displacements give mean and covariance of the errors (forward, left, heading), from which the referee's
+noise is subtracted. A simulated robot uses the file by ``action_noise: {model: fitted, file: ...}``.
 """
 
 from __future__ import annotations
@@ -28,11 +27,17 @@ ROOM_M = 0.9
 MIN_TRIALS = 8
 
 LIMIT_RATIO = 3.0
-"""Of the held-out errors' squared distances, in standard deviations, to what three normal numbers have on average."""
+"""Greatest ratio of the held-out errors' mean squared Mahalanobis distance to its expectation, 3."""
 
 
 class ActuationProcedure(Procedure[Trial, ActuationModel]):
-    """Args: forward_m, turn_deg: of the actions. cycles: how often each is carried out."""
+    """Calibration of action errors; see the module.
+
+    Args:
+        forward_m: distance of the forward action.
+        turn_deg: angle of the turns.
+        cycles: number of executions of each action.
+    """
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"distance_ratio": LIMIT_RATIO}

@@ -1,11 +1,10 @@
-"""``robot-runtime calibrate localization``: from a localizer's own frame to the scene's map.
+"""``robot-runtime calibrate localization``: alignment of a localizer's frame with the scene's map.
 
-The robot stands on a pose of the map that is known and drives an L: a meter ahead, a quarter turn, a meter ahead. Its
-odometry says where in the map it was at every instant, the localizer says where in its own frame, and
-``robot_runtime.localization.alignment`` finds what takes the one to the other. An odometry that is 1 % long is off by
-2 cm at the end of this way, and by half of that after the fit: calibrate it first.
+The robot starts at a known pose of the map and drives an L: 1 m ahead, a quarter turn, 1 m ahead. Odometry gives its
+poses in the map, the localizer in its own frame, and ``robot_runtime.localization.alignment`` solves for the transform.
+A scale error of odometry of 1 % is 2 cm at the end of the drive and half of that after the fit: calibrate it first.
 
-With ``--points`` the robot is put on surveyed points instead, and nothing depends on its odometry.
+With ``--points`` the robot is placed on surveyed points instead, independent of its odometry.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 
 MAX_OUTLIERS = 0.4
-"""Of the held-out measurements, the fraction that may be off by more than ``INLIER_M``."""
+"""Greatest fraction of held-out measurements with errors beyond ``INLIER_M``."""
 STEP_M = 0.25
 STEPS = 4
 TURN_RAD = math.radians(30)
 TURNS = 3
 WINDOW_S = 3.0
-"""How long the robot stands on a surveyed point: 24 measurements of a beacon system at 8 Hz."""
+"""Duration of the measurement at a surveyed point: 24 measurements of a beacon system at 8 Hz."""
 
 
 @dataclass(frozen=True)
 class SurveyedPoint:
-    """A pose of base_link in map."""
+    """Surveyed pose of base_link in map."""
 
     x_m: float
     y_m: float
@@ -61,10 +60,12 @@ class SurveyedPoints:
 
 
 class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
-    """Solves for the frame, and for where on the robot the mark sits if ``lever_m`` is None.
+    """Calibration of a localizer's frame; see the module.
 
     Args:
-        start: base_link in map when the guided drive begins. points: to stand on instead; empty for the drive.
+        start: base_link in map at the start of the guided drive.
+        points: surveyed poses instead of a drive; empty for the drive.
+        lever_m: position of the localizer's mark on the robot; None to solve for it.
     """
 
     kind: ClassVar[str] = KIND
@@ -81,7 +82,7 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
     def record(self, robot: Robot, guide: Guide) -> Sequence[AlignmentSample]:
         self._source = robot.localizer.info.name
         frame = robot.localizer.info.frame
-        guide.tell(f"localizer {self._source!r}: its poses are taken as they are, in frame {frame!r}")
+        guide.tell(f"localizer {self._source!r}: poses are recorded unchanged, in frame {frame!r}")
         return self._stand(robot, guide) if self._points else self._drive(robot, guide)
 
     def solve(self, captures: Sequence[AlignmentSample]) -> Fit[Alignment]:
@@ -96,8 +97,6 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
         fit = errors_m < INLIER_M
         rms_m = float(np.sqrt(np.mean(errors_m[fit] ** 2))) if fit.any() else math.inf
         return {"position_rms_m": rms_m, "outlier_fraction": 1.0 - float(np.mean(fit))}
-
-    # --- record -----------------------------------------------------------------------------------------------------
 
     def _drive(self, robot: Robot, guide: Guide) -> list[AlignmentSample]:
         odometry = robot.odometry
@@ -128,7 +127,7 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
             poses.take()
             measured.take()
             guide.progress(index + 1, len(path), f"{len(measured.estimates)} measurements")
-        robot.clock.sleep_until(robot.clock.now_ns() + seconds_to_ns(1.0))  # what is still on its way
+        robot.clock.sleep_until(robot.clock.now_ns() + seconds_to_ns(1.0))  # for poses in transit
         poses.take()
         measured.take()
         return self._paired(poses.estimates, measured.estimates)
@@ -161,7 +160,7 @@ class LocalizationCalibration(Procedure[AlignmentSample, Alignment]):
 
 
 class _Gathered:
-    """What arrives from a localizer from now on, without what it says it has lost."""
+    """Poses that arrive from a localizer after this object's creation, without lost ones."""
 
     def __init__(self, localizer: Localizer) -> None:
         self._localizer = localizer
@@ -169,13 +168,13 @@ class _Gathered:
         self.estimates: list[PoseEstimate] = []
 
     def take(self) -> None:
-        """Look what has arrived."""
+        """Append the poses that have arrived."""
         arrived = self._localizer.arrivals(self._mark)
         self._mark = arrived.mark
         self.estimates += [estimate for estimate in arrived.estimates if estimate.status is PoseStatus.OK]
 
     def wait(self, robot: Robot, count: int) -> None:
-        """Until so many have arrived. Raises ``CalibrationFailed`` if a second brings too few."""
+        """Wait for a number of poses. Raises ``CalibrationFailed`` after a second."""
         clock = robot.clock
         for _ in range(20):
             self.take()

@@ -1,11 +1,11 @@
-"""``robot-runtime calibrate odometry``: how many meters and radians a base reports per meter and radian that it moves.
+"""``robot-runtime calibrate odometry``: linear and angular scale of a base's odometry.
 
-The robot drives squares of half a meter both ways round and turns on the spot, both ways, while a referee sees where it
-really is: motion capture, tags, a fused localizer; the truth in simulation. Straight legs tell the meters, turns the
-radians. Of the last round nothing is solved from: it is what the solution is verified on.
+The robot drives squares of half a meter and turns on the spot, in both directions, while a referee measures its pose:
+motion capture, tags, a fused localizer; the truth in simulation. Straight legs determine the linear scale, turns the
+angular one. The last round is held out.
 
-What comes out are the two scales that ``robot_runtime.robots.corrected_odometry`` puts right, and what they mean for
-a base that computes with a wheel radius and separation (or a gyro) of its own.
+The result is the two scales that ``robot_runtime.robots.corrected_odometry`` corrects, and the wheel radius and
+separation (or gyro scale) that correspond to them.
 """
 
 from __future__ import annotations
@@ -34,15 +34,18 @@ FULL_TURN = 12
 ROOM_M = 0.9
 
 LIMIT_PCT = 1.5
-"""Of the way of one held-out round: noise over 4 m and four full turns, and then some."""
+"""Greatest error over the held-out round, above the noise over 4 m and four full turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Motions of one kind without a pause between: meters or radians, by odometry and in truth.
+    """Consecutive motions of one kind, measured as a whole.
 
     Attributes:
         round: of the drive, from 0.
+        turns: whether they are turns (rad) or forward motions (m).
+        reported: by odometry.
+        true: by the referee.
     """
 
     round: int
@@ -52,7 +55,14 @@ class Leg:
 
 
 class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
-    """The base takes its heading from ``heading``, and computes with wheels of ``radius_m`` and ``separation_m``."""
+    """Calibration of odometry; see the module.
+
+    Args:
+        heading: source of the base's heading.
+        radius_m: wheel radius that the base computes with.
+        separation_m: wheel separation that the base computes with.
+        rounds: number of rounds, the held-out one included.
+    """
 
     kind: ClassVar[str] = KIND
     limits: Mapping[str, float] = {"linear_error_pct": LIMIT_PCT, "angular_error_pct": LIMIT_PCT}
@@ -108,7 +118,7 @@ class OdometryProcedure(Procedure[Leg, OdometryCalibration]):
     def verify(self, solution: OdometryCalibration, held_out: Sequence[Leg]) -> Mapping[str, float]:
         def error_pct(turns: bool, scale: float) -> float:
             legs = [leg for leg in held_out if leg.turns is turns]
-            # Sums of ways, whichever way round: what is left is the scale's error.
+            # Sums over both directions, so that the scale's error remains.
             reported = sum(math.copysign(leg.reported, leg.reported * leg.true) for leg in legs)
             return 100 * abs(reported / scale / sum(abs(leg.true) for leg in legs) - 1)
 

@@ -1,4 +1,4 @@
-"""Drives that are measured twice: by the robot's own odometry, and by a referee who sees where it really is."""
+"""Drives measured both by the robot's odometry and by a referee."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from robot_runtime.records import Outcome
 Array = NDArray[np.float64]
 
 STATIONARY_S = 0.5
-"""How long the referee looks at a robot that stands: its poses' mean is taken."""
+"""Duration over which the referee's poses of a stationary robot are averaged."""
 
 HOMING_M = 0.08
 HOMING_RAD = math.radians(5)
-"""How far from where it began a robot may stray before it goes back."""
+"""Greatest deviations from the start before the robot returns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StationaryPose:
-    """Where a robot stands, by its odometry and in truth.
+    """Pose of a stationary robot by odometry and by the referee.
 
     Attributes:
-        noise: float64 (3, 3), covariance of ``truth`` (m, m, rad in map): how the referee's poses scatter, over their
-            number; 0 where there is but one.
+        odom: by odometry.
+        truth: by the referee, in map.
+        noise: float64 (3, 3), covariance of ``truth`` (m, m, rad): that of the referee's poses over their number; 0 for
+            a single pose.
     """
 
     odom: SE2
@@ -45,11 +47,13 @@ class StationaryPose:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """What lies between two stands, measured in the frame of the first.
+    """Displacement between two stationary poses, in the frame of the first.
 
     Attributes:
-        odom, truth: where it led, by odometry and by the referee.
-        turned_rad, truly_turned_rad: the same of the heading, whole turns included.
+        odom: by odometry.
+        truth: by the referee.
+        turned_rad: change of heading by odometry, full turns included.
+        truly_turned_rad: the same by the referee.
         noise: float64 (3, 3), covariance of ``truth``.
     """
 
@@ -61,7 +65,13 @@ class Move:
 
     @classmethod
     def between(cls, before: StationaryPose, after: StationaryPose, turned_rad: float) -> Move:
-        """Args: turned_rad: by odometry, from which the referee's heading is less than half a turn away."""
+        """Return the displacement between two poses.
+
+        Args:
+            before: first pose.
+            after: second pose.
+            turned_rad: change of heading by odometry, less than half a turn off the true one.
+        """
         truth = after.truth.relative_to(before.truth)
         truly_turned_rad = turned_rad + wrap_angle(truth.yaw_rad - turned_rad)
         c, s = math.cos(before.truth.yaw_rad), math.sin(before.truth.yaw_rad)
@@ -72,13 +82,15 @@ class Move:
 
 
 class MeasuredDrive:
-    """Moves a connected robot and measures.
+    """Drive of a connected robot, measured by odometry and referee.
 
     Args:
-        room_m: that it needs around it.
+        robot: connected.
+        guide: of the operator.
+        room_m: free distance needed around the robot.
 
     Raises:
-        CalibrationFailed: the referee does not know headings.
+        CalibrationFailed: the referee measures no headings.
     """
 
     def __init__(self, robot: Robot, guide: Guide, room_m: float) -> None:
@@ -90,10 +102,10 @@ class MeasuredDrive:
         self._home = self._here = self.stationary()
 
     def stationary(self) -> StationaryPose:
-        """Where the robot stands now.
+        """Stop the robot and measure its pose.
 
         Raises:
-            CalibrationFailed: the referee is lost, or knows no headings.
+            CalibrationFailed: the referee is lost, or measures no headings.
         """
         state, _ = self._motion.rest()
         referee, clock = self._robot.referee, self._robot.clock
@@ -112,10 +124,10 @@ class MeasuredDrive:
         return StationaryPose(state.odom, *mean_pose(seen, referee.info.name))
 
     def move(self, *displacements: Displacement) -> Move:
-        """Carry out motions that must be possible, one after the other, and measure what they came to.
+        """Execute motions one after the other and measure the whole displacement.
 
         Raises:
-            CalibrationFailed: one ended otherwise than it should.
+            CalibrationFailed: a motion was not completed.
         """
         before = self._here
         turned_rad = sum(self.go(displacement) for displacement in displacements)
@@ -123,7 +135,7 @@ class MeasuredDrive:
         return Move.between(before, after, turned_rad)
 
     def go(self, displacement: Displacement) -> float:
-        """One motion, measured by odometry alone: by how many radians it turned. Raises ``CalibrationFailed``."""
+        """Execute one motion and return its turn by odometry, radians. Raises ``CalibrationFailed``."""
         result = self._motion.execute(displacement)
         if result.outcome is not Outcome.REACHED:
             raise CalibrationFailed(
@@ -133,7 +145,7 @@ class MeasuredDrive:
         return result.measured.turn_rad
 
     def return_home(self) -> None:
-        """Go back to where the drive began, if the robot has strayed."""
+        """Return to the start of the drive, if the robot has deviated from it."""
         for _ in range(3):
             self._here = self.stationary()
             way = self._home.truth.relative_to(self._here.truth)
@@ -151,10 +163,14 @@ class MeasuredDrive:
 
 
 def mean_pose(estimates: Sequence[PoseEstimate], referee: str) -> tuple[SE2, Array]:
-    """The mean pose of a robot that stands, and its covariance, float64 (3, 3).
+    """Return the mean pose of a stationary robot and its covariance, float64 (3, 3).
+
+    Args:
+        estimates: poses by the referee.
+        referee: name, for messages.
 
     Raises:
-        CalibrationFailed: the referee knows no headings.
+        CalibrationFailed: the referee measures no headings.
     """
     if not all(math.isfinite(estimate.covariance[2, 2]) for estimate in estimates):
         raise CalibrationFailed(
