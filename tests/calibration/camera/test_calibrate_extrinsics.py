@@ -113,6 +113,7 @@ def test_tags_give_the_mount_over_the_tilt_range(tmp_path: Path) -> None:
     assert (tmp_path / "live.png").exists()
 
 
+@pytest.mark.slow
 def test_the_floor_alone_gives_height_pitch_and_roll(tmp_path: Path) -> None:
     out = tmp_path / "mount.yaml"
     with robot(tmp_path) as made:

@@ -131,6 +131,7 @@ def test_two_tags_that_contradict_each_other_give_a_solution_each() -> None:
     assert {solution.used for solution in found} == {(0,), (1,)}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.floats(-1.0, 1.0), st.floats(-0.5, 0.5), st.floats(0.5, 4.0), st.floats(-1.2, 1.2), st.floats(-0.5, 0.5))
 def test_one_of_the_two_poses_by_a_single_tag_is_right(x: float, y: float, z: float, turn: float, lean: float) -> None:
