@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from open_room import CAMERA, Witness, fake_robot, make_episode, make_fake, make_object_episode, make_scene, make_task
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.common.clock import SimulatedClock, seconds_to_ns
@@ -269,7 +270,7 @@ def test_stop_as_the_last_allowed_action_counts(last: Action, reason: EndReason)
         env.step(last)
         assert env.episode_over
         assert env.get_metrics()["success"] is (last is Action.STOP)
-        with pytest.raises(EpisodeError, match="over"):
+        with raises_naming(EpisodeError, "reset()"):
             env.step(Action.STOP)
     assert [(end.reason, end.steps) for end in witness.ends] == [(reason, 3)]
 
@@ -299,7 +300,7 @@ def test_a_time_limit_is_a_time(limit_s: float):
 def test_stepping_or_asking_before_the_first_reset_is_refused():
     with fake_robot(TASK) as robot:
         env = make_env(robot)
-        with pytest.raises(EpisodeError, match="never started"):
+        with raises_naming(EpisodeError, "reset()"):
             env.step(Action.STOP)
         for ask in (env.get_metrics, lambda: env.record, lambda: env.episode, lambda: env.end):
             with pytest.raises(EpisodeError):
@@ -331,12 +332,12 @@ def test_a_new_episode_interrupts_the_one_that_runs():
         (make_object_episode(), EpisodeError, "goals"),
     ],
 )
-def test_an_impossible_episode_is_refused_before_the_robot_moves(episode: Any, error: type[Exception], named: str):
+def test_an_impossible_episode_is_refused_before_the_robot_moves(episode: Any, error: type[EpisodeError], named: str):
     witness = Witness()
     with fake_robot(TASK) as robot:
         env = make_env(robot, witness)
         before_ns = robot.clock.now_ns()
-        with pytest.raises(error, match=named):
+        with raises_naming(error, named):
             env.reset(episode)
         assert robot.clock.now_ns() == before_ns
         assert env.episode_over
@@ -344,7 +345,7 @@ def test_an_impossible_episode_is_refused_before_the_robot_moves(episode: Any, e
 
 
 def test_a_camera_of_another_size_is_refused_before_anything_moves():
-    with fake_robot(TASK, width=64, height=48) as robot, pytest.raises(ConfigError, match=r"64x48.*32x24"):
+    with fake_robot(TASK, width=64, height=48) as robot, raises_naming(ConfigError, "64x48", "32x24"):
         make_env(robot)
 
 
@@ -355,7 +356,7 @@ def test_a_camera_of_another_size_is_refused_before_anything_moves():
 def test_poses_in_a_frame_that_episodes_do_not_know_are_refused(role: str, frame: str, known: str):
     with fake_robot(TASK) as robot:
         astray = OdometryLocalizer(robot, frame)
-        with pytest.raises(ConfigError, match=f"{role} 'odometry': reports in frame '{frame}', not in {known}\n"):
+        with raises_naming(ConfigError, f"{role} 'odometry'", f"'{frame}'", known):
             make_env(replace(robot, **{role: astray}))
 
 
@@ -384,7 +385,7 @@ def test_an_unknown_action_ends_the_episode_with_the_wheels_at_zero(action: Any)
         ({"kind": "lost_frames"}, StaleData, "camera", EndReason.FAULT),
         ({"kind": "dropped_poses"}, LocalizationLost, "localizer", EndReason.LOCALIZATION_LOST),
         ({"kind": "late_poses", "latency_s": 2.0}, LocalizationLost, "localizer", EndReason.LOCALIZATION_LOST),
-        ({"kind": "lost_tracking"}, LocalizationLost, "has lost the robot; .* 30 s", EndReason.LOCALIZATION_LOST),
+        ({"kind": "lost_tracking"}, LocalizationLost, " 30 s", EndReason.LOCALIZATION_LOST),
         ({"kind": "silent_base"}, StaleData, "base", EndReason.FAULT),
     ],
 )
@@ -395,7 +396,7 @@ def test_a_fault_in_an_episode_is_raised_after_the_log_was_closed(
     with fake_robot(TASK, faults=[{**fault, "from_s": 4.0}]) as robot:
         env = make_env(robot, witness)
         env.reset(make_episode(goal=(2.5, 0.0)))
-        with pytest.raises(error, match=named) as caught:
+        with raises_naming(error, named) as caught:
             walk(env, *[Action.MOVE_FORWARD] * 10)
         assert env.episode_over
         assert robot.base.command(Velocity()) == Velocity()
@@ -545,7 +546,7 @@ def test_a_failing_subscriber_ends_the_episode_for_everybody(at: str, last: bool
     witness, disk = Witness(), FullDisk(at)
     with fake_robot(TASK) as robot:
         env = make_env(robot, *((witness, disk) if last else (disk, witness)))
-        with pytest.raises(RecordingError, match="disk full"):
+        with raises_naming(RecordingError, "disk full"):
             run(env)
         assert is_still(robot)
         assert env.episode_over

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import yaml
 from open_room import Witness, fake_robot, make_episode, make_object_episode, make_scene, make_task
+from raising import raises_naming
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.env import Env
@@ -74,7 +75,7 @@ def test_an_episode_can_be_chosen():
         env = make_env(robot)
         for index, episode in enumerate(EPISODES):
             assert env.reset(options={"episode": index})[1]["episode"] == episode.key
-        with pytest.raises(EpisodeError, match="7"):
+        with raises_naming(EpisodeError, "7"):
             env.reset(options={"episode": 7})
 
 
@@ -139,7 +140,7 @@ def test_an_action_outside_the_space_is_unknown(action: int):
     with fake_robot(TASK) as robot:
         env = NavigationEnv(Env(robot, TASK, make_scene(), (witness,)), EPISODES)
         env.reset(seed=0)
-        with pytest.raises(UnknownAction, match=str(action)):
+        with raises_naming(UnknownAction, str(action)):
             env.step(np.int64(action))
     assert [end.reason for end in witness.ends] == [EndReason.FAULT]
 
@@ -183,12 +184,12 @@ def test_it_is_made_by_name(scene_folder: Path):
 
 
 def test_what_is_wrong_with_a_name_is_said(scene_folder: Path):
-    with pytest.raises(ConfigError, match="no_such_robot"):
+    with raises_naming(ConfigError, "no_such_robot"):
         gymnasium.make("robot_runtime.gym:robot_runtime/Navigation-v0", robot="no_such_robot", scene=str(scene_folder))
 
 
 def test_no_episodes_to_draw_from_is_an_error():
-    with fake_robot(TASK) as robot, pytest.raises(EpisodeError, match="no episodes"):
+    with fake_robot(TASK) as robot, raises_naming(EpisodeError, "episodes"):
         make_env(robot, episodes=())
 
 

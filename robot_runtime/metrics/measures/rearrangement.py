@@ -1,11 +1,11 @@
-"""Rearrangement: which objects are where they should be in the end, and whether anything else was harmed.
+"""Rearrangement measures: the objects that are at their goals in the end, and harm to others.
 
 A *target* is an object with a goal, or a line of the episode's program. Batra et al. 2020, 4.1: completion is the share
-of the targets that hold, and 0 if anything was harmed; an episode has succeeded if it is 1. What the robot still
-carries is nowhere, and right nowhere.
+of the targets that hold, and 0 if anything was harmed; an episode has succeeded if it is 1. An object that the robot
+still carries has no pose and meets no goal.
 
-The criteria tell, each by itself, whether all objects with a goal meet it; the metrics of ai2thor-rearrangement
-(``prop_fixed`` and others) are there where the task asks for an overlap.
+Each criterion is also a metric: whether all objects with a goal meet it. The metrics of ai2thor-rearrangement
+(``prop_fixed`` and others) are computed where the task asks for an overlap.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
@@ -42,14 +44,14 @@ from robot_runtime.tasks.rearrangement import task as rearrangement
 from robot_runtime.tasks.rearrangement.crosshair import settings
 
 THINNEST_M = 1e-3
-"""Of an object that the scene says is flat: a box needs a volume."""
+"""Edge of an object that is flat in the scene: a box needs a volume."""
 
 Verdicts = dict[str, bool]
 """Criterion -> whether it holds."""
 
 
 class RearrangementMeasures(Measures):
-    """Success by what is where; SPL by the shortest way to carry everything."""
+    """Success by the objects' final poses; SPL by the shortest way to carry everything."""
 
     names: ClassVar[tuple[str, ...]] = (
         "completion",
@@ -85,18 +87,21 @@ class RearrangementMeasures(Measures):
         self._grabs = self._failed_grabs = 0
         self._shortest_m: float | None = None
 
+    @override
     def on_annotations(self, evidence: Annotations) -> None:
         self._told = dict(evidence.objects)
 
+    @override
     def on_step(self, record: StepRecord) -> None:
         if self._start is None:
-            # People tell where things are in the end; in the beginning they put them where the episode has them.
+            # People state the poses at the end; at the start they put the objects where the episode has them.
             self._start = {item.id: item.start for item in self.header.episode.objects} | dict(record.objects)
         elif record.grab is not None:
             self._grabs += record.grab.outcome is GrabOutcome.GRABBED
             self._failed_grabs += record.grab.outcome is GrabOutcome.NOTHING
         self._tracked, self._held = record.objects, record.held
 
+    @override
     def holds(self, pose: SE2, distance_m: float) -> bool:
         return completion(self.passed(), self.harmed() != []) == 1.0
 
@@ -133,7 +138,7 @@ class RearrangementMeasures(Measures):
         return self._start or {}
 
     def _bystanders(self) -> list[str]:
-        """Objects that were tracked at the start and are nobody's target."""
+        """Objects that were tracked at the start and are not a target."""
         harm = self._harm or Harm(0.0)
         meant = {item.id for item in self._targets} if not self._program else set()
         categories = rearrangement.all_categories(self.header.scene, self.header.episode)
@@ -162,7 +167,7 @@ class RearrangementMeasures(Measures):
         if pose is None:
             source = self.header.object_source
             raise RecordingError(
-                f"object {name!r}: nobody says where it is at the end (poses come from "
+                f"object {name!r}: no source states its pose at the end (poses come from "
                 f"{source.value if source else 'nowhere'})",
                 "type it in with `robot-runtime verdict`, or have a tracker follow it",
             )
@@ -196,6 +201,7 @@ class RearrangementMeasures(Measures):
 
     # --- numbers ----------------------------------------------------------------------------------------------------
 
+    @override
     def metrics(self, run: Run) -> Metrics:
         passed, harmed, verdicts = self.passed(), self.harmed(), self.verdicts()
         criteria: dict[str, float | bool | int | None] = {
@@ -256,6 +262,7 @@ class RearrangementMeasures(Measures):
             openness = abs(goal.openness - pose.openness)
         return pose_energy(self._box(name, goal), self._box(name, pose), openness)
 
+    @override
     def choices(self) -> dict[str, Any]:
         hand = settings(self.header.task)
         source = self.header.object_source

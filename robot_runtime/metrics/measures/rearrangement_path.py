@@ -77,7 +77,7 @@ def _spread(places: Sequence[Point]) -> list[Point]:
 def _matrix(geodesic: GeodesicMap, nodes: Sequence[Point], fields: int) -> NDArray[np.float64]:
     """Distances between all nodes, by a field around each of the first ``fields``; among the rest inf.
 
-    The way back is as long as the way there, and with one object at a time nobody goes from drop to drop.
+    The way back is as long as the way there, and with one object at a time no path leads from drop to drop.
     """
     found = np.full((len(nodes), len(nodes)), np.inf)
     for i in range(fields):

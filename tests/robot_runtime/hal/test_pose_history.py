@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.common.clock import SimulatedClock
 from robot_runtime.common.geometry import SE2, wrap_angle
@@ -36,14 +37,14 @@ def test_an_empty_history_has_nothing() -> None:
     assert empty.newest() is None
     assert empty.at(0) is None
     assert len(empty) == 0
-    with pytest.raises(StaleData, match="'tags' has delivered nothing yet"):
+    with raises_naming(StaleData, "'tags'"):
         empty.latest(lambda: 0, 1.0)
 
 
 def test_latest_has_an_age() -> None:
     h = history(estimate(0), estimate(100))
     assert h.latest(lambda: 150 * MS, 0.05).stamp_ns == 100 * MS
-    with pytest.raises(StaleData, match=r"'tags' is 0\.051 s old"):
+    with raises_naming(StaleData, "'tags'", "0.051 s"):
         h.latest(lambda: 151 * MS, 0.05)
 
 
@@ -87,13 +88,13 @@ def test_next_to_a_lost_pose_the_status_is_lost(lost: int) -> None:
 def test_nothing_is_extrapolated() -> None:
     h = history(estimate(100), estimate(200))
     assert h.at(200 * MS + 1) is None
-    with pytest.raises(StaleData, match=r"tags: the pose asked for lies 0\.001 s before the oldest one kept"):
+    with raises_naming(StaleData, "tags", "0.001 s"):
         h.at(99 * MS)
 
 
 def test_a_gap_is_not_bridged() -> None:
     h = history(estimate(0), estimate(501), estimate(601))
-    with pytest.raises(StaleData, match=r"no pose was measured for 0\.501 s .* 0\.5 s is allowed"):
+    with raises_naming(StaleData, "0.501 s", "0.5 s"):
         h.at(250 * MS)
     assert h.at(550 * MS) is not None
     h.add(estimate(300))
@@ -113,7 +114,7 @@ def test_only_the_span_is_kept() -> None:
     assert len(h) == 11
     h.add(estimate(5))
     assert len(h) == 11, "older than the span: forgotten at once"
-    with pytest.raises(StaleData, match="before the oldest"):
+    with raises_naming(StaleData, "tags"):
         h.at(1800 * MS)
 
 
@@ -196,8 +197,8 @@ def test_waits_for_the_measurement_after_the_instant() -> None:
 def test_gives_up_in_time_and_says_how_far_the_source_is_behind() -> None:
     clock, h = late_source(latency_ms=400)
     clock.sleep_until(1000 * MS)
-    with pytest.raises(StaleData, match=r"came within 0\.2 s \(the newest is 0\.200 s older\)"):
+    with raises_naming(StaleData, "0.2 s", "0.200 s"):
         pose_at(h, clock, 1000 * MS, timeout_s=0.2, poll_s=0.01)
     assert clock.now_ns() == 1200 * MS
-    with pytest.raises(StaleData, match="none at all"):
+    with raises_naming(StaleData, "tags"):
         pose_at(history(), clock, 0, timeout_s=0.0, poll_s=0.01)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from raising import raises_naming
 from small_flat import flat, objectnav_task, occupancy, pointnav_task
 
 from robot_runtime.actions.discrete import HABITAT, HABITAT_2019, ROBOTHOR, Action
@@ -299,7 +300,7 @@ def test_pointnav_measures_to_every_goal_and_tells_the_first() -> None:
     candidate = episode(2, 2, Goal(0.5, 0.6), Goal(1.5, 1.6))
     assert pointnav.targets(task, candidate, scene) == [(0.5, 0.6), (1.5, 1.6)]
     assert pointnav.goal_point(candidate) == (0.5, 0.6)
-    with pytest.raises(EpisodeError, match=r"'e7'.*'goals'"):
+    with raises_naming(EpisodeError, "'e7'", "'goals'"):
         pointnav.resolve_goals(task, scene, episode())
 
 
@@ -352,7 +353,7 @@ def test_goals_that_cannot_be_resolved_say_why(
 
 def test_instances_that_nobody_can_see_do_not_count() -> None:
     task = load_task("objectnav_robothor2021")
-    with pytest.raises(EpisodeError, match="no view points of vase_1"):
+    with raises_naming(EpisodeError, "view points", "vase_1"):
         objectnav.resolve_goals(task, flat(), episode(category="Vase"))
 
 
@@ -379,11 +380,11 @@ def test_a_start_where_the_robot_does_not_fit_is_refused(place: tuple[float, flo
 
 
 def test_a_goal_that_no_way_leads_to_is_refused() -> None:
-    with pytest.raises(UnreachableGoal, match="'e7': no way leads"):
+    with raises_naming(UnreachableGoal, "'e7'", "start"):
         check(pointnav_task(), flat(door=False), episode(2, 2, Goal(4.0, 2.0)))
-    with pytest.raises(UnreachableGoal, match="'e7': no goal lies in navigable space"):
+    with raises_naming(UnreachableGoal, "'e7'", "navigable space"):
         check(pointnav_task(), flat(), episode(2, 2, Goal(3.0, 1.0)))
-    with pytest.raises(UnreachableGoal, match="no way leads"):
+    with raises_naming(UnreachableGoal, "start"):
         check(objectnav_task(), flat(door=False), episode(2, 2, category="plant"))
 
 
