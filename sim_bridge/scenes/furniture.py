@@ -118,6 +118,7 @@ class Design:
     scale_x: float = 1.0
     movable: bool = False
     solid: bool = True
+    round: bool = False
     contact: tuple[tuple[Point3, Point3], ...] = ()
     supports: tuple[tuple[float, ...], ...] = ()
     around: tuple[Satellite, ...] = ()
@@ -144,7 +145,8 @@ class Design:
         low, high = self.bounds
         size = np.maximum(high - low, 0.002)
         whole = ((low[0] + high[0]) / 2, (low[1] + high[1]) / 2, low[2]), (size[0], size[1], size[2])
-        return tuple(block(*box) for box in self.contact or (whole,)) if self.solid else ()
+        shape: Literal["box", "cylinder"] = "cylinder" if self.round else "box"
+        return tuple(block(base, edges, shape) for base, edges in self.contact or (whole,)) if self.solid else ()
 
 
 @dataclass(frozen=True)
@@ -263,11 +265,11 @@ def make_model(name: str, style: Mapping[str, str], rng: random.Random) -> Model
     return Model(name, design, surfaces)
 
 
-def block(base: Point3, size: Point3) -> Collision:
-    """A contact box standing on the point ``base``."""
+def block(base: Point3, size: Point3, shape: Literal["box", "cylinder"] = "box") -> Collision:
+    """A contact shape standing on the point ``base``."""
     x, y, z = (round(float(v), 4) for v in base)
     w, d, h = (round(float(v), 4) for v in size)
-    return Collision("box", (x, y, round(z + h / 2, 4)), (w, d, h))
+    return Collision(shape, (x, y, round(z + h / 2, 4)), (w, d, h))
 
 
 # --- shapes ---------------------------------------------------------------------------------------------------------
