@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_every_row_is_measured(spawn: Any, tmp_path: Path) -> None:
     out = tmp_path / "rows.json"

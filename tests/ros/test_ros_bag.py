@@ -118,6 +118,7 @@ def restored(bag: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", sorted(DEFINITIONS))
+@pytest.mark.slow
 def test_definitions_are_those_of_the_messages(name: str) -> None:
     import roslib.message
 
@@ -155,6 +156,7 @@ def test_the_tools_reader_finds_what_the_log_says(log: Path, bag: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [("compress", "--lz4"), ("compress", "--bz2"), ("filter",)])
+@pytest.mark.slow
 def test_a_bag_that_the_tool_rewrote_is_still_the_log(
     log: Path, bag: Path, tool: Tool, tmp_path: Path, change: tuple[str, ...]
 ) -> None:
@@ -214,6 +216,7 @@ OPTIONS = {
 PROGRAM = str(Path(__file__).with_name("bag_program.py"))
 
 
+@pytest.mark.slow
 def test_what_the_tool_recorded_of_a_drive_is_its_episode(make_master: Any, spawn: Any, tmp_path: Path) -> None:
     """In simulated time, which a busy machine slows down and does not break."""
     task = synthetic.pointnav_task(width=80, height=60)

@@ -23,6 +23,8 @@ from robot_runtime.conformance import ContactConformance, Harness, HeadConforman
 from robot_runtime.hal import Robot
 from robot_runtime.robots.loader import RobotContext, read_robot_file
 
+pytestmark = pytest.mark.slow
+
 OPEN = (1.2, 1.36, 0.0)
 """In the bundled apartment: 1.5 m of free floor ahead."""
 AT_WALL = (2.4, 1.36, 0.0)

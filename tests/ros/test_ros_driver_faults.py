@@ -171,6 +171,7 @@ def test_honest_metres_are_the_same_picture(fault: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "topic"), [("core_silent", "/mobile_base/sensors/core"), ("odom_silent", "/odom"), ("sensors_silent", "/")]
 )
+@pytest.mark.slow
 def test_a_silent_base_ends_the_action_as_a_fault_at_rest(fault: Any, name: str, topic: str) -> None:
     with robot() as made:
         motion = MotionController(made.clock, made.base, made.head)
@@ -221,6 +222,7 @@ def test_a_head_whose_reader_is_busy_is_not_silent(monkeypatch: pytest.MonkeyPat
     assert next(number) > 100
 
 
+@pytest.mark.slow
 def test_a_second_publisher_is_refused_at_connection_and_ends_a_run(spawn: Any) -> None:
     with robot() as made:
         intruder = spawn("-c", INTRUDER, "/mobile_base/commands/velocity")
@@ -263,6 +265,7 @@ def test_clocks_that_disagree_are_told_from_silence(fault: Any, skew_s: float, s
         assert "chrony" in caught.value.remedy
 
 
+@pytest.mark.slow
 def test_a_simulator_that_stops_time_hangs_nobody(fault: Any) -> None:
     with robot(clock={"stall_s": 2.0}) as made:
         fault("clock_stopped")
@@ -273,6 +276,7 @@ def test_a_simulator_that_stops_time_hangs_nobody(fault: Any) -> None:
 # --- where it is ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_jump_of_a_metre_is_lost_until_it_has_held(fault: Any) -> None:
     with robot(localizer={"source": "tf", "recover_s": 2.0}) as made:
         assert made.localizer.latest(0.5).status is PoseStatus.OK
@@ -284,6 +288,7 @@ def test_a_jump_of_a_metre_is_lost_until_it_has_held(fault: Any) -> None:
         assert made.localizer.latest(0.5).status is PoseStatus.OK
 
 
+@pytest.mark.slow
 def test_a_silent_localizer_is_stale_and_named(fault: Any) -> None:
     with robot() as made:
         fault("localizer_silent")

@@ -27,6 +27,8 @@ from robot_runtime.motion.controller import MotionController
 from robot_runtime.records import Outcome
 from robot_runtime.robots.loader import RobotContext
 
+pytestmark = pytest.mark.slow
+
 GUARD = str(Path(__file__).resolve().parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
 OPTIONS: dict[str, Any] = {
     "family": "pyrobot-kobuki",
@@ -103,7 +105,7 @@ def test_a_killed_guard_ends_the_action_as_a_fault_that_names_it(guard: Program)
 
         assert eventually(noticed)
         assert isinstance(motion.fault, DeviceFault)
-        assert "/robot_runtime_guard/command: the guard node no longer listens" in motion.fault.message
+        assert "/robot_runtime_guard/command: the guard node no longer subscribes" in motion.fault.message
 
 
 def test_past_the_guard_nobody_drives(guard: Program) -> None:

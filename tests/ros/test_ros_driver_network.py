@@ -75,6 +75,7 @@ def test_one_process_is_a_node_of_one_master(ros_node: str, make_master: Any) ->
         pass
 
 
+@pytest.mark.slow
 def test_a_master_that_dies_stops_the_robot_and_one_that_comes_back_is_joined_again(
     spawn: Any, make_master: Any
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_message_that_does_not_say_how_it_begins_has_no_header(told: dict[str,
     assert header_of(message) is None
 
 
+@pytest.mark.slow
 def test_a_connection_is_open_once_the_simulator_hears_who_reads(ros_node: str, ros_master: str, spawn: Any) -> None:
     robot = spawn(*SIMULATED)
     robot.wait_for_line("ready")
@@ -182,6 +184,7 @@ def test_a_connection_is_open_once_the_simulator_hears_who_reads(ros_node: str, 
         rospy.delete_param("/use_sim_time")
 
 
+@pytest.mark.slow
 def test_a_publisher_that_died_is_nobody(ros_node: str, ros_name: str, spawn: Any) -> None:
     gone = spawn("-c", TALKER, f"{ros_name}/words")
     gone.wait_for_line("up")
@@ -191,6 +194,7 @@ def test_a_publisher_that_died_is_nobody(ros_node: str, ros_name: str, spawn: An
 
 
 @pytest.mark.parametrize("leaves", ["the topic", "altogether"])
+@pytest.mark.slow
 def test_a_publisher_that_leaves_while_it_is_asked_is_nobody(
     ros_node: str, ros_name: str, spawn: Any, monkeypatch: pytest.MonkeyPatch, leaves: str
 ) -> None:

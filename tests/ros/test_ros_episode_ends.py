@@ -20,6 +20,8 @@ from robot_runtime.common.config import find_preset
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EndReason, EpisodeEnd, Outcome
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 GUARD = str(HERE.parents[1] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
 

@@ -37,6 +37,8 @@ from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 OPTIONS: dict[str, Any] = {
     "family": "pyrobot-kobuki",

@@ -20,6 +20,8 @@ from sim_bridge.replay.log_replay import replay_log
 from sim_bridge.replay.options import ReplayOptions
 from sim_bridge.replay.resource_cache import ReplayCache
 
+pytestmark = pytest.mark.slow
+
 SIZE = {"width": 80, "height": 60}
 """Of the camera, in place of 640x480: the agent does not look, and drawing takes time."""
 

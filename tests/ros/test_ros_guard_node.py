@@ -60,6 +60,7 @@ def test_speed_is_limited_to_the_bases(rig: Rig) -> None:
     assert max(linear for _, linear, _ in rig.wire) == pytest.approx(0.7)
 
 
+@pytest.mark.slow
 def test_contact_stops_forward_but_not_turning_until_it_is_released(rig: Rig) -> None:
     rig.press(bumper=SensorState.BUMPER_LEFT)
     assert rig.stands("contact")
@@ -157,6 +158,7 @@ def test_a_publisher_known_to_be_silent_is_let_be_until_it_speaks(make_rig: Call
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_zero_goes_out_when_the_guard_is_told_to_end(rig: Rig, sent: signal.Signals) -> None:
     assert rig.guard.stop(sent) == 0
     assert eventually(lambda: rig.wire[-1][1:] == (0.0, 0.0))
@@ -164,6 +166,7 @@ def test_zero_goes_out_when_the_guard_is_told_to_end(rig: Rig, sent: signal.Sign
     assert rig.wire[-1][1:] == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_after_a_killed_guard_nothing_reaches_the_base_until_the_next_one(rig: Rig) -> None:
     rig.guard.stop(signal.SIGKILL)
     rig.requested = None
@@ -185,6 +188,7 @@ def test_a_sensor_of_another_definition_is_named(make_rig: Callable[..., Rig], r
     assert rig.stands("no_feedback")
 
 
+@pytest.mark.slow
 def test_a_base_with_events_only(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig()
     rig.core = None
@@ -227,6 +231,7 @@ def test_a_create_of_either_generation(make_rig: Callable[..., Rig], package: st
     assert eventually_at("none", pressed=False)
 
 
+@pytest.mark.slow
 def test_simulated_time_that_stands_still_stops(make_rig: Callable[..., Rig]) -> None:
     rospy.set_param("/use_sim_time", True)
     try:
@@ -292,6 +297,7 @@ for tick in range(10**6):
 
 
 @pytest.mark.parametrize("fate", ["killed", "hung"])
+@pytest.mark.slow
 def test_the_guard_needs_no_master_and_knows_the_next_one(make_master: Any, spawn: Any, fate: str) -> None:
     master = make_master()
     parameters = {
@@ -314,6 +320,7 @@ def test_the_guard_needs_no_master_and_knows_the_next_one(make_master: Any, spaw
     assert guard.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_misspelt_parameter_is_named(ros_node: str, ros_name: str, spawn: Any) -> None:
     rospy.set_param(ros_name, {"family": "pyrobot-kobuki", "comand_timeout_s": 0.2})
     guard = spawn(str(SCRIPT), f"__name:={ros_name.lstrip('/')}")
@@ -323,6 +330,7 @@ def test_a_misspelt_parameter_is_named(ros_node: str, ros_name: str, spawn: Any)
     assert "did you mean 'command_timeout_s'?" in guard.output
 
 
+@pytest.mark.slow
 def test_without_a_master_it_ends_and_says_so(spawn: Any, free_port: int) -> None:
     guard = spawn(str(SCRIPT), master=f"http://127.0.0.1:{free_port}")
     assert guard.process.wait(LIMIT_S) == 7

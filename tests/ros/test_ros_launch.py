@@ -27,6 +27,8 @@ from robot_runtime.common.transforms import OPTICAL_RPY_RAD, quaternion_rpy, rot
 from robot_runtime.errors import ConfigError
 from robot_runtime.robots.camera_mount import load_mount
 
+pytestmark = pytest.mark.slow
+
 PROBE = Path(__file__).with_name("sim_probe.py")
 VARIANTS = ("pyrobot-kobuki", "pyrobot-create", "interbotix")
 

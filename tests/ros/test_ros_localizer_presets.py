@@ -42,6 +42,8 @@ from robot_runtime.scenes.scene import find_scene, load_scene
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
+pytestmark = pytest.mark.slow
+
 OPEN = (1.2, 1.36, 0.0)
 """In the bundled apartment: 1.5 m of free floor ahead."""
 

@@ -19,6 +19,8 @@ from robot_runtime.scoring.summary import score_log
 from robot_runtime.tasks.episode import Episode, Goal
 from robot_runtime.tasks.task import load_task
 
+pytestmark = pytest.mark.slow
+
 GUARD = str(Path(__file__).parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
 RUN_LIMIT_S = 200.0
 

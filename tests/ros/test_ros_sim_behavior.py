@@ -252,6 +252,7 @@ class TestPlace:
 
 
 class TestHead:
+    @pytest.mark.slow
     def test_positive_tilt_looks_down_and_goals_out_of_reach_are_ignored(self, robot: Program, ears: Ears) -> None:
         states = ears.listen("/tilt/state", Float64)
         tilt = rospy.Publisher("/tilt/command", Float64, queue_size=1)
@@ -268,6 +269,7 @@ class TestHead:
 
 
 class TestCamera:
+    @pytest.mark.slow
     def test_sees_exactly_what_the_robot_in_process_sees(self, robot: Program, ears: Ears) -> None:
         pose = SE2(1.3, 1.5, 0.7)
         assert place(pose, -0.2).success
@@ -363,6 +365,7 @@ def test_every_fault_can_be_had_and_unknown_ones_say_what_there_is(robot: Progra
     assert "camera_silent" in answer.remedy
 
 
+@pytest.mark.slow
 def test_it_ends_when_its_standard_input_closes(make_master: Any, ros_environ: dict[str, str]) -> None:
     # On a network of its own: leaving, it takes the services along that every simulated robot offers.
     process = subprocess.Popen(

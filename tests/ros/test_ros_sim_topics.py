@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from ros_processes import Master, Program
 
+pytestmark = pytest.mark.slow
+
 PROBE = Path(__file__).with_name("sim_probe.py")
 SECONDS = 1.5
 
