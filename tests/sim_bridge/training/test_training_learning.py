@@ -16,6 +16,8 @@ from sim_bridge.training.network import ACTIONS, STATE_NUMBERS, Head, PointNavPo
 
 STOP, FORWARD, LEFT, RIGHT = range(ACTIONS)
 
+pytestmark = pytest.mark.slow  # exporting the network takes seconds
+
 
 @pytest.fixture(scope="module")
 def head() -> Head:
@@ -104,7 +106,6 @@ def test_half_of_the_streams_are_mirrored(shown: Path) -> None:
     assert not torch.equal(batch.fine[0, left], batch.fine[0, right])
 
 
-@pytest.mark.slow
 def test_learning_lowers_the_loss_and_repeats_with_the_seed(shown: Path) -> None:
     data = Dataset.load([shown])
 
