@@ -35,11 +35,6 @@ class Guide:
         if view is not None:
             view.mkdir(parents=True, exist_ok=True)
 
-    @property
-    def has_view(self) -> bool:
-        """Whether images are written."""
-        return self._view is not None
-
     def tell(self, text: str) -> None:
         """Print one line."""
         self._console.print(text, soft_wrap=True, markup=False)

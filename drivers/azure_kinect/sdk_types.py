@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_bool, c_char, c_float, c_int, c_int32, c_uint32, c_uint64
+from ctypes import POINTER, Structure, c_bool, c_float, c_int, c_int32, c_uint32, c_uint64
 from enum import IntEnum
 
 SUCCEEDED, FAILED = 0, 1
@@ -181,7 +181,6 @@ FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_device_get_capture": (c_int, (Handle, HandleOut, c_int32)),
     "k4a_device_get_imu_sample": (c_int, (Handle, POINTER(ImuSample), c_int32)),
     "k4a_device_set_color_control": (c_int, (Handle, c_int, c_int, c_int32)),
-    "k4a_device_get_color_control": (c_int, (Handle, c_int, POINTER(c_int), POINTER(c_int32))),
     "k4a_calibration_get_from_raw": (
         c_int,
         (ctypes.c_char_p, ctypes.c_size_t, c_int, c_int, POINTER(Calibration)),
@@ -212,8 +211,6 @@ FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_image_get_system_timestamp_nsec": (c_uint64, (Handle,)),
     "k4a_image_get_exposure_usec": (c_uint64, (Handle,)),
     "k4a_image_set_exposure_usec": (None, (Handle, c_uint64)),
-    "k4a_image_get_white_balance": (c_uint32, (Handle,)),
-    "k4a_image_set_white_balance": (None, (Handle, c_uint32)),
     "k4a_transformation_create": (Handle, (POINTER(Calibration),)),
     "k4a_transformation_destroy": (None, (Handle,)),
     "k4a_transformation_depth_image_to_color_camera": (c_int, (Handle, Handle, Handle)),
@@ -228,16 +225,13 @@ RECORD_FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "k4a_record_write_header": (c_int, (Handle,)),
     "k4a_record_write_capture": (c_int, (Handle, Handle)),
     "k4a_record_write_imu_sample": (c_int, (Handle, ImuSample)),
-    "k4a_record_flush": (c_int, (Handle,)),
     "k4a_record_close": (None, (Handle,)),
     "k4a_playback_open": (c_int, (ctypes.c_char_p, HandleOut)),
     "k4a_playback_close": (None, (Handle,)),
     "k4a_playback_get_raw_calibration": (c_int, (Handle, Bytes, SizeInOut)),
     "k4a_playback_get_record_configuration": (c_int, (Handle, POINTER(RecordConfiguration))),
-    "k4a_playback_get_tag": (c_int, (Handle, ctypes.c_char_p, POINTER(c_char), SizeInOut)),
     "k4a_playback_get_next_capture": (c_int, (Handle, HandleOut)),
     "k4a_playback_get_next_imu_sample": (c_int, (Handle, POINTER(ImuSample))),
-    "k4a_playback_seek_timestamp": (c_int, (Handle, ctypes.c_int64, c_int)),
     "k4a_playback_get_recording_length_usec": (c_uint64, (Handle,)),
 }
 """The same of libk4arecord."""
