@@ -132,7 +132,7 @@ def test_a_killed_guard_ends_the_run(network: Network, files: Path) -> None:
     network.guard.stop(signal.SIGKILL)
     assert network.truth.rest_from_now(watch_s=2.0) < BASE_ALONE_S
     said, end = running.fails()
-    assert "/robot_runtime_guard/command: the guard node no longer listens" in said.replace("\n", " ")
+    assert "/robot_runtime_guard/command: the guard node no longer subscribes" in said.replace("\n", " ")
     assert "start it again" in said.replace("\n", " ")
     assert end.result is not None
     assert end.result.outcome is Outcome.FAULT

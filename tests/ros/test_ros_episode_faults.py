@@ -168,7 +168,7 @@ BY_THE_END_S = 3.0
         ("depth_silent", 1, StaleData, f"topic {DEPTH} is silent", "node", Outcome.REACHED, BY_THE_END_S),
         ("camera_unpaired", 1, StaleData, f"{COLOR} and {DEPTH}: no two", "sync", Outcome.REACHED, BY_THE_END_S),
         ("camera_frozen", 1, FrozenCamera, f"{COLOR} and {DEPTH}: the same", "USB", None, BY_THE_END_S),
-        ("depth_mislabelled", 1, DepthUnit, f"topic {DEPTH}", "millimetres", Outcome.REACHED, BY_THE_END_S),
+        ("depth_mislabelled", 1, DepthUnit, f"topic {DEPTH}", "16UC1", Outcome.REACHED, BY_THE_END_S),
         ("core_silent", 1, StaleData, f"topic {CORE} is silent", "node", Outcome.FAULT, AT_ONCE_S),
         ("odom_silent", 1, StaleData, "topic /odom is silent", "node", Outcome.FAULT, AT_ONCE_S),
         ("head_silent", 1, StaleData, "topic /joint_states is silent", "node", Outcome.REACHED, BY_THE_END_S),
