@@ -130,7 +130,7 @@ def _network_fields(network: NetworkOptions) -> dict[str, Any]:
     return {
         "channel_order": order and _one_of("--channel-order", order, ("rgb_depth", "depth_rgb")),
         "transforms": tuple(_transform(text) for text in network.transform or ()),
-        "eye": _one_of("--eye", network.eye, ("rgb", "depth")),
+        "image": _one_of("--eye", network.eye, ("rgb", "depth")),
     }
 
 

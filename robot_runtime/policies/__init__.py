@@ -1,4 +1,4 @@
-"""Policies and agents: what turns observations into actions."""
+"""Policies and agents, which map observations to actions, and their loading by name."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ AGENTS: dict[str, str] = {
 
 
 def has_own_process(name: str) -> bool:
-    """Whether it names an unmodified agent by its kind."""
+    """Whether ``name`` is that of an unmodified agent with its kind, which runs in its own process."""
     kind, _, spec = name.partition(":")
     return kind in INTERFACES and bool(spec)
 
 
 def is_remote(name: str) -> bool:
-    """Whether it names a policy server."""
+    """Whether ``name`` is the URL of a policy server."""
     return name.startswith(("ws://", "wss://"))
 
 
 def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: Any) -> Policy:
-    """An agent of :data:`AGENTS`, or one of the user's own.
+    """Load an agent of :data:`AGENTS`, or one of the user.
 
     Args:
         name: one of
@@ -57,22 +57,22 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
             ==============================  ===================================================================
 
         isolation: of an agent in a process of its own; None for the defaults.
-        arguments: handed to its constructor; of a package see
+        arguments: of its constructor; of a package see
             :func:`robot_runtime.policies.package.policy.load_package_policy`, of a server
             :class:`robot_runtime.policies.remote.client.RemotePolicy`.
 
     Raises:
         PolicyError: there is no such agent, it cannot be imported, or it does not take these arguments.
-        ConfigError: ``isolation`` is given for one that has no process of its own.
-        RuntimeFault: of a package: see there.
+        ConfigError: ``isolation`` is given for a policy without a process of its own.
+        RuntimeFault: those of :func:`~robot_runtime.policies.package.policy.load_package_policy`.
     """
     if has_own_process(name):
         kind, _, spec = name.partition(":")
         return AgentPolicy(INTERFACES[kind], spec, arguments, isolation)
     if isolation is not None:
         raise ConfigError(
-            f"agent {name!r} runs within the runtime: it has no interpreter and no time limit of its own",
-            f"name its kind, as in habitat:{name}: {', '.join(INTERFACES)}",
+            f"agent {name!r} runs in the runtime's process, without an interpreter and a time limit of its own",
+            f"write its kind before its name, as in habitat:{name}; kinds: {', '.join(INTERFACES)}",
         )
     if name in AGENTS:
         return load_python(AGENTS[name], **arguments)
@@ -90,25 +90,26 @@ def load_policy(name: str, isolation: Isolation | None = None, /, **arguments: A
 
 
 def load_source(source: PolicySource) -> Policy:
-    """The policy that a command line or a log names; it carries its source.
+    """Load the policy of a command line or a log, and set its ``source``.
 
     Args:
-        source: with a digest, only what has that digest will do; without one, whatever is there now.
+        source: if it has a digest, the loaded files must have the same.
 
     Raises:
-        PolicyChanged: a file that the source names is gone, or is another version. RuntimeFault: :func:`load_policy`'s.
+        PolicyChanged: a file that the source names is missing or has another digest.
+        RuntimeFault: those of :func:`load_policy`.
     """
     digest, file = _digest(source), _file_of(source.spec)
     if source.digest is not None and file is not None and not file.exists():
         raise PolicyChanged(
-            f"{file}: the policy that the log names is gone",
-            "put it back or go to the folder from which it was run, or name another one with --policy",
+            f"{file}: the policy that the log names does not exist",
+            "restore it, or change to the folder from which it was run, or name another one with --policy",
         )
     if source.digest is not None and digest != source.digest:
         raise PolicyChanged(
-            f"{source.spec} is not what decided in the log: that had SHA-256 {source.digest[:12]}, this has "
+            f"{source.spec} is not the version in the log: that had SHA-256 {source.digest[:12]}, this has "
             f"{digest[:12] if digest else 'none of its files'}",
-            "to have this version decide, name it with --policy",
+            "to use this version, name it with --policy",
         )
     isolation = None
     if source.python is not None or source.timeout_s is not None:
@@ -120,14 +121,14 @@ def load_source(source: PolicySource) -> Policy:
 
 
 def _digest(source: PolicySource) -> str | None:
-    """A package's manifest stands for it: it holds the hashes of everything else, in a folder as in a zip."""
+    """Digest of the source's files; of a package that of its manifest, which holds the hashes of its other files."""
     path = _file_of(source.spec)
     package = path is not None and is_package(path)
     return digest_of(read_manifest_bytes(path) if path is not None and package else path, source.arguments)
 
 
 def _file_of(name: str) -> Path | None:
-    """The package or the Python file that a policy's name means; None of an agent that ships, a module, a server."""
+    """The package or the Python file of a policy's name; None of an agent that ships, a module or a server."""
     if name in AGENTS or is_remote(name):
         return None
     if ":" not in name:

@@ -1,10 +1,9 @@
 """Agents written in Python by users: ``package.module:Class`` or ``path/to/file.py:Class``.
 
 The class is either a :class:`~robot_runtime.policy.Policy`, or an agent as the Habitat challenges define it
-(habitat-lab ``core/agent.py``): ``reset()`` and ``act(observations)``, which returns what
-:mod:`robot_runtime.policies.agents.habitat` lists. Such an agent is wrapped in :class:`HabitatAgent`, and runs within
-the runtime: quick to try, and nothing protects the runtime from it. ``habitat:module:Class`` runs it in a process of
-its own.
+(habitat-lab ``core/agent.py``): ``reset()`` and ``act(observations)``, which returns a value
+that :mod:`robot_runtime.policies.agents.habitat` lists. Such an agent is wrapped in :class:`HabitatAgent` and runs in
+the runtime's process, without protection from its failures; ``habitat:module:Class`` runs it in its own process.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, runtime_checkable
 
+from typing_extensions import override
+
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.policies.agents.habitat import HabitatInterface
@@ -27,18 +28,19 @@ from robot_runtime.tasks.task import Task
 
 @runtime_checkable
 class HabitatStyleAgent(Protocol):
-    """habitat-lab's ``habitat.Agent``, by shape: nothing of habitat-lab is imported."""
+    """Structural type of habitat-lab's ``habitat.Agent``, which is not imported."""
 
-    def reset(self) -> None: ...
+    def reset(self) -> None:
+        """Start an episode."""
 
-    def act(self, observations: Observation) -> Any: ...
+    def act(self, observations: Observation) -> Any:
+        """Return the next action."""
 
 
 class HabitatAgent(Policy):
-    """Runs an agent of the Habitat challenges.
+    """Policy of an agent of the Habitat challenges.
 
-    The agent seeds itself: its interface has no seed. It is told nothing about the task either, so ``needs`` is
-    whatever it lists in an attribute of that name, else nothing.
+    The interface has no seed and no task: the agent seeds itself, and ``needs`` is its attribute of that name, if any.
     """
 
     name = "habitat-agent"
@@ -51,6 +53,7 @@ class HabitatAgent(Policy):
         self._task: Task | None = None
         self._answer: Answer | None = None
 
+    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._task, self._answer = task, None
         try:
@@ -62,29 +65,30 @@ class HabitatAgent(Policy):
         """The agent's action.
 
         Raises:
-            PolicyError: if the agent raises, or returns something that is no action.
-            UnknownAction: if the action is none of habitat-lab's, or none of the task's.
+            PolicyError: the agent raised, or returned something that is no action.
+            UnknownAction: the action is none of habitat-lab's, or none of the task's.
         """
         if self._task is None:
             raise PolicyError(f"agent {self.name!r} was asked before its episode began", "call reset() first")
         try:
-            # Ours are read-only; agents written for a simulator may write into what they are given.
+            # The runtime's arrays are read-only; agents written for a simulator may write into them.
             returned = self._agent.act({name: array.copy() for name, array in observation.items()})
         except Exception as error:
             raise _raised(self.name, "act()", error) from error
         decision, self._answer = self._interface.decision(returned, self._task)
         return decision
 
+    @override
     def answer(self, observation: Observation) -> Answer | None:
         return self._answer
 
 
 def load_python(spec: str, /, **arguments: Any) -> Policy:
-    """The agent that ``spec`` names, constructed with ``arguments``.
+    """Construct the agent that ``spec`` names with ``arguments``.
 
     Raises:
-        PolicyError: naming what cannot be found, imported, called or used as an agent; an argument that is no number
-            where the constructor's annotation says ``int`` or ``float``.
+        PolicyError: the agent cannot be found, imported, constructed or used; an argument is no number, but its
+            annotation is ``int`` or ``float``.
     """
     module_name, _, class_name = spec.rpartition(":")
     if not module_name or not class_name:
@@ -164,7 +168,7 @@ def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
 
 
 def _numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments, of which a command line gives texts, as the numbers that the constructor's annotations ask for."""
+    """Arguments with texts converted to numbers where the constructor's annotation is ``int`` or ``float``."""
     kinds: dict[object, type[int] | type[float]] = {int: int, float: float, "int": int, "float": float}
     numbers = dict(arguments)
     for name, value in arguments.items():
@@ -183,5 +187,5 @@ def _numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, An
 def _raised(name: str, where: str, error: Exception) -> PolicyError:
     return PolicyError(
         f"agent {name!r}: {where} raised {type(error).__name__}: {error}",
-        "mend the agent; `--debug` shows the traceback",
+        "correct the agent; `--debug` shows the traceback",
     )

@@ -1,4 +1,4 @@
-"""Calls of a policy with checks: whether it fits a task, its reset and its decisions, with typed errors."""
+"""Checked calls of a policy: its fit to a task, its reset and its decisions, with typed errors."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from robot_runtime.tasks.task import Task, with_sensors
 
 
 def check_policy(policy: Policy, task: Task) -> None:
-    """Whether the policy can run in the task, which shows it what it needs.
+    """Check that the policy can run in the task.
 
     Raises:
-        PolicyError: naming the sensors that are missing, or what else does not fit.
+        PolicyError: the task lacks sensors, or does not fit the policy.
     """
     policy.check(task)
     missing = [name for name in policy.needs if name not in task.sensors]
@@ -30,7 +30,7 @@ def check_policy(policy: Policy, task: Task) -> None:
 
 
 def reset_policy(policy: Policy, task: Task, seed: int, world: World | None = None) -> None:
-    """Start an episode of a policy. Raises ``RuntimeFault``; whatever else it raises becomes ``PolicyError``."""
+    """Start an episode of a policy. Raises ``RuntimeFault``; other exceptions become ``PolicyError``."""
     try:
         policy.reset(task, seed, world)
     except RuntimeFault:
@@ -40,13 +40,20 @@ def reset_policy(policy: Policy, task: Task, seed: int, world: World | None = No
 
 
 def decide(policy: Policy, observation: Observation, step: int, task: Task) -> tuple[Decision, dict[str, Any]]:
-    """The action, and what to log with it; of a question's last step also the answer (Das et al. 2018, section 4.2).
+    """Ask a policy for its action.
 
     Args:
+        policy: to ask, after its reset.
+        observation: of the present step.
         step: index of the step that the action leads to.
+        task: of the episode.
+
+    Returns:
+        The action and the policy's information for the log; at the last step of a question also the answer (Das et al.
+        2018, section 4.2).
 
     Raises:
-        RuntimeFault: whatever else the policy raises becomes ``PolicyError``.
+        RuntimeFault: of the policy; other exceptions become ``PolicyError``.
     """
     try:
         action, info = policy.act(observation), policy.info()
@@ -62,5 +69,5 @@ def decide(policy: Policy, observation: Observation, step: int, task: Task) -> t
 def _policy_error(policy: Policy, when: str, error: Exception) -> PolicyError:
     return PolicyError(
         f"policy {policy.name!r} raised {type(error).__name__} at {when}: {error}",
-        "mend the policy; --debug shows where it happened",
+        "correct the policy; --debug shows the traceback",
     )

@@ -27,8 +27,8 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policies.remote.protocol import (
+    EXTENSION,
     MAX_REQUEST_BYTES,
-    OURS,
     PROTOCOL,
     ProtocolError,
     decision_from_message,
@@ -120,7 +120,7 @@ class PolicyServer:
         self._episode: _Episode | None = None
         self._about = pack(
             {
-                OURS: {
+                EXTENSION: {
                     "protocol": PROTOCOL,
                     "policy": policy.name,
                     "needs": list(policy.needs),
@@ -193,7 +193,7 @@ class PolicyServer:
             plain: Task | None = None
             while True:
                 message = unpack(connection.recv())
-                if OURS in message:
+                if EXTENSION in message:
                     connection.send(self._answer(message, own))
                 else:
                     plain = self._begin_plain(connection, own) if plain is None else plain
@@ -222,7 +222,7 @@ class PolicyServer:
     # --- our clients ------------------------------------------------------------------------------------------------
 
     def _answer(self, message: dict[Any, Any], own: set[str]) -> bytes:
-        request = message[OURS]
+        request = message[EXTENSION]
         if not isinstance(request, dict):
             raise ProtocolError("a request is not a dictionary", "use robot-runtime's own client")
         kind, session, sequence = (request.get(name) for name in ("type", "session", "sequence"))
@@ -246,7 +246,7 @@ class PolicyServer:
                 self._on_error(error.message)
                 content = {}
                 ours = {"sequence": sequence, "error": {"message": error.message, "remedy": error.remedy}}
-            answer = pack({**content, OURS: ours})
+            answer = pack({**content, EXTENSION: ours})
             if self._episode is not None and self._episode.session == session:
                 self._episode.last = (sequence, answer)
             return answer
@@ -312,7 +312,7 @@ class PolicyServer:
     # --- the policy -------------------------------------------------------------------------------------------------
 
     def _decided(self, message: dict[Any, Any], task: Task) -> dict[str, Any]:
-        observation = observation_from_message({name: message[name] for name in message if name != OURS})
+        observation = observation_from_message({name: message[name] for name in message if name != EXTENSION})
         missing = [name for name in self._policy.needs if name not in observation]
         if missing:
             raise PolicyError(f"the observation has no {', '.join(missing)}", "send every sensor that the policy needs")

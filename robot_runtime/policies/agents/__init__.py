@@ -1,4 +1,4 @@
-"""Agents that other people wrote, unmodified, each in a process of its own. One file per kind of agent."""
+"""Unmodified agents of other projects, each in its own process; one module per kind of agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain functions: ``f(observations)`` returns whatever an agent of the Habitat challenges may return."""
+"""Plain functions: ``f(observations)`` with the return values of the Habitat challenges' agents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from robot_runtime.policies.agents.habitat import HabitatInterface
 
 
 class FunctionInterface(HabitatInterface):
-    """See the module. It is not told when an episode begins."""
+    """Functions, which get no notice of an episode's start."""
 
     kind = "function"

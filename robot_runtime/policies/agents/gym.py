@@ -1,12 +1,14 @@
 """Policies trained with Gymnasium on :mod:`robot_runtime.gym`: observations in, a position in the task's actions out.
 
 An object with ``predict(observation)``, as Stable-Baselines3's models have it (``state`` and ``episode_start`` are
-given to those that take them; what is returned with the action is the next state), or with ``act(observation)``.
+passed to those that take them; the second returned value is the next state), or with ``act(observation)``.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.errors import UnknownAction
@@ -16,16 +18,17 @@ from robot_runtime.tasks.task import Task
 
 
 class GymInterface(Interface):
-    """See the module."""
+    """Agents with ``predict`` or ``act`` that return a position in the task's actions."""
 
     kind = "gym"
 
+    @override
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
         value = returned
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.rubbish(returned, "return one integer, as spaces.Discrete has it")
+            raise self.invalid_answer(returned, "return one integer, as spaces.Discrete has it")
         if not 0 <= value < len(task.actions):
             known = ", ".join(f"{number} {action}" for number, action in enumerate(task.actions))
             raise UnknownAction(f"agent {self.name!r} asked for action {value}", f"use one of: {known}")

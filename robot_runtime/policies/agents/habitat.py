@@ -16,10 +16,10 @@ returned                                                  year
 
 Continuous numbers from -1 to 1 (``max_duration`` from 0) are scaled onto the task's ranges, as
 ``VelocityAction._preprocess_action`` and ``WaypointAction._preprocess_action`` of habitat-lab's tag challenge-2023 do.
-What differs from that code, in which the challenge's README and the code disagree, follows the README:
+Where that code and the challenge's README disagree, the README is followed:
 
 * ``camera_pitch_velocity`` tilts the camera. The code's name for it is ``camera_pitch_angular_velocity``, so it ignored
-  what the challenge's own agent sends; both are taken.
+  the challenge's own agent; both are accepted.
 * ``max_duration`` is a duration and ``delta_camera_pitch_angle`` an angle; the code hands them on in the wrong order.
 * ``velocity_stop`` above 0 ends the episode where the robot stands; the simulator moved for one more step (0.1 s).
 """
@@ -31,6 +31,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from typing_extensions import override
 
 from robot_runtime.actions.continuous import Command, Control, Decision, Range, VelocityCommand, WaypointCommand, scaled
 from robot_runtime.actions.discrete import (
@@ -59,27 +60,28 @@ _ARGUMENTS = {
 _UNIT: Range = (-1.0, 1.0)
 _LIVE_GOAL = "pointgoal_with_gps_compass"
 
-_WANTED = "return an int, a name such as 'move_forward', or {'action': one of these, 'action_args': {...}}"
+_REMEDY = "return an int, a name such as 'move_forward', or {'action': one of these, 'action_args': {...}}"
 
 
 class HabitatInterface(Interface):
-    """See the module."""
+    """Agents with ``reset`` and ``act``; see the module for their return values."""
 
     kind = "habitat"
     ids: ClassVar[Dialect] = HABITAT
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """An agent's own list, in an attribute of that name; its interface has no way to say it."""
+        """The agent's attribute ``needs``, if it has one; the Habitat interface has no such list."""
         return tuple(self.about.get("needs", ()))
 
+    @override
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
         value: Any = returned
         arguments: Mapping[str, Any] = {}
         if isinstance(returned, Mapping):
             value, arguments = returned.get("action"), returned.get("action_args") or {}
             if not isinstance(arguments, Mapping):
-                raise self.rubbish(returned, _WANTED)
+                raise self.invalid_answer(returned, _REMEDY)
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
@@ -90,7 +92,7 @@ class HabitatInterface(Interface):
         if names and all(isinstance(name, str) and name in _ARGUMENTS for name in names):
             return self._continuous(tuple(map(str, names)), arguments, task), None
         if isinstance(value, bool) or not isinstance(value, int | np.integer | str):
-            raise self.rubbish(returned, _WANTED)
+            raise self.invalid_answer(returned, _REMEDY)
         return parse_action(self._discrete(value), task.actions), None
 
     def _discrete(self, value: int | np.integer[Any] | str) -> Action:
@@ -104,14 +106,14 @@ class HabitatInterface(Interface):
     def _continuous(self, names: Sequence[str], arguments: Mapping[str, Any], task: Task) -> Decision:
         unknown = set(arguments) - {argument for name in names for argument in _ARGUMENTS[name]}
         if unknown:
-            raise self.rubbish(
+            raise self.invalid_answer(
                 dict(arguments), f"{' and '.join(names)} have no argument {', '.join(sorted(map(str, unknown)))}"
             )
         if _STOP in names and self._number(arguments, _STOP) > 0:
             return Action.STOP
         moves = [name for name in names if name != _STOP]
         if len(moves) > 1:
-            raise self.rubbish(tuple(names), "return one of velocity_control and waypoint_control")
+            raise self.invalid_answer(tuple(names), "return one of velocity_control and waypoint_control")
         control = _control(task, moves[0] if moves else _VELOCITY)
         if moves and moves[0] == _WAYPOINT:
             return self._waypoint(arguments, control)
@@ -136,7 +138,7 @@ class HabitatInterface(Interface):
         assert ranges is not None
         given = np.ravel(np.asarray(arguments.get("xyt_waypoint", ()), dtype=object)).tolist()
         if len(given) != 3:
-            raise self.rubbish(dict(arguments), "give xyt_waypoint three numbers: x forward, y left, heading")
+            raise self.invalid_answer(dict(arguments), "give xyt_waypoint three numbers: x forward, y left, heading")
         x, y, yaw = (self._finite(value, "xyt_waypoint") for value in given)
         tilt = self._number(arguments, "delta_camera_pitch_angle") if "delta_camera_pitch_angle" in arguments else 0.0
         return WaypointCommand(
@@ -149,7 +151,7 @@ class HabitatInterface(Interface):
 
     def _number(self, arguments: Mapping[str, Any], name: str) -> float:
         if name not in arguments:
-            raise self.rubbish(dict(arguments), f"give {name!r} in 'action_args'")
+            raise self.invalid_answer(dict(arguments), f"give {name!r} in 'action_args'")
         return self._finite(arguments[name], name)
 
     def _finite(self, value: Any, name: str) -> float:
@@ -158,7 +160,7 @@ class HabitatInterface(Interface):
         if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 1:
             value = value[0]
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
-            raise self.rubbish({name: value}, f"give {name!r} one finite number")
+            raise self.invalid_answer({name: value}, f"give {name!r} one finite number")
         return float(value)
 
     def _answer(self, returned: object, arguments: Mapping[str, Any]) -> int:
@@ -172,19 +174,23 @@ class HabitatInterface(Interface):
 
 
 class Habitat2019Interface(HabitatInterface):
-    """PointNav agents of the challenge of 2019. Ids begin with move_forward and end with stop, 3; and ``pointgoal`` is
-    updated at all times (the challenge's README), which habitat-lab calls ``pointgoal_with_gps_compass`` ever since.
+    """PointNav agents of the challenge of 2019.
+
+    Ids begin with move_forward and end with stop, 3; ``pointgoal`` is updated at every step (the challenge's README),
+    which later versions of habitat-lab call ``pointgoal_with_gps_compass``.
     """
 
     kind = "habitat-2019"
     ids = HABITAT_2019
 
     @property
+    @override
     def needs(self) -> tuple[str, ...]:
         return (_LIVE_GOAL, *super().needs)
 
-    def shown(self, observation: Observation, task: Task) -> dict[str, Any]:
-        return {**super().shown(observation, task), "pointgoal": observation[_LIVE_GOAL]}
+    @override
+    def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
+        return {**super().agent_observation(observation, task), "pointgoal": observation[_LIVE_GOAL]}
 
 
 def _control(task: Task, name: str) -> Control:

@@ -1,4 +1,4 @@
-"""What differs between the kinds of agents: what they are shown, and what their answers mean."""
+"""Interface of the kinds of agents: their observations, and the decoding of their answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Interface(ABC):
         kind: the word before the agent's name, and the class of that kind in the worker.
 
     Args:
-        name: of the agent, for messages. about: what the worker says about it.
+        name: of the agent, for messages.
+        about: the worker's description of the agent.
     """
 
     kind: ClassVar[str]
@@ -36,18 +37,19 @@ class Interface(ABC):
     def check(self, task: Task) -> None:
         """Whether the agent can run in a task, beyond its sensors. Raises ``PolicyError``."""
 
-    def shown(self, observation: Observation, task: Task) -> dict[str, Any]:
-        """What the agent is given: arrays, text, None."""
+    def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
+        """The observation in the agent's format: arrays, text, None."""
         return {name: str(array) if array.dtype.kind == "U" else array for name, array in observation.items()}
 
     @abstractmethod
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
-        """What an answer means, and the answer to the task's question if it has one in it.
+        """Decode the agent's return value: a decision, and the answer to the task's question if it holds one.
 
         Raises:
-            PolicyError: it means nothing. UnknownAction: it is an action that the task does not have.
+            PolicyError: it is no action.
+            UnknownAction: it is an action that the task does not have.
         """
 
-    def rubbish(self, returned: object, wanted: str) -> PolicyError:
-        """The error for an answer that means nothing."""
-        return PolicyError(f"agent {self.name!r} returned {returned!r:.300}, which is no action", wanted)
+    def invalid_answer(self, returned: object, remedy: str) -> PolicyError:
+        """The error for a return value that is no action."""
+        return PolicyError(f"agent {self.name!r} returned {returned!r:.300}, which is no action", remedy)

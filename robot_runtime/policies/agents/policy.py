@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import override
+
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.errors import PolicyError
 from robot_runtime.policies.agents.interface import Interface
@@ -16,13 +18,16 @@ class AgentPolicy(Policy):
     """Runs an unmodified agent.
 
     The agent's random numbers (Python's, numpy's global ones, torch's) are seeded at each episode's start: its
-    interface has no seed. After it was ended for a failure, the next episode starts a new process.
+    interface has no seed. After a failure has ended the process, the next episode starts a new one.
 
     Args:
-        interface: its kind. spec: ``module:name`` or ``path/to/file.py:name``. arguments: of its constructor.
+        interface: its kind.
+        spec: ``module:name`` or ``path/to/file.py:name``.
+        arguments: of its constructor.
+        isolation: interpreter and time limit; None for the defaults.
 
     Raises:
-        PolicyError: it cannot be loaded.
+        PolicyError: the agent cannot be loaded.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class AgentPolicy(Policy):
         self._interface = interface(self.name, about if isinstance(about, dict) else {})
         self.needs = self._interface.needs  # type: ignore[misc]
 
+    @override
     def check(self, task: Task) -> None:
         self._interface.check(task)
 
@@ -60,13 +66,15 @@ class AgentPolicy(Policy):
         """
         if self._task is None:
             raise PolicyError(f"agent {self.name!r} was asked before its episode began", "call reset() first")
-        request, arrays = split(self._interface.shown(observation, self._task))
+        request, arrays = split(self._interface.agent_observation(observation, self._task))
         reply = self._process.ask({"type": "act", **request}, arrays, "act()")
         decision, self._answer = self._interface.decision(reply.get("action"), self._task)
         return decision
 
+    @override
     def answer(self, observation: Observation) -> Answer | None:
         return self._answer
 
+    @override
     def close(self) -> None:
         self._process.close()

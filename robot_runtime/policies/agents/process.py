@@ -1,9 +1,8 @@
-"""An agent in a process of its own: it can hang, crash, print or answer rubbish, and the robot stands still meanwhile.
+"""Process of one agent: the robot stands still while the agent hangs, crashes or is slow.
 
-The process has its own interpreter if one is named, its own session, no standard input, and a socket to talk over
-(:mod:`robot_runtime.policies.agents.worker`) that its prints cannot get into: those are read all the time, and only the
-last of them are kept, for the error message. Whatever breaks the exchange ends the process with all its children; the
-next :meth:`AgentProcess.start` begins anew.
+The process has its own interpreter if one is named, its own session, no standard input, and a socket for requests
+(:mod:`robot_runtime.policies.agents.worker`) that is separate from its output. The end of the output is stored for
+error messages. A failed request ends the process with all its children; :meth:`AgentProcess.start` starts a new one.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from robot_runtime.errors import ConfigError, PolicyError
 from robot_runtime.policies.agents import worker
 
 LOAD_S = 300.0
-"""For an agent to be imported and made: a large network on a slow disk."""
+"""Time limit (s) for the import and construction of an agent: a large network on a slow disk."""
 
 TIME_LIMIT_S = 30.0
-"""For one answer, unless said otherwise: a first decision may compile something."""
+"""Default time limit (s) for one answer: a first decision may compile code."""
 
 _MAX_ANSWER_BYTES = 1 << 20
 _MAX_OUTPUT_BYTES = 8192
@@ -42,7 +41,7 @@ _BUFFER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Isolation:
-    """How an agent is set apart.
+    """Settings of an agent's process.
 
     Attributes:
         python: its interpreter, or a virtual environment's folder; None for the runtime's own.
@@ -71,10 +70,11 @@ class Isolation:
 
 
 class AgentProcess:
-    """Starts, asks and ends the process of one agent. For one thread.
+    """The process of one agent. For use by one thread.
 
     Args:
-        name: for messages.
+        name: of the agent, for messages.
+        isolation: interpreter and time limit.
     """
 
     def __init__(self, name: str, isolation: Isolation) -> None:
@@ -91,7 +91,7 @@ class AgentProcess:
         return self._process is not None
 
     def start(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Start the process and have it load the agent. Returns what it says. Raises as :meth:`ask`."""
+        """Start the process, load the agent and return the worker's reply. Raises as :meth:`ask`."""
         self.close()
         interpreter = self._isolation.interpreter
         ours, theirs = socket.socketpair()
@@ -130,18 +130,22 @@ class AgentProcess:
         """The agent's answer to one request.
 
         Args:
-            what: it is asked for, for messages. limit_s: instead of the isolation's.
+            request: JSON document with the ``type`` of the request.
+            arrays: of the request, by name.
+            what: the request in words, for messages.
+            limit_s: time limit instead of the isolation's.
 
         Raises:
-            PolicyError: it raised, took too long, ended, or broke the protocol. After all but the first it is ended.
+            PolicyError: the agent raised, took too long, ended, or broke the protocol. In all but the first case the
+                process is ended.
         """
         connection, limit_s = self._connection, limit_s or self._isolation.time_limit_s
         if connection is None:
             raise PolicyError(f"agent {self._name!r} does not run", "start the episode again")
-        watch = Stopwatch()
+        timer = Stopwatch()
 
         def wait() -> None:
-            left_s = limit_s - watch.elapsed_s()
+            left_s = limit_s - timer.elapsed_s()
             if left_s <= 0:
                 raise TimeoutError
             connection.settimeout(left_s)
@@ -168,7 +172,7 @@ class AgentProcess:
                 "make it faster, or give it more time with --agent-timeout",
             )
         except (EOFError, ConnectionError):
-            self._fail(f"{self._how_it_ended()} at {what}", "mend the agent")
+            self._fail(f"{self._exit_description()} at {what}", "correct the agent, of which the last output is shown")
         except worker.FrameError as error:
             self._fail(
                 f"broke the protocol at {what}: {error}; it was ended",
@@ -184,12 +188,12 @@ class AgentProcess:
                 f"agent {self._name!r} raised {raised} at {what}",
                 "install it where the agent runs, or name the interpreter that has it with --agent-python"
                 if missing
-                else "mend the agent; --debug shows where it happened",
-            ) from _InAgent(str(reply.get("traceback")))
+                else "correct the agent; --debug shows the traceback",
+            ) from _AgentTraceback(str(reply.get("traceback")))
         return reply
 
     def close(self) -> None:
-        """End the process. It has a moment to end by itself."""
+        """End the process; it has 2 s to end by itself."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -201,12 +205,12 @@ class AgentProcess:
     def _fail(self, message: str, remedy: str) -> NoReturn:
         self._end()
         lines = self._output.decode(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
-        said = "".join(f"\n  | {line}" for line in lines)
+        output = "".join(f"\n  | {line}" for line in lines)
         raise PolicyError(
-            f"agent {self._name!r} {message}" + (f". It printed last:{said}" if said else ""), remedy
+            f"agent {self._name!r} {message}" + (f". It printed last:{output}" if output else ""), remedy
         ) from None
 
-    def _how_it_ended(self) -> str:
+    def _exit_description(self) -> str:
         assert self._process is not None
         try:
             status = self._process.wait(_GRACE_S)
@@ -215,7 +219,7 @@ class AgentProcess:
         return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
 
     def _end(self) -> None:
-        """Kill the process and its children, and read what they said."""
+        """Kill the process and its children, and read the rest of their output."""
         process, self._process = self._process, None
         if self._connection is not None:
             self._connection.close()
@@ -236,12 +240,12 @@ class AgentProcess:
                 self._output = (self._output + chunk)[-_MAX_OUTPUT_BYTES:]
 
 
-class _InAgent(Exception):
+class _AgentTraceback(Exception):
     """The agent's own traceback, for ``--debug``."""
 
 
 def split(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What an agent is shown, as the parts of a request: what JSON can say, and arrays."""
+    """An agent's observation as the parts of a request: a JSON document and arrays."""
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     rest = {name: value for name, value in values.items() if name not in arrays}
     return {"values": rest, "order": list(values)}, arrays

@@ -1,7 +1,7 @@
 """Agents of the RoboTHOR challenges: a module with ``build()`` (robothor-challenge ``agents/random_agent.py``).
 
 ``build()`` returns the class, its arguments, and whether depth is wanted; an instance has ``reset()`` and ``act`` of
-``{"object_goal": str, "rgb": uint8 (H, W, 3), "depth": float32 (H, W) in metres or None}``, which returns
+``{"object_goal": str, "rgb": uint8 (H, W, 3), "depth": float32 (H, W) in meters or None}``, which returns
 ``MoveAhead``, ``RotateRight``, ``RotateLeft``, ``LookUp``, ``LookDown`` or ``Stop``; ``End`` is AllenAct's word for the
 last.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import ALLENACT_ROBOTHOR, ROBOTHOR, parse_action
@@ -21,14 +22,16 @@ from robot_runtime.tasks.task import Task
 
 
 class RobothorInterface(Interface):
-    """See the module."""
+    """Agents of the RoboTHOR challenges; see the module for their observations and return values."""
 
     kind = "robothor"
 
     @property
+    @override
     def needs(self) -> tuple[str, ...]:
         return ("rgb", "objectgoal", "depth") if self.about.get("render_depth") else ("rgb", "objectgoal")
 
+    @override
     def check(self, task: Task) -> None:
         if task.kind != "objectnav":
             raise PolicyMismatch(
@@ -36,7 +39,8 @@ class RobothorInterface(Interface):
                 "choose a task of kind objectnav, for instance objectnav_robothor2021",
             )
 
-    def shown(self, observation: Observation, task: Task) -> dict[str, Any]:
+    @override
+    def agent_observation(self, observation: Observation, task: Task) -> dict[str, Any]:
         goal = int(observation["objectgoal"][0])
         word = next(name for name, category in task.categories.items() if category.id == goal)
         depth_m = None
@@ -47,8 +51,9 @@ class RobothorInterface(Interface):
                 depth_m = depth_m * np.float32(camera.depth_max_m - camera.depth_min_m) + np.float32(camera.depth_min_m)
         return {"object_goal": word, "depth": depth_m, "rgb": observation["rgb"]}
 
+    @override
     def decision(self, returned: Any, task: Task) -> tuple[Decision, Answer | None]:
         if not isinstance(returned, str):
-            raise self.rubbish(returned, f"return one of {', '.join(ROBOTHOR.spellings)}")
+            raise self.invalid_answer(returned, f"return one of {', '.join(ROBOTHOR.spellings)}")
         dialect = ALLENACT_ROBOTHOR if returned == "End" else ROBOTHOR
         return parse_action(dialect.parse(returned), task.actions), None

@@ -1,10 +1,10 @@
-"""The other end of :mod:`robot_runtime.policies.agents.process`: runs one agent in a process of its own.
+"""Worker process of one agent, started by :mod:`robot_runtime.policies.agents.process`.
 
-This file is run by path, by whatever interpreter the agent needs: Python 3.8 or newer with numpy, and nothing of
-robot_runtime. The runtime's end imports the frames from here, so that they are written down once.
+This file is run by path, by the interpreter that the agent needs: Python 3.8 or newer with numpy, and nothing of
+robot_runtime. The runtime imports the encoding of frames from here.
 
-A frame: the magic number, the length of a JSON document, the number of bytes of arrays after it, the document, the
-arrays' bytes one after the other. ``document["arrays"]`` says name, dtype and shape of each. No pickles, either way.
+A frame consists of the magic number, the length of a JSON document, the number of bytes of arrays, the document, and
+the arrays' bytes one after the other. ``document["arrays"]`` holds name, dtype and shape of each. There are no pickles.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MAX_DEPTH = 8
 
 
 class FrameError(Exception):
-    """What arrived is no frame."""
+    """The received bytes are no frame."""
 
 
 def encode(document: Mapping[str, Any], arrays: Mapping[str, Any] | None = None) -> list[bytes | memoryview]:
@@ -52,10 +52,11 @@ def decode(read: Callable[[int], bytearray], most_bytes: int) -> tuple[dict[str,
     """The next frame: its document and its arrays, which are writable.
 
     Args:
-        read: returns exactly so many bytes, or raises. most_bytes: that document and arrays may have together.
+        read: returns exactly as many bytes as asked for, or raises.
+        most_bytes: upper bound of document and arrays together.
 
     Raises:
-        FrameError: what arrives is no frame, or a larger one.
+        FrameError: the bytes are no frame, or a larger one.
     """
     magic, text_bytes, array_bytes = _HEAD.unpack(read(_HEAD.size))
     if magic != MAGIC:
@@ -88,7 +89,7 @@ def decode(read: Callable[[int], bytearray], most_bytes: int) -> tuple[dict[str,
 
 
 class Habitat:
-    """``reset()`` and ``act(observations)``: an agent of habitat-lab, made by the class or function that is named."""
+    """An agent of habitat-lab, with ``reset()`` and ``act(observations)``; ``factory`` is its class or a function."""
 
     default_name: str | None = None
 
@@ -100,14 +101,16 @@ class Habitat:
         self.about: dict[str, Any] = {"needs": [str(name) for name in getattr(self.agent, "needs", ())]}
 
     def reset(self) -> None:
+        """Start an episode."""
         self.agent.reset()
 
     def act(self, observation: dict[str, Any]) -> Any:
+        """Return the agent's answer to an observation."""
         return self.agent.act(observation)
 
 
 class Robothor(Habitat):
-    """``build()`` gives class, arguments and whether depth is wanted; then as above."""
+    """An agent of the RoboTHOR challenges: ``build()`` returns class, arguments and whether depth is needed."""
 
     default_name: str | None = "build"
 
@@ -121,7 +124,7 @@ class Robothor(Habitat):
 
 
 class Gym:
-    """``predict(observation, ...)`` of Stable-Baselines3, which may return a state, or ``act(observation)``."""
+    """An agent with ``predict(observation, ...)`` of Stable-Baselines3, which may return a state, or ``act``."""
 
     default_name: str | None = None
 
@@ -135,12 +138,14 @@ class Gym:
         self.about: dict[str, Any] = {}
 
     def reset(self) -> None:
+        """Start an episode."""
         if callable(getattr(self.policy, "reset", None)):
             self.policy.reset()
         self.state: Any = None
         self.start = True
 
     def act(self, observation: dict[str, Any]) -> Any:
+        """Return the action; a returned state is passed to the next call."""
         extras = {"state": self.state, "episode_start": np.array([self.start])}
         returned = self.decide(observation, **{name: extras[name] for name in extras if name in self.takes})
         self.start = False
@@ -150,7 +155,7 @@ class Gym:
 
 
 class Function:
-    """``f(observation)``; arguments are bound to it."""
+    """A function ``f(observation)`` with bound arguments."""
 
     default_name: str | None = None
 
@@ -159,9 +164,10 @@ class Function:
         self.about: dict[str, Any] = {}
 
     def reset(self) -> None:
-        pass
+        """Do nothing: a function has no episodes."""
 
     def act(self, observation: dict[str, Any]) -> Any:
+        """Return the function's answer to an observation."""
         return self.function(observation)
 
 
@@ -175,7 +181,7 @@ INTERFACES: dict[str, Any] = {
 
 
 def load(interface: str, spec: str, arguments: dict[str, Any]) -> Any:
-    """The agent that ``module:name`` or ``path/to/file.py:name`` names, behind its interface."""
+    """Load the agent that ``module:name`` or ``path/to/file.py:name`` names, wrapped in its interface."""
     kind = INTERFACES[interface]
     module_name, _, name = spec.rpartition(":")
     if not module_name:
@@ -202,7 +208,7 @@ def load(interface: str, spec: str, arguments: dict[str, Any]) -> Any:
 
 
 def seed(number: int) -> None:
-    """Seed what an agent may draw from, which its interface has no way to do."""
+    """Seed the global random generators, since agents have no argument for a seed."""
     random.seed(number)
     np.random.seed(number % 2**32)
     if "torch" in sys.modules:
@@ -210,7 +216,7 @@ def seed(number: int) -> None:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """An agent's answer as JSON can say it; anything else by what it looks like."""
+    """An agent's answer as JSON; the ``repr`` of what JSON cannot represent."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
@@ -230,7 +236,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def receive_exactly(connection: socket.socket, count: int) -> bytearray:
-    """A bytearray of that length. Raises ``EOFError`` if the other end is gone."""
+    """Receive ``count`` bytes. Raises ``EOFError`` if the connection was closed."""
     data = bytearray(count)
     view = memoryview(data)
     while view:
@@ -242,7 +248,7 @@ def receive_exactly(connection: socket.socket, count: int) -> bytearray:
 
 
 def answer(request: dict[str, Any], arrays: dict[str, Any], agent: Any) -> tuple[dict[str, Any], Any]:
-    """What to say to a request, and the agent from then on."""
+    """Return the reply to a request, and the agent, which a ``load`` request creates."""
     kind = request["type"]
     if kind == "load":
         agent = load(request["interface"], request["spec"], request["arguments"])
@@ -257,6 +263,7 @@ def answer(request: dict[str, Any], arrays: dict[str, Any], agent: Any) -> tuple
 
 
 def main(descriptor: int, parent: int) -> None:
+    """Answer requests on a socket until it is closed or the parent process ends."""
     connection = socket.socket(fileno=descriptor)
     os.set_inheritable(descriptor, False)
     if sys.platform == "linux":
@@ -274,7 +281,7 @@ def main(descriptor: int, parent: int) -> None:
         try:
             reply, agent = answer(request, arrays, agent)
             buffers = encode(reply)
-        except BaseException as error:  # noqa: BLE001 (SystemExit too: whatever the agent does, the runtime is told)
+        except BaseException as error:  # noqa: BLE001 (SystemExit too: every failure of the agent is reported)
             what = f"{type(error).__name__}: {error}"
             buffers = encode({"type": "error", "what": what[:2000], "traceback": traceback.format_exc()[-20000:]})
         for buffer in buffers:
@@ -282,5 +289,5 @@ def main(descriptor: int, parent: int) -> None:
 
 
 if __name__ == "__main__":
-    del sys.path[0]  # this file's folder: `import gym` must find the agent's, not the runtime's neighbour of that name
+    del sys.path[0]  # this file's folder: `import gym` must not find agents/gym.py
     main(int(sys.argv[1]), int(sys.argv[2]))

@@ -12,6 +12,8 @@ import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import gps_to_start_frame, wrap_angle
 from robot_runtime.errors import PolicyError
@@ -23,7 +25,7 @@ OFF_AXIS_DEG = 15.0
 
 
 class GoalSeeker(Policy):
-    """Stops near the goal; says where the goal is. What to do before that is the derived agent's.
+    """Base of the blind baselines: stops near the goal and computes its direction.
 
     Args:
         stop_distance_m: stops at this straight-line distance from the goal, or nearer.
@@ -35,14 +37,16 @@ class GoalSeeker(Policy):
     def __init__(self, stop_distance_m: float = STOP_DISTANCE_M) -> None:
         if not (math.isfinite(stop_distance_m) and stop_distance_m > 0):
             raise PolicyError(
-                f"agent {self.name!r}: stop_distance_m is {stop_distance_m}", "give it a positive number of metres"
+                f"agent {self.name!r}: stop_distance_m is {stop_distance_m}", "give it a positive number of meters"
             )
         self.stop_distance_m = stop_distance_m
         self._distance_m = math.inf
 
+    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._distance_m = math.inf
 
+    @override
     def act(self, observation: Observation) -> Action:
         forward_m, left_m = offset_to_goal(observation)
         self._distance_m = math.hypot(forward_m, left_m)
@@ -54,16 +58,18 @@ class GoalSeeker(Policy):
     def _seek(self, observation: Observation, goal_direction_rad: float) -> Action:
         """The next action, given the goal's direction in the start frame, counter-clockwise from its forward axis."""
 
+    @override
     def info(self) -> dict[str, Any]:
         return {"distance_m": self._distance_m}
 
 
 class Random(GoalSeeker):
-    """Takes turn_left, turn_right and move_forward with equal probability."""
+    """Agent that takes turn_left, turn_right and move_forward with equal probability."""
 
     name = "random"
     choices = (Action.TURN_LEFT, Action.TURN_RIGHT, Action.MOVE_FORWARD)
 
+    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         super().reset(task, seed, world)
         self._random = random_generator(seed)
@@ -73,7 +79,7 @@ class Random(GoalSeeker):
 
 
 class ForwardOnly(GoalSeeker):
-    """Always moves forward."""
+    """Agent that always moves forward."""
 
     name = "forward-only"
 
@@ -82,15 +88,15 @@ class ForwardOnly(GoalSeeker):
 
 
 class GoalFollower(GoalSeeker):
-    """Turns towards the goal while it is more than 15 degrees off-axis, else moves forward.
+    """Agent that turns towards the goal while it is more than 15 degrees off-axis, else moves forward.
 
-    The paper's agents have no compass, yet this one must know which way it faces; as habitat-lab's implementation
-    (``habitat_baselines/agents/simple_agents.py``) it therefore uses one.
+    The paper's agents have no compass, but this one needs its heading; as habitat-lab's implementation
+    (``habitat_baselines/agents/simple_agents.py``) it uses one.
 
     Args:
-        stop_distance_m: as for the others.
+        stop_distance_m: stops at this straight-line distance from the goal, or nearer.
         off_axis_deg: the paper's 15. Where half the task's turn is larger, that is used instead: with a smaller one the
-            agent would swing from side to side for ever.
+            agent would turn left and right for ever.
     """
 
     name = "goal-follower"
@@ -100,6 +106,7 @@ class GoalFollower(GoalSeeker):
         super().__init__(stop_distance_m)
         self.off_axis_deg = off_axis_deg
 
+    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         super().reset(task, seed, world)
         self._off_axis_rad = math.radians(max(self.off_axis_deg, task.magnitudes.turn_deg / 2))
@@ -112,24 +119,26 @@ class GoalFollower(GoalSeeker):
 
 
 class RandomActions(Policy):
-    """Takes every action of the task but ``stop`` with equal probability, until the task's steps are over.
+    """Agent that takes every action of the task but ``stop`` with equal probability, until the task's steps are over.
 
-    For tasks whose goal is no point: the baselines of the paper need one.
+    For tasks without a point goal, which the paper's baselines need.
     """
 
     name = "random-actions"
     follows = True
 
+    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         self._random = random_generator(seed)
         self._actions = [action for action in task.actions if action is not Action.STOP]
 
+    @override
     def act(self, observation: Observation) -> Action:
         return self._actions[self._random.integers(len(self._actions))]
 
 
 def offset_to_goal(observation: Observation) -> tuple[float, float]:
-    """From the robot to the goal, metres along the **start** frame's forward and left axes.
+    """Vector from the robot to the goal, meters along the **start** frame's forward and left axes.
 
     ``pointgoal`` is static, polar [rho, azimuth left positive]: ``robot_runtime.sensors``.
     """

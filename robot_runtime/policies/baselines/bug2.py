@@ -1,12 +1,10 @@
-"""Bug2: the classical agent of robots that only feel (Lumelsky and Stepanov, Algorithmica 2, 1987, pages 403-430).
+"""Bug2, a complete planner for robots with touch alone (Lumelsky and Stepanov, Algorithmica 2, 1987, pages 403-430).
 
-Straight to the goal; round whatever is in the way, by touch, until the straight line from the start to the goal is
-crossed nearer to the goal than where it was left. It proves a way where there is one, sees nothing and maps nothing,
-and so tells what a camera is worth.
+The robot drives straight to the goal and follows the boundary of each obstacle until it crosses the straight line from
+start to goal nearer to the goal than where it left it. Without camera and map, it is the baseline for a camera's gain.
 
-Here an obstacle is what a forward move does not get past
-(:class:`~robot_runtime.planning.contact_memory.ContactMemory`), and
-it is followed by trying: away from it while moves are refused, towards it after each that was not.
+An obstacle is what a forward move does not get past (:class:`~robot_runtime.planning.contact_memory.ContactMemory`).
+Its boundary is followed by trials: a turn away while moves are blocked, a turn towards it after each free move.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ import math
 from typing import Any
 
 import numpy as np
+from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
@@ -26,18 +25,19 @@ from robot_runtime.policy import Observation, World
 from robot_runtime.tasks.task import Task
 
 _NEARER_M = 0.1
-"""So much nearer to the goal a following must have led: less may be what localization errs by."""
+"""Least gain in distance to the goal before boundary following ends: less may be an error of localization."""
 
 
 class Bug(GoalFollower):
     """Bug2 with GPS and compass.
 
-    A following that comes back to where it began goes on the other way round: nothing is known to lead there, and in
-    a home something that moves may.
+    After a full circle around an obstacle it continues in the other direction: no path is known, but an obstacle in a
+    home may have moved.
 
     Args:
-        side: where it keeps what it follows: ``left`` or ``right``.
-        stop_distance_m, off_axis_deg: as the goal follower's, which it is in the open.
+        side: of the robot on which it keeps the boundary: ``left`` or ``right``.
+        stop_distance_m: as the goal follower's.
+        off_axis_deg: as the goal follower's.
     """
 
     name = "bug"
@@ -50,15 +50,16 @@ class Bug(GoalFollower):
             raise PolicyError(f"agent {self.name!r}: side is {side!r}", "give left or right")
         self._first_sign = 1 if side == "left" else -1
 
+    @override
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         super().reset(task, seed, world)
         self._turn_rad = math.radians(task.magnitudes.turn_deg)
         self._forward_m = task.magnitudes.forward_m
         self._contacts = ContactMemory(self._forward_m)
         self._sign = self._first_sign
-        self._hit: SE2 | None = None  # where following began, in the start frame
+        self._hit: SE2 | None = None  # hit point in the start frame: boundary following began there
         self._hit_m = math.inf  # from there to the goal
-        self._beside_m = 0.0  # signed, from the line between start and goal; left positive
+        self._line_offset_m = 0.0  # signed, from the line between start and goal; left positive
         self._followed_m = 0.0
         self._pose = SE2()
 
@@ -82,9 +83,11 @@ class Bug(GoalFollower):
         self._contacts.acted(action)
         return action
 
+    @override
     def overruled(self, decision: Decision) -> None:
         self._contacts.acted(decision)
 
+    @override
     def info(self) -> dict[str, Any]:
         return super().info() | {"follows": "" if self._hit is None else "left" if self._sign > 0 else "right"}
 
@@ -92,14 +95,17 @@ class Bug(GoalFollower):
         self._hit, self._hit_m, self._followed_m = pose, self._distance_m, 0.0
 
     def _crosses_line(self, observation: Observation) -> bool:
-        """Whether the last move led over the line from start to goal."""
+        """Whether the last move crossed the line from start to goal."""
         goal_rad = float(observation["pointgoal"][1])
         forward_m, left_m = offset_to_goal(observation)
-        before_m, self._beside_m = self._beside_m, math.sin(goal_rad) * forward_m - math.cos(goal_rad) * left_m
-        return before_m * self._beside_m <= 0
+        before_m, self._line_offset_m = (
+            self._line_offset_m,
+            math.sin(goal_rad) * forward_m - math.cos(goal_rad) * left_m,
+        )
+        return before_m * self._line_offset_m <= 0
 
     def _follow(self, pose: SE2, blocked: bool, travelled_m: float) -> Action:
-        """Away while refused; else one turn towards the obstacle after each move, and on."""
+        """Turn away while blocked; else one turn towards the obstacle after each move, then forward."""
         allowed = self._contacts.allowed(np.array([pose.yaw_rad]))
         if blocked or (allowed is not None and not allowed[0]):
             return self._turn(-self._sign)

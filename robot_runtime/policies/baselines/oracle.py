@@ -1,6 +1,6 @@
-"""The shortest-path oracle: sees the map and the goal, and acts with the task's own actions.
+"""The shortest-path oracle, with access to the map and the goal; it acts with the task's own actions.
 
-It is the upper bound that the other agents are compared with, and the test that an episode can be solved at all.
+It is the upper bound for other agents, and the test that an episode can be solved at all.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2
@@ -25,21 +27,20 @@ from robot_runtime.tasks.task import Task
 _VISIBLE_RESERVE_M = 0.15
 _ARRIVE_M = 0.1
 _ARRIVE_MOST_M = 0.33
-"""An instruction ends at a place, however far from it still counts as a success."""
+"""Upper bound of the distance at which it arrives; instruction following has a larger success distance."""
 
 _TILT_LIMIT_RAD = math.radians(60.0)
 
 
 class Oracle(Policy):
-    """Follows the shortest plan of discrete actions to the nearest goal; at an object, turns to it; stops.
+    """Follows the shortest plan of discrete actions to the nearest goal, turns to the goal object, and stops.
 
-    Where objects are to be moved, it carries them one by one.
-
-    It has not read the instruction that it is scored by, but it knows the answer to the question.
+    In rearrangement tasks it carries the objects one by one. It does not use the text of an instruction; it returns the
+    recorded answer to a question.
 
     Args:
-        looks_every: of so many actions it is told before one only where it is; in between it counts on each to end
-            where it should. What localization is worth where actions err; not where objects are moved.
+        looks_every: number of actions per pose update. Between updates the pose is dead reckoned from nominal
+            displacements, which measures the value of localization where actions err. 1 for tasks that move objects.
     """
 
     name = "oracle"
@@ -55,13 +56,13 @@ class Oracle(Policy):
         """Prepare the episode.
 
         Raises:
-            PolicyError: without a world, or if goal objects that must be seen have no view points.
-            EpisodeError: if the goals cannot be resolved.
+            PolicyError: there is no world, or goal objects that must be seen have no view points.
+            EpisodeError: the goals cannot be resolved.
         """
         if world is None:
             raise PolicyError("agent 'oracle' needs the simulator's world", "run it on a simulated robot")
         self._task, self._world = task, world
-        self._acted, self._believed = 0, world.pose()
+        self._acted, self._expected_pose = 0, world.pose()
         self._rearrangement: RearrangementOracle | None = None
         if task.kind == "rearrangement":
             if self._looks_every > 1:
@@ -80,39 +81,42 @@ class Oracle(Policy):
             arrive_m = min(max(task.success.distance_m - 0.03, task.success.distance_m / 2), _ARRIVE_MOST_M)
         targets = rules.targets(task, episode, world.scene)
         if task.kind == "objectnav":
-            targets = _standpoints(task, world.scene, episode)
+            targets = _view_positions(task, world.scene, episode)
         elif task.kind == "areagoal":
             targets = areagoal.well_inside(task, episode, world.scene)
         self._follower = PathFollower(task, world.scene)
         self._follower.go_to(targets, arrive_m)
-        self._aim: list[Action] | None = None
+        self._facing: list[Action] | None = None
 
+    @override
     def act(self, observation: Observation) -> Action:
         if self._rearrangement is not None:
             return self._rearrangement.act()
-        pose = self._world.pose() if self._acted % self._looks_every == 0 else self._believed
+        pose = self._world.pose() if self._acted % self._looks_every == 0 else self._expected_pose
         self._follower.observe(pose)
-        action = self._follower.next(pose) if self._aim is None else None
+        action = self._follower.next(pose) if self._facing is None else None
         if action is None:
-            if self._aim is None:
-                self._aim = self._aiming(pose)
-            action = self._aim.pop(0) if self._aim else Action.STOP
+            if self._facing is None:
+                self._facing = self._facing_actions(pose)
+            action = self._facing.pop(0) if self._facing else Action.STOP
         self._follower.acted(action)
         way = self._task.magnitudes.displacement(action)
-        self._acted, self._believed = self._acted + 1, pose @ SE2(way.forward_m, 0.0, way.turn_rad)
+        self._acted, self._expected_pose = self._acted + 1, pose @ SE2(way.forward_m, 0.0, way.turn_rad)
         return action
 
+    @override
     def answer(self, observation: Observation) -> Answer | None:
         question = self._world.episode.question
         return None if question is None else question.answer
 
+    @override
     def info(self) -> dict[str, Any]:
         if self._rearrangement is not None:
             return self._rearrangement.info()
         return {"planned_actions": self._follower.left, "plan_arrives": self._follower.arrived}
 
-    def _aiming(self, pose: SE2) -> list[Action]:
-        """The turns and looks that bring the object reached into the middle of the view."""
+    def _facing_actions(self, pose: SE2) -> list[Action]:
+        """The turns and looks that bring the goal object into the middle of the view."""
         if self._task.kind not in ("objectnav", "eqa"):
             return []
         goal = min(self._goals, key=lambda goal: _nearest_view_m(goal, pose))
@@ -125,12 +129,12 @@ class Oracle(Policy):
         return turns + [look] * (abs(looks) if look in self._task.actions else 0)
 
 
-def _standpoints(task: Task, scene: Scene, episode: Episode) -> list[tuple[float, float]]:
-    """Where to stand to have reached an object: its view points; for the visible rule, those with room to spare."""
+def _view_positions(task: Task, scene: Scene, episode: Episode) -> list[tuple[float, float]]:
+    """Positions (x, y) at the goal objects' view points; for the visible rule, those well within the distance."""
     views = [(goal, view) for goal in episode.goals for view in goal.view_points]
     if not views:
         raise PolicyError(
-            f"episode {episode.id!r}: its goals have no view points, and the oracle goes to those",
+            f"episode {episode.id!r}: its goals have no view points, which the oracle needs",
             f"compute them with `robot-runtime scene view-points {scene.folder}`",
         )
     if task.success.rule == "visible":
@@ -141,7 +145,7 @@ def _standpoints(task: Task, scene: Scene, episode: Episode) -> list[tuple[float
 
 
 def _box_distance_m(scene: Scene, goal: Goal, view: SE2) -> float:
-    """Distance in the plane from a view point to the object's oriented box; to its centre if the scene has no box."""
+    """Distance in the plane from a view point to the object's oriented box; to its center if the scene has no box."""
     if goal.object_id is None:
         return math.hypot(goal.x_m - view.x_m, goal.y_m - view.y_m)
     return scene.object(goal.object_id).distance_m(view.x_m, view.y_m)

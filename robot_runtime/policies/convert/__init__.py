@@ -1,7 +1,6 @@
-"""From a training framework's checkpoint to a policy package, on a developer's machine.
+"""Conversion of a training framework's checkpoint to a policy package, on a developer's machine.
 
-``pickles`` and ``checkpoint`` read the file without running anything in it, ``habitat`` and ``allenact`` know what the
-two frameworks put there, ``weights`` puts it into networks of our own (``robot_runtime.policies.convert.networks``),
-``proof``
-compares those, what was exported, and where it is installed the framework itself, and ``export`` is all of it in order.
+``pickles`` and ``checkpoint`` read the file without running code in it; ``habitat`` and ``allenact`` interpret the
+content of each framework; ``weights`` loads the tensors into the networks of ``networks``; ``proof`` compares these,
+the exported network and, if it is installed, the framework; ``export`` runs all steps in order.
 """

@@ -1,4 +1,4 @@
-"""AllenAct's RoboTHOR ObjectNav checkpoints: a recurrent policy on the features of a frozen backbone.
+"""Conversion of AllenAct's RoboTHOR ObjectNav checkpoints, recurrent policies on features of a frozen backbone.
 
 Their files hold no configuration and no backbone. Camera, steps and turns are those of
 ``projects/objectnav_baselines/experiments/objectnav_thor_base.py`` and ``objectnav_base.py``, the same for all of them.
@@ -18,12 +18,17 @@ from robot_runtime.actions.discrete import Action, Magnitudes
 from robot_runtime.errors import CheckpointError
 from robot_runtime.imaging.preprocess import Divide, Operation, Resize, Standardize
 from robot_runtime.policies.convert.checkpoint import Checkpoint, read_checkpoint, state_of, tensors_in
-from robot_runtime.policies.convert.conversion import CONVERTER, UNPROVEN, Conversion, Options, Original
+from robot_runtime.policies.convert.conversion import (
+    Conversion,
+    Options,
+    Original,
+    category_goal,
+    recurrent_manifest,
+)
 from robot_runtime.policies.convert.networks.allenact import SIDE, AllenactConfig, AllenactPolicy, Image
 from robot_runtime.policies.convert.networks.frozen import OUT_CHANNELS, FrozenBackbone
-from robot_runtime.policies.convert.weights import load_weights, without_prefix
-from robot_runtime.policies.package.manifest import SCHEMA, Goal, Manifest, PreviousAction, Recurrent, Source, Tensor
-from robot_runtime.policies.package.writer import golden_file
+from robot_runtime.policies.convert.weights import load_weights, shape_of, without_prefix
+from robot_runtime.policies.package.manifest import Manifest, Source, Tensor
 from robot_runtime.tasks.task import Task
 
 Array = NDArray[Any]
@@ -44,6 +49,7 @@ _NORMS: Mapping[Literal["imagenet", "clip"], tuple[tuple[float, ...], tuple[floa
     "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
 }
 _DEPTH_MEAN, _DEPTH_STD = 0.5, 0.25
+_POLICY = "AllenAct ResnetTensorNavActorCritic"
 _ENCODER = "goal_visual_encoder."
 _OLD_NAMES = {
     "state_encoder.": "state_encoders.single_belief.",
@@ -52,10 +58,10 @@ _OLD_NAMES = {
 
 
 def convert_allenact(checkpoint: Checkpoint, options: Options) -> Conversion:
-    """Our network with a checkpoint's weights and its backbone's, and its manifest.
+    """Convert a checkpoint with the weights of its backbone.
 
     Raises:
-        CheckpointError: it is another framework's, holds what no network of ours does, or there is no backbone for it.
+        CheckpointError: it is another framework's, of an unsupported architecture, or there is no backbone for it.
     """
     path = checkpoint.path
     data = checkpoint.data if isinstance(checkpoint.data, dict) else {}
@@ -64,7 +70,7 @@ def convert_allenact(checkpoint: Checkpoint, options: Options) -> Conversion:
     tensors = without_prefix(tensors_in(path, data.get("model_state_dict", data), "model_state_dict"), ("module.",))
     tensors = {_renamed(name): value for name, value in tensors.items() if not name.startswith("aux_models.")}
     kind, backbone, backbone_source = _backbone(options)
-    network = _network(path, tensors, kind, options.eye)
+    network = _network(path, tensors, kind, options.image)
     task = _task(path, network, options)
     module = AllenactPolicy(network)
     load_weights(module, {**tensors, **{f"backbone.{name}": value for name, value in backbone.items()}}, path)
@@ -86,7 +92,7 @@ def _renamed(name: str) -> str:
 def _backbone(options: Options) -> tuple[FrozenBackbone, dict[str, Array], Source]:
     if options.backbone is None:
         raise CheckpointError(
-            "AllenAct's checkpoints do not hold the frozen backbone that the policy looks through",
+            "AllenAct's checkpoints do not hold the frozen backbone of the policy",
             "give its published weights: --backbone resnet18-f37072fd.pth, or RN50.pt of CLIP",
         )
     file = read_checkpoint(options.backbone)
@@ -109,7 +115,7 @@ def _backbone(options: Options) -> tuple[FrozenBackbone, dict[str, Array], Sourc
         raise CheckpointError(
             f"{file.path}: is no torchvision ResNet and no CLIP RN50", "give the weights that the policy was trained on"
         )
-    for name in [name for name in tensors if name.endswith("running_mean")]:  # older files have no counts
+    for name in [name for name in tensors if name.endswith("running_mean")]:  # older files have no such counts
         tensors.setdefault(name.replace("running_mean", "num_batches_tracked"), np.zeros((), np.int64))
     return (
         kind,
@@ -118,7 +124,7 @@ def _backbone(options: Options) -> tuple[FrozenBackbone, dict[str, Array], Sourc
     )
 
 
-def _network(path: Path, tensors: Mapping[str, Array], kind: FrozenBackbone, eye: Image) -> AllenactConfig:
+def _network(path: Path, tensors: Mapping[str, Array], kind: FrozenBackbone, image: Image) -> AllenactConfig:
     if "object_type_embedding.weight" in tensors:
         raise CheckpointError(
             f"{path}: its policy trained its own backbone (ObjectNavActorCritic)", "convert one on frozen features"
@@ -126,20 +132,20 @@ def _network(path: Path, tensors: Mapping[str, Array], kind: FrozenBackbone, eye
     beliefs = {name.split(".")[1] for name in tensors if name.startswith("state_encoders.")}
     if beliefs - {"single_belief"}:
         raise CheckpointError(f"{path}: its policy has several beliefs: {', '.join(sorted(beliefs))}", "train with one")
-    images: tuple[Image, ...] = (eye,)
+    images: tuple[Image, ...] = (image,)
     part = _ENCODER
     if f"{_ENCODER}rgb_resnet_compressor.0.weight" in tensors:
         images, part = ("rgb", "depth"), f"{_ENCODER}rgb_"
-    first = _shape(path, tensors, f"{part}resnet_compressor.0.weight", 4)
+    first = shape_of(path, tensors, _POLICY, f"{part}resnet_compressor.0.weight", 4)
     if first[1] != OUT_CHANNELS[kind]:
         raise CheckpointError(
             f"{path}: takes {first[1]} features, the backbone {kind} gives {OUT_CHANNELS[kind]}",
             "give the weights of the backbone that it was trained on",
         )
-    categories, goal_size = _shape(path, tensors, f"{_ENCODER}embed_goal.weight", 2)
-    actions, hidden = _shape(path, tensors, "actor.linear.weight", 2)
+    categories, goal_size = shape_of(path, tensors, _POLICY, f"{_ENCODER}embed_goal.weight", 2)
+    actions, hidden = shape_of(path, tensors, _POLICY, "actor.linear.weight", 2)
     recurrent = "state_encoders.single_belief.rnn.weight_hh_l"
-    gates = _shape(path, tensors, f"{recurrent}0", 2)[0] // hidden
+    gates = shape_of(path, tensors, _POLICY, f"{recurrent}0", 2)[0] // hidden
     previous = tensors.get("prev_action_embedder.fc.weight", np.zeros((0, 0)))
     return AllenactConfig(
         backbone=kind,
@@ -147,10 +153,10 @@ def _network(path: Path, tensors: Mapping[str, Array], kind: FrozenBackbone, eye
         actions=actions,
         categories=categories,
         goal_size=goal_size,
-        compressor=(first[0], _shape(path, tensors, f"{part}resnet_compressor.2.weight", 4)[0]),
+        compressor=(first[0], shape_of(path, tensors, _POLICY, f"{part}resnet_compressor.2.weight", 4)[0]),
         combiner=(
-            _shape(path, tensors, f"{part}target_obs_combiner.0.weight", 4)[0],
-            _shape(path, tensors, f"{part}target_obs_combiner.2.weight", 4)[0],
+            shape_of(path, tensors, _POLICY, f"{part}target_obs_combiner.0.weight", 4)[0],
+            shape_of(path, tensors, _POLICY, f"{part}target_obs_combiner.2.weight", 4)[0],
         ),
         rnn="LSTM" if gates == 4 else "GRU",
         rnn_layers=sum(name.startswith(recurrent) for name in tensors),
@@ -164,16 +170,17 @@ def _task(path: Path, network: AllenactConfig, options: Options) -> Task:
     base = options.task
     if base is None or base.kind != "objectnav":
         raise CheckpointError(
-            f"{path}: numbers its {network.categories} categories and does not name them",
-            "give the task that does: --task objectnav_robothor2021",
+            f"{path}: has {network.categories} categories without names",
+            "give the task that names them: --task objectnav_robothor2021",
         )
     if network.actions != len(ACTIONS):
-        raise CheckpointError(f"{path}: has {network.actions} actions, ObjectNav has 6", "check where it is from")
+        raise CheckpointError(
+            f"{path}: has {network.actions} actions, ObjectNav has 6", "give a checkpoint of ObjectNav"
+        )
     names = [name for name, _ in sorted(base.categories.items(), key=lambda item: item[1].id)]
     if len(names) != network.categories or names != sorted(names):
         raise CheckpointError(
-            f"{path}: counts {network.categories} categories in alphabetical order, {base.name!r} has "
-            f"{', '.join(names)}",
+            f"{path}: has {network.categories} categories in alphabetical order, {base.name!r} has {', '.join(names)}",
             "give the task whose categories it was trained on",
         )
     sensors = base.sensors + tuple(image for image in network.images if image not in base.sensors)
@@ -205,45 +212,19 @@ def _norm(network: AllenactConfig) -> tuple[tuple[float, ...], tuple[float, ...]
 
 
 def _manifest(options: Options, network: AllenactConfig, task: Task, sources: tuple[Source, ...]) -> Manifest:
-    state = ("recurrent_state", "float32", network.state_shape)
     images = tuple(
         Tensor(image, image, "float32", (1, SIDE, SIDE, 3 if image == "rgb" else 1)) for image in network.images
     )
-    previous = (Tensor("previous_action", "previous_action", "int64", (1, 1)),) if network.previous else ()
-    by_id = {category.id: name for name, category in task.categories.items()}
-    return Manifest(
-        schema=SCHEMA,
-        name=options.name,
-        task=task,
+    return recurrent_manifest(
+        options,
+        network,
+        task,
         native_actions=NATIVE_ACTIONS,
-        stop_id=ACTIONS.index(Action.STOP),
         sources=sources,
-        converter=CONVERTER,
-        proof=UNPROVEN,
-        model=options.model,
-        inputs=(
-            *images,
-            Tensor("objectgoal", "objectgoal", "int64", (1, 1)),
-            Tensor("state", *state),  # type: ignore[arg-type]
-            *previous,
-            Tensor("not_done_mask", "mask", "bool", (1, 1)),
-        ),
-        outputs=(
-            Tensor("logits", "logits", "float32", (1, network.actions)),
-            Tensor("value", "value", "float32", (1, 1)),
-            Tensor("next_state", *state),  # type: ignore[arg-type]
-        ),
+        sensors=(*images, Tensor("objectgoal", "objectgoal", "int64", (1, 1))),
         preprocess=_operations(network),
-        goal=Goal("id", "objectgoal", vocabulary=tuple(by_id[number] for number in sorted(by_id))),
-        selection=options.selection,
-        golden=golden_file(),
-        recurrent=Recurrent(
-            "lstm" if network.rnn == "LSTM" else "gru",
-            network.rnn_layers,
-            network.hidden,
-            "cat_h_c" if network.rnn == "LSTM" else "h",
-        ),
-        previous_action=PreviousAction() if network.previous else None,
+        goal=category_goal(task),
+        previous_action=bool(network.previous),
     )
 
 
@@ -271,13 +252,4 @@ def _original(network: AllenactConfig, tensors: Mapping[str, Array], backbone: M
     }
     named = {f"policy/{name}": value for name, value in tensors.items()}
     named.update({f"backbone/{name}": value for name, value in backbone.items()})
-    return Original("allenact.py", "AllenAct ResnetTensorNavActorCritic", settings, named)
-
-
-def _shape(path: Path, tensors: Mapping[str, Array], name: str, dimensions: int) -> tuple[int, ...]:
-    if name not in tensors or tensors[name].ndim != dimensions or 0 in tensors[name].shape:
-        raise CheckpointError(
-            f"{path}: has no {name} of {dimensions} dimensions: it is no ObjectNav policy of AllenAct's",
-            "give a checkpoint of ResnetTensorNavActorCritic",
-        )
-    return tensors[name].shape
+    return Original("allenact.py", _POLICY, settings, named)

@@ -1,4 +1,4 @@
-"""Reading ``torch.save``'s files, old and new, and TorchScript's weights, without torch and without running them.
+"""Reader of ``torch.save``'s files, old and new, and of TorchScript's weights, without torch and without running code.
 
 The new format (torch 1.6 on) is a zip of ``data.pkl`` and one file for each storage; the old one is five pickles in a
 row, then the storages (torch ``torch/serialization.py``). Published DD-PPO checkpoints are of the old one.
@@ -43,6 +43,7 @@ class Checkpoint:
     """A file's content.
 
     Attributes:
+        path: of the file.
         data: what was saved, of plain containers, numbers, text, :class:`StoredTensor` and :class:`Inert`.
         sha256: of the file.
     """
@@ -53,10 +54,10 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """A checkpoint's content; no code in it is run, whatever it holds.
+    """Read a checkpoint's content without running code in it.
 
     Raises:
-        CheckpointError: there is no such file, it is none of torch's, is damaged, or asks for what data does not need.
+        CheckpointError: there is no such file, it is none of torch's, is damaged, or contains forbidden operations.
     """
     try:
         if path.stat().st_size > MAX_BYTES:
@@ -67,7 +68,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         read = _read_zip if content.startswith(b"PK\x03\x04") else _read_old
         data = read(content)
-    except Exception as error:  # zipfile and what it reads raise a dozen kinds for damaged files
+    except Exception as error:  # zipfile and its codecs raise many types for damaged files
         raise CheckpointError(
             f"{path}: is not a checkpoint that torch.save wrote: {error}", "download or save it again"
         ) from error
@@ -75,7 +76,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:
-    """A mapping of names to tensors as arrays, as a ``state_dict`` is.
+    """The arrays of a ``state_dict``.
+
+    Args:
+        path: of the checkpoint, for messages.
+        found: the mapping of names to :class:`StoredTensor`.
+        where: its place in the checkpoint, for messages.
 
     Raises:
         CheckpointError: it is no such mapping, or a tensor contradicts its storage or holds NaN or infinity.
@@ -102,7 +108,7 @@ def tensors_in(path: Path, found: Any, where: str) -> dict[str, Array]:
 
 
 def state_of(path: Path, data: Any) -> dict[str, Array]:
-    """The tensors of a module, whether its ``state_dict`` was saved or itself as TorchScript (``clip``'s files).
+    """The tensors of a module that was saved as ``state_dict`` or as TorchScript (``clip``'s files).
 
     Raises:
         CheckpointError: it is neither.
@@ -139,7 +145,7 @@ def _read_zip(content: bytes) -> Any:
         known: dict[str, Storage] = {}
 
         def storage(pid: Any) -> Storage:
-            dtype, key, count = _persistent(pid)
+            dtype, key, count = _storage_reference(pid)
             if key not in known:
                 known[key] = Storage(dtype, count, _member(archive, f"{root}data/{key}"))
             return known[key]
@@ -165,7 +171,7 @@ def _read_old(content: bytes) -> Any:
     def storage(pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) > 1 and pid[0] == "module":
             return pid[1]  # a class with its source, where a module was pickled whole
-        dtype, key, count = _persistent(pid)
+        dtype, key, count = _storage_reference(pid)
         if len(pid) > 5 and pid[5] is not None:
             raise UnsafePickle("storages that are views, which torch wrote before 0.4")
         return known.setdefault(key, Storage(dtype, count))
@@ -186,7 +192,7 @@ def _fill(file: BinaryIO, storage: Storage) -> None:
     storage.data = file.read(storage.count * item_size(storage.dtype))
 
 
-def _persistent(pid: Any) -> tuple[str, str, int]:
+def _storage_reference(pid: Any) -> tuple[str, str, int]:
     if not isinstance(pid, tuple) or len(pid) < 5 or pid[0] != "storage":
         raise UnsafePickle("it refers to something that is no storage")
     _, kind, key, _, count = pid[:5]

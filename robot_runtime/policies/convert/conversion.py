@@ -1,20 +1,35 @@
-"""What a framework's part of the conversion takes and gives."""
+"""Types of the conversion that the frameworks share, and the common part of their manifests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 from torch import nn
 
 from robot_runtime import __version__
+from robot_runtime.actions.discrete import Action
 from robot_runtime.imaging.preprocess import Operation
 from robot_runtime.policies.convert.networks.export import OPSET
-from robot_runtime.policies.package.manifest import Converter, Format, Manifest, Mode, Model, Proof, Selection
-from robot_runtime.policies.package.writer import UNKNOWN_SHA256
+from robot_runtime.policies.package.manifest import (
+    SCHEMA,
+    Converter,
+    Format,
+    Goal,
+    Manifest,
+    Mode,
+    Model,
+    PreviousAction,
+    Proof,
+    Recurrent,
+    Selection,
+    Source,
+    Tensor,
+)
+from robot_runtime.policies.package.writer import UNKNOWN_SHA256, golden_file
 from robot_runtime.tasks.task import Task
 
 Family = Literal["habitat", "allenact"]
@@ -22,7 +37,7 @@ ChannelOrder = Literal["depth_rgb", "rgb_depth"]
 
 CONVERTER = Converter("robot-runtime policy export", __version__)
 UNPROVEN = Proof("nothing yet", 1, 0, 0.0)
-"""Until :func:`robot_runtime.policies.convert.export.export_checkpoint` puts the right one."""
+"""Placeholder; :func:`robot_runtime.policies.convert.export.export_checkpoint` replaces it."""
 
 _RUNTIMES: Mapping[Format, tuple[str, str]] = {
     "onnx": ("model.onnx", "1.20.1"),
@@ -33,18 +48,23 @@ _RUNTIMES: Mapping[Format, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Options:
-    """What the user says about a checkpoint.
+    """User's facts about a checkpoint.
 
     Attributes:
-        licence: of the weights. source: where they are from, in words or as a URL. name: of the policy.
-        task: says what the checkpoint does not; None if it says everything.
-        format: of the network's file. mode, seed: how actions are chosen.
-        steps: of the rollout that proves.
-        channel_order: of an RGB-D network, where the configuration's dialect is not to decide.
+        licence: of the weights.
+        name: of the policy.
+        source: origin of the weights, in words or as a URL.
+        task: for facts that the checkpoint does not hold; None if it holds all.
+        format: of the network's file.
+        mode: of choosing actions.
+        seed: of choosing actions.
+        steps: of the golden rollout.
+        channel_order: of an RGB-D network, instead of that of the configuration's dialect.
         transforms: observation transformers in order, for a checkpoint without configuration.
-        eye: what an AllenAct policy with one image sees, which its checkpoint does not say.
+        image: of an AllenAct policy with one image, which its checkpoint does not name.
         backbone: file with the weights of a frozen backbone, which AllenAct's checkpoints do not hold.
-        backbone_sha256: that it must have. backbone_licence: of these weights.
+        backbone_sha256: that the file must have; None for any.
+        backbone_licence: of these weights.
     """
 
     licence: str
@@ -57,30 +77,32 @@ class Options:
     steps: int = 50
     channel_order: ChannelOrder | None = None
     transforms: tuple[Operation, ...] = ()
-    eye: Literal["rgb", "depth"] = "rgb"
+    image: Literal["rgb", "depth"] = "rgb"
     backbone: Path | None = None
     backbone_sha256: str | None = None
     backbone_licence: str = ""
 
     @property
     def model(self) -> Model:
-        """What the manifest says of the network's file before there is one."""
+        """The manifest's entry of the network's file, before it is written."""
         file, minimum = _RUNTIMES[self.format]
         return Model(file, self.format, UNKNOWN_SHA256, minimum, OPSET if self.format == "onnx" else None)
 
     @property
     def selection(self) -> Selection:
-        """For the manifest."""
+        """The manifest's entry of the choice of actions."""
         return Selection(self.mode, 1.0, self.seed)
 
 
 @dataclass(frozen=True)
 class Original:
-    """The network as its own framework builds it, for a Python that has the framework.
+    """The network in its own framework, for an interpreter with the framework.
 
     Attributes:
-        script: file in ``frameworks/``. settings: what it builds from, as JSON has it. tensors: the checkpoint's.
-        framework: its name, for people.
+        script: file in ``frameworks/``.
+        framework: its name, for messages.
+        settings: of the network, JSON-serializable.
+        tensors: of the checkpoint.
     """
 
     script: str
@@ -91,9 +113,90 @@ class Original:
 
 @dataclass(frozen=True)
 class Conversion:
-    """A checkpoint understood: our network with its weights, everything that the manifest says, and the original."""
+    """A converted checkpoint.
+
+    Attributes:
+        module: the runtime's network with the checkpoint's weights.
+        manifest: without the proof and the hashes.
+        original: the network in its own framework.
+        notes: differences between the checkpoint's task and the given one.
+    """
 
     module: nn.Module
     manifest: Manifest
     original: Original
     notes: tuple[str, ...] = ()
+
+
+class RecurrentNetwork(Protocol):
+    """The configuration of a recurrent network, as far as manifests hold it."""
+
+    @property
+    def actions(self) -> int:
+        """Number of logits."""
+
+    @property
+    def rnn(self) -> Literal["LSTM", "GRU"]:
+        """Kind of the recurrent layers."""
+
+    @property
+    def rnn_layers(self) -> int:
+        """Number of the recurrent layers."""
+
+    @property
+    def hidden(self) -> int:
+        """Size of the recurrent state."""
+
+    @property
+    def state_shape(self) -> tuple[int, int, int]:
+        """Shape of the recurrent state, batch included."""
+
+
+def recurrent_manifest(
+    options: Options,
+    network: RecurrentNetwork,
+    task: Task,
+    *,
+    native_actions: tuple[str, ...],
+    sources: tuple[Source, ...],
+    sensors: tuple[Tensor, ...],
+    preprocess: tuple[Operation, ...],
+    goal: Goal,
+    previous_action: bool = True,
+) -> Manifest:
+    """The manifest of a recurrent network.
+
+    Its inputs are, in this order, ``sensors``, the state, the previous action if it takes one, and the mask.
+    """
+    state = Tensor("state", "recurrent_state", "float32", network.state_shape)
+    previous = (Tensor("previous_action", "previous_action", "int64", (1, 1)),) if previous_action else ()
+    lstm = network.rnn == "LSTM"
+    return Manifest(
+        schema=SCHEMA,
+        name=options.name,
+        task=task,
+        native_actions=native_actions,
+        stop_id=task.actions.index(Action.STOP),
+        sources=sources,
+        converter=CONVERTER,
+        proof=UNPROVEN,
+        model=options.model,
+        inputs=(*sensors, state, *previous, Tensor("not_done_mask", "mask", "bool", (1, 1))),
+        outputs=(
+            Tensor("logits", "logits", "float32", (1, network.actions)),
+            Tensor("value", "value", "float32", (1, 1)),
+            replace(state, name="next_state"),
+        ),
+        preprocess=preprocess,
+        goal=goal,
+        selection=options.selection,
+        golden=golden_file(),
+        recurrent=Recurrent("lstm" if lstm else "gru", network.rnn_layers, network.hidden, "cat_h_c" if lstm else "h"),
+        previous_action=PreviousAction() if previous_action else None,
+    )
+
+
+def category_goal(task: Task) -> Goal:
+    """The goal input of a policy that is given the id of an object category."""
+    by_id = {category.id: name for name, category in task.categories.items()}
+    return Goal("id", "objectgoal", vocabulary=tuple(by_id[number] for number in sorted(by_id)))

@@ -1,4 +1,4 @@
-"""From a checkpoint's file to a proven package."""
+"""Export of a checkpoint's file as a proven package."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _CONVERTERS: Mapping[Family, Callable[[Checkpoint, Options], Conversion]] = {
 
 @dataclass(frozen=True)
 class Exported:
-    """What was made.
+    """Result of an export.
 
     Attributes:
-        package: as written and loaded again, which ran its golden rollout.
-        proofs: against our own network, then against the framework if it ran; the package carries the last one.
-        notes: in what the checkpoint's task differs from the one that was given.
+        package: written and loaded again, which checks its golden rollout.
+        proofs: against the runtime's own network, then against the framework if it ran; the package holds the last one.
+        notes: differences between the checkpoint's task and the given one.
     """
 
     package: Package
@@ -46,15 +46,20 @@ class Exported:
 def export_checkpoint(
     path: Path, out: Path, options: Options, family: Family | None = None, framework_python: Path | None = None
 ) -> Exported:
-    """Convert a checkpoint, prove the result, and write it as a package; nothing is written that is not proven.
+    """Convert a checkpoint, prove the result, and write it as a package. An unproven result is not written.
 
     Args:
-        family: None to tell it from the file. framework_python: interpreter with the framework, None to prove against
-            our own network alone.
+        path: of the checkpoint.
+        out: of the package, a folder or ``.zip``.
+        options: facts that the checkpoint does not hold.
+        family: None to detect it.
+        framework_python: interpreter with the framework; None to prove against the runtime's own network alone.
 
     Raises:
-        CheckpointError: the checkpoint cannot be read or converted, or what was exported computes something else.
-        PolicyError: network or framework failed. PackageError, OSError: the package cannot be written.
+        CheckpointError: the checkpoint cannot be read or converted, or the exported network computes something else.
+        PolicyError: network or framework failed.
+        PackageError: the package is invalid.
+        OSError: the package cannot be written.
     """
     checkpoint = read_checkpoint(path)
     conversion = _CONVERTERS[family or family_of(checkpoint)](checkpoint, options)
@@ -72,7 +77,7 @@ def export_checkpoint(
 
 
 def family_of(checkpoint: Checkpoint) -> Family:
-    """Whose checkpoint a file is. Raises ``CheckpointError`` if nobody's that is known."""
+    """The framework of a checkpoint. Raises ``CheckpointError`` if it is none of the known ones."""
     data = checkpoint.data if isinstance(checkpoint.data, dict) else {}
     if "model_state_dict" in data:
         return "allenact"
@@ -82,7 +87,7 @@ def family_of(checkpoint: Checkpoint) -> Family:
     raise CheckpointError(
         f"{checkpoint.path}: is neither habitat-baselines' (state_dict) nor AllenAct's (model_state_dict): it holds "
         f"{', '.join(str(name) for name in list(data)[:6]) or type(checkpoint.data).__name__}",
-        "say whose it is with --family, or write a package of it: docs/how-to/policies.md",
+        "name its framework with --family, or write a package of it: docs/how-to/policies.md",
     )
 
 
@@ -95,7 +100,7 @@ def _record(manifest: Manifest, conversion: Conversion, steps: int) -> Golden:
 def _export(conversion: Conversion, options: Options) -> bytes:
     try:
         return export(conversion.module, conversion.manifest, options.format)
-    except Exception as error:  # the exporters raise dozens of kinds for what they do not know
+    except Exception as error:  # the exporters raise many types
         raise CheckpointError(
             f"the network cannot be exported as {options.format}: {type(error).__name__}: {error}",
             "choose another --format, or check torch's version",

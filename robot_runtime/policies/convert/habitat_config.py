@@ -1,4 +1,4 @@
-"""What habitat's configurations say of task, camera and preprocessing, in both of their dialects.
+"""Reader of task, camera and preprocessing in habitat's configurations, in both dialects.
 
 Up to 0.2.2 they are yacs trees (``TASK_CONFIG.SIMULATOR...``), from 0.2.3 on hydra's (``habitat.simulator...``). The
 dialect also dates the framework, and with it the order of an RGB-D network's channels: 0.2.3 was the first release of
@@ -21,8 +21,8 @@ _TRANSFORMS_YACS = {"ResizeShortestEdge": "resize_shortest_edge", "CenterCropper
 
 
 @dataclass(frozen=True)
-class Eye:
-    """One camera of the simulator: pixels, degrees (tilt up positive), metres above the floor."""
+class CameraSettings:
+    """One camera of the simulator: pixels, degrees (tilt up positive), meters above the floor."""
 
     width: int
     height: int
@@ -33,15 +33,18 @@ class Eye:
 
 @dataclass(frozen=True)
 class HabitatFacts:
-    """Everything that a configuration says; None or empty where it says nothing.
+    """Facts of a configuration; None or empty where it has no value.
 
     Attributes:
         dialect: None without a configuration.
         actions: habitat's names, in the order of their ids.
-        eyes: by image. depth: (least, greatest, normalised).
-        goals: (format, dimensions) by the goal sensor's key. goal_spec: what an object goal's number counts.
+        cameras: by image.
+        depth: (least, greatest, normalized).
+        goals: (format, dimensions) by the goal sensor's key.
+        goal_spec: meaning of an object goal's number.
         polar: the sensor that ``tgt_embeding`` belongs to.
-        network: backbone, rnn_type, num_recurrent_layers, hidden_size, as far as they are there.
+        has_transforms: whether the configuration has a list of transformers, even an empty one.
+        network: backbone, rnn_type, num_recurrent_layers, hidden_size, if present.
     """
 
     dialect: Literal["yacs", "hydra"] | None = None
@@ -50,7 +53,7 @@ class HabitatFacts:
     forward_m: float | None = None
     turn_deg: float | None = None
     tilt_deg: float | None = None
-    eyes: Mapping[str, Eye] = field(default_factory=dict)
+    cameras: Mapping[str, CameraSettings] = field(default_factory=dict)
     depth: tuple[float, float, bool] | None = None
     goals: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     goal_spec: str | None = None
@@ -59,18 +62,20 @@ class HabitatFacts:
     max_steps: int | None = None
     success_m: float | None = None
     transforms: tuple[Operation, ...] = ()
-    transforms_said: bool = True
+    has_transforms: bool = True
     network: Mapping[str, str | int] = field(default_factory=dict)
 
 
 def read_facts(path: Path, config: Any, images: tuple[str, ...]) -> HabitatFacts:
-    """The facts of a checkpoint's ``config``.
+    """Read the facts of a checkpoint's ``config``.
 
     Args:
-        path: of the checkpoint, for messages. images: that the network takes; transformers act on these.
+        path: of the checkpoint, for messages.
+        config: as read from the pickle.
+        images: that the network takes; transformers act on these.
 
     Raises:
-        CheckpointError: it is of no habitat version, or has something that no network of ours does.
+        CheckpointError: it is of no habitat version, or has an unsupported transformer.
     """
     settings = Settings(path, config)
     if not settings:
@@ -82,7 +87,7 @@ def read_facts(path: Path, config: Any, images: tuple[str, ...]) -> HabitatFacts
             return _yacs(path, settings, images)
     except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise CheckpointError(
-            f"{path}: its configuration is no habitat's: {error}", "convert its state_dict alone with --task"
+            f"{path}: its configuration is not habitat's: {error}", "convert its state_dict alone with --task"
         ) from error
     raise CheckpointError(
         f"{path}: its configuration has neither 'habitat' nor 'TASK_CONFIG'",
@@ -108,10 +113,10 @@ def _hydra(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFa
         forward_m=settings.get(float, f"{simulator}.forward_step_size"),
         turn_deg=settings.get(float, f"{simulator}.turn_angle"),
         tilt_deg=settings.get(float, f"{task}.actions.look_up.tilt_angle", f"{simulator}.tilt_angle"),
-        eyes={
-            image: eye
+        cameras={
+            image: camera
             for image in ("rgb", "depth")
-            if (eye := _eye(settings, f"{agent}.sim_sensors.{image}_sensor")) is not None
+            if (camera := _camera_settings(settings, f"{agent}.sim_sensors.{image}_sensor")) is not None
         },
         depth=_depth(settings, f"{agent}.sim_sensors.depth_sensor"),
         goals={names[kind]: _goal(sensor) for kind, sensor in lab.items() if kind in names},
@@ -143,10 +148,10 @@ def _yacs(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFac
         forward_m=settings.get(float, f"{simulator}.forward_step_size"),
         turn_deg=settings.get(float, f"{simulator}.turn_angle"),
         tilt_deg=settings.get(float, f"{simulator}.tilt_angle"),
-        eyes={
-            image: eye
+        cameras={
+            image: camera
             for image in ("rgb", "depth")
-            if (eye := _eye(settings, f"{simulator}.{image}_sensor")) is not None
+            if (camera := _camera_settings(settings, f"{simulator}.{image}_sensor")) is not None
         },
         depth=_depth(settings, f"{simulator}.depth_sensor"),
         goals=goals,
@@ -156,17 +161,17 @@ def _yacs(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFac
         max_steps=settings.get(int, "task_config.environment.max_episode_steps"),
         success_m=settings.get(float, f"{task}.success.success_distance", f"{task}.success_distance"),
         transforms=_transforms(path, transforms, images),
-        transforms_said=settings.find("rl.policy.obs_transforms") is not None,
+        has_transforms=settings.find("rl.policy.obs_transforms") is not None,
         network=_network(settings, "rl.ddppo", "rl.ppo"),
     )
 
 
-def _eye(settings: Settings, where: str) -> Eye | None:
+def _camera_settings(settings: Settings, where: str) -> CameraSettings | None:
     if not settings.section(where):
         return None
     position = settings.get(list, f"{where}.position") or [0.0, 1.25, 0.0]
     orientation = settings.get(list, f"{where}.orientation") or [0.0, 0.0, 0.0]
-    return Eye(
+    return CameraSettings(
         settings.get(int, f"{where}.width") or 640,
         settings.get(int, f"{where}.height") or 480,
         settings.get(float, f"{where}.hfov") or 90.0,
@@ -182,7 +187,7 @@ def _depth(settings: Settings, where: str) -> tuple[float, float, bool] | None:
 
 
 def _goal(sensor: Mapping[str, Any]) -> tuple[str, int]:
-    # Configurations that leave it out mean these: they are the defaults of both dialects, not of the sensor's class.
+    # The defaults of both dialects, not of the sensor's class.
     return str(sensor.get("goal_format") or "POLAR"), int(sensor.get("dimensionality") or 2)
 
 
@@ -217,6 +222,6 @@ def _transforms(
         else:
             raise CheckpointError(
                 f"{path}: its observation transformer {kind} is none of ResizeShortestEdge, CenterCropper",
-                "train with one of those; others need cameras that no robot here has",
+                "train with one of those; others need cameras that robots do not have",
             )
     return tuple(operations)

@@ -1,4 +1,4 @@
-"""The task that a DD-PPO policy was trained in: what its configuration says, and a preset's for what it does not."""
+"""The training task of a DD-PPO policy, from its configuration, with a preset's values where it has none."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _SUCCESS_M = 0.2  # habitat-lab's default
 def habitat_task(
     path: Path, network: DdppoConfig, facts: HabitatFacts, options: Options
 ) -> tuple[Task, tuple[str, ...]]:
-    """The checkpoint's own task, and in what it differs from the one in the options.
+    """The checkpoint's task, and its differences from the one in the options.
 
     Raises:
-        CheckpointError: sensors, actions, categories or goal are none that a robot here has, contradict each other or
-            the given task, or there is nothing that says them.
+        CheckpointError: sensors, actions, categories or goal are unsupported, missing, or contradict each other or the
+            given task.
     """
     base = options.task
     if facts.dialect is None and base is None:
-        raise CheckpointError(f"{path}: holds no configuration", "say its task with --task PRESET")
-    kind: TaskKind = "objectnav" if "objectgoal" in network.senses else "pointnav"
+        raise CheckpointError(f"{path}: holds no configuration", "give its task with --task PRESET")
+    kind: TaskKind = "objectnav" if "objectgoal" in network.sensors else "pointnav"
     if facts.task_type is not None and _KINDS.get(facts.task_type) != kind:
         raise CheckpointError(
-            f"{path}: is of the task {facts.task_type}, its sensors of {kind}", "check where it is from"
+            f"{path}: is of the task {facts.task_type}, its sensors of {kind}", "give an unmodified checkpoint"
         )
     if base is not None and base.kind != kind:
         raise CheckpointError(f"{path}: is a policy of {kind}, {base.name!r} of {base.kind}", "give a task of its kind")
     if base is None and kind == "objectnav":
         raise CheckpointError(
-            f"{path}: numbers its {network.categories} categories and does not name them",
-            "give the task that does: --task objectnav_hm3d2022 or objectnav_habitat2020, or a YAML file",
+            f"{path}: has {network.categories} categories without names",
+            "give the task that names them: --task objectnav_hm3d2022 or objectnav_habitat2020, or a YAML file",
         )
     _check_goals(path, network, facts, base)
     camera = _camera(path, network, facts, base)
@@ -80,13 +80,14 @@ def habitat_task(
 
 
 def _check_goals(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task | None) -> None:
-    if not set(network.senses) & {"pointgoal", "pointgoal_with_gps_compass", "objectgoal"}:
-        raise CheckpointError(f"{path}: is told no goal that is known here", "train with a point or object goal")
+    if not set(network.sensors) & {"pointgoal", "pointgoal_with_gps_compass", "objectgoal"}:
+        raise CheckpointError(f"{path}: has no supported goal sensor", "train with a point or object goal")
     for name in ("pointgoal", "pointgoal_with_gps_compass"):
         form, dimensions = facts.goals.get(name, ("POLAR", 2))
-        if name in network.senses and (form.upper(), dimensions) != ("POLAR", 2):
+        if name in network.sensors and (form.upper(), dimensions) != ("POLAR", 2):
             raise CheckpointError(
-                f"{path}: its {name} is {form} of {dimensions} dimensions; robots tell POLAR of 2", "train with that"
+                f"{path}: its {name} is {form} of {dimensions} dimensions; robots give POLAR of 2",
+                "train with POLAR of 2",
             )
     if network.categories and facts.goal_spec not in (None, "TASK_CATEGORY_ID"):
         raise CheckpointError(f"{path}: its object goal is an {facts.goal_spec}", "train with TASK_CATEGORY_ID")
@@ -94,26 +95,28 @@ def _check_goals(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Ta
         count = max(category.id for category in base.categories.values()) + 1
         if count != network.categories:
             raise CheckpointError(
-                f"{path}: knows {network.categories} categories, {base.name!r} has {count}",
+                f"{path}: has {network.categories} categories, {base.name!r} has {count}",
                 "give the task whose categories it was trained on",
             )
 
 
 def _camera(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task | None) -> TrainingCamera:
-    eyes = {image: facts.eyes[image] for image in network.images if image in facts.eyes}
-    if not eyes:
+    cameras = {image: facts.cameras[image] for image in network.images if image in facts.cameras}
+    if not cameras:
         if base is None:
-            raise CheckpointError(f"{path}: its configuration has no camera", "say its task with --task")
+            raise CheckpointError(f"{path}: its configuration has no camera", "give its task with --task")
         return base.camera
-    if len(set(eyes.values())) > 1:
+    if len(set(cameras.values())) > 1:
         raise CheckpointError(
-            f"{path}: its RGB and depth cameras differ: {eyes}", "robots have one camera for both: train with one"
+            f"{path}: its RGB and depth cameras differ: {cameras}", "robots have one camera for both: train with one"
         )
-    eye = next(iter(eyes.values()))
+    camera = next(iter(cameras.values()))
     other = (base.camera.depth_min_m, base.camera.depth_max_m, base.camera.depth_normalized) if base else None
     low, high, normalized = facts.depth or other or (0.0, 10.0, True)
     holes = base.camera.depth_holes if base is not None else "zero"
-    return TrainingCamera(eye.width, eye.height, eye.hfov_deg, eye.height_m, low, high, normalized, eye.tilt_deg, holes)
+    return TrainingCamera(
+        camera.width, camera.height, camera.hfov_deg, camera.height_m, low, high, normalized, camera.tilt_deg, holes
+    )
 
 
 def _actions(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task | None) -> tuple[Action, ...]:
@@ -133,7 +136,7 @@ def _actions(path: Path, network: DdppoConfig, facts: HabitatFacts, base: Task |
 
 
 def _sensors(network: DdppoConfig, base: Task | None) -> tuple[SensorName, ...]:
-    needed = cast("tuple[SensorName, ...]", (*sorted(network.images, reverse=True), *network.senses))
+    needed = cast("tuple[SensorName, ...]", (*sorted(network.images, reverse=True), *network.sensors))
     own = base.sensors if base is not None else ()
     return (*own, *(name for name in needed if name not in own))
 

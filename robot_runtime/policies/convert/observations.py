@@ -1,4 +1,4 @@
-"""Observations to prove a conversion with: varied from step to step, and small when compressed."""
+"""Synthetic observations for the proof of a conversion, different at each step and small when compressed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAR = 5.0
 def patchwork(manifest: Manifest, seed: int) -> dict[str, NDArray[Any]]:
     """Images of patches in random brightness, a few of them sloping, and random goals and poses, in the task's shapes.
 
-    Edges and slopes drive a network further than noise does, whose mean is the same everywhere.
+    Edges and slopes excite a network more than noise, whose mean is uniform.
     """
     random = np.random.default_rng(seed)
     observation: dict[str, NDArray[Any]] = {}

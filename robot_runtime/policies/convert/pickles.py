@@ -1,7 +1,7 @@
-"""A pickle's content, as data and nothing else.
+"""Reader of a pickle's content as data.
 
-A pickle is a program that may call anything. Here it gets at no name of any module: tensors and plain containers are
-built by our own functions, and whatever else it names becomes an :class:`Inert` that remembers what was asked of it.
+A pickle is a program that may call any function. Here it has no access to modules: tensors and plain containers are
+built by functions of this module, and every other name becomes an :class:`Inert` that records its use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_ELEMENTS = 1 << 31
-"""Of one tensor. A stride of zero makes a huge tensor out of a single number."""
+"""Upper bound of one tensor's size. A stride of zero makes a huge tensor out of a single number."""
 
 DTYPES: Mapping[str, str] = {
     "DoubleStorage": "<f8",
@@ -30,24 +30,28 @@ DTYPES: Mapping[str, str] = {
     "ByteStorage": "|u1",
     "BoolStorage": "|b1",
 }
-"""Element types of torch's storages by class name; numpy has no bfloat16, which is half of a float32's bits."""
+"""Element types of torch's storages by class name; numpy has no bfloat16, the upper half of a float32's bits."""
 
 
 class UnsafePickle(ValueError):
-    """The stream is no pickle, is damaged, or asks for what data does not need."""
+    """The stream is no pickle, is damaged, or contains forbidden operations."""
 
 
 class Inert:
-    """Where a pickle had an object of a class that we do not run.
+    """Placeholder of an object whose class is not imported.
 
     Attributes:
-        origin: ``module.name`` of the class or function. arguments: it was called with. state: of the object.
-        items, values: what was put into it as a mapping, and as a list or set.
+        origin: ``module.name`` of the class or function.
+        arguments: of the call.
+        state: of the object.
+        items: of the object as a mapping.
+        values: of the object as a list or set.
     """
 
     origin = ""
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Inert:
+        """Create a placeholder; pickles may do so without a call of ``__init__``."""
         made = super().__new__(cls)
         made.arguments = arguments
         made.state = None
@@ -70,22 +74,23 @@ class Inert:
         self.items[key] = value
 
     def append(self, value: Any) -> None:
-        """Keep it."""
+        """Record a list item."""
         self.values.append(value)
 
     def extend(self, values: Any) -> None:
-        """Keep them."""
+        """Record list items."""
         self.values.extend(values)
 
     def add(self, value: Any) -> None:
-        """Keep it."""
+        """Record a set item."""
         self.values.append(value)
 
     def __call__(self, *arguments: Any) -> Inert:
+        """Raise ``UnsafePickle``."""
         raise UnsafePickle(f"it calls what {self.origin} returned")
 
     def attribute(self, name: str) -> Any:
-        """Of the object's state, None if it is not there."""
+        """An attribute in the object's state; None if there is none."""
         for part in self.state if isinstance(self.state, tuple) else (self.state,):
             if isinstance(part, dict) and name in part:
                 return part[name]
@@ -94,7 +99,7 @@ class Inert:
 
 @dataclass(eq=False)
 class Storage:
-    """Numbers that tensors are cut from; ``data`` may be filled in after the pickle was read."""
+    """Storage of tensors; ``data`` may be set after the pickle is read."""
 
     dtype: str
     count: int
@@ -106,7 +111,7 @@ class Storage:
 
 @dataclass(frozen=True, eq=False)
 class StoredTensor:
-    """Where in a storage a tensor lies."""
+    """A tensor as a view of a storage; offset and strides in elements."""
 
     storage: Storage
     offset: int
@@ -117,10 +122,10 @@ class StoredTensor:
         raise UnsafePickle("it changes a tensor")
 
     def array(self) -> NDArray[Any]:
-        """The tensor, copied; bfloat16 as float32.
+        """A copy of the tensor; bfloat16 as float32.
 
         Raises:
-            UnsafePickle: it reaches beyond its storage, or is larger than any network's.
+            UnsafePickle: it reaches beyond its storage, or is too large.
         """
         if len(self.shape) != len(self.strides) or min((self.offset, *self.shape, *self.strides)) < 0:
             raise UnsafePickle(f"a tensor of shape {self.shape} and strides {self.strides}")
@@ -138,10 +143,11 @@ class StoredTensor:
 
 
 class DataUnpickler(pickle.Unpickler):
-    """Reads one pickle; nothing that it names is ever imported.
+    """Unpickler of one pickle that imports nothing.
 
     Args:
-        file: at the pickle. storages: gives the storage of a persistent id; None where there are none.
+        file: positioned at the pickle.
+        storages: returns the storage of a persistent id; None if the pickle must not have any.
     """
 
     def __init__(self, file: BinaryIO, storages: Callable[[Any], Any] | None = None) -> None:
@@ -150,7 +156,7 @@ class DataUnpickler(pickle.Unpickler):
         self._classes: dict[str, type[Inert]] = {}
 
     def find_class(self, module: str, name: str, /) -> Any:
-        """One of our builders for tensors and containers, else an inert class."""
+        """A builder of tensors or containers, else a class of placeholders."""
         build = _BUILDERS.get((module, name))
         if build is not None:
             return _Builder(build)
@@ -160,23 +166,23 @@ class DataUnpickler(pickle.Unpickler):
         return self._classes[origin]
 
     def persistent_load(self, pid: Any, /) -> Any:
-        """The storage."""
+        """The storage of a persistent id."""
         if self._storages is None:
             raise UnsafePickle("it refers to something outside of itself")
         return self._storages(pid)
 
 
 def load(file: BinaryIO, storages: Callable[[Any], Any] | None = None) -> Any:
-    """The next object of a stream.
+    """Read the next pickle of a stream.
 
     Raises:
-        UnsafePickle: it is none, is damaged, or asks for what data does not need.
+        UnsafePickle: it is no pickle, is damaged, or contains forbidden operations.
     """
     try:
         return DataUnpickler(file, storages).load()
     except UnsafePickle:
         raise
-    except Exception as error:  # a damaged pickle makes the unpickler raise nearly every kind
+    except Exception as error:  # damaged pickles raise many types
         raise UnsafePickle(f"no readable pickle: {type(error).__name__}: {error}") from error
 
 
@@ -213,7 +219,7 @@ def _numbers(storage: Storage) -> NDArray[Any]:
 
 
 class _Builder:
-    """A function that a pickle may call and cannot change."""
+    """Function that a pickle may call but not change."""
 
     __slots__ = ("_build",)
 
@@ -228,7 +234,7 @@ class _Builder:
 
 
 class _Ordered(dict[Any, Any]):
-    """An OrderedDict, less the attributes that torch hangs on it (``_metadata``)."""
+    """Dictionary that ignores the attributes of torch's OrderedDict (``_metadata``)."""
 
     def __setstate__(self, state: Any) -> None:
         pass

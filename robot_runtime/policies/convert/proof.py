@@ -1,7 +1,7 @@
-"""Proof that a package computes what was trained: against our own network, and against the framework where it is.
+"""Proof that a package computes the trained network, against the runtime's own network and the original framework.
 
-The framework runs in a Python of its own. It is handed the tensors of the checkpoint, what to build, and the recorded
-rollout; what it computes becomes the golden rollout.
+The framework runs in its own interpreter. It is given the checkpoint's tensors, the settings of the network, and the
+recorded rollout; its results become the golden rollout.
 """
 
 from __future__ import annotations
@@ -34,8 +34,14 @@ Array = NDArray[Any]
 def prove(manifest: Manifest, golden: Golden, network: Network, against: str) -> Proof:
     """Run the exported network over the original's rollout.
 
+    Args:
+        manifest: of the package.
+        golden: rollout of the original.
+        network: the exported one.
+        against: the original's software with its version.
+
     Raises:
-        CheckpointError: logits differ by more than ``LOGIT_ATOL``, or the largest one is another one at any step.
+        CheckpointError: logits differ by more than ``LOGIT_ATOL``, or the largest one differs at any step.
         PolicyError: the network failed.
     """
     found = replay(manifest, golden, network)
@@ -43,21 +49,24 @@ def prove(manifest: Manifest, golden: Golden, network: Network, against: str) ->
         raise CheckpointError(
             f"the exported network is not {against}: logits differ by up to {found.logit_difference:.3g}, the largest "
             f"one is the same at {found.same_actions} of {found.steps} steps",
-            "say what differs from a published training with --task and --channel-order; else report it",
+            "give the facts of an unusual training with --task and --channel-order; else report it",
         )
     return Proof(against, found.steps, found.same_actions, found.logit_difference)
 
 
 def run_original(python: Path, original: Original, manifest: Manifest, golden: Golden) -> tuple[Golden, str]:
-    """The rollout as the framework computes it, and what computed it.
+    """The framework's rollout, and the framework with its version.
 
     Args:
         python: interpreter that can import torch and the framework.
+        original: the network in the framework.
+        manifest: of the package.
+        golden: rollout of the runtime's own network.
 
     Raises:
         ConfigError: there is no such interpreter.
-        PolicyError: it failed, or took longer than ``TIMEOUT_S``; with its last lines.
-        CheckpointError: the framework's preprocessing makes something else of the observations than ours.
+        PolicyError: it failed, or took longer than ``TIMEOUT_S``.
+        CheckpointError: the framework's preprocessing or its largest logits differ.
     """
     with tempfile.TemporaryDirectory(prefix="robot-runtime-proof-") as name:
         folder = Path(name)
@@ -97,11 +106,12 @@ def _check_prepared(original: Original, golden: Golden, outputs: Mapping[str, Ar
     for name, array in outputs.items():
         if not name.startswith("prepared/"):
             continue
-        ours = golden.inputs[name.removeprefix("prepared/")][: len(array)].reshape(array.shape)
+        key = name.removeprefix("prepared/")
+        ours = golden.inputs[key][: len(array)].reshape(array.shape)
         difference = float(np.abs(array.astype(np.float64) - ours).max(initial=0.0))
         if not difference <= _INPUT_ATOL:
             raise CheckpointError(
-                f"{original.framework} prepares {name.removeprefix('prepared/')} otherwise: by up to {difference:.3g}",
+                f"{original.framework} preprocesses {key} differently, by up to {difference:.3g}",
                 "report it with the checkpoint's configuration",
             )
 

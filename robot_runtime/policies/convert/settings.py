@@ -1,4 +1,4 @@
-"""A training framework's configuration as it lies in a checkpoint: a tree of plain values, asked by path."""
+"""A training framework's configuration in a checkpoint: a tree of plain values with access by path."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z0-9_.]+)\}")
 class Settings:
     """A configuration, of yacs (habitat to 0.2.2), OmegaConf (habitat from 0.2.3) or plain dictionaries.
 
-    Keys are in lower case: yacs has them in upper.
+    Keys are in lower case; yacs has upper case.
 
     Args:
-        path: of the checkpoint, for messages. data: as the pickle had it.
+        path: of the checkpoint, for messages.
+        data: as read from the pickle.
 
     Raises:
-        CheckpointError: it is too large or too deep to be one.
+        CheckpointError: it is too large or too deep.
     """
 
     def __init__(self, path: Path, data: Any) -> None:
@@ -40,7 +41,7 @@ class Settings:
         return bool(self.tree)
 
     def find(self, *paths: str) -> Any:
-        """The value at the first of the paths that there is, else None. ``${...}`` is followed."""
+        """The value at the first path that exists, else None. References ``${...}`` are resolved."""
         for path in paths:
             found: Any = self.tree
             for part in path.split("."):
@@ -65,7 +66,7 @@ class Settings:
             return found
         raise CheckpointError(
             f"{self._path}: the configuration's {paths[0]} is {found!r}, not a {kind.__name__}",
-            "mend the checkpoint's configuration, or convert its state_dict alone with --task",
+            "correct the checkpoint's configuration, or convert its state_dict alone with --task",
         )
 
     def section(self, *paths: str) -> Mapping[str, Any]:
@@ -81,7 +82,9 @@ class Settings:
     def _plain(self, value: Any, depth: int) -> Any:
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
-            raise CheckpointError(f"{self._path}: its configuration is too large", "check where the file is from")
+            raise CheckpointError(
+                f"{self._path}: its configuration is too large", "convert its state_dict alone with --task"
+            )
         if isinstance(value, Inert):
             content = value.attribute("_content")
             if content is not None:  # OmegaConf's containers

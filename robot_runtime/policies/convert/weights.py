@@ -1,4 +1,4 @@
-"""A checkpoint's tensors into a network of ours, every one and no other."""
+"""Loading of a checkpoint's tensors into a network."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import nn
 
 from robot_runtime.errors import CheckpointError
 
-_NAMED = 4
+_MAX_NAMES = 4
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """Fill the module's parameters and buffers.
+    """Set all parameters and buffers of a module.
 
     Raises:
         CheckpointError: tensors are missing, unexpected or of other sizes; names them.
@@ -25,7 +25,9 @@ def load_weights(module: nn.Module, tensors: Mapping[str, NDArray[Any]], path: P
     own = module.state_dict()
     missing, unexpected = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
     if missing or unexpected:
-        parts = [f"{what} {_some(names)}" for what, names in (("no", missing), ("unexpected", unexpected)) if names]
+        parts = [
+            f"{what} {_first_names(names)}" for what, names in (("no", missing), ("unexpected", unexpected)) if names
+        ]
         raise CheckpointError(
             f"{path}: is not of this architecture: {'; '.join(parts)}",
             "check that it is a checkpoint of the policy that you mean, of this framework",
@@ -37,7 +39,7 @@ def load_weights(module: nn.Module, tensors: Mapping[str, NDArray[Any]], path: P
     ]
     if wrong:
         raise CheckpointError(
-            f"{path}: sizes do not fit: {_some(wrong)}",
+            f"{path}: sizes do not match: {_first_names(wrong)}",
             "check image size, transforms and categories: they decide the sizes of the network's layers",
         )
     with torch.no_grad():
@@ -54,6 +56,21 @@ def without_prefix(tensors: Mapping[str, NDArray[Any]], prefixes: Iterable[str])
     return found
 
 
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def shape_of(
+    path: Path, tensors: Mapping[str, NDArray[Any]], policy: str, name: str, dimensions: int
+) -> tuple[int, ...]:
+    """The shape of a tensor that every checkpoint of ``policy`` holds.
+
+    Raises:
+        CheckpointError: there is no such tensor of so many dimensions.
+    """
+    if name not in tensors or tensors[name].ndim != dimensions or 0 in tensors[name].shape:
+        raise CheckpointError(
+            f"{path}: has no {name} of {dimensions} dimensions, as {policy} has", f"give a checkpoint of {policy}"
+        )
+    return tensors[name].shape
+
+
+def _first_names(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

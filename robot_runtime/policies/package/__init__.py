@@ -1,1 +1,1 @@
-"""Policy packages: a folder or zip with ``policy.yaml``, a network, and ``golden.npz`` that proves it computes."""
+"""Policy packages: a folder or zip with ``policy.yaml``, a network, and the recorded rollout ``golden.npz``."""

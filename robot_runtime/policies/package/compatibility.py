@@ -1,4 +1,4 @@
-"""Whether a package's policy may run in a task: what it was trained with must be what it gets."""
+"""Check of a package's policy against a task: both must have the same actions, camera and goal ids."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from robot_runtime.policies.package.manifest import Manifest
 from robot_runtime.tasks.task import HEIGHT_TOLERANCE_M, HFOV_TOLERANCE_DEG, Task
 
 TILT_TOLERANCE_DEG = 1.0
-"""20 degrees cost a policy most of its success; of one degree nothing is measurable."""
+"""An error of 20 degrees cost a policy most of its success; one degree had no measurable effect."""
 
 
 def check_task(manifest: Manifest, task: Task) -> None:
-    """Whether a task shows the policy what it was trained on, and carries its actions out as it learned them.
+    """Check that a task has the actions, camera and goals that the policy was trained with.
 
-    The camera is compared in all that the task states; that the robot's is the task's, the environment checks.
+    The environment checks that the robot's camera is the task's.
 
     Raises:
         PolicyMismatch: naming the first thing that differs, with both values.
@@ -70,7 +70,7 @@ def _camera_differences(manifest: Manifest, task: Task) -> Iterator[tuple[str, o
         for what, name in (
             ("a least depth of (m)", "depth_min_m"),
             ("a greatest depth of (m)", "depth_max_m"),
-            ("normalised depth:", "depth_normalized"),
+            ("normalized depth:", "depth_normalized"),
             ("holes in depth as", "depth_holes"),
         ):
             if getattr(own, name) != getattr(camera, name):

@@ -1,7 +1,7 @@
-"""Reading a package from a folder or zip that anybody may have written.
+"""Reader of policy packages from untrusted folders and zips.
 
-Nothing is unpacked to disk, nothing outside the package is opened, nothing is read before its size is known and
-allowed, and nothing is used before its hash is the manifest's.
+Nothing is unpacked to disk, nothing outside the package is opened, nothing is read before its size is checked, and
+nothing is used before its hash is checked against the manifest's.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def read_manifest(path: Path) -> Manifest:
 
     Raises:
         PackageError: there is no such package, or it holds no readable manifest.
-        ConfigError: the manifest is not one; names the field.
+        ConfigError: the manifest is invalid; names the field.
     """
     with _open(path) as container:
         return _manifest(path, container)
 
 
 def read_manifest_bytes(path: Path) -> bytes:
-    """The manifest as it stands in a package, which has the hashes of all other files. Raises ``PackageError``."""
+    """The bytes of a package's manifest, which holds the hashes of all other files. Raises ``PackageError``."""
     with _open(path) as container:
         return container.read(MANIFEST_FILE, MAX_MANIFEST_BYTES)
 
@@ -62,8 +62,8 @@ def read_package(path: Path) -> PackageFiles:
     """A package's files.
 
     Raises:
-        PackageError: no such package; a file is missing, too large, or another one than the manifest's hash says.
-        ConfigError: the manifest is not one; names the field.
+        PackageError: there is no such package; a file is missing, too large, or has another hash than the manifest's.
+        ConfigError: the manifest is invalid; names the field.
     """
     with _open(path) as container:
         manifest = _manifest(path, container)
@@ -77,7 +77,7 @@ def read_package(path: Path) -> PackageFiles:
 
 
 class _Container(ABC):
-    """Where a package's files lie."""
+    """The folder or zip that holds a package's files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -93,13 +93,15 @@ class _Container(ABC):
         """A file's content. Raises ``PackageError`` if it is missing, too large or unreadable."""
 
     def close(self) -> None:
-        """Release it."""
+        """Close the container."""
 
     def missing(self, name: str) -> PackageError:
         return PackageError(f"{self.path}: there is no {name}", "write the package again, with all its files")
 
     def too_large(self, name: str, size: int, limit: int) -> PackageError:
-        return PackageError(f"{self.path}: {name} has {size} bytes, {limit} are allowed", "check where it is from")
+        return PackageError(
+            f"{self.path}: {name} has {size} bytes, {limit} are allowed", "get it again from its publisher"
+        )
 
 
 class _Folder(_Container):
@@ -115,11 +117,11 @@ class _Folder(_Container):
         except FileNotFoundError as error:
             raise self.missing(name) from error
         except OSError as error:
-            raise PackageError(f"{file}: cannot be read: {error.strerror}", "check who may read it") from error
+            raise PackageError(f"{file}: cannot be read: {error.strerror}", "check its permissions") from error
 
 
 class _Zip(_Container):
-    """Only a zip's listed members, by their exact names, so no name can lead out of it."""
+    """A zip, of which only members are read, by their exact names."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -149,7 +151,7 @@ class _Zip(_Container):
         except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise PackageError(f"{self.path}: {name} cannot be read: {error}", "copy the package again") from error
         if len(data) != info.file_size:
-            raise PackageError(f"{self.path}: {name} is longer than the zip says", "check where it is from")
+            raise PackageError(f"{self.path}: {name} is longer than the zip says", "copy the package again")
         return data
 
     def _check_names(self) -> None:
@@ -188,6 +190,6 @@ def _checked(path: Path, name: str, data: bytes, sha256: str) -> bytes:
     if found != sha256:
         raise PackageError(
             f"{path}: {name} has SHA-256 {found}, the manifest says {sha256}",
-            "the file was damaged or exchanged: get the package again, or write it again if you changed the file",
+            "the file was damaged or replaced: get the package again, or write it again if you changed the file",
         )
     return data

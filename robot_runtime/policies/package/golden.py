@@ -1,18 +1,18 @@
-"""``golden.npz``: a recorded rollout that a network must repeat before it may drive a robot.
+"""``golden.npz``: a recorded rollout that a network must reproduce before it may drive a robot.
 
-Arrays, T steps long but for the sensors and the states:
+Arrays, T steps long except for the sensors and the states:
 
 ====================  ================================================================================================
 ``first``             bool: an episode starts here (state zero, mask false, no previous action)
-``action``            int64: the action taken, which the next step is told; the largest logit's
-``input/NAME``        of the network's inputs that show something, as fed, with the manifest's shape
-``sensor/KEY``        the first few observations, from which preprocessing must make the first few inputs
-``output/NAME``       of the outputs that are no state: what the original network gave
+``action``            int64: the action taken, the previous action of the next step; the largest logit's
+``input/NAME``        the network's inputs from sensors, preprocessed, with the manifest's shape
+``sensor/KEY``        the first few observations; preprocessed, they must equal the first few inputs
+``output/NAME``       the original network's outputs except the states
 ``state/NAME``        by input name: the states after the last step
 ====================  ================================================================================================
 
-What was recorded is the original network, not the one in the package: the file therefore tells a damaged export,
-another operator library and another processor from the policy that was trained.
+The rollout is the original network's, not that of the exported one: it detects a damaged export, and operator libraries
+and processors that compute something else.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Golden:
 
     @property
     def steps(self) -> int:
-        """T."""
+        """Number of steps T."""
         return len(self.first)
 
     def prepared(self, step: int) -> dict[str, Array]:
-        """The inputs of one step that show something."""
+        """The inputs of one step that come from sensors."""
         return {name: array[step] for name, array in self.inputs.items()}
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """The content of ``golden.npz``."""
         arrays: dict[str, Array] = {"first": self.first, "action": self.action}
         for prefix, group in _groups(self).items():
             arrays.update({f"{prefix}/{name}": array for name, array in group.items()})
@@ -70,12 +70,14 @@ class Golden:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How a network did on a golden rollout.
+    """Agreement of a network with a golden rollout. Differences are the largest absolute ones.
 
     Attributes:
-        logit_difference, state_difference, input_difference: largest absolute ones; of inputs, what preprocessing made
-            of the recorded sensors.
+        steps: of the rollout.
         same_actions: steps at which the largest logit was the recorded one.
+        logit_difference: over all steps.
+        state_difference: after the last step.
+        input_difference: of the preprocessed recorded observations.
     """
 
     steps: int
@@ -92,13 +94,14 @@ def record(
     starts: Sequence[int] = (0,),
     keep_sensors: int = 2,
 ) -> Golden:
-    """Run the original network over observations of the task, and note everything.
+    """Record the original network's rollout over observations of the task.
 
     Args:
-        manifest: ``model`` and ``golden`` in it are not looked at.
+        manifest: of the package; ``model`` and ``golden`` are not used.
         network: the original, by the manifest's names; any :class:`Network`, such as one that calls eager PyTorch.
+        observations: one per step.
         starts: steps at which an episode starts, 0 among them.
-        keep_sensors: so many raw observations go into the file: images are large.
+        keep_sensors: number of raw observations in the file: images are large.
     """
     rollout = Rollout(manifest, network)
     logits_name = manifest.outputs_of(LOGITS)[0].name
@@ -127,10 +130,10 @@ def record(
 
 
 def read(manifest: Manifest, data: bytes) -> Golden:
-    """The file's arrays, of which none is a pickle.
+    """Read the file's arrays, without pickles.
 
     Raises:
-        PackageError: not such a file, too large, or not a rollout of this manifest.
+        PackageError: the file is damaged, too large, or not a rollout of this manifest.
     """
     arrays = _arrays(manifest, data)
     try:
@@ -172,11 +175,11 @@ def replay(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
     """Run a network over the recorded inputs and compare; preprocessing over the recorded sensors as well.
 
     Raises:
-        PolicyError: the network or the preprocessing failed.
+        PolicyError: network or preprocessing failed.
     """
     input_difference = 0.0
-    kept = len(next(iter(golden.sensors.values())))
-    for step in range(min(kept, golden.steps)):
+    count = len(next(iter(golden.sensors.values())))
+    for step in range(min(count, golden.steps)):
         prepared = prepare(manifest, {key: array[step] for key, array in golden.sensors.items()})
         for name, array in prepared.items():
             input_difference = max(input_difference, _difference(array, golden.inputs[name][step]))
@@ -197,10 +200,10 @@ def replay(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
 
 
 def check(manifest: Manifest, golden: Golden, network: Network) -> Agreement:
-    """:func:`replay`, which must agree within the manifest's tolerances, with the same largest logit at every step.
+    """:func:`replay`, and check of the result against the manifest's tolerances.
 
     Raises:
-        PackageError: it does not; names what, by how much.
+        PackageError: inputs, logits or states differ by more, or the largest logit is another one at any step.
     """
     found, rule = replay(manifest, golden, network), manifest.golden
     for what, difference, limit in (

@@ -1,7 +1,7 @@
-"""``policy.yaml``: everything that a network does not say about itself, strictly typed.
+"""Manifest of a policy package, ``policy.yaml``: all data about a network that its file does not hold, strictly typed.
 
-The task stands in the schema of ``launch/tasks/*.yaml``: actions in the order of the network's logits with their
-magnitudes, sensors, the training camera. What follows it is about the network.
+The task is in the schema of ``launch/tasks/*.yaml``: actions in the order of the network's logits with their
+magnitudes, sensors, the training camera. The other fields describe the network.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True)
 class Source:
-    """Where something in the package comes from: a checkpoint, a data set, a training script.
+    """Origin of a part of the package: a checkpoint, a data set, a training script.
 
     Attributes:
-        what: in words. licence: its SPDX identifier or name. sha256: of the file, where it is one.
+        what: in words.
+        licence: its SPDX identifier or name.
+        sha256: of the file; None for other sources.
         location: URL, repository and commit, or path in it.
     """
 
@@ -70,11 +72,12 @@ class Converter:
 
 @dataclass(frozen=True)
 class Proof:
-    """How the network in the package was compared with the one that it was made from.
+    """Comparison of the exported network with the original one.
 
     Attributes:
-        against: the software that ran beside it, with its version: the original framework, or our own definition.
-        steps: of the recurrent rollout. same_actions: at how many of them the largest logit was the same one.
+        against: the reference with its version: the original framework, or the runtime's own definition.
+        steps: of the recurrent rollout.
+        same_actions: steps at which the largest logit was the same one.
         max_logit_difference: absolute, over all steps.
     """
 
@@ -121,7 +124,8 @@ class Tensor:
     """One input or output of the network.
 
     Attributes:
-        name: in the network. shape: exactly, with its leading ones (batch, time).
+        name: in the network.
+        shape: exact, with its leading ones (batch, time).
         role: of an input a sensor's name (its preprocessed observation), ``recurrent_state``, ``previous_action`` or
             ``mask``; of an output ``logits``, ``value`` or ``recurrent_state``. Recurrent states are paired in order.
     """
@@ -142,12 +146,13 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Goal:
-    """What the network is told to find.
+    """The goal input of the network.
 
     Attributes:
         format: ``polar``: [distance m, azimuth rad]; ``id``: an index into ``vocabulary``; ``tokens``; ``none``.
-        sensor: the one that tells it.
-        sign: of the azimuth. vocabulary: category names, position is the id.
+        sensor: that holds the goal.
+        sign: of the azimuth.
+        vocabulary: category names, position is the id.
     """
 
     format: Literal["polar", "id", "tokens", "none"]
@@ -168,11 +173,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Recurrent:
-    """The memory between steps.
+    """The recurrent layers.
 
     Attributes:
-        cell, layers, hidden: of the network. packing: what the state's layers are: ``cat_h_c``: h of every layer, then
-            c of every layer (habitat-baselines); ``h``: h of every layer; ``separate``: a tensor each for h and c.
+        cell: kind of the layers.
+        layers: number of layers.
+        hidden: size of the state.
+        packing: layout of the state. ``cat_h_c``: h of every layer, then c of every layer (habitat-baselines); ``h``: h
+            of every layer; ``separate``: a tensor each for h and c.
         reset: at an episode's start the state is ``zeros``; a network that takes a mask gets it false there as well.
     """
 
@@ -187,7 +195,7 @@ class Recurrent:
 
 @dataclass(frozen=True)
 class PreviousAction:
-    """What the network is told about its last action: ``first`` at an episode's start, later its id plus ``offset``.
+    """Input of the previous action: ``first`` at an episode's start, later the action's id plus ``offset``.
 
     habitat-baselines' networks shift the id themselves and take 0 at the start where the mask is false: both zero.
     """
@@ -204,10 +212,10 @@ class PreviousAction:
 
 @dataclass(frozen=True)
 class Selection:
-    """From logits to an action.
+    """Choice of an action from logits.
 
     Attributes:
-        mode: the largest logit, or a draw from the softmax of ``logits / temperature``.
+        mode: ``argmax``, the largest logit, or ``sample``, a draw from the softmax of ``logits / temperature``.
         seed: of the draws, together with the episode's; both are logged.
     """
 
@@ -224,7 +232,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class GoldenFile:
-    """The recorded rollout, and how nearly the network must repeat it (``robot_runtime.policies.package.golden``)."""
+    """The recorded rollout and its tolerances (``robot_runtime.policies.package.golden``)."""
 
     file: str
     sha256: str
@@ -246,12 +254,12 @@ class GoldenFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The whole file.
+    """The content of ``policy.yaml``.
 
     Attributes:
-        native_actions: what the training framework calls the task's actions, in the same order.
+        native_actions: the training framework's names of the task's actions, in the same order.
         stop_id: position of ``stop`` in that order.
-        preprocess: in order, on the task's observation.
+        preprocess: operations on the task's observation, in order.
     """
 
     schema: int
@@ -321,7 +329,7 @@ class Manifest:
                 if tensor.role != RECURRENT and len([t for t in tensors if t.role == tensor.role]) > 1:
                     raise ValueError(f"two {what}s have the role {tensor.role!r}")
         if not self.needs:
-            raise ValueError("no input shows the network anything")
+            raise ValueError("no input has the role of a sensor")
         states_in, states_out = self.inputs_of(RECURRENT), self.outputs_of(RECURRENT)
         if [(t.shape, t.dtype) for t in states_in] != [(t.shape, t.dtype) for t in states_out]:
             raise ValueError("recurrent states must go in and come out in the same number, order, shapes and types")

@@ -1,4 +1,4 @@
-"""A package as a policy: preprocess, run the network, choose, remember."""
+"""Policy of a package: preprocessing, network, choice of the action."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
+
+from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
@@ -23,7 +25,7 @@ from robot_runtime.tasks.task import Task
 
 @dataclass(frozen=True)
 class Package:
-    """A package whose network runs and repeats its golden rollout."""
+    """A package whose network runs and reproduces its golden rollout."""
 
     path: Path
     manifest: Manifest
@@ -32,12 +34,12 @@ class Package:
 
 
 def load_package(path: Path, execution: Execution | None = None) -> Package:
-    """Read a package, open its network and have it repeat the golden rollout, which also warms it up.
+    """Read a package, open its network and check it against the golden rollout, which also warms it up.
 
     Raises:
-        PackageError: the package is incomplete, damaged, contradicts itself, tries what it must not, or does not repeat
+        PackageError: the package is incomplete, damaged, inconsistent, uses forbidden operations, or does not reproduce
             its golden rollout on this machine.
-        ConfigError: its manifest is none; names the field.
+        ConfigError: its manifest is invalid; names the field.
         PolicyError: the library that runs it is missing or too old, or its network failed.
     """
     return open_package(read_package(path), execution)
@@ -59,7 +61,8 @@ class PackagePolicy(Policy):
     """The policy of a package.
 
     Args:
-        package: loaded. selection: instead of the manifest's.
+        package: loaded.
+        selection: instead of the manifest's.
 
     Attributes:
         manifest: of the package, with the selection in force.
@@ -77,6 +80,7 @@ class PackagePolicy(Policy):
         self._info: dict[str, Any] = {}
         self._about: dict[str, Any] = {}
 
+    @override
     def check(self, task: Task) -> None:
         check_task(self.manifest, task)
 
@@ -110,20 +114,21 @@ class PackagePolicy(Policy):
         return self.manifest.task.actions[chosen]
 
     def overruled(self, decision: Decision) -> None:
-        """Its previous action is ``decision``. Raises ``PolicyMismatch`` if its network has no number for that."""
+        """Set the previous action to ``decision``. Raises ``PolicyMismatch`` if the network has no id for it."""
         actions = self.manifest.task.actions
         if decision in actions:
             self._rollout.acted(actions.index(decision))
         elif self.manifest.previous_action is not None:
             raise PolicyMismatch(
-                f"policy {self.name!r} wants to know the previous action, and has no number for {decision}",
+                f"policy {self.name!r} needs the previous action as an id, and has none for {decision}",
                 "show it logs of a policy with its own actions",
             )
 
     def info(self) -> dict[str, Any]:
-        """Logits in the order of ``manifest.task.actions``, the value; at an episode's first step package and seeds."""
+        """Logits in the order of ``manifest.task.actions``, value, and at the first step package and seeds."""
         return self._info
 
+    @override
     def close(self) -> None:
         self.package.network.close()
 
@@ -132,11 +137,13 @@ def load_package_policy(path: Path, /, **arguments: Any) -> PackagePolicy:
     """The policy of a package.
 
     Args:
-        arguments: ``threads``, ``device``, ``selection`` (argmax or sample), ``temperature``, ``seed``; text is read as
-            the command line gives it.
+        path: of the package.
+        arguments: ``threads``, ``device``, ``selection`` (argmax or sample), ``temperature``, ``seed``; text is parsed,
+            as from a command line.
 
     Raises:
-        ConfigError: there is no such argument, or it has no such value. Else as :func:`load_package`.
+        ConfigError: there is no such argument, or its value is invalid.
+        RuntimeFault: those of :func:`load_package`.
     """
     execution, selection_fields = _execution(arguments)
     files = read_package(path)

@@ -1,4 +1,4 @@
-"""The recurrent loop around a network: state, previous action and mask, and nothing else between two calls."""
+"""Recurrent loop around a network, with its state, previous action and mask."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ Array = NDArray[Any]
 
 
 def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, Array]:
-    """An observation of the task as the network's inputs, by their names, state and the like not among them.
+    """An observation of the task as the network's inputs from sensors, by their names.
 
     Leading sides of one (batch, time) are added where the manifest has them.
 
     Raises:
-        PolicyError: a sensor is missing, or what preprocessing makes of it is not what the manifest says.
+        PolicyError: a sensor is missing, or its preprocessed array has another type or shape than the manifest's.
     """
-    wanted = [tensor for tensor in manifest.inputs if tensor.role in SENSOR_NAMES]
-    missing = [tensor.role for tensor in wanted if tensor.role not in observation]
+    expected = [tensor for tensor in manifest.inputs if tensor.role in SENSOR_NAMES]
+    missing = [tensor.role for tensor in expected if tensor.role not in observation]
     if missing:
         raise PolicyError(
-            f"policy {manifest.name!r} is not shown {', '.join(missing)}", "add the sensor to the task (--sensor)"
+            f"policy {manifest.name!r} needs {', '.join(missing)}, which the observation does not have",
+            "add the sensor to the task (--sensor)",
         )
     shown = preprocess({key: observation[key] for key in manifest.needs}, manifest.preprocess)
     inputs = {}
-    for tensor in wanted:
+    for tensor in expected:
         array = shown[tensor.role]
         array = array.reshape((1,) * (len(tensor.shape) - array.ndim) + array.shape)
         try:
@@ -41,17 +42,18 @@ def prepare(manifest: Manifest, observation: Mapping[str, Array]) -> dict[str, A
         except ValueError as error:
             raise PolicyError(
                 f"policy {manifest.name!r}, after preprocessing: {error}",
-                "mend 'preprocess' or 'inputs' in policy.yaml, or run it in the task that it was made for",
+                "correct 'preprocess' or 'inputs' in policy.yaml, or run it in the task that it was made for",
             ) from error
         inputs[tensor.name] = np.ascontiguousarray(array)
     return inputs
 
 
 class Rollout:
-    """One network and its memory.
+    """One network with its recurrent state.
 
     Args:
-        manifest: says what the memory is. network: computes.
+        manifest: of the package.
+        network: of the package.
     """
 
     def __init__(self, manifest: Manifest, network: Network) -> None:
@@ -89,7 +91,7 @@ class Rollout:
         return outputs[self._logits.name].reshape(-1), value
 
     def acted(self, action_id: int) -> None:
-        """Take note of the action that the robot carries out next."""
+        """Set the previous action of the next step."""
         self._previous = action_id
 
     def _context(self) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""From logits to an action's id."""
+"""Choice of an action's id from logits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from robot_runtime.policies.package.manifest import Selection
 
 
 class Selector:
-    """Chooses; of equal logits the first.
+    """Selector of one episode; of equal logits it takes the first.
 
     Args:
-        selection: how. episode_seed: with ``selection.seed``, of the draws of one episode.
+        selection: mode, temperature and seed.
+        episode_seed: together with ``selection.seed``, of the draws.
     """
 
     def __init__(self, selection: Selection, episode_seed: int) -> None:

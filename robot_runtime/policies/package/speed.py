@@ -1,4 +1,4 @@
-"""How long a package's decisions take: from the camera's frame, from the observation, and the network alone."""
+"""Timing of a package's decisions: from the camera's frame, from the observation, and of the network alone."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.sensors import SENSORS, ObservationBuilder
 
 _FAR = 10.0
-_MANY = 1 << 15
-_DIFFERENT = 4
+_MAX_INTEGER = 1 << 15
+_OBSERVATIONS = 4
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,11 @@ class Times:
     """Milliseconds, one for each step.
 
     Attributes:
-        network: of the network alone, with inputs at hand. preprocess: of the manifest's operations.
-        decide: of the policy from observation to action, which has both in it.
-        added: from a camera's frame (without a point goal: from the observation) to the action, less what the network
-            took of it.
+        network: the network alone, with prepared inputs.
+        preprocess: the manifest's operations.
+        decide: the policy from observation to action, network and preprocessing included.
+        added: from a camera's frame (without a point goal: from the observation) to the action, less the network's
+            time.
     """
 
     network: Sequence[float]
@@ -40,42 +41,42 @@ class Times:
 
 
 def time_package(package: Package, steps: int, seed: int = 0) -> Times:
-    """Time all of them in every step, so that whatever else the machine does hits them alike."""
+    """Time all parts in every step, so that other load on the machine affects them equally."""
     manifest = package.manifest
-    observations = [random_observation(manifest, seed + number) for number in range(_DIFFERENT)]
+    observations = [random_observation(manifest, seed + number) for number in range(_OBSERVATIONS)]
     inputs = fixed_inputs(package, seed)
-    watching = _Watching(package.network)
-    policy = PackagePolicy(replace(package, network=watching))
+    timed = _TimedNetwork(package.network)
+    policy = PackagePolicy(replace(package, network=timed))
     policy.reset(manifest.task, seed)
     builder = _builder(manifest)
-    frames = [_frame(manifest, seed + number) for number in range(_DIFFERENT)]
+    frames = [_frame(manifest, seed + number) for number in range(_OBSERVATIONS)]
     policy.act(observations[0])
     network, prepared, decide, added = [], [], [], []
-    watch = Stopwatch()
+    timer = Stopwatch()
     for step in range(steps):
-        observation = observations[step % _DIFFERENT]
-        watch.restart()
+        observation = observations[step % _OBSERVATIONS]
+        timer.restart()
         package.network.run(inputs)
-        network.append(1000 * watch.restart())
+        network.append(1000 * timer.restart())
         preprocess(observation, manifest.preprocess)
-        prepared.append(1000 * watch.restart())
+        prepared.append(1000 * timer.restart())
         policy.act(observation)
-        decide.append(1000 * watch.restart())
+        decide.append(1000 * timer.restart())
         if builder is not None:
-            observation = builder.build(frames[step % _DIFFERENT], SE2(0.1, 0.2, 0.3))
+            observation = builder.build(frames[step % _OBSERVATIONS], SE2(0.1, 0.2, 0.3))
         policy.act(observation)
-        added.append(1000 * (watch.restart() - watching.elapsed_s))
+        added.append(1000 * (timer.restart() - timed.elapsed_s))
     return Times(network, prepared, decide, added)
 
 
 def fixed_inputs(package: Package, seed: int) -> dict[str, Array]:
-    """What one step in the middle of an episode hands to the network."""
-    watching = _Watching(package.network)
-    rollout = Rollout(package.manifest, watching)
+    """The network's inputs at one step in the middle of an episode."""
+    timed = _TimedNetwork(package.network)
+    rollout = Rollout(package.manifest, timed)
     for step in range(2):
         rollout.step(prepare(package.manifest, random_observation(package.manifest, seed + step)))
         rollout.acted(0)
-    return watching.inputs
+    return timed.inputs
 
 
 def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
@@ -90,7 +91,7 @@ def random_observation(manifest: Manifest, seed: int) -> dict[str, Array]:
             lowest, highest = np.maximum(low, -_FAR), np.minimum(high, _FAR)
             observation[name] = (lowest + (highest - lowest) * random.random(shape)).astype(sensor.dtype)
         else:
-            numbers = random.integers(np.asarray(low, np.int64), np.minimum(high, _MANY), shape, endpoint=True)
+            numbers = random.integers(np.asarray(low, np.int64), np.minimum(high, _MAX_INTEGER), shape, endpoint=True)
             observation[name] = numbers.astype(sensor.dtype)
     return observation
 
@@ -108,8 +109,8 @@ def _frame(manifest: Manifest, seed: int) -> RgbdFrame:
     return RgbdFrame(0, random.integers(0, 256, (*size, 3), np.uint8), depth_m)
 
 
-class _Watching(Network):
-    """Passes everything on, and keeps the last inputs and how long they took."""
+class _TimedNetwork(Network):
+    """Wrapper of a network that records the last inputs and their time."""
 
     def __init__(self, network: Network) -> None:
         self.runtime = network.runtime
@@ -119,7 +120,7 @@ class _Watching(Network):
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         self.inputs = dict(inputs)
-        watch = Stopwatch()
+        timer = Stopwatch()
         outputs = self._network.run(inputs)
-        self.elapsed_s = watch.elapsed_s()
+        self.elapsed_s = timer.elapsed_s()
         return outputs

@@ -1,4 +1,4 @@
-"""Writing a package: the one way in which converters and training scripts make one."""
+"""Writer of policy packages, for converters and training scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robot_runtime.policies.package.golden import Golden
 from robot_runtime.policies.package.manifest import MANIFEST_FILE, GoldenFile, Manifest
 
 UNKNOWN_SHA256 = "0" * 64
-"""For a manifest's hashes before there are files; :func:`write_package` puts the right ones."""
+"""Placeholder of a manifest's hashes; :func:`write_package` replaces it."""
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
@@ -28,13 +28,16 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
 
     Args:
         path: a zip if it ends in ``.zip``, else a folder, made if missing; files of the package in it are replaced.
-        manifest: hashes and ``golden.steps`` in it are replaced by the right ones.
+        manifest: its hashes and ``golden.steps`` are computed again.
+        model: content of the network's file.
+        golden: the recorded rollout.
 
     Returns:
-        The manifest as written. Load it with :func:`robot_runtime.policies.package.policy.load_package`, which runs it.
+        The manifest as written.
 
     Raises:
-        PackageError, ConfigError: the manifest is not one that can be read back.
+        PackageError: files of the package have the same name, or the package cannot be read back.
+        ConfigError: the manifest cannot be read back.
         OSError: the files cannot be written.
     """
     golden_bytes = golden.to_bytes()
@@ -63,19 +66,19 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
 
 
 def golden_file(name: str = "golden.npz") -> GoldenFile:
-    """What a manifest says about a rollout that is not written yet."""
+    """The manifest's entry of a rollout that is not written yet."""
     return GoldenFile(name, UNKNOWN_SHA256, steps=1)
 
 
 def manifest_yaml(manifest: Manifest) -> str:
-    """The manifest as YAML, in the order of its fields; what is None is left out."""
+    """The manifest as YAML, in the order of its fields, without those that are None."""
     document = config.unparse(manifest)
     document["preprocess"] = [{"op": step.pop("op"), **step} for step in document["preprocess"]]
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 class _Dumper(yaml.SafeDumper):
-    """No anchors, which a reader of foreign files refuses; lists of numbers and words on one line."""
+    """Dumper without anchors, which :func:`config.parse_foreign_yaml` refuses; flat lists are on one line."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

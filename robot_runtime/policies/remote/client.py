@@ -1,7 +1,7 @@
-"""The robot's end of a remote policy. The robot stands still while it waits: no decision, no motion.
+"""Client of a remote policy. The robot stands still while it waits for a decision.
 
-A link that breaks is mended for up to ``reconnect_s`` and the request repeated; after that, or when an answer takes
-longer than ``time_limit_s``, the episode ends with the wheels at zero, as after every error of a policy.
+After a lost link the client reconnects for up to ``reconnect_s`` and repeats the request; after that, or when an answer
+takes longer than ``time_limit_s``, the episode ends with the wheels at zero, as after every error of a policy.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from robot_runtime.common.clock import Stopwatch, SystemClock, wait_for
 from robot_runtime.errors import ConfigError, PolicyError
 from robot_runtime.policies.remote.encryption import client_context
 from robot_runtime.policies.remote.protocol import (
+    EXTENSION,
     MAX_ANSWER_BYTES,
-    OURS,
     PROTOCOL,
     TOKEN_VARIABLE,
     ProtocolError,
@@ -41,14 +41,14 @@ from robot_runtime.tasks.task import SENSOR_NAMES, Task
 
 TIME_LIMIT_S = 10.0
 RESET_LIMIT_S = 60.0
-"""For the first message and for a reset: a policy may load or compile something."""
+"""Time limit (s) of the first message and of a reset: a policy may load or compile code."""
 
 RECONNECT_S = 5.0
 _RETRY_S = 0.2
 
 
 class LinkLost(PolicyError):
-    """There is no connection to the policy server, and none was to be had again in time."""
+    """The connection to the policy server is lost and could not be restored in time."""
 
 
 class RemotePolicy(Policy):
@@ -56,15 +56,15 @@ class RemotePolicy(Policy):
 
     Args:
         url: ``ws://host:port`` or ``wss://...``.
-        token: what the server wants to be shown; by default the environment's ``ROBOT_RUNTIME_TOKEN``, if any.
-        time_limit_s: for a decision, the way there and back included.
-        reconnect_s: for how long a lost link is tried again, per decision. Arguments may be text, as from a command
-            line.
+        token: of the server; by default the environment's ``ROBOT_RUNTIME_TOKEN``, if any.
+        time_limit_s: of a decision, transmission included; may be text, as from a command line.
+        reconnect_s: time to restore a lost link, per decision; may be text.
         certificate: PEM file with the certificates to trust instead of the system's, for ``wss://``.
 
     Raises:
-        LinkLost: the server cannot be reached. PolicyError: it is none, is not trusted, or refuses the token.
-        ConfigError: an argument has no such value.
+        LinkLost: the server cannot be reached.
+        PolicyError: it is no policy server, is not trusted, or refuses the token.
+        ConfigError: an argument has an invalid value.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class RemotePolicy(Policy):
             raise ConfigError(f"{url}: is not encrypted, so there is no certificate to trust", "write it with wss://")
         self._encryption = client_context(certificate) if url.startswith("wss://") else None
         self._link: ClientConnection | None = None
-        self._open = ExitStack()
+        self._exit_stack = ExitStack()
         self._session = ""
         self._sequence = 0
         self._task: Task | None = None
         self._info: dict[str, Any] = {}
-        about = self._patiently(self._connect)
-        self._ours = about.get(OURS)
-        if self._ours is not None:
-            self._take_in(self._ours)
+        about = self._with_reconnect(self._connect)
+        self._server = about.get(EXTENSION)
+        if self._server is not None:
+            self._read_server_description(self._server)
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
         """Start an episode.
@@ -102,11 +102,10 @@ class RemotePolicy(Policy):
         """
         self._task, self._info = task, {}
         self._session, self._sequence = uuid.uuid4().hex, 0
-        if self._ours is None:
-            self._drop(
-                CloseCode.NORMAL_CLOSURE
-            )  # what an episode is, its protocol cannot say: a new connection is as new as it gets
-            self._patiently(self._connect)
+        if self._server is None:
+            # openpi's protocol has no episodes: a new connection starts a new one.
+            self._drop(CloseCode.NORMAL_CLOSURE)
+            self._with_reconnect(self._connect)
             return
         self._ask({"type": "reset", "seed": seed, "task": config.unparse(task)}, {}, RESET_LIMIT_S)
 
@@ -114,8 +113,8 @@ class RemotePolicy(Policy):
         """The policy's decision.
 
         Raises:
-            LinkLost: the link broke and could not be mended in time.
-            PolicyError: no answer in time, an error of the policy, or an answer that means nothing.
+            LinkLost: the link was lost and could not be restored in time.
+            PolicyError: no answer in time, an error of the policy, or an answer that is no decision.
             UnknownAction: an action that the task does not have.
         """
         if self._task is None:
@@ -126,13 +125,13 @@ class RemotePolicy(Policy):
         return decision_from_message(answer, self._task, self.name)
 
     def overruled(self, decision: Decision) -> None:
-        """Tell the policy, where the server is ours. Raises ``PolicyError``."""
+        """Report the decision to the policy, if the server has this runtime's protocol. Raises ``PolicyError``."""
         if self.follows and self._task is not None:
             content = decision_to_message(decision, self._task)
             self._ask({"type": "overruled"}, content, self._limit_s)
 
     def info(self) -> dict[str, Any]:
-        """What the policy said about its decision."""
+        """The basis of the last decision, from the server."""
         return self._info
 
     def close(self) -> None:
@@ -142,15 +141,15 @@ class RemotePolicy(Policy):
     # --- requests ---------------------------------------------------------------------------------------------------
 
     def _ask(self, request: dict[str, Any], observation: dict[str, Any], limit_s: float) -> dict[Any, Any]:
-        if self._ours is None:
+        if self._server is None:
             return self._checked(self._exchange(pack(observation), limit_s), None)
         sequence, self._sequence = self._sequence, self._sequence + 1
         ours = {**request, "session": self._session, "sequence": sequence}
-        message = pack({**observation, OURS: ours})
-        return self._patiently(lambda: self._checked(self._exchange(message, limit_s, sequence), sequence))
+        message = pack({**observation, EXTENSION: ours})
+        return self._with_reconnect(lambda: self._checked(self._exchange(message, limit_s, sequence), sequence))
 
-    def _patiently(self, work: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
-        """The work's result; a link that is lost meanwhile is tried again for ``reconnect_s``."""
+    def _with_reconnect(self, work: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
+        """Return the work's result; after a lost link, repeat the work for up to ``reconnect_s``."""
         lost: list[LinkLost] = []
 
         def attempt() -> dict[Any, Any] | None:
@@ -167,27 +166,29 @@ class RemotePolicy(Policy):
         return answer
 
     def _exchange(self, message: bytes, limit_s: float, sequence: int | None = None) -> dict[Any, Any]:
-        """Send a message and return the answer to it; older answers are passed over."""
+        """Send a message and return the answer to it; older answers are ignored."""
         if self._link is None:
             if sequence is None:
                 raise LinkLost(f"{self._url}: the link was lost within an episode", "start the episode again")
             self._connect()
-        link, watch = self._link, Stopwatch()
+        link, timer = self._link, Stopwatch()
         assert link is not None
         with self._within(link, limit_s):
             link.send(message)
             while True:
-                answer = self._read(link, limit_s - watch.elapsed_s())
-                ours = answer.get(OURS)
+                answer = self._read(link, limit_s - timer.elapsed_s())
+                ours = answer.get(EXTENSION)
                 number = ours.get("sequence") if isinstance(ours, dict) else None
                 if sequence is None or number == sequence:
                     return answer
                 if not isinstance(number, int) or number > sequence:
                     self._drop()
-                    raise PolicyError(f"{self._url}: an answer has no number that was asked for", "mend the server")
+                    raise PolicyError(
+                        f"{self._url}: an answer has no number of a request", "use a server of the same version"
+                    )
 
     def _checked(self, answer: dict[Any, Any], sequence: int | None) -> dict[Any, Any]:
-        ours = answer.get(OURS)
+        ours = answer.get(EXTENSION)
         error = ours.get("error") if sequence is not None and isinstance(ours, dict) else None
         if error is None:
             return answer
@@ -197,10 +198,10 @@ class RemotePolicy(Policy):
     # --- link -------------------------------------------------------------------------------------------------------
 
     def _connect(self) -> dict[Any, Any]:
-        """A new connection; returns what the server says first."""
+        """Open a connection and return the server's first message."""
         headers = {"Authorization": f"Api-Key {self._token}"} if self._token else None
         try:
-            self._link = self._open.enter_context(
+            self._link = self._exit_stack.enter_context(
                 connect(
                     self._url,
                     compression=None,
@@ -234,7 +235,7 @@ class RemotePolicy(Policy):
 
     @contextmanager
     def _within(self, link: ClientConnection, limit_s: float) -> Iterator[None]:
-        """Ends the connection at the limit: a peer that reads nothing would hold a send for ever."""
+        """End the connection at the limit: a peer that reads nothing would block a send for ever."""
         expired = threading.Event()
 
         def expire() -> None:
@@ -253,11 +254,11 @@ class RemotePolicy(Policy):
             if late:
                 raise PolicyError(
                     f"{self._url}: no answer within {limit_s:g} s",
-                    "look whether the server is overloaded, or give it more time with --agent-arg time_limit_s=...",
+                    "check the server's load, or give it more time with --agent-arg time_limit_s=...",
                 ) from error
             raise LinkLost(f"{self._url}: the link was lost: {error}", "check the network and the server") from error
         except BaseException:
-            self._drop()  # what arrives next would be the answer to this request
+            self._drop()  # the next message would be the answer to this request
             raise
         finally:
             timer.cancel()
@@ -266,11 +267,13 @@ class RemotePolicy(Policy):
         data = link.recv(timeout=max(limit_s, 0.0))
         if isinstance(data, str):
             lines = [line for line in data.strip().splitlines() if line.strip()] or [""]
-            raise PolicyError(f"{self._url}: the server failed: {lines[-1]:.300}", "look into the server's output")
+            raise PolicyError(f"{self._url}: the server failed: {lines[-1]:.300}", "read the server's output")
         try:
             return unpack(data)
         except ProtocolError as error:
-            raise PolicyError(f"{self._url}: {error.message}", "mend the server") from error
+            raise PolicyError(
+                f"{self._url}: {error.message}", "correct the server's messages: docs/how-to/remote-policies.md"
+            ) from error
 
     def _drop(self, code: CloseCode = CloseCode.INTERNAL_ERROR) -> None:
         """End the connection; only after a normal closure does the server forget the episode at once."""
@@ -278,13 +281,16 @@ class RemotePolicy(Policy):
         if link is not None:
             with suppress(OSError, EOFError, WebSocketException):
                 link.close(code)
-                self._open.close()
+                self._exit_stack.close()
 
-    def _take_in(self, about: object) -> None:
-        """What one of our servers says about its policy."""
+    def _read_server_description(self, about: object) -> None:
+        """Set name, sensors and task from the description that this runtime's servers send."""
         if not isinstance(about, Mapping) or about.get("protocol") != PROTOCOL:
             self._drop()
-            raise PolicyError(f"{self._url}: speaks another version of the protocol", "install the same version there")
+            raise PolicyError(
+                f"{self._url}: its first message is not of protocol {PROTOCOL}: {about!r:.80}",
+                "install the same version of robot-runtime there",
+            )
         self.name = f"{about.get('policy')}@{self._url}"  # type: ignore[misc]
         needs = about.get("needs")
         known = [name for name in needs if name in SENSOR_NAMES] if isinstance(needs, list) else []

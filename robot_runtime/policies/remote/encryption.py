@@ -1,4 +1,4 @@
-"""TLS between a robot and a policy server: who is asked is who was meant, and nobody else reads along."""
+"""TLS between a robot and a policy server, with authentication of the server by its certificate."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from robot_runtime.errors import ConfigError
 
 
 def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Of a server that shows ``certificate``.
+    """The TLS context of a server with ``certificate``.
 
     Args:
-        certificate: PEM, those that it was signed with after it. key: PEM, its private one, without a passphrase.
+        certificate: PEM, followed by the certificates that signed it.
+        key: PEM, its private key, without a passphrase.
 
     Raises:
         ConfigError: a file cannot be read, is no PEM, or the two do not belong together.
@@ -32,7 +33,7 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def client_context(certificate: str | Path | None) -> ssl.SSLContext:
-    """Of a client that trusts whom the system trusts, or alone the certificates (PEM) in a file.
+    """The TLS context of a client that trusts the system's certificates, or only those in a file (PEM).
 
     Raises:
         ConfigError: the file cannot be read, or holds no certificates.
@@ -52,4 +53,4 @@ def _check_file(path: Path) -> None:
     try:
         path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}", "check the path, and who may read it") from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}", "check the path and its permissions") from error

@@ -1,4 +1,4 @@
-"""What goes over the wire: msgpack with numpy arrays, in openpi's form (``openpi_client/msgpack_numpy.py``)."""
+"""Messages of remote policies: msgpack with numpy arrays, as openpi's (``openpi_client/msgpack_numpy.py``)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from robot_runtime.policy import Observation
 from robot_runtime.tasks.task import Task
 
 PROTOCOL = 1
-OURS = "robot_runtime"
-"""The key of what is not openpi's."""
+EXTENSION = "robot_runtime"
+"""Key of the fields in a message that openpi's protocol does not have."""
 
 TOKEN_VARIABLE = "ROBOT_RUNTIME_TOKEN"
-"""Environment variable with the token, which a command line would show to everybody on the machine."""
+"""Environment variable with the token, which on a command line all users of the machine could read."""
 
 MAX_REQUEST_BYTES = 64 << 20
 """640x480 RGB-D has 2.2 MB; 1080p with a few more images fits."""
@@ -36,17 +36,17 @@ _COMMANDS = {kind.action.value: kind for kind in (VelocityCommand, WaypointComma
 
 
 class ProtocolError(PolicyError):
-    """What arrived is no message."""
+    """The received bytes are no message."""
 
 
 def pack(message: Mapping[Any, Any]) -> bytes:
-    """A message as bytes. Raises ``TypeError`` for what msgpack and numpy cannot say."""
+    """A message as bytes. Raises ``TypeError`` for values that msgpack cannot represent."""
     packed: bytes = msgpack.packb(message, default=_described)
     return packed
 
 
 def unpack(data: object) -> dict[Any, Any]:
-    """The message in what arrived. Arrays are read-only and share its memory.
+    """Decode a message. Arrays are read-only and share the memory of ``data``.
 
     Raises:
         ProtocolError: it is no message, or has an array of another type than bool, integer and float.
@@ -67,12 +67,12 @@ def unpack(data: object) -> dict[Any, Any]:
 
 
 def observation_to_message(observation: Observation) -> dict[str, Any]:
-    """Observations by sensor; text as text."""
+    """The observation as a message; text arrays become strings."""
     return {name: str(array) if array.dtype.kind == "U" else array for name, array in observation.items()}
 
 
 def observation_from_message(message: Mapping[Any, Any]) -> Observation:
-    """The inverse of :func:`observation_to_message`. What is no observation is left out."""
+    """The inverse of :func:`observation_to_message`, without the values that are no observations."""
     observation: Observation = {}
     for name, value in message.items():
         if isinstance(name, str) and isinstance(value, np.ndarray | np.generic | str):
@@ -81,7 +81,7 @@ def observation_from_message(message: Mapping[Any, Any]) -> Observation:
 
 
 def decision_to_message(decision: Decision, task: Task) -> dict[str, Any]:
-    """A decision by name, and as ``actions``, which clients of openpi look for.
+    """A decision by name, and as ``actions``, which clients of openpi read.
 
     ``actions`` is (1, 1): the position in the task's actions; or (1, n): a continuous action's numbers, in the order of
     its fields.
@@ -94,27 +94,30 @@ def decision_to_message(decision: Decision, task: Task) -> dict[str, Any]:
 
 
 def decision_from_message(message: Mapping[Any, Any], task: Task, name: str) -> Decision:
-    """The decision in an answer: as above, or in any form that an agent of the Habitat challenges may return.
+    """The decision in an answer, in the form of :func:`decision_to_message` or of the Habitat challenges.
 
     Raises:
-        PolicyError: there is none. UnknownAction: the task does not have it.
+        PolicyError: the answer holds no decision.
+        UnknownAction: the task does not have the action.
     """
     action, numbers = message.get("action"), message.get("command")
     if numbers is not None:
         kind = _COMMANDS.get(action) if isinstance(action, str) else None
         if kind is None or not isinstance(numbers, dict) or set(numbers) != {field.name for field in fields(kind)}:
             raise PolicyError(
-                f"policy {name!r} answered {message!r:.200}, which is no action", "mend the policy server"
+                f"policy {name!r} answered {message!r:.200}, which is no action",
+                "correct the policy server: docs/how-to/remote-policies.md",
             )
         if not all(isinstance(value, int | float) for value in numbers.values()):
             raise PolicyError(
-                f"policy {name!r} answered {numbers!r:.200}: not all are numbers", "mend the policy server"
+                f"policy {name!r} answered {numbers!r:.200}: not all are numbers",
+                "correct the policy server: docs/how-to/remote-policies.md",
             )
         return kind(**{field: float(value) for field, value in numbers.items()})
     if "action" not in message:
         raise PolicyError(
             f"policy {name!r} answered with {', '.join(map(str, list(message)[:8])) or 'nothing'}, but no 'action'",
-            "have the server answer {'action': 'move_forward'}, or what else docs/how-to/remote-policies.md lists",
+            "have the server answer {'action': 'move_forward'}, or another form of docs/how-to/remote-policies.md",
         )
     answer = {"action": action, "action_args": message.get("action_args")}
     return HabitatInterface(name, {}).decision(answer, task)[0]

@@ -11,9 +11,9 @@ FOLDER = Path(__file__).parent
 
 
 def pointnav_depth(**arguments: Any) -> PackagePolicy:
-    """A PointNav policy, imitated from the classical agent (``docs/how-to/train-policy.md``).
+    """A PointNav policy, trained by imitation of the classical agent (``docs/how-to/train-policy.md``).
 
     Args:
-        arguments: as for any package.
+        arguments: those of :func:`load_package_policy`.
     """
     return load_package_policy(FOLDER / "pointnav_depth", **arguments)

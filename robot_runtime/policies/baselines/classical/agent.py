@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, gps_to_start_frame
@@ -22,12 +24,11 @@ _HALF_M = 8.0
 
 
 class Classical(Policy):
-    """Maps what it sees, plans on it, goes there; looks for the goal where it is not told.
+    """Depth mapping, planning on the map and frontier exploration.
 
-    PointNav: goes to the ``pointgoal`` through what it knows, taking the unknown for passable until it sees better.
-    ObjectNav: drives to frontiers of the known. If the task has the sensor ``semantic`` it goes to the goal category
-    once that is in view, faces it and stops. Without that sensor it cannot recognise anything: it explores, and stops
-    when there is nothing left to explore.
+    PointNav: goes to the ``pointgoal``, with unknown cells taken for passable. ObjectNav: drives to frontiers. If the
+    task has the sensor ``semantic`` it goes to the goal category once that is in view, faces it and stops. Without that
+    sensor it recognizes nothing: it explores, and stops when no frontier is left.
     """
 
     name = "classical"
@@ -35,10 +36,10 @@ class Classical(Policy):
     follows = True
 
     def reset(self, task: Task, seed: int, world: World | None = None) -> None:
-        """Forget everything.
+        """Start an episode with an empty map.
 
         Raises:
-            PolicyError: if the task tells neither a point goal nor an object goal.
+            PolicyError: the task is neither PointNav nor ObjectNav, or has no sensor for its goal.
         """
         goal_sensor = {"pointnav": "pointgoal", "objectnav": "objectgoal"}.get(task.kind)
         if goal_sensor is None:
@@ -62,32 +63,35 @@ class Classical(Policy):
             PointGoal(task, navigator) if task.kind == "pointnav" else ObjectGoal(task, self._grid, navigator)
         )
 
+    @override
     def act(self, observation: Observation) -> Action:
         pose = pose_in_start_frame(observation)
         blocked = self._contacts.observe(pose)
-        self._mapper.integrate(pose, self._tilt_rad, observation["depth"], self._wanted(observation))
+        self._mapper.integrate(pose, self._tilt_rad, observation["depth"], self._goal_mask(observation))
         self._grid.sweep(self._pose, pose, self._task.robot_radius_m)
         self._pose = pose
         if blocked:
             self._grid.touch(pose, self._task.robot_radius_m)
         action = self._mission.decide(pose, observation)
-        self._take_note(action)
+        self._record_action(action)
         return action
 
+    @override
     def overruled(self, decision: Decision) -> None:
         self._tilt_rad = self._tilt_before_rad
-        self._take_note(decision)
+        self._record_action(decision)
 
-    def _take_note(self, decision: Decision) -> None:
+    def _record_action(self, decision: Decision) -> None:
         moves = self._task.magnitudes.displacement(decision) if isinstance(decision, Action) else decision.displacement
         self._contacts.acted(decision)
         self._tilt_before_rad = self._tilt_rad
         self._tilt_rad += moves.tilt_rad
 
+    @override
     def info(self) -> dict[str, Any]:
         return self._mission.info()
 
-    def _wanted(self, observation: Observation) -> Any:
+    def _goal_mask(self, observation: Observation) -> Any:
         if self._task.kind == "pointnav" or "semantic" not in observation:
             return None
         return observation["semantic"][..., 0] == observation["objectgoal"][0]

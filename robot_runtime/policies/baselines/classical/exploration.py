@@ -1,4 +1,4 @@
-"""Where to look next: frontiers, the borders between what is known and what is not (Yamauchi 1997)."""
+"""Frontiers to explore, the borders between known and unknown cells (Yamauchi 1997)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST_CELLS = 6
 """Shorter frontiers are gaps between rays, not openings."""
 
 _WORTH_PER_M = 0.5
-"""How much farther the robot goes for a metre of frontier, up to :data:`_WORTH_AT_MOST_M` of it."""
+"""Additional path length (m) accepted per meter of frontier, up to :data:`_WORTH_AT_MOST_M` of frontier."""
 
 _WORTH_AT_MOST_M = 2.0
 _ARRIVED_M = 0.4
@@ -30,7 +30,7 @@ def frontier_cells(costs: CostMap) -> Bools:
 
 
 def next_frontier(costs: CostMap, pose: SE2) -> Target | None:
-    """The frontier that is the nearest to go to, large ones preferred; None if none can be reached."""
+    """The frontier of least path length, large ones preferred; None if none can be reached."""
     labels, count = ndimage.label(frontier_cells(costs), _EIGHT)
     to_go_m = march(costs, disc(costs, pose.x_m, pose.y_m, _AROUND_ROBOT_M)).to_go_m
     best, best_cost_m = None, np.inf
@@ -51,7 +51,7 @@ def next_frontier(costs: CostMap, pose: SE2) -> Target | None:
 
 
 def is_open(grid: Grid, target: Target) -> bool:
-    """Whether there still is something unknown about a frontier."""
+    """Whether unknown cells remain around a frontier."""
     x_m, y_m = target.point
     window = grid.window(x_m - _ARRIVED_M, y_m - _ARRIVED_M, x_m + _ARRIVED_M, y_m + _ARRIVED_M)
     return int((~grid.known[window] & ~grid.suspect[window] & ~grid.occupied(window)).sum()) >= _LEAST_CELLS

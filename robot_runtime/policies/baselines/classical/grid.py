@@ -1,4 +1,4 @@
-"""What the robot has learnt about the floor: a grid that grows, in the episode's start frame."""
+"""Occupancy grid of the floor, in the episode's start frame; it grows with the explored area."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ OCCUPIED_AT = 3
 
 
 class Grid:
-    """Evidence for obstacles, and what has been looked at. Row 0 is the smallest y.
+    """Obstacle evidence and observed cells. Row 0 is the smallest y.
 
     A cell gains :data:`HIT` whenever an obstacle is measured in it and loses :data:`MISS` whenever a measurement passes
-    through it, between 0 and :data:`CAP`: what was seen well stays, an outlier fades.
+    through it, between 0 and :data:`CAP`: a repeated measurement stays, an outlier fades.
 
     Args:
+        resolution_m: edge of a cell.
         half_m: the grid spans this far to every side of the start, and grows from there.
 
     Attributes:
-        resolution_m: edge of a cell.
         origin_x_m, origin_y_m: outer corner of cell [0, 0].
         evidence: int8 (rows, columns).
-        touched: uint8, in how many contacts there may have been something there.
-        known: bool, looked at.
-        suspect: bool, not known: out of view below something that was in view and may reach nearer than was seen.
-        wanted: uint8, how often the goal object was seen there, up to 255.
+        touched: uint8, contacts that an obstacle in the cell may have caused.
+        known: bool, observed.
+        suspect: bool, not known: below the image, in front of an object in view that may reach nearer.
+        goal_counts: uint8, how often the goal object was seen there, up to 255.
     """
 
     def __init__(self, resolution_m: float, half_m: float) -> None:
@@ -47,7 +47,7 @@ class Grid:
         self.touched: NDArray[np.uint8] = np.zeros((cells, cells), np.uint8)
         self.known: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
         self.suspect: NDArray[np.bool_] = np.zeros((cells, cells), np.bool_)
-        self.wanted: NDArray[np.uint8] = np.zeros((cells, cells), np.uint8)
+        self.goal_counts: NDArray[np.uint8] = np.zeros((cells, cells), np.uint8)
 
     def occupied(self, window: Window = (slice(None), slice(None))) -> NDArray[np.bool_]:
         """Cells that hold an obstacle, of a window or of all."""
@@ -55,6 +55,7 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
         return self.evidence.shape[0], self.evidence.shape[1]
 
     def cells(self, x_m: Floats | float, y_m: Floats | float) -> tuple[Floats, Floats]:
@@ -65,7 +66,7 @@ class Grid:
         )
 
     def points(self, rows: Indices, columns: Indices) -> tuple[Floats, Floats]:
-        """The centres (x, y) of cells."""
+        """The centers (x, y) of cells."""
         return (
             np.asarray(self.origin_x_m + (columns + 0.5) * self.resolution_m, np.float64),
             np.asarray(self.origin_y_m + (rows + 0.5) * self.resolution_m, np.float64),
@@ -99,9 +100,9 @@ class Grid:
         return spans[0], spans[1]
 
     def include(self, x_m: float, y_m: float, margin_m: float) -> None:
-        """Grow, if need be, so that everything within ``margin_m`` of a point lies on the grid.
+        """Grow until everything within ``margin_m`` of a point lies on the grid.
 
-        Growth is in blocks as large as the grid, so that it is rare.
+        Growth is at least 40 cells to a side, so that it is rare.
         """
         column, row = self.cells(x_m, y_m)
         margin = margin_m / self.resolution_m
@@ -113,14 +114,14 @@ class Grid:
         if not any(amount for side in pad for amount in side):
             return
         pad = [[amount and max(amount, 40) for amount in side] for side in pad]
-        self.evidence, self.wanted = np.pad(self.evidence, pad), np.pad(self.wanted, pad)
+        self.evidence, self.goal_counts = np.pad(self.evidence, pad), np.pad(self.goal_counts, pad)
         self.touched, self.known = np.pad(self.touched, pad), np.pad(self.known, pad)
         self.suspect = np.pad(self.suspect, pad)
         self.origin_x_m -= pad[1][0] * self.resolution_m
         self.origin_y_m -= pad[0][0] * self.resolution_m
 
     def sweep(self, start: SE2, end: SE2, radius_m: float) -> None:
-        """The robot has just moved from one pose to another, so nothing else is there."""
+        """Clear the cells that the robot covered on a move from one pose to another."""
         steps = max(1, math.ceil(start.distance_to(end) / self.resolution_m))
         for i in range(steps + 1):
             pose = start.interpolate(end, i / steps)
@@ -131,7 +132,7 @@ class Grid:
             self._clear_disc(self.evidence, pose, radius_m - self.resolution_m, 0)
 
     def touch(self, pose: SE2, radius_m: float) -> None:
-        """The robot is in contact with something, anywhere along the front half of its rim."""
+        """Record a contact, which may be anywhere along the front half of the robot's rim."""
         angles = pose.yaw_rad + np.radians(np.arange(-90.0, 91.0, 10.0))
         reach_m = radius_m + self.resolution_m / 2
         cells = self.flat(pose.x_m + reach_m * np.cos(angles), pose.y_m + reach_m * np.sin(angles))

@@ -1,8 +1,8 @@
-"""Depth images into the grid.
+"""Integration of depth images into the grid.
 
 Every sampled pixel becomes a point in the robot's frame. Points in the height band of the robot's body are obstacles;
 points on the floor, and the air between the camera and the nearest obstacle in a direction, are free. A depth at either
-end of the training range is a clipped one or a hole and tells nothing about what is there.
+end of the training range is clipped or a hole, and counts neither as obstacle nor as floor.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Floats32 = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """The geometry of the sampled pixels at one camera tilt, per metre of depth, in the robot's frame.
+    """The geometry of the sampled pixels at one camera tilt, per meter of depth, in the robot's frame.
 
     Attributes:
         forward, up: (rows, 1); left: (1, columns).
-        reach: (rows, columns), horizontal distance per metre of depth.
+        reach: (rows, columns), horizontal distance per meter of depth.
         bearing_bin: (rows, columns), direction in the plane, as an index into the bins of the fan.
         bearings_rad: of the bins, left positive.
         floor_from_m: nearest floor in view; nearer than that low obstacles are out of view.
@@ -67,13 +67,16 @@ class Mapper:
         self._u = np.arange(self._column_step // 2, k.width, self._column_step)
         self._views: dict[float, _View] = {}
 
-    def integrate(self, pose: SE2, tilt_rad: float, depth: Floats32, wanted: NDArray[np.bool_] | None = None) -> None:
-        """Take in one image.
+    def integrate(
+        self, pose: SE2, tilt_rad: float, depth: Floats32, goal_mask: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Add one image to the grid.
 
         Args:
-            pose: of the robot in the grid's frame. tilt_rad: of the camera, up positive.
-            depth: the task's observation, float32 (H, W, 1) or (H, W), normalised if the task's camera says so.
-            wanted: bool (H, W), pixels that show the goal object.
+            pose: of the robot in the grid's frame.
+            tilt_rad: of the camera, up positive.
+            depth: the task's observation, float32 (H, W, 1) or (H, W), normalized if the camera has ``depth_normalized``.
+            goal_mask: bool (H, W), pixels that show the goal object; None if there is none.
         """
         camera, view = self._camera, self._view(tilt_rad)
         sample = (
@@ -92,8 +95,8 @@ class Mapper:
         self.grid.include(pose.x_m, pose.y_m, CLEAR_RANGE_M + 1.0)
         self._clear(pose, view, d, obstacle, seen_through, floor_below=measured[-1] & ~obstacle[-1])
         self._mark(pose, view, d, obstacle)
-        if wanted is not None:
-            self._find(pose, view, d, measured & wanted[sample])
+        if goal_mask is not None:
+            self._count_goal(pose, view, d, measured & goal_mask[sample])
 
     def _clear(
         self,
@@ -104,10 +107,9 @@ class Mapper:
         seen_through: NDArray[np.bool_],
         floor_below: NDArray[np.bool_],
     ) -> None:
-        """In every direction, up to the nearest obstacle or the farthest thing seen.
+        """Lower the evidence in every direction, up to the nearest obstacle or the farthest measurement.
 
-        Args:
-            floor_below: (columns,), whether the image's last row shows floor.
+        ``floor_below`` (columns,) tells where the image's last row shows floor.
         """
         range_m = d * view.reach
         bins = view.bearings_rad.size
@@ -118,7 +120,7 @@ class Mapper:
         end_m = np.minimum(np.minimum(nearest_m - cell_m, farthest_m), CLEAR_RANGE_M)
         hidden = np.zeros(bins, np.bool_)
         hidden[view.bearing_bin[-1][~floor_below]] = True
-        # What stands nearer than the camera measures shows as nothing at all.
+        # An obstacle nearer than the camera's least depth leaves no measurement.
         reach_m = np.where(hidden, np.maximum(end_m, self._camera.depth_min_m), end_m)
         along_m = np.arange(0.0, CLEAR_RANGE_M, _RAY_STEP * cell_m)
         ray, index = np.nonzero(along_m < reach_m[:, None])
@@ -128,16 +130,16 @@ class Mapper:
         # The grid reaches past CLEAR_RANGE_M, so that no point falls off it and x, y, index stay aligned.
         cells = self.grid.flat(x, y)
         in_view = (along_m[index] >= view.floor_from_m) & (along_m[index] < end_m[ray])
-        self._look_below(cells, in_view, hidden[ray])
+        self._update_known(cells, in_view, hidden[ray])
         whole_band = cells[in_view]
         evidence = self.grid.evidence.ravel()
         evidence[whole_band] = np.maximum(evidence[whole_band] - MISS, 0)
 
-    def _look_below(self, cells: NDArray[np.intp], in_view: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> None:
-        """Note what is known of the floor along the rays.
+    def _update_known(self, cells: NDArray[np.intp], in_view: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> None:
+        """Update the known and suspect cells along the rays.
 
-        Near the robot the floor is below the image. If the image's last row shows floor, what is nearer is taken for
-        floor too. Otherwise (``hidden``) what it shows may well reach nearer: a bed is wider than its headboard.
+        Near the robot the floor is below the image. If the image's last row shows floor, the nearer cells count as
+        floor too. Otherwise (``hidden``) the object in that row may reach nearer: a bed is wider than its headboard.
         """
         known, suspect = self.grid.known.ravel(), self.grid.suspect.ravel()
         known[cells[in_view | ~hidden]] = True
@@ -152,9 +154,9 @@ class Mapper:
         evidence[cells] = np.minimum(evidence[cells] + HIT, CAP)
         self.grid.known.ravel()[cells] = True
 
-    def _find(self, pose: SE2, view: _View, d: Floats32, wanted: NDArray[np.bool_]) -> None:
-        cells = self._cells(pose, view, d, wanted)
-        counts = self.grid.wanted.ravel()
+    def _count_goal(self, pose: SE2, view: _View, d: Floats32, pixels: NDArray[np.bool_]) -> None:
+        cells = self._cells(pose, view, d, pixels)
+        counts = self.grid.goal_counts.ravel()
         counts[cells] = np.minimum(counts[cells].astype(np.int16) + 1, 255)
 
     def _cells(self, pose: SE2, view: _View, d: Floats32, pixels: NDArray[np.bool_]) -> NDArray[np.intp]:

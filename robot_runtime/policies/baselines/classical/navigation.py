@@ -1,4 +1,4 @@
-"""Going to a place through a map that changes at every step."""
+"""Navigation to a target through a map that changes at every step."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from robot_runtime.policies.baselines.classical.planning import (
     BOLDEST,
     Bools,
     CostMap,
+    CostParameters,
     Field,
-    Preferences,
     Window,
     march,
 )
@@ -32,13 +32,13 @@ _FORWARDS_PER_PLAN = 3
 _WINDOW_MARGIN_M = 0.6
 _OFF_PLAN_M, _OFF_PLAN_RAD = 0.05, math.radians(5.0)
 _LEAST_TO_GO_M = 0.02
-_PATIENCE, _STUCK_WITHIN_M = 12, 0.75
+_STUCK_AFTER_MOVES, _STUCK_WITHIN_M = 12, 0.75
 _NOWHERE = Plan((), arrived=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Where to go.
+    """A region to go to.
 
     Attributes:
         point: somewhere in the middle of it; the map is searched at least that far.
@@ -52,7 +52,7 @@ class Target:
 
 
 class Navigator:
-    """Keeps a short plan, and makes a new one when it is used up or what was seen since gets in its way."""
+    """Follower of a short plan, which it replaces when the plan is used up or an obstacle blocks it."""
 
     def __init__(self, task: Task, grid: Grid, contacts: ContactMemory) -> None:
         self._moves = Moves.of(task.magnitudes)
@@ -66,19 +66,21 @@ class Navigator:
         self._marches = 0
 
     @property
-    def preferences(self) -> Preferences:
-        """How near to obstacles the robot may go. It gets bolder when there is no other way."""
-        return Preferences.of(self._radius_m, self._grid.resolution_m, self._boldness)
+    def parameters(self) -> CostParameters:
+        """Clearances from obstacles, smaller at a higher boldness."""
+        return CostParameters.of(self._radius_m, self._grid.resolution_m, self._boldness)
 
     def costs(self) -> CostMap:
-        """Everything known, with a margin."""
-        return CostMap(self._grid, self.preferences, self._grid.known_window(_WINDOW_MARGIN_M))
+        """The cost map of everything known, with a margin."""
+        return CostMap(self._grid, self.parameters, self._grid.known_window(_WINDOW_MARGIN_M))
 
     def towards(self, target: Target, pose: SE2, boldest: int = BOLDEST) -> Action | None:
-        """The next action on the way; None where no way leads, not even through the unknown, or none that works.
+        """The next action on the path; None where no path leads, not even through the unknown, or the robot is stuck.
 
         Args:
-            boldest: how bold the robot may get in finding a way to this target (``Preferences.of``).
+            target: the region to reach.
+            pose: of the robot, in the start frame.
+            boldest: highest boldness allowed for this target (``CostParameters.of``).
         """
         if target is not self._target:
             self._target, self._least_boldness, self._plan = target, 0, _NOWHERE
@@ -99,8 +101,8 @@ class Navigator:
         return action
 
     def _is_stuck(self, pose: SE2) -> bool:
-        """Whether the last forward moves led nowhere; tells so once, then begins to count again."""
-        if len(self._trail) < _PATIENCE:
+        """Whether the last forward moves made no progress; true once, then counting starts again."""
+        if len(self._trail) < _STUCK_AFTER_MOVES:
             return False
         away_m = max(math.hypot(x - pose.x_m, y - pose.y_m) for x, y in self._trail)
         self._trail.pop(0)
@@ -111,6 +113,7 @@ class Navigator:
         return True
 
     def info(self) -> dict[str, Any]:
+        """Return the log entry of the last decision."""
         return {
             "planned_actions": len(self._plan.steps) - self._next,
             "boldness": self._boldness,
@@ -118,7 +121,7 @@ class Navigator:
         }
 
     def _usable(self, pose: SE2) -> bool:
-        """Whether the plan has steps left, the robot is where the plan put it, and the way is still free."""
+        """Whether the plan has steps left, the robot is at the planned pose, and the rest is still free."""
         if self._next >= len(self._plan.steps):
             return False
         expected = self._plan.steps[self._next - 1].pose
@@ -128,7 +131,7 @@ class Navigator:
             return False
         ahead = [step.pose for step in self._plan.steps[self._next :]]
         x, y = np.array([p.x_m for p in ahead]), np.array([p.y_m for p in ahead])
-        costs = CostMap(self._grid, self.preferences, self._window_around([pose, *ahead]))
+        costs = CostMap(self._grid, self.parameters, self._window_around([pose, *ahead]))
         return bool(np.isfinite(costs.slowness_from(pose.x_m, pose.y_m, x, y)).all())
 
     def _window_around(self, poses: list[SE2]) -> Window:
@@ -138,7 +141,7 @@ class Navigator:
         return self._grid.window(min(x) - margin_m, min(y) - margin_m, max(x) + margin_m, max(y) + margin_m)
 
     def _make_plan(self, target: Target, pose: SE2, boldest: int) -> Plan:
-        """The way there as far as it makes sense to decide now; the robot gets bolder until there is one."""
+        """The plan to the target at the lowest boldness that gives one."""
         self._grid.include(*target.point, _WINDOW_MARGIN_M)
         for boldness in range(self._least_boldness, boldest + 1):
             self._boldness = boldness
@@ -161,7 +164,7 @@ class Navigator:
         return plan if plan.arrived else Plan(_first_forwards(plan), arrived=False)
 
     def _march(self, target: Target, pose: SE2) -> Field:
-        """The target's field over what is known; over the whole grid, if the way there leads farther out."""
+        """The target's field over the known cells; over the whole grid, if no path lies within them."""
         self._marches += 1
         window = self._grid.known_window(_WINDOW_MARGIN_M, including=target.point)
         everything = (slice(0, self._grid.shape[0]), slice(0, self._grid.shape[1]))
@@ -170,17 +173,17 @@ class Navigator:
         return field if reachable else self._field(target, everything)
 
     def _field(self, target: Target, window: Window) -> Field:
-        costs = CostMap(self._grid, self.preferences, window)
+        costs = CostMap(self._grid, self.parameters, window)
         return march(costs, target.sources(costs))
 
     def _nearby_to_go_m(self, field: Field, pose: SE2) -> float:
-        """The least that is left from anywhere one move away."""
+        """The least cost to go from the poses one forward move away."""
         angles = self._moves.angles(pose.yaw_rad)
         reach_m = self._moves.forward_m
         return float(field.at(pose.x_m + reach_m * np.cos(angles), pose.y_m + reach_m * np.sin(angles)).min())
 
 
 def _first_forwards(plan: Plan) -> tuple[Step, ...]:
-    """A plan up to its third forward move: what lies beyond is decided with more knowledge."""
+    """A plan up to its third forward move; the rest is planned again on a better map."""
     forwards = [i for i, step in enumerate(plan.steps) if step.action is Action.MOVE_FORWARD]
     return plan.steps[: forwards[min(_FORWARDS_PER_PLAN, len(forwards)) - 1] + 1]

@@ -25,13 +25,13 @@ NEAR_M = 0.75
 _SEEN_TIMES = 2
 _TRIED_M = 0.3
 _FRONTIERS_PER_STEP = 8
-"""How many frontiers may prove unreachable before the agent takes its turn to answer."""
+"""Unreachable frontiers that one decision may discard; with more, the agent turns and continues in the next step."""
 
 _SCAN = (Action.LOOK_DOWN, Action.LOOK_UP, Action.LOOK_UP, Action.LOOK_DOWN)
 
 
 class ObjectGoal:
-    """Where to go and when to stop."""
+    """The behavior in an ObjectNav episode."""
 
     def __init__(self, task: Task, grid: Grid, navigator: Navigator) -> None:
         self._task = task
@@ -47,17 +47,18 @@ class ObjectGoal:
 
     def decide(self, pose: SE2, observation: Observation) -> Action:
         """Stop before the object; else the next action of looking for it, or of the way to it."""
-        if int((self._grid.wanted >= _SEEN_TIMES).sum()):
+        if int((self._grid.goal_counts >= _SEEN_TIMES).sum()):
             action = self._approach(pose, observation)
             if action is not None:
                 return action
         return self._explore(pose)
 
     def info(self) -> dict[str, Any]:
+        """Return the log entry of the last decision."""
         return {"doing": self._doing, "goal_cells": self._seen_cells, **self._navigator.info()}
 
     def _explore(self, pose: SE2) -> Action:
-        """Look round once, then from frontier to frontier; stop when there are no more."""
+        """Look round once, then go from frontier to frontier; stop when there are no more."""
         if self._look_round > 0:
             self._look_round -= 1
             return Action.TURN_LEFT
@@ -71,7 +72,7 @@ class ObjectGoal:
             action = self._towards_frontier(self._target, pose)
             if action is not None:
                 return action
-            self._give_up(self._target)
+            self._discard(self._target)
         return Action.TURN_LEFT
 
     def _towards_frontier(self, frontier: Target, pose: SE2) -> Action | None:
@@ -82,8 +83,8 @@ class ObjectGoal:
         turns = self._moves.facing(pose.yaw_rad, math.atan2(y_m - pose.y_m, x_m - pose.x_m))
         return turns[0] if turns else None
 
-    def _give_up(self, frontier: Target) -> None:
-        """What cannot be reached need not be known."""
+    def _discard(self, frontier: Target) -> None:
+        """Mark an unreachable frontier's surroundings as known, so that it is not chosen again."""
         x_m, y_m = frontier.point
         self._grid.known[self._grid.window(x_m - _TRIED_M, y_m - _TRIED_M, x_m + _TRIED_M, y_m + _TRIED_M)] = True
         self._target = None
@@ -93,7 +94,7 @@ class ObjectGoal:
         if self._queue is not None:
             return self._verify(pose, observation)
         self._doing = "approaches"
-        cells = int((self._grid.wanted >= _SEEN_TIMES).sum())
+        cells = int((self._grid.goal_counts >= _SEEN_TIMES).sum())
         if not 0.8 <= self._seen_cells / cells <= 1.25 or self._target is None:
             self._seen_cells, self._target = cells, self._near_object()
         if not self._target.arrived(np.array(pose.x_m), np.array(pose.y_m)):
@@ -108,12 +109,12 @@ class ObjectGoal:
         return self._verify(pose, observation)
 
     def _verify(self, pose: SE2, observation: Observation) -> Action | None:
-        """Stop if the object is in view; else turn and look on; if that was in vain, try another place."""
+        """Stop if the object is in view; else take the next turn or look; after the last, try another place."""
         assert self._queue is not None
         self._doing = "faces the object"
-        wanted = observation["semantic"][..., 0] == observation["objectgoal"][0]
+        goal_mask = observation["semantic"][..., 0] == observation["objectgoal"][0]
         turning = bool(self._queue) and self._queue[0] in (Action.TURN_LEFT, Action.TURN_RIGHT)
-        if not turning and int(wanted.sum()) >= self._task.success.min_visible_pixels:
+        if not turning and int(goal_mask.sum()) >= self._task.success.min_visible_pixels:
             return Action.STOP
         if self._queue:
             return self._queue.pop(0)
@@ -122,8 +123,8 @@ class ObjectGoal:
         return self._approach(pose, observation)
 
     def _near_object(self) -> Target:
-        """Everywhere within :data:`NEAR_M` of a seen part of the object, except where standing did not help."""
-        rows, columns = np.nonzero(self._grid.wanted >= _SEEN_TIMES)
+        """Everywhere within :data:`NEAR_M` of a seen part of the object, except the places already tried."""
+        rows, columns = np.nonzero(self._grid.goal_counts >= _SEEN_TIMES)
         x_m, y_m = self._grid.points(rows, columns)
 
         def sources(costs: CostMap) -> Bools:
@@ -146,7 +147,7 @@ class ObjectGoal:
 
     def _nearest_seen(self, pose: SE2) -> tuple[float, float]:
         """The middle of those seen parts of the object that are near."""
-        rows, columns = np.nonzero(self._grid.wanted >= _SEEN_TIMES)
+        rows, columns = np.nonzero(self._grid.goal_counts >= _SEEN_TIMES)
         x_m, y_m = self._grid.points(rows, columns)
         away_m = np.hypot(x_m - pose.x_m, y_m - pose.y_m)
         near = away_m <= away_m.min() + 0.3

@@ -1,4 +1,4 @@
-"""Where the robot may go on the grid, how much it should like it there, and how far it is to the goal."""
+"""Cost map of the grid, and fast marching on it to a goal."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ BOLDEST = 2
 
 
 @dataclass(frozen=True)
-class Preferences:
-    """What way counts for, as multiples of its length.
+class CostParameters:
+    """Cost of a path, as a multiple of its length.
 
     Attributes:
-        hard_m: nearer to the centre of an occupied cell than this, the robot's centre must not be.
-        tight_m: nearer than this, way counts ``tight_slowness``-fold, falling to 1 at ``comfort_m``.
-        unknown_slowness: for cells not looked at yet. A little more than 1: the robot is an optimist, but of two ways
-            of one length it takes the one that it knows.
-        suspect_slowness: for cells that something seen above them may reach into.
-        touch_slowness: added for every earlier contact that the robot may run into again.
+        hard_m: least distance of the robot's center from the center of an occupied cell.
+        tight_m: at this distance or nearer the cost is ``tight_slowness``; it falls to 1 at ``comfort_m``.
+        comfort_m: from this distance on, clearance costs nothing.
+        tight_slowness: cost factor next to obstacles.
+        unknown_slowness: for cells not observed yet. A little more than 1: unknown cells count as free, but of two
+            paths of one length the known one is taken.
+        suspect_slowness: for cells that an object seen beyond them may reach into.
+        touch_slowness: added for every earlier contact near the cell.
     """
 
     hard_m: float
@@ -41,49 +43,54 @@ class Preferences:
     touch_slowness: float = 1.5
 
     @classmethod
-    def of(cls, radius_m: float, resolution_m: float, boldness: int = 0) -> Preferences:
-        """For a round robot: an obstacle's surface lies up to half a cell nearer than the centre of its cell.
+    def of(cls, radius_m: float, resolution_m: float, boldness: int = 0) -> CostParameters:
+        """The parameters of a round robot; an obstacle's surface lies up to half a cell nearer than its cell's center.
 
         Args:
-            boldness: 0 keeps clear of that; up to :data:`BOLDEST` dares gaps that are free only if the obstacles' far
-                halves of their cells are.
+            radius_m: of the robot.
+            resolution_m: edge of a cell.
+            boldness: 0 keeps clear of that surface; values up to :data:`BOLDEST` allow gaps that are free only if
+                obstacles fill no more than the far halves of their cells.
         """
         hard_m = radius_m + (0.2 - 0.5 * boldness) * resolution_m
         return cls(hard_m, radius_m + 0.6 * resolution_m, radius_m + 2.0 * resolution_m)
 
 
 class CostMap:
-    """A window of the grid as a planner sees it, frozen at construction.
+    """A planner's copy of a window of the grid.
 
     Args:
+        grid: to copy from.
+        parameters: of the costs.
         window: rows and columns of the grid.
 
     Attributes:
         origin_x_m, origin_y_m: outer corner of the window's first cell.
-        known, suspect: bool, as the grid's.
-        ground: float64, what a metre counts for by what is known of the floor alone.
-        clearance_m: float32, from each cell's centre to the centre of the nearest occupied cell in the window.
-        slowness: float64, per cell; inf where the robot's centre must not be.
+        known: bool, as the grid's.
+        suspect: bool, as the grid's.
+        ground: float64, cost per meter from the state of the floor alone.
+        clearance_m: float32, from each cell's center to the center of the nearest occupied cell in the window.
+        slowness: float64, cost per meter; inf where the robot's center must not be.
     """
 
-    def __init__(self, grid: Grid, preferences: Preferences, window: Window) -> None:
-        self.preferences = preferences
+    def __init__(self, grid: Grid, parameters: CostParameters, window: Window) -> None:
+        self.parameters = parameters
         self.resolution_m = grid.resolution_m
         self.origin_x_m = grid.origin_x_m + window[1].start * grid.resolution_m
         self.origin_y_m = grid.origin_y_m + window[0].start * grid.resolution_m
         self.known = grid.known[window].copy()
         self.suspect = grid.suspect[window].copy()
-        unknown = np.where(self.suspect, preferences.suspect_slowness, preferences.unknown_slowness)
+        unknown = np.where(self.suspect, parameters.suspect_slowness, parameters.unknown_slowness)
         self.ground = np.where(self.known, 1.0, unknown)
         if grid.touched[window].any():
-            reach = int(preferences.hard_m / grid.resolution_m)
+            reach = int(parameters.hard_m / grid.resolution_m)
             disc_cells = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
-            self.ground *= 1.0 + preferences.touch_slowness * cv2.dilate(grid.touched[window], disc_cells)
+            self.ground *= 1.0 + parameters.touch_slowness * cv2.dilate(grid.touched[window], disc_cells)
         self.clearance_m = _clearance_m(grid.occupied(window), grid.resolution_m)
-        self.slowness = self._slowness(self.clearance_m, self.ground, preferences.hard_m)
+        self.slowness = self._slowness(self.clearance_m, self.ground, parameters.hard_m)
 
     def _slowness(self, clearance_m: NDArray[np.floating], ground: Floats, hard_m: float | Floats) -> Floats:
-        p = self.preferences
+        p = self.parameters
         nearness = np.clip((p.comfort_m - clearance_m) / (p.comfort_m - p.tight_m), 0.0, 1.0)
         slowness = (1.0 + (p.tight_slowness - 1.0) * nearness) * ground
         return np.where(clearance_m < hard_m, np.inf, slowness).astype(np.float64)
@@ -93,33 +100,33 @@ class CostMap:
         return (x_m - self.origin_x_m) / self.resolution_m, (y_m - self.origin_y_m) / self.resolution_m
 
     def points(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """The centres (x, y) of cells."""
+        """The centers (x, y) of cells."""
         return (
             np.asarray(self.origin_x_m + (columns + 0.5) * self.resolution_m),
             np.asarray(self.origin_y_m + (rows + 0.5) * self.resolution_m),
         )
 
     def clearance_at(self, x_m: Floats, y_m: Floats) -> Floats:
-        """Interpolated; inf off the grid, where nothing is known."""
+        """Clearance at points, interpolated; inf off the grid, where nothing is known."""
         return bilinear(self.clearance_m, *self.cells(x_m, y_m))
 
     def slowness_from(self, x_m: float, y_m: float, x: Floats, y: Floats) -> Floats:
-        """Slowness at points on a way that starts at (``x_m``, ``y_m``).
+        """Slowness at points on a path that starts at (``x_m``, ``y_m``).
 
-        Where the robot stands nearer to an obstacle than it may, it may leave: close to it, only getting nearer still
-        is forbidden.
+        If the start is nearer to an obstacle than ``hard_m``, the limit close to it is the start's own clearance, so
+        that the robot can leave.
         """
         here_m = float(self.clearance_at(np.array([x_m]), np.array([y_m]))[0])
-        hard_m: float | Floats = self.preferences.hard_m
-        if here_m < self.preferences.hard_m:
-            close = np.hypot(x - x_m, y - y_m) < 2 * self.preferences.hard_m
-            hard_m = np.where(close, here_m - 0.1 * self.resolution_m, self.preferences.hard_m)
-        ground = nearest(self.ground, *self.cells(x, y), outside=self.preferences.unknown_slowness)
+        hard_m: float | Floats = self.parameters.hard_m
+        if here_m < self.parameters.hard_m:
+            close = np.hypot(x - x_m, y - y_m) < 2 * self.parameters.hard_m
+            hard_m = np.where(close, here_m - 0.1 * self.resolution_m, self.parameters.hard_m)
+        ground = nearest(self.ground, *self.cells(x, y), outside=self.parameters.unknown_slowness)
         return self._slowness(self.clearance_at(x, y), ground, hard_m)
 
 
 def _clearance_m(occupied: Bools, resolution_m: float) -> NDArray[np.float32]:
-    """From each cell's centre to the centre of the nearest occupied one; inf if there is none."""
+    """Distance from each cell's center to the center of the nearest occupied one; inf if there is none."""
     if not occupied.any():
         return np.full(occupied.shape, np.inf, np.float32)
     cells = cv2.distanceTransform((~occupied).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
@@ -128,17 +135,18 @@ def _clearance_m(occupied: Bools, resolution_m: float) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """What is left to go to the nearest source, in metres weighted by slowness.
+    """Cost to go to the nearest source, in meters weighted by slowness.
 
     Attributes:
-        costs: what it was computed on. to_go_m: float64, per cell of it; inf where no way leads.
+        costs: the map that it was computed on.
+        to_go_m: float64, per cell of the map; inf where no path leads.
     """
 
     costs: CostMap
     to_go_m: Floats
 
     def at(self, x_m: Floats, y_m: Floats) -> Floats:
-        """Interpolated; inf off the window."""
+        """Cost to go at points, interpolated; inf off the window."""
         return bilinear(self.to_go_m, *self.costs.cells(x_m, y_m))
 
 
@@ -157,7 +165,7 @@ def march(costs: CostMap, sources: Bools) -> Field:
 
 
 def disc(costs: CostMap, x_m: float, y_m: float, radius_m: float) -> Bools:
-    """The cells whose centre lies within a circle; bool of the window's shape."""
+    """The cells whose center lies within a circle; bool of the window's shape."""
     rows, columns = costs.slowness.shape
     column, row = costs.cells(np.array(x_m), np.array(y_m))
     r, c = np.ogrid[:rows, :columns]

@@ -19,17 +19,17 @@ from robot_runtime.tasks.task import Task
 
 _RETRIES = 10
 _RESERVE_M = 0.03
-"""Stops this much inside the success radius: what localization may be off, and grid rounding."""
+"""Margin inside the success radius at which it stops, for errors of localization and grid."""
 
 
 class PointGoal:
-    """Where to go and when to stop."""
+    """The behavior in a PointNav episode."""
 
     def __init__(self, task: Task, navigator: Navigator) -> None:
         self._navigator = navigator
         self._stop_m = max(task.success.distance_m - _RESERVE_M, task.success.distance_m / 2)
         self._headings = Moves.of(task.magnitudes).headings
-        self._turns_left = self._headings  # turning costs no way, and not knowing costs much
+        self._turns_left = self._headings  # a full turn adds no path length and shows the surroundings
         self._retries = _RETRIES
         self._target: Target | None = None
         self._distance_m = math.inf
@@ -37,7 +37,7 @@ class PointGoal:
     def decide(self, pose: SE2, observation: Observation) -> Action:
         """Stop at the goal; else the next action of the way there.
 
-        Where no way leads any more, look round and try again; in the end stop.
+        Where no path is left, look round and try again, at most :data:`_RETRIES` times; then stop.
         """
         rho_m, azimuth_rad = (float(value) for value in observation["pointgoal"][:2])
         goal_x_m, goal_y_m = rho_m * math.cos(azimuth_rad), rho_m * math.sin(azimuth_rad)
@@ -59,11 +59,12 @@ class PointGoal:
         return Action.TURN_LEFT
 
     def info(self) -> dict[str, Any]:
+        """Return the log entry of the last decision."""
         return {"distance_m": round(self._distance_m, 3), **self._navigator.info()}
 
 
 def point_target(x_m: float, y_m: float, radius_m: float) -> Target:
-    """Anywhere within ``radius_m`` of a point; if nothing there is free, as near as there is."""
+    """The disc of ``radius_m`` around a point; if nothing in it is free, a disc up to 8 times as wide."""
 
     def sources(costs: CostMap) -> NDArray[np.bool_]:
         cells = disc(costs, x_m, y_m, radius_m)

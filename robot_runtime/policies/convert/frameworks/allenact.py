@@ -1,6 +1,6 @@
-"""AllenAct's own policy over a recorded rollout. Run by a Python that has it: ``python allenact.py FOLDER``.
+"""AllenAct's policy over a recorded rollout. Run by an interpreter that has it: ``python allenact.py FOLDER``.
 
-Imports torch, torchvision, numpy and the framework and nothing of this project, so that the two share no mistake. Reads
+Imports torch, torchvision, numpy and the framework and nothing of this project, so that errors cannot be shared. Reads
 ``settings.json``, ``weights.npz`` and ``rollout.npz`` in the folder, writes ``outputs.npz`` and ``about.json``.
 """
 
@@ -18,8 +18,8 @@ import torch
 _UNUSED = ("wandb", "tensorboardX", "setproctitle", "moviepy", "networkx", "matplotlib")
 
 
-class _Empty(types.ModuleType):
-    """Stands for a module of the trainer's that no policy uses; whatever it is asked for is a class."""
+class _Placeholder(types.ModuleType):
+    """Placeholder of a trainer's module that no policy uses; every attribute is a class."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -27,8 +27,8 @@ class _Empty(types.ModuleType):
         return type(name, (), {})
 
 
-class _Empties:
-    """Finds every module of packages that are not installed."""
+class _PlaceholderFinder:
+    """Finder of placeholders for all modules of packages that are not installed."""
 
     def __init__(self, roots):
         self.roots = roots
@@ -39,7 +39,7 @@ class _Empties:
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec):
-        return _Empty(spec.name)
+        return _Placeholder(spec.name)
 
     def exec_module(self, module):
         pass
@@ -47,7 +47,7 @@ class _Empties:
 
 def seed_modules():
     """Make torchvision importable beside a torch of another build, and leave the trainer's tools out."""
-    sys.meta_path.append(_Empties({name for name in _UNUSED if importlib.util.find_spec(name) is None}))
+    sys.meta_path.append(_PlaceholderFinder({name for name in _UNUSED if importlib.util.find_spec(name) is None}))
     library = None
     try:
         import torchvision  # noqa: F401
@@ -88,15 +88,15 @@ def embedder(settings):
         from allenact_plugins.clip_plugin.clip_preprocessors import ClipResNetEmbedder
         from clip.model import CLIP
 
-        # RN50's eyes (clip/model.py, build_model), beside a small stand-in for its text half, which nothing reads.
+        # RN50's visual part (clip/model.py, build_model), and a small placeholder of its text part, which is not used.
         text = {"context_length": 1, "vocab_size": 1, "transformer_width": 8, "transformer_heads": 1}
         model = CLIP(1024, 224, (3, 4, 6, 3), 64, None, transformer_layers=1, **text)
         return ClipResNetEmbedder(model, pool=False), model.visual
     from allenact.embodiedai.preprocessors.resnet import ResNetEmbedder
     from torchvision import models
 
-    eye = ResNetEmbedder(getattr(models, settings["backbone"])(weights=None), pool=False)
-    return eye, eye.model
+    embedding = ResNetEmbedder(getattr(models, settings["backbone"])(weights=None), pool=False)
+    return embedding, embedding.model
 
 
 def load(module, weights, prefix):
@@ -133,7 +133,7 @@ def transform(settings, sensors):
     return made
 
 
-def rollout(settings, policy, eye, data):
+def rollout(settings, policy, embedding, data):
     """Logits, values and the last state."""
     from allenact.base_abstractions.misc import Memory
 
@@ -149,7 +149,7 @@ def rollout(settings, policy, eye, data):
         for image in settings["images"]:
             planes = torch.from_numpy(data[f"input/{image}"][step]).permute(0, 3, 1, 2)
             planes = planes.repeat(1, 3 // planes.shape[1], 1, 1)
-            observations[f"{image}_resnet"] = eye(planes).unsqueeze(0)
+            observations[f"{image}_resnet"] = embedding(planes).unsqueeze(0)
         memory = Memory([("single_belief", (state, 1))])
         output, memory = policy(observations, memory, previous, torch.full((1, 1, 1), float(not first)))
         state = memory.tensor("single_belief")
@@ -159,7 +159,7 @@ def rollout(settings, policy, eye, data):
 
 
 def main(folder):
-    """The whole script."""
+    """Read FOLDER, run the policy and write the results."""
     torch.set_num_threads(1)
     library = seed_modules()
     settings = json.loads((folder / "settings.json").read_text())
@@ -167,16 +167,16 @@ def main(folder):
     weights = np.load(folder / "weights.npz", allow_pickle=False)
     with torch.no_grad():
         policy = build(settings)
-        eye, backbone = embedder(settings)
+        embedding, backbone = embedder(settings)
         load(policy, weights, "policy/")
         load(backbone, weights, "backbone/")
         policy.eval()
-        eye.eval()
+        embedding.eval()
         sensors = {name[len("sensor/") :]: array for name, array in data.items() if name.startswith("sensor/")}
-        outputs = {**rollout(settings, policy, eye, data), **transform(settings, sensors)}
+        outputs = {**rollout(settings, policy, embedding, data), **transform(settings, sensors)}
     np.savez(folder / "outputs.npz", **outputs)
-    eyes = " on CLIP's RN50" if settings["backbone"] == "clip_rn50" else ""
-    about = f"AllenAct {version('allenact')} (ResnetTensorNavActorCritic{eyes}), torch {torch.__version__}"
+    backbone_name = " on CLIP's RN50" if settings["backbone"] == "clip_rn50" else ""
+    about = f"AllenAct {version('allenact')} (ResnetTensorNavActorCritic{backbone_name}), torch {torch.__version__}"
     (folder / "about.json").write_text(json.dumps({"about": about}))
     del library
 

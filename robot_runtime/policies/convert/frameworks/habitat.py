@@ -1,6 +1,6 @@
-"""habitat-baselines' own policy over a recorded rollout. Run by a Python that has it: ``python habitat.py FOLDER``.
+"""habitat-baselines' policy over a recorded rollout. Run by an interpreter that has it: ``python habitat.py FOLDER``.
 
-Imports torch, numpy and the framework and nothing of this project, so that the two share no mistake. Reads
+Imports torch, numpy and the framework and nothing of this project, so that errors cannot be shared. Reads
 ``settings.json``, ``weights.npz`` and ``rollout.npz`` in the folder, writes ``outputs.npz`` and ``about.json``.
 """
 
@@ -65,17 +65,17 @@ def observation_space(settings):
         boxes["rgb"] = spaces.Box(0, 255, (*size, 3), np.uint8)
     if "depth" in settings["images"]:
         boxes["depth"] = spaces.Box(0.0, 1.0, (*size, 1), np.float32)
-    for sense in settings["senses"]:
-        if sense == "objectgoal":
-            boxes[sense] = spaces.Box(0, settings["categories"] - 1, (1,), np.int64)
+    for sensor in settings["sensors"]:
+        if sensor == "objectgoal":
+            boxes[sensor] = spaces.Box(0, settings["categories"] - 1, (1,), np.int64)
         else:
-            boxes[key_of(settings, sense)] = spaces.Box(-np.inf, np.inf, (_OBSERVED[sense],), np.float32)
+            boxes[key_of(settings, sensor)] = spaces.Box(-np.inf, np.inf, (_OBSERVED[sensor],), np.float32)
     return spaces.Dict(boxes)
 
 
-def key_of(settings, sense):
+def key_of(settings, sensor):
     """The framework's key; before 0.1.5 ``tgt_embeding`` could belong to either point goal."""
-    return "pointgoal_with_gps_compass" if sense == settings["polar"] else sense
+    return "pointgoal_with_gps_compass" if sensor == settings["polar"] else sensor
 
 
 def build(settings):
@@ -118,7 +118,7 @@ def rollout(settings, policy, data):
             state, previous = torch.zeros_like(state), torch.zeros_like(previous)
         shown = {
             key_of(settings, key): torch.from_numpy(data[f"input/{key}"][step])
-            for key in (*settings["images"], *settings["senses"])
+            for key in (*settings["images"], *settings["sensors"])
         }
         mask = torch.full((1, 1), not first)
         features, state, _ = policy.net(shown, state, previous, mask)
@@ -129,7 +129,7 @@ def rollout(settings, policy, data):
 
 
 def main(folder):
-    """The whole script."""
+    """Read FOLDER, run the policy and write the results."""
     torch.set_num_threads(1)
     seed_modules()
     settings = json.loads((folder / "settings.json").read_text())

@@ -1,5 +1,5 @@
-"""Network definitions of our own, for conversion and measurement; the only folder that imports torch to build with it.
+"""Definitions of the frameworks' networks in torch, for conversion and measurement.
 
-They have the names and shapes of the parameters that published checkpoints hold, so that a checkpoint loads without the
-framework that wrote it. Robots run what was exported from them, never these.
+Their parameters have the names and shapes of published checkpoints, so that a checkpoint loads without the framework
+that wrote it. Robots run the exported networks.
 """

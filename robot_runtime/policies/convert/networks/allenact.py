@@ -12,13 +12,14 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from robot_runtime.policies.convert.networks.frozen import OUT_CHANNELS, FrozenBackbone, frozen_backbone
 
 Image = Literal["rgb", "depth"]
 
 SIDE = 224
-"""Pixels of the images, of either side."""
+"""Width and height of the images in pixels."""
 
 _CELLS = SIDE // 32
 
@@ -28,10 +29,12 @@ class AllenactConfig:
     """The shape of the network.
 
     Attributes:
-        images: that it sees, each through the backbone; depth is shown to it as three equal channels.
-        compressor, combiner: channels of their two convolutions.
-        previous: rows of the previous action's table: 0 for none, ``actions``, or one more where an episode's start has
-            a row of its own. previous_size: of its embedding.
+        images: inputs of the backbone; depth as three equal channels.
+        compressor: channels of its two convolutions.
+        combiner: channels of its two convolutions.
+        previous: rows of the previous action's embedding: 0 for none, ``actions``, or ``actions + 1`` with a row for an
+            episode's start.
+        previous_size: columns of that embedding.
     """
 
     backbone: FrozenBackbone = "resnet18"
@@ -49,7 +52,7 @@ class AllenactConfig:
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        """Of the recurrent state: h of every layer (then c of every layer), batch, hidden."""
+        """Shape of the recurrent state: h of every layer (then c of every layer), batch, hidden."""
         return (self.rnn_layers * (2 if self.rnn == "LSTM" else 1), 1, self.hidden)
 
 
@@ -82,8 +85,8 @@ class _GoalEncoder(nn.Module):
         return torch.cat(made, 1).flatten(1)
 
 
-class _Belief(nn.Module):
-    """The recurrent layer; the state of an episode that just began is zero whatever is handed in."""
+class _StateEncoder(nn.Module):
+    """The recurrent layers; where the mask is false, the state is zero."""
 
     def __init__(self, size: int, config: AllenactConfig) -> None:
         super().__init__()
@@ -134,10 +137,11 @@ class AllenactPolicy(nn.Module):
         size = self.goal_visual_encoder.out_size + config.previous_size
         if config.previous:
             self.prev_action_embedder = _Embedder(config)
-        self.state_encoders = nn.ModuleDict({"single_belief": _Belief(size, config)})
+        self.state_encoders = nn.ModuleDict({"single_belief": _StateEncoder(size, config)})
         self.actor = _Head("linear", config.hidden, config.actions)
         self.critic = _Head("fc", config.hidden, 1)
 
+    @override
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         count = len(self._config.images)
         *shown, goal, state = inputs[: count + 2]

@@ -12,20 +12,21 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from robot_runtime.policies.convert.networks.resnet import Backbone, ResNetEncoder
 
 Image = Literal["rgb", "depth"]
-Sense = Literal["pointgoal_with_gps_compass", "pointgoal", "objectgoal", "compass", "gps"]
+VectorSensor = Literal["pointgoal_with_gps_compass", "pointgoal", "objectgoal", "compass", "gps"]
 
-SENSES: Mapping[Sense, str] = {
-    "pointgoal_with_gps_compass": "tgt_embeding",  # spelt as in the checkpoints
+SENSOR_LAYERS: Mapping[VectorSensor, str] = {
+    "pointgoal_with_gps_compass": "tgt_embeding",  # spelled as in the checkpoints
     "pointgoal": "pointgoal_embedding",
     "objectgoal": "obj_categories_embedding",
     "compass": "compass_embedding",
     "gps": "gps_embedding",
 }
-"""Each sensor's layer, in the order in which what they give is put together."""
+"""Each sensor's layer, in the order in which their outputs are concatenated."""
 
 CHANNELS: Mapping[Image, int] = {"rgb": 3, "depth": 1}
 
@@ -34,13 +35,16 @@ _EMBEDDING = 32
 
 @dataclass(frozen=True)
 class DdppoConfig:
-    """The shape of the network: what a checkpoint's configuration says.
+    """The shape of the network.
 
     Attributes:
-        images: in the order of the first convolution's channels. height, width: of the images.
-        senses: in the order of :data:`SENSES`. categories: rows of the object goal's table.
-        polar: the sensor that is given to the network as distance, cosine and sine, through ``tgt_embeding``.
-        normalize: whether images are normalised with a running mean and variance.
+        height: of the images.
+        width: of the images.
+        images: in the order of the first convolution's channels.
+        sensors: in the order of :data:`SENSOR_LAYERS`.
+        polar: the sensor that goes through ``tgt_embeding``, as distance, cosine and sine.
+        categories: rows of the object goal's embedding.
+        normalize: whether images are normalized with a running mean and variance.
     """
 
     backbone: Backbone = "resnet50"
@@ -51,24 +55,24 @@ class DdppoConfig:
     width: int = 256
     actions: int = 4
     images: tuple[Image, ...] = ("depth",)
-    senses: tuple[Sense, ...] = ("pointgoal_with_gps_compass",)
-    polar: Sense = "pointgoal_with_gps_compass"
+    sensors: tuple[VectorSensor, ...] = ("pointgoal_with_gps_compass",)
+    polar: VectorSensor = "pointgoal_with_gps_compass"
     categories: int = 0
     normalize: bool = False
     base_planes: int = 32
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        """Of the recurrent state: batch, h of every layer (then c of every layer), hidden."""
+        """Shape of the recurrent state: batch, h of every layer (then c of every layer), hidden."""
         return (1, self.rnn_layers * (2 if self.rnn == "LSTM" else 1), self.hidden)
 
-    def layer_of(self, sense: Sense) -> str:
+    def layer_of(self, sensor: VectorSensor) -> str:
         """The name of the layer that a sensor goes through."""
-        return SENSES["pointgoal_with_gps_compass" if sense == self.polar else sense]
+        return SENSOR_LAYERS["pointgoal_with_gps_compass" if sensor == self.polar else sensor]
 
 
 class _StateEncoder(nn.Module):
-    """The recurrent part; the state of an episode that just began is zero whatever is handed in."""
+    """The recurrent layers; where the mask is false, the state is zero."""
 
     def __init__(self, size: int, config: DdppoConfig) -> None:
         super().__init__()
@@ -77,7 +81,7 @@ class _StateEncoder(nn.Module):
         self.rnn = cell(size, config.hidden, config.rnn_layers)
 
     def forward(self, x: Tensor, state: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """x (N, size), state (N, layers, hidden), mask (N, 1) bool to features (N, hidden) and the next state."""
+        """Map x (N, size), state (N, layers, hidden), mask (N, 1) bool to features (N, hidden) and the next state."""
         layers = torch.where(mask.view(-1, 1, 1), state, torch.zeros_like(state)).permute(1, 0, 2)
         if self.is_lstm:
             h, c = torch.chunk(layers, 2, 0)
@@ -93,18 +97,18 @@ class _Net(nn.Module):
         super().__init__()
         self._config = config
         self.prev_action_embedding = nn.Embedding(config.actions + 1, _EMBEDDING)
-        for sense in config.senses:
-            if sense == "objectgoal":
+        for sensor in config.sensors:
+            if sensor == "objectgoal":
                 layer: nn.Module = nn.Embedding(config.categories, _EMBEDDING)
             else:
-                layer = nn.Linear(3 if sense == config.polar else 2, _EMBEDDING)
-            self.add_module(config.layer_of(sense), layer)
+                layer = nn.Linear(3 if sensor == config.polar else 2, _EMBEDDING)
+            self.add_module(config.layer_of(sensor), layer)
         channels = sum(CHANNELS[image] for image in config.images)
         self.visual_encoder = ResNetEncoder(
             config.backbone, channels, config.height, config.width, config.base_planes, config.normalize
         )
         self.visual_fc = nn.Sequential(nn.Flatten(), nn.Linear(self.visual_encoder.out_size, config.hidden), nn.ReLU())
-        size = config.hidden + (len(config.senses) + 1) * _EMBEDDING
+        size = config.hidden + (len(config.sensors) + 1) * _EMBEDDING
         self.state_encoder = _StateEncoder(size, config)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,20 +119,20 @@ class _Net(nn.Module):
             for name, image in zip(self._config.images, shown[:count], strict=True)
         ]
         parts = [self.visual_fc(self.visual_encoder(torch.cat(planes, 1)))]
-        for sense, values in zip(self._config.senses, shown[count:], strict=True):
-            parts.append(self._embed(sense, values))
+        for sensor, values in zip(self._config.sensors, shown[count:], strict=True):
+            parts.append(self._embed(sensor, values))
         started = torch.where(mask, previous + 1, torch.zeros_like(previous)).view(-1)
         parts.append(self.prev_action_embedding(started))
         return self.state_encoder(torch.cat(parts, 1), state, mask)  # type: ignore[no-any-return]
 
-    def _embed(self, sense: Sense, values: Tensor) -> Tensor:
-        layer = self.get_submodule(self._config.layer_of(sense))
-        if sense == self._config.polar:
+    def _embed(self, sensor: VectorSensor, values: Tensor) -> Tensor:
+        layer = self.get_submodule(self._config.layer_of(sensor))
+        if sensor == self._config.polar:
             rho, phi = values[:, 0], values[:, 1]
             values = torch.stack([rho, torch.cos(-phi), torch.sin(-phi)], -1)
-        elif sense == "objectgoal":
+        elif sensor == "objectgoal":
             values = values.view(-1)
-        elif sense == "compass":
+        elif sensor == "compass":
             values = torch.cat([torch.cos(values), torch.sin(values)], -1)
         return layer(values)  # type: ignore[no-any-return]
 
@@ -148,8 +152,8 @@ class _Linear(nn.Module):
 class DdppoPolicy(nn.Module):
     """One step of the policy.
 
-    Takes, in this order, the images of the configuration, uint8 (N, H, W, 3) or float32 (N, H, W, 1); what its senses
-    say, (N, 2), (N, 1) for the compass and int64 (N, 1) for the object goal; the state (N, layers, hidden); the
+    Takes, in this order, the images of the configuration, uint8 (N, H, W, 3) or float32 (N, H, W, 1); its
+    sensors (N, 2), (N, 1) for the compass and int64 (N, 1) for the object goal; the state (N, layers, hidden); the
     previous action's id int64 (N, 1); and a mask bool (N, 1) that is false at an episode's first step. Gives logits
     (N, actions), value (N, 1) and the next state.
     """
@@ -160,6 +164,7 @@ class DdppoPolicy(nn.Module):
         self.action_distribution = _Linear("linear", config.hidden, config.actions)
         self.critic = _Linear("fc", config.hidden, 1)
 
+    @override
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         features, next_state = self.net(*inputs)
         return self.action_distribution(features), self.critic(features), next_state

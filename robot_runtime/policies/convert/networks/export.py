@@ -1,4 +1,4 @@
-"""From a torch module to a package's model file, in each format."""
+"""Export of a torch module to a package's model file, in each format."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ def export(module: nn.Module, manifest: Manifest, format: Format) -> bytes:
 
     Args:
         module: takes the manifest's inputs in order and returns its outputs in order; is put in evaluation mode.
+        manifest: of the package.
+        format: of the file.
     """
     module.eval()
     file = io.BytesIO()
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # of the exporters' own insides, none of which a caller could mend
+        warnings.simplefilter("ignore")  # about the exporters' internals
         if format == "onnx":
             logging.getLogger("torch.onnx").setLevel(logging.ERROR)
             program = torch.onnx.export(
@@ -62,7 +64,7 @@ def export(module: nn.Module, manifest: Manifest, format: Format) -> bytes:
 
 
 def without_notes(model: Any) -> Any:
-    """The same ``onnx.ModelProto`` without the exporter's notes: they hold stack traces, with this machine's paths."""
+    """Clear the exporter's notes in an ``onnx.ModelProto``: stack traces with this machine's paths."""
     graph = model.graph
     for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
         part.ClearField("metadata_props")
@@ -71,7 +73,7 @@ def without_notes(model: Any) -> Any:
 
 
 class EagerNetwork(TorchNetwork):
-    """The module itself: the original that golden rollouts are recorded from, and what exports are measured against."""
+    """Network of a module in eager PyTorch, the reference of golden rollouts and exports."""
 
     def __init__(self, manifest: Manifest, module: nn.Module, threads: int = 1) -> None:
         module.eval()

@@ -1,4 +1,4 @@
-"""Backbones that others trained and AllenAct's policies look through: torchvision's ResNets and CLIP's RN50.
+"""Frozen backbones of AllenAct's policies: torchvision's ResNets and CLIP's RN50.
 
 He et al., 2016 (torchvision ``models/resnet.py``), and Radford et al., 2021 (openai/CLIP ``clip/model.py``,
 ``ModifiedResNet``): the names of their parameters are those of the published weights.
@@ -11,11 +11,12 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 FrozenBackbone = Literal["resnet18", "resnet50", "clip_rn50"]
 
 OUT_CHANNELS: Mapping[FrozenBackbone, int] = {"resnet18": 512, "resnet50": 2048, "clip_rn50": 2048}
-"""Of the features, which are a 32nd of the image's size."""
+"""Channels of the features; their width and height are 1/32 of the image's."""
 
 
 class _Basic(nn.Module):
@@ -25,7 +26,7 @@ class _Basic(nn.Module):
         self.bn1 = nn.BatchNorm2d(planes)
         self.conv2 = nn.Conv2d(planes, planes, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(planes)
-        self.downsample = _beside(channels, planes, stride)
+        self.downsample = _shortcut(channels, planes, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         out = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
@@ -41,7 +42,7 @@ class _Bottleneck(nn.Module):
         self.bn2 = nn.BatchNorm2d(planes)
         self.conv3 = nn.Conv2d(planes, 4 * planes, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(4 * planes)
-        self.downsample = _beside(channels, 4 * planes, stride)
+        self.downsample = _shortcut(channels, 4 * planes, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         out = torch.relu(self.bn1(self.conv1(x)))
@@ -49,14 +50,14 @@ class _Bottleneck(nn.Module):
         return torch.relu(out + (x if self.downsample is None else self.downsample(x)))
 
 
-def _beside(channels: int, out: int, stride: int) -> nn.Module | None:
+def _shortcut(channels: int, out: int, stride: int) -> nn.Module | None:
     if stride == 1 and channels == out:
         return None
     return nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
 
 class TorchvisionResNet(nn.Module):
-    """Images (N, 3, H, W), normalised as ImageNet's, to features (N, C, H / 32, W / 32): all but the classifier."""
+    """Images (N, 3, H, W), normalized as ImageNet's, to features (N, C, H / 32, W / 32): all but the classifier."""
 
     def __init__(self, depths: Sequence[int], block: type[_Basic] | type[_Bottleneck]) -> None:
         super().__init__()
@@ -72,6 +73,7 @@ class TorchvisionResNet(nn.Module):
                 channels = planes * (4 if block is _Bottleneck else 1)
             setattr(self, f"layer{number + 1}", nn.Sequential(*blocks))
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(torch.relu(self.bn1(self.conv1(x))))
         for number in range(1, 5):
@@ -80,7 +82,7 @@ class TorchvisionResNet(nn.Module):
 
 
 class _ClipBottleneck(nn.Module):
-    """Strides are averages before the convolution."""
+    """Bottleneck block with average pooling in place of strides."""
 
     def __init__(self, channels: int, planes: int, stride: int) -> None:
         super().__init__()
@@ -125,6 +127,7 @@ class ClipResNet(nn.Module):
                 channels = 4 * planes
             setattr(self, f"layer{number + 1}", nn.Sequential(*blocks))
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         for number in range(1, 4):
             x = torch.relu(getattr(self, f"bn{number}")(getattr(self, f"conv{number}")(x)))

@@ -1,7 +1,7 @@
-"""ResNets with group normalisation, as DD-PPO's policies have them.
+"""ResNets with group normalization, the backbones of DD-PPO's policies.
 
 Wijmans et al., "DD-PPO", ICLR 2020, section 4; habitat-baselines ``rl/ddppo/policy/resnet.py``. Half as wide as the
-original (He et al., 2016): batches are small, so groups are normalised, and width costs speed.
+original (He et al., 2016): batches are small, hence group normalization, and width costs speed.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 Backbone = Literal["resnet18", "resnet50", "resneXt50", "se_resnet50", "se_resneXt50", "se_resneXt101"]
 
 
 @dataclass(frozen=True)
 class Layers:
-    """How a backbone is built.
+    """Architecture of a backbone.
 
     Attributes:
-        depths: blocks in each of the four layers. bottleneck: 1x1, 3x3, 1x1 instead of 3x3, 3x3.
-        next: ResNeXt: planes doubled, expanded by 2 instead of 4, and convolutions in groups, though, as the framework
-            builds them, only in the first block of each layer. squeeze: squeeze and excitation after each block.
+        depths: blocks in each of the four layers.
+        bottleneck: 1x1, 3x3, 1x1 instead of 3x3, 3x3.
+        next: ResNeXt: planes doubled, expanded by 2 instead of 4, and convolutions in groups; as in the
+            framework, only in the first block of each layer.
+        squeeze: squeeze and excitation after each block.
     """
 
     depths: tuple[int, int, int, int]
@@ -50,7 +53,7 @@ _REDUCTION = 16
 
 
 class _Squeeze(nn.Module):
-    """Channels weighed by what the whole image has of them (Hu et al., 2018)."""
+    """Squeeze and excitation: channels weighted by their means over the image (Hu et al., 2018)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -62,7 +65,7 @@ class _Squeeze(nn.Module):
 
 
 class _Block(nn.Module):
-    """Two 3x3 convolutions, or with a bottleneck 1x1, 3x3, 1x1, and what goes round them."""
+    """Two 3x3 convolutions, or with a bottleneck 1x1, 3x3, 1x1, with a shortcut."""
 
     def __init__(self, kind: Layers, channels: int, planes: int, stride: int, groups: int, cardinality: int) -> None:
         super().__init__()
@@ -93,11 +96,11 @@ class _Block(nn.Module):
             self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.GroupNorm(groups, out))
 
     def forward(self, x: Tensor) -> Tensor:
-        around = x if self.downsample is None else self.downsample(x)
+        shortcut = x if self.downsample is None else self.downsample(x)
         through = self.convs(x)
         if self.se is not None:
             through = self.se(through)
-        return torch.relu(through + around)
+        return torch.relu(through + shortcut)
 
 
 class ResNet(nn.Module):
@@ -122,6 +125,7 @@ class ResNet(nn.Module):
             setattr(self, f"layer{number + 1}", nn.Sequential(*blocks))
         self.out_channels = inside
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.conv1(x))
         for number in range(1, 5):
@@ -130,7 +134,7 @@ class ResNet(nn.Module):
 
 
 class RunningMeanAndVar(nn.Module):
-    """Images made to have the mean and variance of the training's (habitat-baselines ``running_mean_and_var.py``)."""
+    """Normalization with the training's mean and variance (habitat-baselines ``running_mean_and_var.py``)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -140,6 +144,7 @@ class RunningMeanAndVar(nn.Module):
         self._mean: Tensor
         self._var: Tensor
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         inverse = torch.rsqrt(self._var.clamp(min=1e-2))
         return x * inverse - self._mean * inverse
@@ -149,7 +154,11 @@ class ResNetEncoder(nn.Module):
     """An image halved, encoded and compressed to some 2,048 numbers (habitat-baselines ``ResNetEncoder``).
 
     Args:
-        channels: of the image. height, width: of the image, before it is halved.
+        backbone: its architecture.
+        channels: of the image.
+        height: of the image, before it is halved.
+        width: of the image, before it is halved.
+        base_planes: of the backbone.
         normalize: whether it has a running mean and variance.
     """
 
@@ -174,6 +183,7 @@ class ResNetEncoder(nn.Module):
         )
         self.out_size = compressed * rows * columns
 
+    @override
     def forward(self, x: Tensor) -> Tensor:
         halved = nn.functional.avg_pool2d(x, 2)
         return self.compression(self.backbone(self.running_mean_and_var(halved)))  # type: ignore[no-any-return]

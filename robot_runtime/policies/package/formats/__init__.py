@@ -1,1 +1,1 @@
-"""Networks, one file per format. All are functions: state, previous action and mask go in, state comes out."""
+"""Networks, one module per format; functions from inputs with the recurrent state to outputs with the next state."""

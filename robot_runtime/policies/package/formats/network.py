@@ -1,4 +1,4 @@
-"""What every format's network can do, and the one place that knows the formats."""
+"""Interface of networks, and the list of formats."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _OPENERS = {
 
 @dataclass(frozen=True)
 class Execution:
-    """Where and how a network runs.
+    """Execution settings of a network.
 
     Attributes:
-        threads: of the CPU, within one operator. One by default: on a robot's few cores a second one gains little and
-            makes the slowest step many times as slow as the usual one when something else runs.
+        threads: of the CPU, within one operator. One by default: on a robot's few cores a second thread gains little
+            and makes the slowest step many times as slow as the usual one under other load.
         device: ``auto`` takes CUDA where the installed runtime has it.
     """
 
@@ -49,7 +49,7 @@ class Network(ABC):
     """A loaded network.
 
     Attributes:
-        runtime: what runs it, with version, device and threads, for people and logs.
+        runtime: library with version, device and threads, for messages and logs.
     """
 
     runtime: str
@@ -63,14 +63,14 @@ class Network(ABC):
         """
 
     def close(self) -> None:
-        """Release it."""
+        """Release the network."""
 
 
 def open_network(manifest: Manifest, data: bytes, execution: Execution | None = None) -> Network:
     """The network in a model file's bytes.
 
     Raises:
-        PackageError: the file is damaged, of another format, contradicts the manifest, or tries what it must not.
+        PackageError: the file is damaged, of another format, contradicts the manifest, or uses forbidden operations.
         DriverMissing: the library that runs this format is not installed, or older than the manifest's minimum.
         PolicyError: there is no CUDA.
     """
@@ -80,7 +80,7 @@ def open_network(manifest: Manifest, data: bytes, execution: Execution | None = 
 
 
 def check_runtime(library: str, found: str, minimum: str) -> None:
-    """Whether a library is new enough. Raises ``PolicyError``."""
+    """Check that a library is new enough. Raises ``PolicyError``."""
     if _version(found) < _version(minimum):
         raise PolicyError(
             f"the policy needs {library} {minimum} or later, installed is {found}", f"pip install -U '{library}'"
@@ -88,7 +88,7 @@ def check_runtime(library: str, found: str, minimum: str) -> None:
 
 
 def check_tensor(tensor: Tensor, array: Array) -> None:
-    """Whether an array is what the manifest says. Raises ``ValueError``."""
+    """Check an array's type and shape against the manifest. Raises ``ValueError``."""
     if array.dtype != np.dtype(tensor.dtype) or array.shape != tensor.shape:
         raise ValueError(
             f"{tensor.name!r} is {array.dtype} {list(array.shape)}, the manifest says "

@@ -1,4 +1,4 @@
-"""ONNX by ONNX Runtime: the first choice. Half the time of eager PyTorch, a third of its memory, no code of its own."""
+"""ONNX networks in ONNX Runtime, the default format: half the time and a third of the memory of eager PyTorch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ERRORS_ONLY = 3
 
 
 def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
-    """See :func:`robot_runtime.policies.package.formats.network.open_network`."""
+    """Open an ONNX file; see :func:`robot_runtime.policies.package.formats.network.open_network`."""
     check_runtime("onnxruntime", ort.__version__, manifest.model.minimum_runtime)
     _check_file(manifest, data)
     cuda = "CUDAExecutionProvider" in ort.get_available_providers()
@@ -36,7 +36,7 @@ def open_onnx(manifest: Manifest, data: bytes, execution: Execution) -> Network:
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.use_deterministic_compute = True
     options.log_severity_level = _ERRORS_ONLY
-    # A thread that spins while it waits takes the core from the robot's drivers, and then waits for them.
+    # A thread that spins while it waits takes the core from the robot's drivers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     providers: list[str | tuple[str, dict[str, str]]] = ["CPUExecutionProvider"]
     if on_gpu:
@@ -78,7 +78,7 @@ def _check_file(manifest: Manifest, data: bytes) -> None:
         raise PackageError(f"{manifest.model.file}: is no ONNX model: {error}", "write the package again") from error
     if file.external_data:
         raise PackageError(
-            f"{manifest.model.file}: keeps weights in other files, whose paths would be opened as they stand there",
+            f"{manifest.model.file}: has external data: weights in other files",
             "export it in one file: external_data=False",
         )
     if file.opsets[""] != manifest.model.opset:
@@ -89,7 +89,7 @@ def _check_file(manifest: Manifest, data: bytes) -> None:
 
 
 def _check_tensors(manifest: Manifest, session: ort.InferenceSession) -> None:
-    """Names, types and shapes; a side that the file leaves open may be anything."""
+    """Check names, types and shapes; dimensions that are dynamic in the file match any size."""
     for what, declared, found in (
         ("input", manifest.inputs, session.get_inputs()),
         ("output", manifest.outputs, session.get_outputs()),

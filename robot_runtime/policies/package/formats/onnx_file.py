@@ -1,7 +1,7 @@
-"""What an ONNX file says about itself, read without running anything and without the onnx package.
+"""Reader of an ONNX file's version, operator sets and external data, without the onnx package.
 
-ONNX is protocol buffers: a file is fields, each a number, a wire type and a value; a message is a field of bytes that
-holds fields. Numbers are those of ``onnx/onnx.proto``.
+The file is a protocol buffer. A field consists of a number, a wire type and a value; a message is a field of bytes that
+holds fields. The numbers are those of ``onnx/onnx.proto``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ _TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION = 13, 14
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """Version of the layout; operator sets, domain -> version, '' being ONNX's own; whether it names other files."""
+    """Facts about an ONNX file.
+
+    Attributes:
+        ir_version: of the file format.
+        opsets: version of each operator set by domain; '' is ONNX's own.
+        external_data: whether a tensor is in another file.
+    """
 
     ir_version: int
     opsets: dict[str, int]
@@ -33,7 +39,7 @@ class OnnxFile:
 
 
 def read_onnx(data: bytes) -> OnnxFile:
-    """The facts. Raises ``ValueError`` for what is no ONNX model."""
+    """Read the facts. Raises ``ValueError`` if ``data`` is no ONNX model."""
     ir_version, opsets, external, graphs = 0, {}, False, 0
     view = memoryview(data)
     for number, value in _fields(view):
@@ -73,11 +79,11 @@ _CHILDREN = {
     },
     _SPARSE: {_SPARSE_VALUES: _TENSOR, _SPARSE_INDICES: _TENSOR},
 }
-"""Which fields of a message hold messages that may hold tensors: message -> field -> message."""
+"""The fields that may hold tensors, directly or nested: message -> field -> message."""
 
 
 def _refers_outside(message: memoryview, kind: str, depth: int) -> bool:
-    """Whether a tensor somewhere in a message lies in another file."""
+    """Whether any tensor in a message is in another file."""
     if depth > _MAX_DEPTH:
         raise ValueError(f"graphs are nested more than {_MAX_DEPTH // 3} deep")
     for number, value in _fields(message):
@@ -92,7 +98,7 @@ def _refers_outside(message: memoryview, kind: str, depth: int) -> bool:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """(number, value) of each field; numbers of fixed width, which nothing here asks for, as 0."""
+    """Yield (number, value) of each field; values of fixed width, which are not needed, as 0."""
     position, end = 0, len(message)
     while position < end:
         key, position = _varint(message, position)

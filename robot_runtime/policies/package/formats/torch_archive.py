@@ -1,11 +1,11 @@
-"""Torch's own files before torch sees them: a zip of tensors, of a graph or a program, and of places for pickles.
+"""Check of torch's archives, zips of tensors, graphs, programs and pickles, before torch loads them.
 
-What torch's loaders would do with a hostile file is read in their source (2.13.0): ``torch.export.load`` unpickles
-weights marked ``use_pickle``, and sample inputs without restriction if the restricted way fails; it looks a node's
-target up as a path of attributes from ``torch``, so that any function in reach of it can be called; it evaluates
-symbolic sizes as Python. TorchScript's archive is read by an unpickler in C++ that makes tensors only, but its programs
-may write and map files. So each format lists what its archive may hold, and torch is given a new archive of that alone:
-what one zip reader was shown is what another reads.
+The risks of hostile files follow from the source of torch 2.13.0: ``torch.export.load`` unpickles weights marked
+``use_pickle``, and sample inputs without restriction if the restricted unpickler fails; it resolves a node's target as
+a path of attributes from ``torch``, so that any reachable function can be called; it evaluates sizes as Python.
+TorchScript's archive is read by an unpickler in C++ that makes tensors only, but its programs may write and map files.
+Therefore each format lists the members that its archive may hold, and torch is given a new archive of these alone, so
+that two zip readers cannot disagree about the content.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ MAX_MEMBERS = 10_000
 
 
 def checked_archive(data: bytes, name: str, accept: Callable[[str, Callable[[], bytes]], bool]) -> io.BytesIO:
-    """A new, uncompressed archive of the members that ``accept`` lets through.
+    """A new, uncompressed archive of the members that ``accept`` allows.
 
     Args:
+        data: the archive.
         name: of the file, for messages.
-        accept: called with a member's path below the archive's root and a function that reads it; says whether it goes
-            into the new archive, or raises ``ValueError`` for a file that must not be loaded at all.
+        accept: called with a member's path below the archive's root and a function that reads it; returns whether it
+            belongs into the new archive, or raises ``ValueError`` for an archive that must not be loaded.
 
     Raises:
-        PackageError: no such archive, or refused.
+        PackageError: the archive is damaged or must not be loaded.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

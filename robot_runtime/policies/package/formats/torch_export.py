@@ -30,13 +30,13 @@ _CONTAINER = re.compile(r'"type":\s*(null|"builtins\.(?:tuple|list|dict)")')
 
 
 def open_torch_export(manifest: Manifest, data: bytes, execution: Execution) -> Network:
-    """See :func:`robot_runtime.policies.package.formats.network.open_network`."""
+    """Open such a file; see :func:`robot_runtime.policies.package.formats.network.open_network`."""
     check_torch(manifest)
     archive = checked_archive(data, manifest.model.file, _accept)
     try:
         program = torch.export.load(archive)
         module = program.module().to(device_of(execution))
-    except Exception as error:  # some ten kinds of its reader, and whatever operators find in their arguments
+    except Exception as error:  # its reader and operators raise many types
         raise not_taken(manifest, error) from error
     return TorchNetwork(manifest, module, execution)
 
@@ -54,10 +54,10 @@ def _accept(path: str, read: Callable[[], bytes]) -> bool:
 
 
 def _check_sample(data: bytes) -> None:
-    """The exporter's example, pickled. Torch's restricted unpickler reads it, or nobody does."""
+    """Check that torch's restricted unpickler can read the exporter's pickled sample inputs."""
     try:
         torch.load(io.BytesIO(data), weights_only=True)
-    except Exception as error:  # its refusal, and whatever a damaged pickle causes
+    except Exception as error:  # UnpicklingError, and many types for damaged pickles
         raise ValueError(f"its sample inputs are more than tensors: {error}") from error
 
 

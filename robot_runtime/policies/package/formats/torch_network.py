@@ -1,4 +1,4 @@
-"""A torch function of tensors as a network; shared by the formats that torch runs."""
+"""Network that calls a torch function of tensors; shared by the formats that torch runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from robot_runtime.errors import PackageError, PolicyError, PolicyOutputError
 from robot_runtime.policies.package.formats.network import Array, Execution, Network, check_runtime
@@ -14,7 +15,7 @@ from robot_runtime.policies.package.manifest import Manifest
 
 
 def device_of(execution: Execution) -> torch.device:
-    """Where to run. Raises ``PolicyError`` where CUDA is asked for and there is none."""
+    """The torch device. Raises ``PolicyError`` if CUDA is requested and missing."""
     cuda = torch.cuda.is_available()
     if execution.device == "cuda" and not cuda:
         raise PolicyError("the installed torch finds no CUDA", "install torch with CUDA, or use device=cpu")
@@ -22,14 +23,14 @@ def device_of(execution: Execution) -> torch.device:
 
 
 def check_torch(manifest: Manifest) -> None:
-    """Whether torch is new enough. Raises ``PolicyError``."""
+    """Check that torch is new enough. Raises ``PolicyError``."""
     check_runtime("torch", torch.__version__, manifest.model.minimum_runtime)
 
 
 class TorchNetwork(Network):
-    """Calls a function with the inputs in the manifest's order; it returns the outputs in the manifest's order.
+    """Network of a function that takes inputs and returns outputs in the manifest's order.
 
-    Threads are torch's, for the whole process: torch has no others.
+    The number of threads is torch's, for the whole process.
     """
 
     def __init__(self, manifest: Manifest, function: Callable[..., Any], execution: Execution) -> None:
@@ -43,12 +44,13 @@ class TorchNetwork(Network):
         torch.backends.cudnn.allow_tf32 = False
         self.runtime = f"torch {torch.__version__}, {self._device.type.upper()}, threads {execution.threads}"
 
+    @override
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         tensors = [torch.from_numpy(np.array(inputs[name])).to(self._device) for name in self._inputs]
         try:
             with torch.inference_mode():
                 returned = self._function(*tensors)
-        except Exception as error:  # whatever an operator raises
+        except Exception as error:  # operators raise many types
             raise PolicyError(
                 f"the network failed: {error}", "check the package: robot-runtime policy validate"
             ) from error
@@ -62,7 +64,7 @@ class TorchNetwork(Network):
 
 
 def not_taken(manifest: Manifest, error: Exception) -> PackageError:
-    """For a file that torch itself refuses."""
+    """The error for a file that torch refuses."""
     return PackageError(
         f"{manifest.model.file}: torch {torch.__version__} does not take it: {error}",
         "check that the file is whole, and the version with which it was written",

@@ -184,7 +184,7 @@ def test_the_goal_object_is_found_where_it_stands() -> None:
     pose = SE2(1.0, 3.0, 0.1)
     _, index = world.render(CAMERA, pose, 0.0)
     Mapper(CAMERA, grid).integrate(pose, 0.0, depth_image(world, CAMERA, pose, 0.0), index == 0)
-    px, py = grid.points(*np.nonzero(grid.wanted))
+    px, py = grid.points(*np.nonzero(grid.goal_counts))
     assert px.size
     assert px.min() >= 4.0 - CELL_M
     assert px.max() <= 4.3 + CELL_M

@@ -13,7 +13,7 @@ from robot_runtime.planning.contact_memory import ContactMemory
 from robot_runtime.policies.baselines.classical.exploration import frontier_cells, is_open, next_frontier
 from robot_runtime.policies.baselines.classical.grid import CAP, Grid
 from robot_runtime.policies.baselines.classical.navigation import Navigator
-from robot_runtime.policies.baselines.classical.planning import CostMap, Preferences, disc, march
+from robot_runtime.policies.baselines.classical.planning import CostMap, CostParameters, disc, march
 from robot_runtime.policies.baselines.classical.pointgoal import point_target
 
 CELL_M = 0.05
@@ -34,7 +34,7 @@ def block(grid: Grid, x0: float, y0: float, x1: float, y1: float) -> None:
 
 def costs_of(grid: Grid, boldness: int = 0) -> CostMap:
     everything = (slice(0, grid.shape[0]), slice(0, grid.shape[1]))
-    return CostMap(grid, Preferences.of(RADIUS_M, CELL_M, boldness), everything)
+    return CostMap(grid, CostParameters.of(RADIUS_M, CELL_M, boldness), everything)
 
 
 def at(x_m: float, y_m: float) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +108,7 @@ def test_the_unknown_the_suspect_and_the_touched_cost_more_than_the_known() -> N
 def test_a_window_is_the_same_map_seen_in_part() -> None:
     grid = room()
     block(grid, 1.0, 1.0, 1.5, 1.5)
-    part = CostMap(grid, Preferences.of(RADIUS_M, CELL_M), grid.window(0.0, 0.0, 2.9, 2.9))
+    part = CostMap(grid, CostParameters.of(RADIUS_M, CELL_M), grid.window(0.0, 0.0, 2.9, 2.9))
     x, y = np.random.default_rng(1).uniform(0.1, 2.8, (2, 200))
     np.testing.assert_allclose(
         part.slowness_from(0.2, 0.2, x, y), costs_of(grid).slowness_from(0.2, 0.2, x, y), rtol=1e-5

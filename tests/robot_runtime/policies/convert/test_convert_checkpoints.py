@@ -26,7 +26,7 @@ from robot_runtime.tasks.task import load_task
 SIDE = 128
 SMALL = DdppoConfig("resnet18", "GRU", 1, 16, SIDE, SIDE, base_planes=8)
 OBJECTNAV = replace(
-    SMALL, images=("rgb", "depth"), senses=("objectgoal", "compass", "gps"), categories=6, actions=6, normalize=True
+    SMALL, images=("rgb", "depth"), sensors=("objectgoal", "compass", "gps"), categories=6, actions=6, normalize=True
 )
 OPTIONS = Options("MIT", "ours")
 CARTESIAN = {"type": "PointGoalWithGPSCompassSensor", "goal_format": "CARTESIAN"}
@@ -210,7 +210,7 @@ def test_allenacts_own_names_are_read(images: tuple[Any, ...], tmp_path: Path) -
         task=load_task("objectnav_robothor2021"),
         format="torchscript",
         steps=4,
-        eye=images[0],
+        image=images[0],
         backbone=tmp_path / "resnet18.pth",
     )
     done = export_checkpoint(path, tmp_path / "out", options)

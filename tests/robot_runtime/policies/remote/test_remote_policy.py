@@ -26,7 +26,7 @@ from robot_runtime.errors import ConfigError, PolicyError, UnknownAction
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.remote.client import LinkLost, RemotePolicy
 from robot_runtime.policies.remote.protocol import (
-    OURS,
+    EXTENSION,
     ProtocolError,
     decision_from_message,
     decision_to_message,
@@ -139,13 +139,13 @@ def test_an_episode_runs_as_if_the_policy_were_here() -> None:
 
 
 def test_a_server_that_dies_ends_the_episode_with_the_wheels_at_zero() -> None:
-    about = pack({OURS: {"protocol": 1, "policy": "p", "needs": [], "task": None}})
+    about = pack({EXTENSION: {"protocol": 1, "policy": "p", "needs": [], "task": None}})
 
     def handle(connection: ServerConnection) -> None:
         connection.send(about)
         for _ in range(3):
-            sequence = unpack(connection.recv())[OURS]["sequence"]
-            connection.send(pack({OURS: {"sequence": sequence}, "action": "move_forward"}))
+            sequence = unpack(connection.recv())[EXTENSION]["sequence"]
+            connection.send(pack({EXTENSION: {"sequence": sequence}, "action": "move_forward"}))
         connection.recv()
         server.socket.close()
         connection.socket.shutdown(socket.SHUT_RDWR)
@@ -202,9 +202,9 @@ def test_a_broken_link_that_is_seen_late_does_not_end_the_hold_of_the_next(monke
         with connect(f"ws://127.0.0.1:{server.port}") as first:
             first.recv()
             ours = {"type": "reset", "session": "a", "sequence": 0, "task": _task_document(), "seed": 0}
-            first.send(pack({OURS: ours}))
+            first.send(pack({EXTENSION: ours}))
             first.recv()
-            second.send(pack({OURS: {"type": "act", "session": "a", "sequence": 1}, "gps": np.zeros(2)}))
+            second.send(pack({EXTENSION: {"type": "act", "session": "a", "sequence": 1}, "gps": np.zeros(2)}))
             second.recv()
         assert left.acquire(timeout=30)
         assert server._episode is not None
@@ -217,11 +217,11 @@ def test_a_request_that_is_repeated_is_decided_once() -> None:
         link.recv()
         task = _task_document()
         for _ in range(2):
-            link.send(pack({OURS: {"type": "reset", "session": "a", "sequence": 0, "task": task, "seed": 0}}))
-            assert unpack(link.recv())[OURS] == {"sequence": 0}
+            link.send(pack({EXTENSION: {"type": "reset", "session": "a", "sequence": 0, "task": task, "seed": 0}}))
+            assert unpack(link.recv())[EXTENSION] == {"sequence": 0}
         answers = []
         for _ in range(2):
-            link.send(pack({OURS: {"type": "act", "session": "a", "sequence": 1}, "gps": np.zeros(2)}))
+            link.send(pack({EXTENSION: {"type": "act", "session": "a", "sequence": 1}, "gps": np.zeros(2)}))
             answers.append(link.recv())
     assert answers[0] == answers[1]
     assert (policy.resets, policy.acts) == (1, 1)
@@ -232,10 +232,12 @@ def test_a_request_out_of_order_is_refused(sequence: int) -> None:
     policy = Walker()
     with served(policy) as url, connect(url) as link:
         link.recv()
-        link.send(pack({OURS: {"type": "reset", "session": "a", "sequence": 0, "task": _task_document(), "seed": 0}}))
+        link.send(
+            pack({EXTENSION: {"type": "reset", "session": "a", "sequence": 0, "task": _task_document(), "seed": 0}})
+        )
         link.recv()
-        link.send(pack({OURS: {"type": "act", "session": "b" if sequence == 0 else "a", "sequence": sequence}}))
-        assert "error" in unpack(link.recv())[OURS]
+        link.send(pack({EXTENSION: {"type": "act", "session": "b" if sequence == 0 else "a", "sequence": sequence}}))
+        assert "error" in unpack(link.recv())[EXTENSION]
     assert policy.acts == 0
 
 
@@ -334,7 +336,7 @@ def test_a_privileged_policy_is_not_served() -> None:
         PolicyServer(load_policy("oracle"), TASK, LOOPBACK)
 
 
-_KEYS = st.sampled_from([OURS, "type", "session", "gps", b"__ndarray__", b"data", b"dtype", b"shape"])
+_KEYS = st.sampled_from([EXTENSION, "type", "session", "gps", b"__ndarray__", b"data", b"dtype", b"shape"])
 _ATOMS = (
     st.none() | st.booleans() | st.integers(-(2**31), 2**31) | st.floats() | st.text(max_size=5) | st.binary(max_size=9)
 )
@@ -364,9 +366,9 @@ def test_whatever_arrives_is_a_message_or_refused(data: bytes) -> None:
         b"\x81\xa3gps" + b"\xc6\xff\xff\xff\xff",
         b"\x91" * 5000 + b"\xc0",
         msgpack.packb([1, 2]),
-        msgpack.packb({OURS: 3}),
-        msgpack.packb({OURS: {"type": "act", "session": 1, "sequence": 1}}),
-        msgpack.packb({OURS: {"type": "shutdown", "session": "a", "sequence": 1}}),
+        msgpack.packb({EXTENSION: 3}),
+        msgpack.packb({EXTENSION: {"type": "act", "session": 1, "sequence": 1}}),
+        msgpack.packb({EXTENSION: {"type": "shutdown", "session": "a", "sequence": 1}}),
         msgpack.packb({"gps": {b"__ndarray__": True, b"data": b"", b"dtype": "|O", b"shape": [0]}}),
         msgpack.packb({"gps": {b"__ndarray__": True, b"data": b"x", b"dtype": "<f4", b"shape": [2**40]}}),
         msgpack.packb({"gps": {b"__ndarray__": True, b"data": b"", b"dtype": "(1000,1000)f8", b"shape": [1]}}),
@@ -471,8 +473,8 @@ def test_answers_that_mean_nothing_are_errors(answer: Any, error: type[Exception
 
 
 def test_late_answers_to_earlier_requests_are_passed_over() -> None:
-    first = pack({OURS: {"protocol": 1, "policy": "p", "needs": [], "task": None}})
-    late = [{OURS: {"sequence": 0}}, {OURS: {"sequence": 0}}]
+    first = pack({EXTENSION: {"protocol": 1, "policy": "p", "needs": [], "task": None}})
+    late = [{EXTENSION: {"sequence": 0}}, {EXTENSION: {"sequence": 0}}]
     with answering(*late, first=first) as url, remote(url) as client:
         client.reset(TASK, 0)
         client._limit_s = 0.3
@@ -481,7 +483,10 @@ def test_late_answers_to_earlier_requests_are_passed_over() -> None:
 
 
 def test_another_version_of_the_protocol_is_refused() -> None:
-    with answering(first=pack({OURS: {"protocol": 99}})) as url, pytest.raises(PolicyError, match="another version"):
+    with (
+        answering(first=pack({EXTENSION: {"protocol": 99}})) as url,
+        pytest.raises(PolicyError, match="another version"),
+    ):
         RemotePolicy(url)
 
 
