@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from box_world import make_task
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.errors import PolicyError, UnknownAction
@@ -72,15 +73,13 @@ def test_arguments_reach_the_constructor() -> None:
 
 
 def test_wrong_arguments_are_answered_with_the_right_ones() -> None:
-    with pytest.raises(PolicyError, match=r"'speed'") as error:
+    with raises_naming(PolicyError, "speed", "stop_distance_m"):
         load_policy("random", speed=3)
-    assert "stop_distance_m" in error.value.remedy
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(PolicyError, match="'goal-folower'") as error:
+    with raises_naming(PolicyError, "'goal-folower'", "'goal-follower'"):
         load_policy("goal-folower")
-    assert "goal-follower" in error.value.remedy
 
 
 def test_a_module_and_class_name_loads_policies_and_habitat_agents() -> None:
@@ -116,24 +115,23 @@ def test_a_file_loads_once_and_may_hold_dataclasses(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "remedy"),
     [
-        ("no_such_package.agents:Mine", "no module 'no_such_package'", "PYTHONPATH"),
-        ("robot_runtime.policies.baselines.blind:Nobody", "no class 'Nobody'", "after the colon"),
+        ("no_such_package.agents:Mine", "'no_such_package'", "PYTHONPATH"),
+        ("robot_runtime.policies.baselines.blind:Nobody", "'Nobody'", "colon"),
         ("robot_runtime.policies.baselines.blind:", "module:Class", "package.module:Class"),
-        (f"{__name__}:NotAnAgent", "has no reset", "Policy"),
+        (f"{__name__}:NotAnAgent", "NotAnAgent", "robot_runtime.policy.Policy"),
         (f"{__name__}:FailsToStart", "OSError: no weights", "--debug"),
-        ("absent.py:Mine", "no such file", "path"),
+        ("absent.py:Mine", "absent.py", "path"),
     ],
 )
 def test_what_cannot_be_loaded_is_named_with_a_remedy(name: str, message: str, remedy: str) -> None:
-    with pytest.raises(PolicyError, match=message) as error:
+    with raises_naming(PolicyError, message, remedy):
         load_policy(name)
-    assert remedy in error.value.remedy
 
 
 @pytest.mark.parametrize(
     ("source", "message", "remedy"),
     [
-        ("import package_that_is_absent", "package_that_is_absent", "install the package"),
+        ("import package_that_is_absent", "package_that_is_absent", "install"),
         ("1 / 0", "ZeroDivisionError", "--debug"),
         ("def broken(", "SyntaxError", "--debug"),
     ],
@@ -142,9 +140,8 @@ def test_a_file_that_fails_on_import_says_why(tmp_path: Path, source: str, messa
     path = tmp_path / "broken_agent.py"
     path.write_text(source)
     for _ in range(2):  # a failed import must leave nothing half made behind
-        with pytest.raises(PolicyError, match=message) as error:
+        with raises_naming(PolicyError, message, remedy):
             load_policy(f"{path}:Mine")
-        assert remedy in error.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -179,16 +176,16 @@ def test_actions_that_habitat_or_the_task_lack_are_refused(answer: Any) -> None:
     "answer", [None, 1.0, True, np.array([1, 2]), {}, {"action": ("velocity_control", "velocity_stop")}]
 )
 def test_answers_that_are_no_discrete_action_are_refused(answer: Any) -> None:
-    with pytest.raises(PolicyError, match="is no action"):
+    with raises_naming(PolicyError, "'mine'"):
         adapted(answer).act({})
 
 
 def test_an_agents_own_errors_are_reported_as_its_own() -> None:
     policy = HabitatAgent(Failing(), "unlucky")
     policy.reset(make_task(), 0)
-    with pytest.raises(PolicyError, match=r"'unlucky': act\(\) raised ZeroDivisionError: no luck"):
+    with raises_naming(PolicyError, "'unlucky'", "act()", "ZeroDivisionError: no luck"):
         policy.act({})
-    with pytest.raises(PolicyError, match=r"reset\(\) raised RuntimeError: not ready"):
+    with raises_naming(PolicyError, "'unready'", "reset()", "RuntimeError: not ready"):
         HabitatAgent(FailsToReset(), "unready").reset(make_task(), 0)
 
 
@@ -231,9 +228,8 @@ def test_an_answer_by_habitats_action_stops_and_is_given() -> None:
 
 @pytest.mark.parametrize("returned", ["answer", {"action": "answer"}, {"action": "answer", "action_args": {"id": 1}}])
 def test_an_answer_without_its_id_says_how_to_give_it(returned: Any) -> None:
-    with pytest.raises(PolicyError, match="without 'answer_id'") as caught:
+    with raises_naming(PolicyError, "'mine'", "answer_id"):
         asked(returned).act({})
-    assert "answer_id" in caught.value.remedy
 
 
 def test_answering_is_no_action_where_nothing_is_asked() -> None:
@@ -242,5 +238,5 @@ def test_answering_is_no_action_where_nothing_is_asked() -> None:
 
 
 def test_the_classical_agent_says_which_tasks_it_solves() -> None:
-    with pytest.raises(PolicyError, match="of kind areagoal"):
+    with raises_naming(PolicyError, "'classical'", "areagoal"):
         load_policy("classical").reset(load_task("areagoal_stop"), 0)

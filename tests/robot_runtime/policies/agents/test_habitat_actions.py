@@ -10,6 +10,7 @@ import pytest
 from box_world import make_task
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.actions.continuous import (
     Control,
@@ -56,14 +57,14 @@ def test_the_ids_of_2019_are_others() -> None:
     words = [of_2019.decision(number, IN_2023)[0] for number in range(4)]
     assert words == [Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT, Action.STOP]
     assert meant(0) is Action.STOP
-    with pytest.raises(UnknownAction, match=r"v0\.1\.0"):
+    with raises_naming(UnknownAction, "v0.1.0"):
         of_2019.decision(4, IN_2023)
 
 
 def test_the_goal_of_2019_is_updated_at_every_step() -> None:
     of_2019 = Habitat2019Interface("mine", {})
     live, static = np.array([1.0, 0.5], np.float32), np.array([4.0, 0.0], np.float32)
-    shown = of_2019.shown({"pointgoal": static, "pointgoal_with_gps_compass": live}, IN_2023)
+    shown = of_2019.agent_observation({"pointgoal": static, "pointgoal_with_gps_compass": live}, IN_2023)
     np.testing.assert_array_equal(shown["pointgoal"], live)
     assert of_2019.needs == ("pointgoal_with_gps_compass",)
 
@@ -145,19 +146,17 @@ def test_in_2022_a_slow_command_means_stop() -> None:
         {"action": ()},
     ],
 )
-def test_rubbish_is_refused_with_a_remedy(returned: Any) -> None:
-    with pytest.raises(PolicyError) as error:
+def test_an_invalid_answer_is_refused_with_a_remedy(returned: Any) -> None:
+    with raises_naming(PolicyError):
         meant(returned)
-    assert error.value.remedy
 
 
 @pytest.mark.parametrize(
     ("returned", "task"), [(waypoint(), IN_2022), (velocity(), make_task()), (velocity(), load_task("eqa_habitat"))]
 )
 def test_a_task_has_them_or_not(returned: Any, task: Task) -> None:
-    with pytest.raises(UnknownAction, match="does not have") as error:
+    with raises_naming(UnknownAction, task.name, "objectnav_hm3d2023"):
         meant(returned, task)
-    assert "objectnav_hm3d2023" in error.value.remedy
 
 
 @given(
@@ -194,7 +193,7 @@ def test_commands_say_what_they_ask_for() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_command_that_is_not_finite_is_refused(value: float) -> None:
-    with pytest.raises(UnknownAction, match="angular_rad_s"):
+    with raises_naming(UnknownAction, "angular_rad_s"):
         check_command(VelocityCommand(0.1, value, 0.0, 0.1), IN_2023.control, "t")
 
 

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from open_room import Witness, fake_robot, make_episode, make_object_episode, make_scene, make_task
+from raising import raises_naming
 
 from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action
@@ -114,7 +115,7 @@ class Misbehaving:
     def write_to_everything(self):
         for descriptor in range(3, 64):
             try:
-                os.write(descriptor, b"rubbish that is longer than any frame's head")
+                os.write(descriptor, b"bytes that are longer than any frame's head")
             except OSError:
                 pass
         return "move_forward"
@@ -289,7 +290,7 @@ def test_observations_arrive_as_they_are(file: str) -> None:
     with agent(f"habitat:{file}:Looking") as policy:
         policy.reset(TASK, 0)
         shown = observation()
-        with pytest.raises(PolicyError, match="LookupError") as error:
+        with raises_naming(PolicyError, "LookupError") as error:
             policy.act(shown)
         assert "['depth', 'gps', 'rgb']" in error.value.message
         assert "in act" in str(error.value.__cause__)  # the agent's own traceback, for --debug
@@ -319,7 +320,7 @@ def test_robothor_agents_get_metres_and_words(file: str) -> None:
         policy.reset(task, 0)
         assert policy.act(shown) is Action.STOP
         assert policy.needs == ("rgb", "objectgoal")
-        with pytest.raises(PolicyMismatch, match="looks for objects"):
+        with raises_naming(PolicyMismatch, "objectnav", TASK.name):
             check_policy(policy, TASK)
 
 
@@ -340,7 +341,7 @@ def test_an_agent_runs_in_its_own_environment(file: str, tmp_path: Path) -> None
     (site / "numpy.pth").write_text(str(Path(np.__file__).parents[1]))
     with agent(f"habitat:{file}:Where", python=tmp_path / "venv") as policy:
         policy.reset(TASK, 0)
-        with pytest.raises(PolicyError, match=str(tmp_path / "venv")):
+        with raises_naming(PolicyError, tmp_path / "venv"):
             policy.act(observation())
 
 
@@ -357,41 +358,41 @@ def test_an_agent_imports_its_own_modules_and_none_of_the_runtimes(tmp_path: Pat
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("habitat:{file}:Nobody", "no class or function 'Nobody'"),
-        ("habitat:{file}", "does not say which class"),
-        ("habitat:no_such_module:Agent", "No module named 'no_such_module'"),
+        ("habitat:{file}:Nobody", "'Nobody'"),
+        ("habitat:{file}", "module:name"),
+        ("habitat:no_such_module:Agent", "'no_such_module'"),
         ("habitat:nowhere.py:Agent", "FileNotFoundError"),
         ("habitat:{file}:greedy", "TypeError"),
-        ("gym:{file}:Looks", "neither predict"),
-        ("robothor:{file}:build_badly", "not \\(class, arguments, render_depth\\)"),
+        ("gym:{file}:Looks", "predict()"),
+        ("robothor:{file}:build_badly", "(class, arguments, render_depth)"),
         ("habitat:{file}:Misbehaving", "how"),
     ],
 )
 def test_what_cannot_be_loaded_is_named(file: str, spec: str, said: str) -> None:
-    with pytest.raises(PolicyError, match=said), agent(spec.format(file=file)):
+    with raises_naming(PolicyError, said), agent(spec.format(file=file)):
         pass
 
 
 def test_an_interpreter_that_is_none_is_named(file: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no Python interpreter"), agent(f"habitat:{file}:Turning", python=tmp_path):
+    with raises_naming(ConfigError, tmp_path), agent(f"habitat:{file}:Turning", python=tmp_path):
         pass
 
 
 def test_an_interpreter_without_numpy_is_told(file: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     python = tmp_path / "bare" / "bin" / "python"
-    with pytest.raises(PolicyError, match=r"(?s)exit status 1 at loading.*numpy"):
+    with raises_naming(PolicyError, "1", "loading", "numpy"):
         load_policy(f"habitat:{file}:Turning", Isolation(python))
 
 
 def test_an_agent_within_the_runtime_has_no_interpreter_of_its_own() -> None:
-    with pytest.raises(ConfigError, match="within the runtime"):
+    with raises_naming(ConfigError, "'random'"):
         load_policy("random", Isolation(None, 3.0))
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e9])
 def test_a_time_limit_is_a_time(seconds: float) -> None:
-    with pytest.raises(ConfigError, match="time limit"):
+    with raises_naming(ConfigError, f"{seconds} s"):
         Isolation(None, seconds)
 
 
@@ -421,27 +422,26 @@ class Hurry(Subscriber):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("hang", r"no answer within 0\.5 s at act"),
-        ("print_for_ever", r"(?s)no answer within 2 s.*xxxx"),
-        ("crash", "killed by SIGSEGV"),
-        ("leave", r"(?s)exit status 3 at act.*I have had enough"),
-        ("system_exit", "SystemExit: bye"),
-        ("raise_", "ZeroDivisionError: no luck"),
-        ("write_to_everything", "broke the protocol"),
-        ("close_everything", "act"),
+        ("hang", ("0.5 s", "act()")),
+        ("print_for_ever", ("2 s", "xxxx")),
+        ("crash", ("SIGSEGV",)),
+        ("leave", ("3", "act()", "I have had enough")),
+        ("system_exit", ("SystemExit: bye",)),
+        ("raise_", ("ZeroDivisionError: no luck",)),
+        ("write_to_everything", ("act()", "file descriptors")),
+        ("close_everything", ("act()",)),
     ],
 )
 def test_whatever_it_does_the_robot_stops_and_earlier_steps_are_intact(
-    file: str, tmp_path: Path, how: str, said: str
+    file: str, tmp_path: Path, how: str, said: tuple[str, ...]
 ) -> None:
     recorder = Recorder(tmp_path)
     witness = Witness()
     spec = f"habitat:{file}:Misbehaving"
     with agent(spec, how=how) as policy, fake_robot(TASK) as robot:
         env = Env(robot, TASK, make_scene(), [recorder, witness, Hurry(policy, HURRY_S.get(how, 20.0))])
-        with pytest.raises(PolicyError, match=said) as error:
+        with raises_naming(PolicyError, *said):
             run_episode(env, policy, make_episode(), seed=0)
-        assert error.value.remedy
         limit(policy, 20.0)
         before = robot.base.state(1.0)
         robot.clock.sleep(0.5)
@@ -476,7 +476,7 @@ def test_children_end_with_the_agent(file: str) -> None:
         limit(policy, 1.0)
         process = policy._process._process
         assert process is not None
-        with pytest.raises(PolicyError, match="no answer"):
+        with raises_naming(PolicyError, "1 s", "act()"):
             policy.act(observation())
         assert wait_for(SystemClock(), lambda: _group_is_gone(process.pid), 30.0, 0.02)
 
@@ -627,14 +627,14 @@ def test_frames_come_back_as_they_were(arrays: dict[str, Any]) -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.binary(max_size=3))
-def test_whatever_arrives_is_a_frame_or_refused(data: bytes, cut: int, rubbish: bytes) -> None:
+def test_whatever_arrives_is_a_frame_or_refused(data: bytes, cut: int, noise: bytes) -> None:
     good = b"".join(bytes(b) for b in worker.encode({"type": "act"}, {"a": np.arange(3)}))
-    for arriving in (data, worker.MAGIC + data, good[:cut] + rubbish + good[cut + 1 :]):
+    for arriving in (data, worker.MAGIC + data, good[:cut] + noise + good[cut + 1 :]):
         with suppress(worker.FrameError, EOFError):
             worker.decode(_reader(arriving), 1 << 20)
 
 
 def test_a_frame_that_is_too_large_is_refused_before_it_is_read() -> None:
     head = worker.encode({"x": "y" * 5000})[0]
-    with pytest.raises(worker.FrameError, match="are allowed"):
+    with pytest.raises(worker.FrameError, match="4096"):
         worker.decode(_reader(bytes(head)), 4096)

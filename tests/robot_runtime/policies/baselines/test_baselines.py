@@ -10,6 +10,7 @@ import pytest
 from box_world import BoxWorld, make_task, run
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common.geometry import SE2, compass, gps, polar_goal
@@ -56,7 +57,7 @@ def test_the_stop_distance_can_be_chosen_and_is_the_agents_own(agent: type[GoalS
 
 @pytest.mark.parametrize("distance_m", [0.0, -1.0, math.nan, math.inf])
 def test_a_stop_distance_that_is_no_distance_is_refused(distance_m: float) -> None:
-    with pytest.raises(PolicyError, match="stop_distance_m"):
+    with raises_naming(PolicyError, "stop_distance_m", distance_m):
         ForwardOnly(stop_distance_m=distance_m)
 
 

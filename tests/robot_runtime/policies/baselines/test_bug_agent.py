@@ -9,6 +9,7 @@ import pytest
 from box_world import BoxWorld, Run, make_task, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raising import raises_naming
 
 from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import PolicyError
@@ -105,5 +106,5 @@ def test_ships_under_its_name() -> None:
 
 
 def test_a_side_that_is_none_is_refused() -> None:
-    with pytest.raises(PolicyError, match="side is 'up'"):
+    with raises_naming(PolicyError, "side", "'up'"):
         Bug("up")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tiny_package as tiny
 import torch
+from raising import raises_naming
 from torch import Tensor, nn
 
 from robot_runtime.errors import PackageError, PolicyError, PolicyOutputError
@@ -79,14 +80,14 @@ def test_a_package_of_each_format_repeats_what_numpy_recorded(tmp_path: Path, ex
 
 def test_a_runtime_that_is_too_old_is_named(exported: tuple[Manifest, bytes]):
     manifest, data = exported
-    with pytest.raises(PolicyError, match=r"needs torch 99\.1 or later"):
+    with raises_naming(PolicyError, "torch", "99.1", torch.__version__):
         open_network(replace(manifest, model=replace(manifest.model, minimum_runtime="99.1")), data)
 
 
 def test_cuda_is_refused_where_there_is_none(exported: tuple[Manifest, bytes]):
     if torch.cuda.is_available():
         pytest.skip("this machine has CUDA")
-    with pytest.raises(PolicyError, match="finds no CUDA"):
+    with raises_naming(PolicyError, "CUDA"):
         open_network(*exported, Execution(device="cuda"))
 
 
@@ -94,9 +95,9 @@ def test_outputs_that_are_not_the_manifests_are_refused(exported: tuple[Manifest
     manifest, data = exported
     network = open_network(replace(manifest, outputs=(manifest.outputs[0], manifest.outputs[2])), data)
     inputs = {t.name: e.numpy() for t, e in zip(manifest.inputs, examples(manifest), strict=True)}
-    with pytest.raises(PolicyOutputError, match="returns 3 outputs"):
+    with raises_naming(PolicyOutputError, "3", "2", "outputs"):
         network.run(inputs)
-    with pytest.raises(PolicyError, match="the network failed"):
+    with raises_naming(PolicyError, "policy validate"):
         open_network(manifest, data).run({**inputs, "goal": np.zeros((7, 7), np.float32)})
 
 
@@ -110,7 +111,7 @@ def test_a_file_that_is_cut_off_is_refused(exported: tuple[Manifest, bytes]):
 @pytest.mark.parametrize("name", ["archive/extra/evil.py", "archive/../../escaped", "other/version"])
 def test_a_member_that_has_no_business_there_is_refused(exported: tuple[Manifest, bytes], name: str):
     manifest, data = exported
-    with pytest.raises(PackageError, match=r"no member|has a member|no common folder"):
+    with raises_naming(PackageError, manifest.model.file):
         open_network(manifest, archive({**members(data), name: b"x"}))
 
 
@@ -119,7 +120,7 @@ def test_a_member_twice_is_refused(exported: tuple[Manifest, bytes]):
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
         file.writestr(file.namelist()[0], b"x")
-    with pytest.raises(PackageError, match="each name once"):
+    with raises_naming(PackageError, manifest.model.file):
         open_network(manifest, buffer.getvalue())
 
 
@@ -159,14 +160,14 @@ def test_weights_that_are_pickles_are_not_unpickled(pt2: dict[str, bytes]):
             item["use_pickle"] = True
 
     config_part = "constants_config" if json.loads(pt2[_named(pt2, "constants_config")])["config"] else "weights_config"
-    with pytest.raises(PackageError, match="pickles are programs"):
+    with raises_naming(PackageError, "config.json"):
         open_network(manifest_of("torch_export"), changed(pt2, config_part, pickled))
 
 
 def test_sample_inputs_that_are_more_than_tensors_are_not_unpickled(pt2: dict[str, bytes]):
     poisoned = io.BytesIO()
     torch.save(Bomb(), poisoned, pickle_module=pickle)
-    with pytest.raises(PackageError, match="more than tensors"):
+    with raises_naming(PackageError, "sample inputs"):
         open_network(manifest_of("torch_export"), archive({**pt2, _named(pt2, "sample_inputs"): poisoned.getvalue()}))
     assert not Bomb.exploded
 
@@ -187,7 +188,7 @@ def test_a_graph_that_calls_anything_but_operators_is_refused(pt2: dict[str, byt
     def call(document: Any) -> None:
         document["graph_module"]["graph"]["nodes"][0]["target"] = target
 
-    with pytest.raises(PackageError, match="no operator of torch's aten set"):
+    with raises_naming(PackageError, repr(target)):
         open_network(manifest_of("torch_export"), changed(pt2, "models/", call))
 
 
@@ -195,13 +196,13 @@ def test_a_graph_that_calls_anything_but_operators_is_refused(pt2: dict[str, byt
     ("change", "said"),
     [
         (lambda d: d.update(guards_code=["print(1)"]), "guards"),
-        (lambda d: d.update(anything={"expr_str": "__import__('os')"}), "computes a size"),
-        (lambda d: d.update(anything={"in_spec": '[1, {"type": "os.path"}]'}), "more than tuples"),
-        (lambda d: d.pop("graph_module"), "does not take it"),
+        (lambda d: d.update(anything={"expr_str": "__import__('os')"}), "__import__('os')"),
+        (lambda d: d.update(anything={"in_spec": '[1, {"type": "os.path"}]'}), "models/"),
+        (lambda d: d.pop("graph_module"), torch.__version__),
     ],
 )
 def test_a_graph_with_python_in_it_is_refused(pt2: dict[str, bytes], change: Callable[[Any], None], said: str):
-    with pytest.raises(PackageError, match=said):
+    with raises_naming(PackageError, said):
         open_network(manifest_of("torch_export"), changed(pt2, "models/", change))
 
 
@@ -216,14 +217,14 @@ def _named(files: dict[str, bytes], part: str) -> str:
 def test_a_program_that_touches_files_is_refused(call: str):
     files = members(export(Tiny(), manifest_of("torchscript"), "torchscript"))
     name = next(name for name in files if name.endswith("__torch__.py") or name.endswith(".py"))
-    with pytest.raises(PackageError, match="which a policy has no use for"):
+    with raises_naming(PackageError, name.removeprefix("archive/"), call[: call.index("(")]):
         open_network(manifest_of("torchscript"), archive({**files, name: files[name] + call.encode()}))
 
 
 def test_a_program_that_does_not_compile_is_refused():
     files = members(export(Tiny(), manifest_of("torchscript"), "torchscript"))
     name = _named(files, ".py")
-    with pytest.raises(PackageError, match="does not take it"):
+    with raises_naming(PackageError, manifest_of("torchscript").model.file):
         open_network(manifest_of("torchscript"), archive({**files, name: b"class ("}))
 
 

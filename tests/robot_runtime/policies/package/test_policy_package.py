@@ -20,6 +20,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, external_data_helper, load_model_from_string
+from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.common import config
@@ -183,7 +184,7 @@ def test_it_is_loaded_by_its_path_like_any_agent(folder: Path):
     ],
 )
 def test_an_argument_that_it_does_not_take_is_refused(folder: Path, arguments: dict[str, Any], said: str):
-    with pytest.raises(ConfigError, match=said):
+    with raises_naming(ConfigError, said):
         load_package_policy(folder, **arguments)
 
 
@@ -193,7 +194,7 @@ def test_an_argument_that_it_does_not_take_is_refused(folder: Path, arguments: d
 @pytest.mark.parametrize("name", ["policy.yaml", "model.onnx", "golden.npz"])
 def test_a_missing_file_is_named(broken: Path, name: str):
     (broken / name).unlink()
-    with pytest.raises(PackageError, match=f"there is no {name}"):
+    with raises_naming(PackageError, broken, name):
         load_package(broken)
 
 
@@ -202,15 +203,15 @@ def test_a_changed_file_is_refused_before_it_is_used(broken: Path, name: str):
     data = bytearray((broken / name).read_bytes())
     data[len(data) // 2] ^= 1
     (broken / name).write_bytes(data)
-    with pytest.raises(PackageError, match=f"{name} has SHA-256"):
+    with raises_naming(PackageError, name, "SHA-256"):
         load_package(broken)
 
 
 def test_no_package_is_no_package(tmp_path: Path):
-    with pytest.raises(PackageError, match="no such policy package"):
+    with raises_naming(PackageError, tmp_path / "nothing"):
         load_package(tmp_path / "nothing")
     (tmp_path / "text.zip").write_text("hello")
-    with pytest.raises(PackageError, match="not a readable zip"):
+    with raises_naming(PackageError, "text.zip"):
         load_package(tmp_path / "text.zip")
     assert not is_package(tmp_path)
 
@@ -219,7 +220,7 @@ def test_a_link_out_of_the_folder_is_not_followed(broken: Path, tmp_path: Path):
     outside = tmp_path / "outside.onnx"
     (broken / "model.onnx").rename(outside)
     (broken / "model.onnx").symlink_to(outside)
-    with pytest.raises(PackageError, match="not a regular file"):
+    with raises_naming(PackageError, "model.onnx"):
         load_package(broken)
 
 
@@ -228,7 +229,7 @@ def test_a_zip_with_a_path_in_it_is_refused(tmp_path: Path, name: str):
     archive = tiny.write_tiny(tmp_path / "tiny.zip")
     with zipfile.ZipFile(archive, "a") as file:
         file.writestr(name, b"x")
-    with pytest.raises(PackageError, match="no plain file beside the manifest"):
+    with raises_naming(PackageError, repr(name)):
         load_package(archive)
 
 
@@ -236,7 +237,7 @@ def test_a_zip_with_a_name_twice_is_refused(tmp_path: Path):
     archive = tiny.write_tiny(tmp_path / "tiny.zip")
     with zipfile.ZipFile(archive, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
         file.writestr("policy.yaml", b"x")
-    with pytest.raises(PackageError, match="each name once"):
+    with raises_naming(PackageError, archive):
         load_package(archive)
 
 
@@ -244,7 +245,7 @@ def test_a_manifest_of_gigabytes_is_not_unpacked(tmp_path: Path):
     archive = tmp_path / "bomb.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("policy.yaml", b" " * (1 << 22))
-    with pytest.raises(PackageError, match="bytes, 1048576 are allowed"):
+    with raises_naming(PackageError, archive, "policy.yaml", 1 << 22, 1 << 20):
         load_package(archive)
 
 
@@ -325,9 +326,8 @@ def setter(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 )
 def test_a_manifest_that_contradicts_itself_is_refused_by_field(broken: Path, path: str, value: Any, said: str):
     rewrite(broken, setter(path, value))
-    with pytest.raises(ConfigError, match=said) as caught:
+    with raises_naming(ConfigError, said):
         load_package(broken)
-    assert "policy.yaml" in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_manifest_that_contradicts_itself_is_refused_by_field(broken: Path, pa
 )
 def test_a_manifest_that_means_harm_is_refused(broken: Path, text: str, said: str):
     (broken / "policy.yaml").write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with raises_naming(ConfigError, said):
         load_package(broken)
 
 
@@ -382,21 +382,21 @@ def test_a_manifest_with_one_value_exchanged_is_a_manifest_or_refused(data: st.D
 
 def test_a_network_of_other_weights_does_not_repeat_the_rollout(tmp_path: Path):
     write_package(tmp_path, GOOD, tiny.onnx_bytes(seed=1), tiny.golden(seed=0))
-    with pytest.raises(PackageError, match="logits differ from the golden rollout by"):
+    with raises_naming(PackageError, "logits", GOOD.name):
         load_package(tmp_path)
 
 
 def test_other_preprocessing_does_not_repeat_the_rollout(tmp_path: Path):
     swapped = replace(GOOD, preprocess=(ResizeShortestEdge(("depth",), 12, "torch_nearest"), GOOD.preprocess[1]))
     write_package(tmp_path, swapped, tiny.onnx_bytes(), tiny.golden())
-    with pytest.raises(PackageError, match="preprocessed inputs differ"):
+    with raises_naming(PackageError, "inputs", GOOD.name):
         load_package(tmp_path)
 
 
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 def test_logits_that_are_no_numbers_are_never_obeyed(tmp_path: Path, poison: float):
     write_package(tmp_path, GOOD, tiny.onnx_bytes(poison=poison), tiny.golden())
-    with pytest.raises(PolicyOutputError, match="'logits' holds 4 numbers that are not finite"):
+    with raises_naming(PolicyOutputError, "'logits'", "4"):
         load_package(tmp_path)
 
 
@@ -404,7 +404,7 @@ def test_a_rollout_with_a_pickle_in_it_is_not_unpickled(tmp_path: Path):
     golden = tiny.golden()
     poisoned = replace(golden, outputs={**golden.outputs, "value": np.array([Bomb()], object)})
     write_package(tmp_path, GOOD, tiny.onnx_bytes(), poisoned)
-    with pytest.raises(PackageError, match="no golden rollout"):
+    with raises_naming(PackageError, "golden.npz"):
         load_package(tmp_path)
     assert not Bomb.exploded
 
@@ -435,7 +435,7 @@ def test_weights_in_other_files_are_refused(tmp_path: Path):
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
     write_package(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
-    with pytest.raises(PackageError, match="keeps weights in other files"):
+    with raises_naming(PackageError, "model.onnx", "external_data=False"):
         load_package(tmp_path)
 
 
@@ -469,7 +469,7 @@ def test_a_network_that_contradicts_its_manifest_is_refused(tmp_path: Path, chan
         inputs = {first.name: np.zeros((original.steps, *first.shape), np.float32), "goal": original.inputs["goal"]}
         original = replace(original, inputs=inputs)
     write_package(tmp_path, replace(GOOD, **changes), tiny.onnx_bytes(), original)
-    with pytest.raises(PolicyError, match=said):
+    with raises_naming(PolicyError, said):
         load_package(tmp_path)
 
 
@@ -477,19 +477,19 @@ def test_an_unknown_operator_is_named(tmp_path: Path):
     model = load_model_from_string(tiny.onnx_bytes())
     model.graph.node[0].op_type = "FlyAway"
     write_package(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
-    with pytest.raises(PackageError, match="FlyAway"):
+    with raises_naming(PackageError, "FlyAway"):
         load_package(tmp_path)
 
 
 def test_a_golden_of_another_policy_is_refused(tmp_path: Path):
     golden = tiny.golden()
     write_package(tmp_path, GOOD, tiny.onnx_bytes(), replace(golden, inputs={"depth": golden.inputs["depth"]}))
-    with pytest.raises(PackageError, match="there is no array 'input/goal'"):
+    with raises_naming(PackageError, "'input/goal'"):
         load_package(tmp_path)
     file = io.BytesIO()
     np.savez(file, first=np.zeros(3))
     (tmp_path / "golden.npz").write_bytes(file.getvalue())
-    with pytest.raises(PackageError, match="SHA-256"):
+    with raises_naming(PackageError, "golden.npz", "SHA-256"):
         load_package(tmp_path)
 
 
@@ -512,7 +512,7 @@ def test_a_golden_of_another_policy_is_refused(tmp_path: Path):
 )
 def test_a_task_that_differs_is_refused_with_both_values(folder: Path, changes: dict[str, Any], said: str):
     policy = load_package_policy(folder)
-    with pytest.raises(PolicyMismatch, match=said):
+    with raises_naming(PolicyMismatch, said):
         policy.check(replace(tiny.TASK, **changes))
 
 
@@ -532,14 +532,14 @@ def test_a_policy_without_images_runs_behind_any_camera():
     blind = replace(GOOD, inputs=GOOD.inputs[1:])
     other = replace(tiny.TASK, camera=replace(tiny.TASK.camera, width=64))
     check_task(blind, other)
-    with pytest.raises(PolicyMismatch, match="pixels"):
+    with raises_naming(PolicyMismatch, "32x24", "64x24"):
         check_task(GOOD, other)
 
 
 def test_a_sensor_that_is_not_shown_is_named(folder: Path):
     policy = load_package_policy(folder)
     policy.reset(tiny.TASK, 0)
-    with pytest.raises(PolicyError, match="is not shown depth"):
+    with raises_naming(PolicyError, "depth", "--sensor"):
         policy.act({"pointgoal_with_gps_compass": np.zeros(2, np.float32)})
 
 
@@ -547,5 +547,5 @@ def test_an_observation_of_another_shape_is_refused(folder: Path):
     policy = load_package_policy(folder)
     policy.reset(tiny.TASK, 0)
     observation = tiny.observations(1)[0] | {"depth": np.zeros((5, 5, 1), np.float64)}
-    with pytest.raises(PolicyError, match="torch_area averages"):
+    with raises_naming(PolicyError, "torch_area"):
         policy.act(observation)

@@ -22,7 +22,7 @@ from websockets.sync.server import ServerConnection, serve
 from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
 from robot_runtime.actions.discrete import Action
 from robot_runtime.env import Env
-from robot_runtime.errors import ConfigError, PolicyError, UnknownAction
+from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault, UnknownAction
 from robot_runtime.policies import load_policy
 from robot_runtime.policies.remote.client import LinkLost, RemotePolicy
 from robot_runtime.policies.remote.protocol import (
@@ -168,7 +168,7 @@ def test_a_policy_that_takes_too_long_ends_the_episode() -> None:
     release = threading.Event()
     with served(Walker(before=lambda act: act == 2 and release.wait(60))) as url:
         witness = Witness()
-        with pytest.raises(PolicyError, match=r"no answer within 0\.3 s"):
+        with raises_naming(PolicyError, "0.3 s"):
             run(url, witness, Hurried)
         release.set()
     assert witness.ends[0].reason is EndReason.FAULT
@@ -255,7 +255,7 @@ def test_one_robot_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
         with remote(url) as second:
             with monkeypatch.context() as hurried:
                 hurried.setattr(server_module, "_LEAVING_S", 0.05)
-                with pytest.raises(PolicyError, match="another robot"):
+                with raises_naming(PolicyError, "robot"):
                     second.reset(TASK, 0)
             assert first.act(observation()) is Action.MOVE_FORWARD
             first.close()
@@ -266,7 +266,7 @@ def test_one_robot_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_is_not_there_is_named() -> None:
-    with pytest.raises(LinkLost, match=r"ws://127\.0\.0\.1:9: cannot be reached"):
+    with raises_naming(LinkLost, "ws://127.0.0.1:9"):
         RemotePolicy("ws://127.0.0.1:9", reconnect_s=0.1)
 
 
@@ -279,21 +279,21 @@ def test_an_address_that_is_none_is_named(url: str) -> None:
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf", "0"])
 def test_a_time_limit_is_a_time(value: str) -> None:
-    with pytest.raises(ConfigError, match="time_limit_s"):
+    with raises_naming(ConfigError, "time_limit_s", repr(value)):
         load_policy("ws://127.0.0.1:9", time_limit_s=value)
 
 
 def test_an_argument_that_it_does_not_have_is_named() -> None:
-    with pytest.raises(ConfigError, match="speed"):
+    with raises_naming(ConfigError, "speed"):
         load_policy("ws://127.0.0.1:9", speed="3")
 
 
 def test_only_who_knows_the_token_is_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBOT_RUNTIME_TOKEN", raising=False)
     with served(Walker(), token="secret") as url:
-        with pytest.raises(PolicyError, match="401"):
+        with raises_naming(PolicyError, "401"):
             RemotePolicy(url)
-        with pytest.raises(PolicyError, match="401"):
+        with raises_naming(PolicyError, "401"):
             RemotePolicy(url, token="guess")
         with remote(url, token="secret") as client:
             client.reset(TASK, 0)
@@ -314,7 +314,7 @@ def test_a_policy_that_raises_is_told_and_the_server_lives_on() -> None:
     walker = Walker(before=stumble)
     with served(walker, on_error=told.append) as url, remote(url) as client:
         client.reset(TASK, 0)
-        with pytest.raises(PolicyError, match="ZeroDivisionError at act: no luck"):
+        with raises_naming(PolicyError, "ZeroDivisionError", "act", "no luck"):
             client.act(observation())
         client.reset(TASK, 1)
         assert client.act(observation()) is Action.MOVE_FORWARD
@@ -324,10 +324,10 @@ def test_a_policy_that_raises_is_told_and_the_server_lives_on() -> None:
 def test_a_missing_sensor_is_named() -> None:
     with served(Walker()) as url, remote(url) as client:
         client.reset(TASK, 0)
-        with pytest.raises(PolicyError, match="no gps"):
+        with raises_naming(PolicyError, "gps"):
             client.act({"rgb": np.zeros((2, 2, 3), np.uint8)})
         assert client.needs == ("gps",)
-        with pytest.raises(PolicyError, match="needs gps"):
+        with raises_naming(PolicyError, "gps"):
             check_policy(client, make_task(sensors=("rgb",)))
 
 
@@ -453,22 +453,22 @@ def test_a_continuous_action_of_such_a_server_is_scaled_by_the_task() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
-        (b"\xc1", PolicyError, "cannot be read"),
+        (b"\xc1", PolicyError, "ws://"),
         ("Traceback ...\nValueError: no camera", PolicyError, "no camera"),
-        ({"actions": np.zeros((10, 7))}, PolicyError, "no 'action'"),
-        ({"action": None}, PolicyError, "is no action"),
+        ({"actions": np.zeros((10, 7))}, PolicyError, "actions"),
+        ({"action": None}, PolicyError, "None"),
         ({"action": "fly"}, UnknownAction, "fly"),
         ({"action": 17}, UnknownAction, "17"),
-        ({"action": "velocity_control", "command": {"linear_m_s": 1.0}}, PolicyError, "is no action"),
-        ({"action": "velocity_control", "action_args": {}}, UnknownAction, "does not have"),
-        (b"\x81" + b"\xc6\x7f\xff\xff\xff", PolicyError, "cannot be read"),
-        (b"\x00" * (2 << 20), LinkLost, "lost"),
+        ({"action": "velocity_control", "command": {"linear_m_s": 1.0}}, PolicyError, "linear_m_s"),
+        ({"action": "velocity_control", "action_args": {}}, UnknownAction, TASK.name),
+        (b"\x81" + b"\xc6\x7f\xff\xff\xff", PolicyError, "ws://"),
+        (b"\x00" * (2 << 20), LinkLost, "ws://"),
     ],
 )
-def test_answers_that_mean_nothing_are_errors(answer: Any, error: type[Exception], said: str) -> None:
+def test_answers_that_mean_nothing_are_errors(answer: Any, error: type[RuntimeFault], said: str) -> None:
     with answering(answer) as url, remote(url) as client:
         client.reset(TASK, 0)
-        with pytest.raises(error, match=said):
+        with raises_naming(error, said):
             client.act(observation())
 
 
@@ -478,14 +478,14 @@ def test_late_answers_to_earlier_requests_are_passed_over() -> None:
     with answering(*late, first=first) as url, remote(url) as client:
         client.reset(TASK, 0)
         client._limit_s = 0.3
-        with pytest.raises(PolicyError, match="no answer within"):
+        with raises_naming(PolicyError, "0.3 s"):
             client.act(observation())
 
 
 def test_another_version_of_the_protocol_is_refused() -> None:
     with (
         answering(first=pack({EXTENSION: {"protocol": 99}})) as url,
-        pytest.raises(PolicyError, match="another version"),
+        raises_naming(PolicyError, "99", "1"),
     ):
         RemotePolicy(url)
 
