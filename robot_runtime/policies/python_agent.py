@@ -69,7 +69,7 @@ class HabitatAgent(Policy):
             UnknownAction: the action is none of habitat-lab's, or none of the task's.
         """
         if self._task is None:
-            raise PolicyError(f"agent {self.name!r} was asked before its episode began", "call reset() first")
+            raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
         try:
             # The runtime's arrays are read-only; agents written for a simulator may write into them.
             returned = self._agent.act({name: array.copy() for name, array in observation.items()})

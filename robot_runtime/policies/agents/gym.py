@@ -31,5 +31,5 @@ class GymInterface(Interface):
             raise self.invalid_answer(returned, "return one integer, as spaces.Discrete has it")
         if not 0 <= value < len(task.actions):
             known = ", ".join(f"{number} {action}" for number, action in enumerate(task.actions))
-            raise UnknownAction(f"agent {self.name!r} asked for action {value}", f"use one of: {known}")
+            raise UnknownAction(f"agent {self.name!r} returned action {value}", f"use one of: {known}")
         return task.actions[value], None

@@ -197,7 +197,7 @@ def _control(task: Task, name: str) -> Control:
     control = task.control
     if control is None or (control.waypoint if name == _WAYPOINT else control.velocity) is None:
         raise UnknownAction(
-            f"the agent asked for {name}, which task {task.name!r} does not have",
+            f"the agent returned {name}, which task {task.name!r} does not have",
             "choose a task with 'control', for instance objectnav_hm3d2023",
         )
     return control

@@ -13,7 +13,7 @@ from robot_runtime.tasks.task import Task
 
 
 class Interface(ABC):
-    """One kind of agent, seen from the runtime.
+    """The runtime's side of one kind of agent.
 
     Attributes:
         kind: the word before the agent's name, and the class of that kind in the worker.

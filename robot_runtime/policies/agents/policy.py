@@ -62,10 +62,10 @@ class AgentPolicy(Policy):
 
         Raises:
             PolicyError: it raised, hangs, ended, or returned something that is no action.
-            UnknownAction: it asked for an action that the task does not have.
+            UnknownAction: it returned an action that the task does not have.
         """
         if self._task is None:
-            raise PolicyError(f"agent {self.name!r} was asked before its episode began", "call reset() first")
+            raise PolicyError(f"agent {self.name!r} has no episode", "call reset() first")
         request, arrays = split(self._interface.agent_observation(observation, self._task))
         reply = self._process.ask({"type": "act", **request}, arrays, "act()")
         decision, self._answer = self._interface.decision(reply.get("action"), self._task)

@@ -94,12 +94,12 @@ class AgentProcess:
         """Start the process, load the agent and return the worker's reply. Raises as :meth:`ask`."""
         self.close()
         interpreter = self._isolation.interpreter
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
+        connection, worker_end = socket.socketpair()
+        for end in (connection, worker_end):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         # rospy gives all new sockets a timeout and with it non-blocking mode, which the process would inherit.
-        theirs.setblocking(True)
-        command = [interpreter, "-u", worker.__file__, str(theirs.fileno()), str(os.getpid())]
+        worker_end.setblocking(True)
+        command = [interpreter, "-u", worker.__file__, str(worker_end.fileno()), str(os.getpid())]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
         self._output = b""
         try:
@@ -108,18 +108,18 @@ class AgentProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(worker_end.fileno(),),
                 env=environment,
                 start_new_session=True,
             )
         except OSError as error:
-            ours.close()
+            connection.close()
             raise PolicyError(
                 f"agent {self._name!r}: {command[0]} cannot be run: {error.strerror}", "name another interpreter"
             ) from error
         finally:
-            theirs.close()
-        self._connection = ours
+            worker_end.close()
+        self._connection = connection
         self._reader = threading.Thread(target=self._read_output, args=(self._process,), name="agent", daemon=True)
         self._reader.start()
         return self.ask(request, {}, "loading", LOAD_S)

@@ -1,6 +1,6 @@
 """Agents of the RoboTHOR challenges: a module with ``build()`` (robothor-challenge ``agents/random_agent.py``).
 
-``build()`` returns the class, its arguments, and whether depth is wanted; an instance has ``reset()`` and ``act`` of
+``build()`` returns the class, its arguments, and whether depth is needed; an instance has ``reset()`` and ``act`` of
 ``{"object_goal": str, "rgb": uint8 (H, W, 3), "depth": float32 (H, W) in meters or None}``, which returns
 ``MoveAhead``, ``RotateRight``, ``RotateLeft``, ``LookUp``, ``LookDown`` or ``Stop``; ``End`` is AllenAct's word for the
 last.
@@ -35,7 +35,7 @@ class RobothorInterface(Interface):
     def check(self, task: Task) -> None:
         if task.kind != "objectnav":
             raise PolicyMismatch(
-                f"agent {self.name!r} looks for objects, task {task.name!r} is of kind {task.kind}",
+                f"agent {self.name!r} is for objectnav, task {task.name!r} is of kind {task.kind}",
                 "choose a task of kind objectnav, for instance objectnav_robothor2021",
             )
 

@@ -188,7 +188,7 @@ def load(interface: str, spec: str, arguments: dict[str, Any]) -> Any:
         module_name, name = spec, ""
     name = name or kind.default_name
     if name is None:
-        raise ValueError(f"{spec!r} does not say which class or function: write module:name")
+        raise ValueError(f"{spec!r} names no class or function: write module:name")
     sys.path.insert(0, os.getcwd())
     if module_name.endswith(".py"):
         path = os.path.realpath(module_name)

@@ -1,1 +1,1 @@
-"""Baseline agents of the papers, and oracles that know the map."""
+"""Baseline agents of the papers, and oracles with access to the map."""

@@ -44,7 +44,7 @@ class Checkpoint:
 
     Attributes:
         path: of the file.
-        data: what was saved, of plain containers, numbers, text, :class:`StoredTensor` and :class:`Inert`.
+        data: plain containers, numbers, text, :class:`StoredTensor` and :class:`Inert`.
         sha256: of the file.
     """
 
@@ -142,13 +142,13 @@ def _read_zip(content: bytes) -> Any:
         root = pickles[0].removesuffix("data.pkl")
         if f"{root}byteorder" in names and _member(archive, f"{root}byteorder").strip() != b"little":
             raise UnsafePickle("its numbers are big-endian")
-        known: dict[str, Storage] = {}
+        storages: dict[str, Storage] = {}
 
         def storage(pid: Any) -> Storage:
             dtype, key, count = _storage_reference(pid)
-            if key not in known:
-                known[key] = Storage(dtype, count, _member(archive, f"{root}data/{key}"))
-            return known[key]
+            if key not in storages:
+                storages[key] = Storage(dtype, count, _member(archive, f"{root}data/{key}"))
+            return storages[key]
 
         return load_bytes(_member(archive, pickles[0]), storage)
 
@@ -166,7 +166,7 @@ def _read_old(content: bytes) -> Any:
     system = load(file)
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise UnsafePickle("its numbers are big-endian")
-    known: dict[str, Storage] = {}
+    storages: dict[str, Storage] = {}
 
     def storage(pid: Any) -> Any:
         if isinstance(pid, tuple) and len(pid) > 1 and pid[0] == "module":
@@ -174,21 +174,21 @@ def _read_old(content: bytes) -> Any:
         dtype, key, count = _storage_reference(pid)
         if len(pid) > 5 and pid[5] is not None:
             raise UnsafePickle("storages that are views, which torch wrote before 0.4")
-        return known.setdefault(key, Storage(dtype, count))
+        return storages.setdefault(key, Storage(dtype, count))
 
     data = load(file, storage)
     keys = load(file)
-    if not isinstance(keys, list) or set(keys) != set(known):
+    if not isinstance(keys, list) or set(keys) != set(storages):
         raise UnsafePickle("its storages are not those of its tensors")
     for key in keys:
-        _fill(file, known[key])
+        _fill(file, storages[key])
     return data
 
 
 def _fill(file: BinaryIO, storage: Storage) -> None:
     size = file.read(8)
     if len(size) < 8 or struct.unpack("<q", size)[0] != storage.count:
-        raise UnsafePickle("it ends before its storages do, or they have other sizes than its tensors say")
+        raise UnsafePickle("it ends before its storages do, or their sizes differ from its tensors'")
     storage.data = file.read(storage.count * item_size(storage.dtype))
 
 

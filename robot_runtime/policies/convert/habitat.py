@@ -143,10 +143,10 @@ def _check_network(path: Path, network: DdppoConfig, facts: HabitatFacts) -> Non
         "num_recurrent_layers": network.rnn_layers,
         "hidden_size": network.hidden,
     }
-    for name, said in facts.network.items():
-        if str(said).lower() != str(built[name]).lower():
+    for name, value in facts.network.items():
+        if str(value).lower() != str(built[name]).lower():
             raise CheckpointError(
-                f"{path}: its configuration has {name} {said}, its tensors {built[name]}",
+                f"{path}: its configuration has {name} {value}, its tensors {built[name]}",
                 "it holds the configuration of another training: convert the state_dict alone with --task",
             )
 

@@ -98,7 +98,7 @@ def _run(command: list[str], framework: str) -> None:
         lines = "\n    ".join(done.stderr.strip().splitlines()[-_LAST_LINES:])
         raise PolicyError(
             f"{command[0]}: {framework} failed:\n    {lines}",
-            "install it there, as docs/how-to/convert-checkpoints.md says, or leave --framework-python out",
+            "install it there (docs/how-to/convert-checkpoints.md), or leave --framework-python out",
         )
 
 

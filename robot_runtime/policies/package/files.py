@@ -151,7 +151,7 @@ class _Zip(_Container):
         except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise PackageError(f"{self.path}: {name} cannot be read: {error}", "copy the package again") from error
         if len(data) != info.file_size:
-            raise PackageError(f"{self.path}: {name} is longer than the zip says", "copy the package again")
+            raise PackageError(f"{self.path}: {name} is longer than its entry in the zip", "copy the package again")
         return data
 
     def _check_names(self) -> None:
@@ -189,7 +189,7 @@ def _checked(path: Path, name: str, data: bytes, sha256: str) -> bytes:
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         raise PackageError(
-            f"{path}: {name} has SHA-256 {found}, the manifest says {sha256}",
+            f"{path}: {name} has SHA-256 {found}, the manifest {sha256}",
             "the file was damaged or replaced: get the package again, or write it again if you changed the file",
         )
     return data

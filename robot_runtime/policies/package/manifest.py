@@ -288,7 +288,7 @@ class Manifest:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}", self.name):
             raise ValueError(f"name must be made of letters, digits and . _ + -, got {self.name!r}")
         if not self.sources:
-            raise ValueError("sources must say where the network comes from, and under which licence")
+            raise ValueError("sources must name the origin of the network and its licence")
         self._check_actions()
         self._check_tensors()
         self._check_goal()

@@ -118,7 +118,7 @@ class RemotePolicy(Policy):
             UnknownAction: an action that the task does not have.
         """
         if self._task is None:
-            raise PolicyError(f"policy {self.name!r} was asked before its episode began", "call reset() first")
+            raise PolicyError(f"policy {self.name!r} has no episode", "call reset() first")
         answer = self._ask({"type": "act"}, observation_to_message(observation), self._limit_s)
         info = answer.get("info")
         self._info = info if isinstance(info, dict) else {}
@@ -144,8 +144,8 @@ class RemotePolicy(Policy):
         if self._server is None:
             return self._checked(self._exchange(pack(observation), limit_s), None)
         sequence, self._sequence = self._sequence, self._sequence + 1
-        ours = {**request, "session": self._session, "sequence": sequence}
-        message = pack({**observation, EXTENSION: ours})
+        extension = {**request, "session": self._session, "sequence": sequence}
+        message = pack({**observation, EXTENSION: extension})
         return self._with_reconnect(lambda: self._checked(self._exchange(message, limit_s, sequence), sequence))
 
     def _with_reconnect(self, work: Callable[[], dict[Any, Any]]) -> dict[Any, Any]:
@@ -177,8 +177,8 @@ class RemotePolicy(Policy):
             link.send(message)
             while True:
                 answer = self._read(link, limit_s - timer.elapsed_s())
-                ours = answer.get(EXTENSION)
-                number = ours.get("sequence") if isinstance(ours, dict) else None
+                extension = answer.get(EXTENSION)
+                number = extension.get("sequence") if isinstance(extension, dict) else None
                 if sequence is None or number == sequence:
                     return answer
                 if not isinstance(number, int) or number > sequence:
@@ -188,8 +188,8 @@ class RemotePolicy(Policy):
                     )
 
     def _checked(self, answer: dict[Any, Any], sequence: int | None) -> dict[Any, Any]:
-        ours = answer.get(EXTENSION)
-        error = ours.get("error") if sequence is not None and isinstance(ours, dict) else None
+        extension = answer.get(EXTENSION)
+        error = extension.get("error") if sequence is not None and isinstance(extension, dict) else None
         if error is None:
             return answer
         message, remedy = (error.get("message"), error.get("remedy")) if isinstance(error, dict) else (error, None)
@@ -293,9 +293,8 @@ class RemotePolicy(Policy):
             )
         self.name = f"{about.get('policy')}@{self._url}"  # type: ignore[misc]
         needs = about.get("needs")
-        known = [name for name in needs if name in SENSOR_NAMES] if isinstance(needs, list) else []
-        self.needs = tuple(known)  # type: ignore[misc]
-        self.follows = about.get("follows") is True  # type: ignore[misc]  # servers of earlier versions do not say
+        self.needs = tuple(name for name in needs if name in SENSOR_NAMES) if isinstance(needs, list) else ()  # type: ignore[misc]
+        self.follows = about.get("follows") is True  # type: ignore[misc]  # earlier versions do not send it
         if about.get("task") is not None:
             self.task = config.parse(about["task"], Task, f"{self._url}: task")
 

@@ -36,7 +36,7 @@ class Grid:
         touched: uint8, contacts that an obstacle in the cell may have caused.
         known: bool, observed.
         suspect: bool, not known: below the image, in front of an object in view that may reach nearer.
-        goal_counts: uint8, how often the goal object was seen there, up to 255.
+        goal_counts: uint8, images that showed the goal object in the cell, up to 255.
     """
 
     def __init__(self, resolution_m: float, half_m: float) -> None:
@@ -87,7 +87,7 @@ class Grid:
         )
 
     def known_window(self, margin_m: float, including: tuple[float, float] | None = None) -> Window:
-        """The smallest window around everything known (and a point), with a margin. Something must be known."""
+        """The smallest window around everything known (and a point), with a margin. At least one cell must be known."""
         margin = round(margin_m / self.resolution_m)
         points = (None, None) if including is None else self.cells(*including)[::-1]
         spans = []

@@ -75,7 +75,7 @@ class Mapper:
         Args:
             pose: of the robot in the grid's frame.
             tilt_rad: of the camera, up positive.
-            depth: the task's observation, float32 (H, W, 1) or (H, W), as the camera's ``depth_normalized`` says.
+            depth: the task's observation, float32 (H, W, 1) or (H, W), see the camera's ``depth_normalized``.
             goal_mask: bool (H, W), pixels that show the goal object; None if there is none.
         """
         camera, view = self._camera, self._view(tilt_rad)

@@ -20,7 +20,7 @@ from robot_runtime.scenes.grid_interpolation import Floats
 from robot_runtime.tasks.task import Task
 
 NEAR_M = 0.75
-"""Stops this near to a seen part of the object. Both challenges allow 1 m (Batra et al. 2020, section 2.1)."""
+"""Stopping distance from an observed part of the object. Both challenges allow 1 m (Batra et al. 2020, section 2.1)."""
 
 _SEEN_TIMES = 2
 _TRIED_M = 0.3
@@ -76,7 +76,7 @@ class ObjectGoal:
         return Action.TURN_LEFT
 
     def _towards_frontier(self, frontier: Target, pose: SE2) -> Action | None:
-        """Go there and look at it; None if there is no way, or if looking did not close it."""
+        """The next action towards a frontier or of turning to it; None if it is unreachable or already in view."""
         x_m, y_m = frontier.point
         if not frontier.arrived(np.array(pose.x_m), np.array(pose.y_m)):
             return self._navigator.towards(frontier, pose, boldest=0)
@@ -123,7 +123,7 @@ class ObjectGoal:
         return self._approach(pose, observation)
 
     def _near_object(self) -> Target:
-        """Everywhere within :data:`NEAR_M` of a seen part of the object, except the places already tried."""
+        """Everywhere within :data:`NEAR_M` of an observed part of the object, except the places already tried."""
         rows, columns = np.nonzero(self._grid.goal_counts >= _SEEN_TIMES)
         x_m, y_m = self._grid.points(rows, columns)
 
@@ -146,7 +146,7 @@ class ObjectGoal:
         return Target((float(x_m.mean()), float(y_m.mean())), sources, arrived)
 
     def _nearest_seen(self, pose: SE2) -> tuple[float, float]:
-        """The middle of those seen parts of the object that are near."""
+        """The mean position of the nearest observed parts of the object."""
         rows, columns = np.nonzero(self._grid.goal_counts >= _SEEN_TIMES)
         x_m, y_m = self._grid.points(rows, columns)
         away_m = np.hypot(x_m - pose.x_m, y_m - pose.y_m)

@@ -139,7 +139,7 @@ def rollout(settings, policy, embedding, data):
 
     state, previous = None, torch.zeros(1, 1, dtype=torch.long)
     logits, values = [], []
-    # Its distribution has normalised logits; the head's own are wanted.
+    # Its distribution has normalized logits; the rollout holds those of the head.
     policy.actor.linear.register_forward_hook(lambda module, inputs, made: logits.append(made[0].numpy()))
     for step, first in enumerate(data["first"]):
         if first:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from robot_runtime.policies.convert.networks.frozen import OUT_CHANNELS, FrozenBackbone, frozen_backbone
+from robot_runtime.policies.convert.networks.heads import LinearHead
 
 Image = Literal["rgb", "depth"]
 
@@ -110,16 +111,6 @@ class _Embedder(nn.Module):
         self.fc = nn.Embedding(config.previous, config.previous_size)
 
 
-class _Head(nn.Module):
-    def __init__(self, name: str, size: int, out: int) -> None:
-        super().__init__()
-        self._name = name
-        self.add_module(name, nn.Linear(size, out))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.get_submodule(self._name)(x)  # type: ignore[no-any-return]
-
-
 class AllenactPolicy(nn.Module):
     """One step of the policy.
 
@@ -138,8 +129,8 @@ class AllenactPolicy(nn.Module):
         if config.previous:
             self.prev_action_embedder = _Embedder(config)
         self.state_encoders = nn.ModuleDict({"single_belief": _StateEncoder(size, config)})
-        self.actor = _Head("linear", config.hidden, config.actions)
-        self.critic = _Head("fc", config.hidden, 1)
+        self.actor = LinearHead("linear", config.hidden, config.actions)
+        self.critic = LinearHead("fc", config.hidden, 1)
 
     @override
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:

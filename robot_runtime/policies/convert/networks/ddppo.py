@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from robot_runtime.policies.convert.networks.heads import LinearHead
 from robot_runtime.policies.convert.networks.resnet import Backbone, ResNetEncoder
 
 Image = Literal["rgb", "depth"]
@@ -137,18 +138,6 @@ class _Net(nn.Module):
         return layer(values)  # type: ignore[no-any-return]
 
 
-class _Linear(nn.Module):
-    """A linear layer under the name that checkpoints give it."""
-
-    def __init__(self, name: str, size: int, out: int) -> None:
-        super().__init__()
-        self._name = name
-        self.add_module(name, nn.Linear(size, out))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.get_submodule(self._name)(x)  # type: ignore[no-any-return]
-
-
 class DdppoPolicy(nn.Module):
     """One step of the policy.
 
@@ -161,8 +150,8 @@ class DdppoPolicy(nn.Module):
     def __init__(self, config: DdppoConfig) -> None:
         super().__init__()
         self.net = _Net(config)
-        self.action_distribution = _Linear("linear", config.hidden, config.actions)
-        self.critic = _Linear("fc", config.hidden, 1)
+        self.action_distribution = LinearHead("linear", config.hidden, config.actions)
+        self.critic = LinearHead("fc", config.hidden, 1)
 
     @override
     def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -31,7 +31,7 @@ def examples(manifest: Manifest) -> tuple[torch.Tensor, ...]:
 
 
 def export(module: nn.Module, manifest: Manifest, format: Format) -> bytes:
-    """A model file that computes what the module does.
+    """Export a module as a model file.
 
     Args:
         module: takes the manifest's inputs in order and returns its outputs in order; is put in evaluation mode.

@@ -91,8 +91,7 @@ def check_tensor(tensor: Tensor, array: Array) -> None:
     """Check an array's type and shape against the manifest. Raises ``ValueError``."""
     if array.dtype != np.dtype(tensor.dtype) or array.shape != tensor.shape:
         raise ValueError(
-            f"{tensor.name!r} is {array.dtype} {list(array.shape)}, the manifest says "
-            f"{tensor.dtype} {list(tensor.shape)}"
+            f"{tensor.name!r} is {array.dtype} {list(array.shape)}, in the manifest {tensor.dtype} {list(tensor.shape)}"
         )
 
 

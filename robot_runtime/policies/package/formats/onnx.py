@@ -83,7 +83,7 @@ def _check_file(manifest: Manifest, data: bytes) -> None:
         )
     if file.opsets[""] != manifest.model.opset:
         raise PackageError(
-            f"{manifest.model.file}: uses opset {file.opsets['']}, the manifest says {manifest.model.opset}",
+            f"{manifest.model.file}: uses opset {file.opsets['']}, the manifest has {manifest.model.opset}",
             "correct 'model.opset' in policy.yaml",
         )
 
@@ -105,8 +105,8 @@ def _check_tensors(manifest: Manifest, session: ort.InferenceSession) -> None:
             argument = by_name[tensor.name]
             if not _agree(tensor, argument.type, argument.shape):
                 raise PackageError(
-                    f"{manifest.model.file}: {what} {tensor.name!r} is {argument.type} {argument.shape}, the manifest "
-                    f"says {tensor.dtype} {list(tensor.shape)}",
+                    f"{manifest.model.file}: {what} {tensor.name!r} is {argument.type} {argument.shape}, in the "
+                    f"manifest {tensor.dtype} {list(tensor.shape)}",
                     f"correct '{what}s' in policy.yaml",
                 )
 
@@ -116,5 +116,5 @@ def _agree(tensor: Tensor, kind: str, shape: list[int | str | None]) -> bool:
     return (
         _DTYPES.get(kind) == tensor.dtype
         and len(shape) == len(tensor.shape)
-        and all(not isinstance(side, int) or side == wanted for side, wanted in sides)
+        and all(not isinstance(side, int) or side == declared for side, declared in sides)
     )
