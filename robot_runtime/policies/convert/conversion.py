@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 from torch import nn
@@ -13,6 +13,8 @@ from torch import nn
 from robot_runtime import __version__
 from robot_runtime.actions.discrete import Action
 from robot_runtime.imaging.preprocess import Operation
+from robot_runtime.policies.convert.networks.allenact import AllenactConfig
+from robot_runtime.policies.convert.networks.ddppo import DdppoConfig
 from robot_runtime.policies.convert.networks.export import OPSET
 from robot_runtime.policies.package.manifest import (
     SCHEMA,
@@ -128,33 +130,9 @@ class Conversion:
     notes: tuple[str, ...] = ()
 
 
-class RecurrentNetwork(Protocol):
-    """The configuration of a recurrent network, as far as manifests hold it."""
-
-    @property
-    def actions(self) -> int:
-        """Number of logits."""
-
-    @property
-    def rnn(self) -> Literal["LSTM", "GRU"]:
-        """Kind of the recurrent layers."""
-
-    @property
-    def rnn_layers(self) -> int:
-        """Number of the recurrent layers."""
-
-    @property
-    def hidden(self) -> int:
-        """Size of the recurrent state."""
-
-    @property
-    def state_shape(self) -> tuple[int, int, int]:
-        """Shape of the recurrent state, batch included."""
-
-
 def recurrent_manifest(
     options: Options,
-    network: RecurrentNetwork,
+    network: DdppoConfig | AllenactConfig,
     task: Task,
     *,
     native_actions: tuple[str, ...],

@@ -17,8 +17,8 @@ from robot_runtime.policies.convert.networks.export import EagerNetwork, export
 from robot_runtime.policies.convert.observations import patchwork
 from robot_runtime.policies.convert.proof import prove, run_original
 from robot_runtime.policies.package.formats.network import open_network
-from robot_runtime.policies.package.golden import Golden, record
-from robot_runtime.policies.package.manifest import Manifest, Proof
+from robot_runtime.policies.package.golden import record
+from robot_runtime.policies.package.manifest import Proof
 from robot_runtime.policies.package.policy import Package, load_package
 from robot_runtime.policies.package.writer import write_package
 
@@ -64,7 +64,8 @@ def export_checkpoint(
     checkpoint = read_checkpoint(path)
     conversion = _CONVERTERS[family or family_of(checkpoint)](checkpoint, options)
     manifest = conversion.manifest
-    golden = _record(manifest, conversion, options.steps)
+    observations = [patchwork(manifest, seed) for seed in range(options.steps)]
+    golden = record(manifest, EagerNetwork(manifest, conversion.module), observations, starts=(0, options.steps // 2))
     model = _export(conversion, options)
     network = open_network(manifest, model)
     proofs = [prove(manifest, golden, network, f"our own definition, torch {torch.__version__}")]
@@ -89,12 +90,6 @@ def family_of(checkpoint: Checkpoint) -> Family:
         f"{', '.join(str(name) for name in list(data)[:6]) or type(checkpoint.data).__name__}",
         "name its framework with --family, or write a package of it: docs/how-to/policies.md",
     )
-
-
-def _record(manifest: Manifest, conversion: Conversion, steps: int) -> Golden:
-    observations = [patchwork(manifest, seed) for seed in range(steps)]
-    eager = EagerNetwork(manifest, conversion.module)
-    return record(manifest, eager, observations, starts=(0, steps // 2))
 
 
 def _export(conversion: Conversion, options: Options) -> bytes:

@@ -106,6 +106,7 @@ def _hydra(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFa
     transforms = [
         (str(entry.get("type")), entry) for entry in settings.section(f"{policy}.obs_transforms").values() if entry
     ]
+    goal_spec = lab.get("ObjectGoalSensor", {}).get("goal_spec")
     return HabitatFacts(
         dialect="hydra",
         task_type=settings.get(str, f"{task}.type"),
@@ -113,14 +114,10 @@ def _hydra(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFa
         forward_m=settings.get(float, f"{simulator}.forward_step_size"),
         turn_deg=settings.get(float, f"{simulator}.turn_angle"),
         tilt_deg=settings.get(float, f"{task}.actions.look_up.tilt_angle", f"{simulator}.tilt_angle"),
-        cameras={
-            image: camera
-            for image in ("rgb", "depth")
-            if (camera := _camera_settings(settings, f"{agent}.sim_sensors.{image}_sensor")) is not None
-        },
+        cameras=_cameras(settings, f"{agent}.sim_sensors"),
         depth=_depth(settings, f"{agent}.sim_sensors.depth_sensor"),
         goals={names[kind]: _goal(sensor) for kind, sensor in lab.items() if kind in names},
-        goal_spec=_text(lab.get("ObjectGoalSensor", {}).get("goal_spec")),
+        goal_spec=goal_spec if isinstance(goal_spec, str) else None,
         radius_m=settings.get(float, f"{agent}.radius"),
         max_steps=settings.get(int, "habitat.environment.max_episode_steps"),
         success_m=settings.get(float, f"{task}.measurements.success.success_distance"),
@@ -148,11 +145,7 @@ def _yacs(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFac
         forward_m=settings.get(float, f"{simulator}.forward_step_size"),
         turn_deg=settings.get(float, f"{simulator}.turn_angle"),
         tilt_deg=settings.get(float, f"{simulator}.tilt_angle"),
-        cameras={
-            image: camera
-            for image in ("rgb", "depth")
-            if (camera := _camera_settings(settings, f"{simulator}.{image}_sensor")) is not None
-        },
+        cameras=_cameras(settings, simulator),
         depth=_depth(settings, f"{simulator}.depth_sensor"),
         goals=goals,
         goal_spec=settings.get(str, f"{task}.objectgoal_sensor.goal_spec"),
@@ -166,18 +159,21 @@ def _yacs(path: Path, settings: Settings, images: tuple[str, ...]) -> HabitatFac
     )
 
 
-def _camera_settings(settings: Settings, where: str) -> CameraSettings | None:
-    if not settings.section(where):
-        return None
-    position = settings.get(list, f"{where}.position") or [0.0, 1.25, 0.0]
-    orientation = settings.get(list, f"{where}.orientation") or [0.0, 0.0, 0.0]
-    return CameraSettings(
-        settings.get(int, f"{where}.width") or 640,
-        settings.get(int, f"{where}.height") or 480,
-        settings.get(float, f"{where}.hfov") or 90.0,
-        float(position[1]),
-        round(math.degrees(float(orientation[0])), 6),
-    )
+def _cameras(settings: Settings, section: str) -> dict[str, CameraSettings]:
+    cameras = {}
+    for image in ("rgb", "depth"):
+        where = f"{section}.{image}_sensor"
+        if settings.section(where):
+            position = settings.get(list, f"{where}.position") or [0.0, 1.25, 0.0]
+            orientation = settings.get(list, f"{where}.orientation") or [0.0, 0.0, 0.0]
+            cameras[image] = CameraSettings(
+                settings.get(int, f"{where}.width") or 640,
+                settings.get(int, f"{where}.height") or 480,
+                settings.get(float, f"{where}.hfov") or 90.0,
+                float(position[1]),
+                round(math.degrees(float(orientation[0])), 6),
+            )
+    return cameras
 
 
 def _depth(settings: Settings, where: str) -> tuple[float, float, bool] | None:
@@ -189,10 +185,6 @@ def _depth(settings: Settings, where: str) -> tuple[float, float, bool] | None:
 def _goal(sensor: Mapping[str, Any]) -> tuple[str, int]:
     # The defaults of both dialects, not of the sensor's class.
     return str(sensor.get("goal_format") or "POLAR"), int(sensor.get("dimensionality") or 2)
-
-
-def _text(found: Any) -> str | None:
-    return found if isinstance(found, str) else None
 
 
 def _network(settings: Settings, ddppo: str, ppo: str) -> dict[str, str | int]:

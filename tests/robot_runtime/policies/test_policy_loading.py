@@ -21,7 +21,7 @@ from robot_runtime.tasks.task import load_task
 
 
 class Answering:
-    """A Habitat-style agent that answers what it is told."""
+    """A Habitat-style agent with a given answer."""
 
     def __init__(self, answer: Any = 1) -> None:
         self.answer = answer
@@ -72,12 +72,12 @@ def test_arguments_reach_the_constructor() -> None:
     assert policy.stop_distance_m == 0.3
 
 
-def test_wrong_arguments_are_answered_with_the_right_ones() -> None:
+def test_unknown_arguments_list_the_known_ones() -> None:
     with raises_naming(PolicyError, "speed", "stop_distance_m"):
         load_policy("random", speed=3)
 
 
-def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+def test_a_misspelled_name_suggests_the_nearest() -> None:
     with raises_naming(PolicyError, "'goal-folower'", "'goal-follower'"):
         load_policy("goal-folower")
 
@@ -116,14 +116,14 @@ def test_a_file_loads_once_and_may_hold_dataclasses(tmp_path: Path) -> None:
     ("name", "message", "remedy"),
     [
         ("no_such_package.agents:Mine", "'no_such_package'", "PYTHONPATH"),
-        ("robot_runtime.policies.baselines.blind:Nobody", "'Nobody'", "colon"),
+        ("robot_runtime.policies.baselines.blind:Missing", "'Missing'", "colon"),
         ("robot_runtime.policies.baselines.blind:", "module:Class", "package.module:Class"),
         (f"{__name__}:NotAnAgent", "NotAnAgent", "robot_runtime.policy.Policy"),
         (f"{__name__}:FailsToStart", "OSError: no weights", "--debug"),
         ("absent.py:Mine", "absent.py", "path"),
     ],
 )
-def test_what_cannot_be_loaded_is_named_with_a_remedy(name: str, message: str, remedy: str) -> None:
+def test_a_loading_failure_is_named_with_a_remedy(name: str, message: str, remedy: str) -> None:
     with raises_naming(PolicyError, message, remedy):
         load_policy(name)
 
@@ -157,7 +157,7 @@ def test_a_file_that_fails_on_import_says_why(tmp_path: Path, source: str, messa
         ({"action": "turn_left", "action_args": None}, Action.TURN_LEFT),
     ],
 )
-def test_habitat_answers_are_understood(answer: Any, action: Action) -> None:
+def test_habitat_answers_are_decoded(answer: Any, action: Action) -> None:
     assert adapted(answer).act({}) is action
 
 
@@ -219,7 +219,7 @@ def asked(returned: Any) -> Policy:
     return policy
 
 
-def test_an_answer_by_habitats_action_stops_and_is_given() -> None:
+def test_an_answer_by_habitats_action_stops_the_episode() -> None:
     policy = asked({"action": "answer", "action_args": {"answer_id": np.int64(17)}})
     assert policy.act({}) is Action.STOP
     assert policy.answer({}) == 17
@@ -227,12 +227,12 @@ def test_an_answer_by_habitats_action_stops_and_is_given() -> None:
 
 
 @pytest.mark.parametrize("returned", ["answer", {"action": "answer"}, {"action": "answer", "action_args": {"id": 1}}])
-def test_an_answer_without_its_id_says_how_to_give_it(returned: Any) -> None:
+def test_an_answer_without_its_id_is_refused_with_the_format(returned: Any) -> None:
     with raises_naming(PolicyError, "'mine'", "answer_id"):
         asked(returned).act({})
 
 
-def test_answering_is_no_action_where_nothing_is_asked() -> None:
+def test_an_answer_in_a_task_without_question_is_refused() -> None:
     with pytest.raises(UnknownAction):
         adapted("answer").act({})
 

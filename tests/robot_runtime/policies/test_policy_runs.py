@@ -1,4 +1,4 @@
-"""Policy packages drive robots: the same log every time, the same decisions over a log, wheels at zero on NaN."""
+"""Episodes of policy packages: reproducible logs and decisions, wheels at zero on NaN."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_two_runs_leave_the_same_records_bit_for_bit(logs: list[Path]):
     assert first == second
 
 
-def test_a_log_decided_again_gives_every_action_again(logs: list[Path], package: Path):
+def test_a_replayed_log_gives_the_same_actions(logs: list[Path], package: Path):
     policy = load_package_policy(package, selection="sample", temperature=9)
     steps = 0
     for path in sorted(logs[0].glob("*.mcap")):
@@ -73,7 +73,7 @@ def test_a_log_decided_again_gives_every_action_again(logs: list[Path], package:
     assert steps > 1
 
 
-def test_the_log_says_what_decided(logs: list[Path], package: Path):
+def test_the_log_holds_the_policys_source(logs: list[Path], package: Path):
     with LogReader(min(logs[0].glob("*.mcap"))) as log:
         assert log.header.agent == "tiny"
         assert log.header.task == tiny.TASK
@@ -102,7 +102,7 @@ def test_diff_of_packages_names_what_differs(package: Path, other: Path, capsys:
     assert "model.sha256" in said
 
 
-def test_inspect_runs_nothing_and_says_everything(package: Path, capsys: pytest.CaptureFixture[str]):
+def test_inspect_prints_all_facts_without_running_the_network(package: Path, capsys: pytest.CaptureFixture[str]):
     assert run_command(["policy", "inspect", str(package)]) == 0
     said = capsys.readouterr().out
     for word in ("32x24", "torch_area", "0 stop=STOP", "opset 17", "left_positive", "argmax"):
@@ -111,7 +111,7 @@ def test_inspect_runs_nothing_and_says_everything(package: Path, capsys: pytest.
     assert json.loads(capsys.readouterr().out)["name"] == "tiny"
 
 
-def test_validate_and_bench_say_what_they_ran(package: Path, capsys: pytest.CaptureFixture[str]):
+def test_validate_and_bench_print_the_runtime(package: Path, capsys: pytest.CaptureFixture[str]):
     assert run_command(["policy", "validate", str(package)]) == 0
     assert "the same action at 6 of 6" in capsys.readouterr().out
     assert run_command(["policy", "bench", str(package), "--steps", "10"]) == 0
@@ -128,7 +128,7 @@ def test_validate_and_bench_say_what_they_ran(package: Path, capsys: pytest.Capt
         (["policy", "diff", "{package}", "nowhere"], 8, "nowhere"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_exit_code(
+def test_impossible_requests_are_refused_with_an_exit_code(
     package: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ):
     assert run_command([argument.format(package=package) for argument in arguments]) == code
@@ -136,7 +136,7 @@ def test_what_cannot_be_is_refused_with_its_exit_code(
 
 
 class Failing(Network):
-    """Computes well for some steps, then gives what it is told to."""
+    """Computes well for some steps, then returns the given logits."""
 
     runtime = "failing"
 

@@ -1,4 +1,4 @@
-"""A log names what decided in it, well enough to be loaded again, and to be told from a later version."""
+"""The source of a policy in a log: it can be loaded again, and later versions are detected."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def loaded(source: PolicySource) -> PolicySource:
     return policy.source
 
 
-def test_a_package_is_loaded_again_from_what_it_says_itself(package: Path):
+def test_a_package_is_loaded_again_from_its_source(package: Path):
     source = loaded(PolicySource(str(package), {"selection": "sample"}))
     assert source.digest is not None
     assert loaded(source) == source
@@ -84,7 +84,7 @@ def test_a_package_has_one_digest_as_a_zip_and_as_a_folder(package: Path, tmp_pa
     assert zipped.digest == folder.digest
 
 
-def test_another_version_is_told_from_the_one_that_decided(package: Path):
+def test_another_version_of_a_package_is_refused(package: Path):
     source = loaded(PolicySource(str(package)))
     package.unlink()
     tiny.write_tiny(package, seed=1)
@@ -94,7 +94,7 @@ def test_another_version_is_told_from_the_one_that_decided(package: Path):
     assert now.digest not in (None, source.digest)
 
 
-def test_a_python_file_and_the_files_of_its_arguments_are_told_apart(agent: Path, tmp_path: Path):
+def test_the_digest_covers_a_python_file_and_the_files_of_its_arguments(agent: Path, tmp_path: Path):
     table = tmp_path / "table.bin"
     table.write_bytes(b"1")
     source = loaded(PolicySource(f"{agent}:Turning", {"table": str(table)}))
@@ -108,7 +108,7 @@ def test_a_python_file_and_the_files_of_its_arguments_are_told_apart(agent: Path
         load_source(source)
 
 
-def test_what_is_gone_is_said_to_be_gone(package: Path, agent: Path):
+def test_a_missing_policy_is_named(package: Path, agent: Path):
     for source in (loaded(PolicySource(str(package))), loaded(PolicySource(f"habitat:{agent}:Turning"))):
         (package if ":" not in source.spec else agent).unlink()
         with raises_naming(
@@ -117,7 +117,7 @@ def test_what_is_gone_is_said_to_be_gone(package: Path, agent: Path):
             load_source(source)
 
 
-def test_agents_that_ship_are_known_by_the_runtime_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_shipped_agents_have_the_runtimes_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("random").write_text("a file of that name is not the agent")
     assert loaded(PolicySource("random", {"stop_distance_m": "0.3"})).digest is None
@@ -125,12 +125,12 @@ def test_agents_that_ship_are_known_by_the_runtime_version(tmp_path: Path, monke
 
 def test_a_servers_token_stays_out_of_logs():
     source = PolicySource("ws://127.0.0.1:1", {"token": "secret", "reconnect_s": "0.01"})
-    with pytest.raises(PolicyError):  # nobody listens
+    with pytest.raises(PolicyError):  # no server
         load_source(source)
     assert source.public().arguments == {"reconnect_s": "0.01"}
 
 
-def test_run_says_what_decided_and_calls_it_what_the_user_says(tmp_path: Path):
+def test_run_logs_the_policy_and_the_users_name_for_it(tmp_path: Path):
     arguments = ["--robot", "fake", "--agent", "random", "--agent-arg", "stop_distance_m=30", "--count", "1"]
     assert run_command(["run", *arguments, "--name", "careful", "--out", str(tmp_path)]) == 0
     with LogReader(min(tmp_path.glob("*.mcap"))) as log:

@@ -1,4 +1,4 @@
-"""What the answers of a Habitat challenge's agent mean, year by year."""
+"""Decoding of the answers of the Habitat challenges' agents, by year."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def waypoint(xyt: Any = (0.0, 0.0, 0.0), duration: Any = 1.0, **more: Any) -> di
 
 
 @pytest.mark.parametrize("dialect", [HABITAT_2020, HABITAT_2023])
-def test_words_of_each_challenge(dialect: Any) -> None:
+def test_action_names_of_each_challenge(dialect: Any) -> None:
     for action, word in zip(dialect.actions, dialect.spellings, strict=True):
         for returned in (word, np.str_(word), {"action": word}, (word,), {"action": [word], "action_args": None}):
             assert meant(returned) is action
@@ -69,7 +69,7 @@ def test_the_goal_of_2019_is_updated_at_every_step() -> None:
     assert of_2019.needs == ("pointgoal_with_gps_compass",)
 
 
-def test_the_process_knows_every_kind() -> None:
+def test_the_worker_has_every_kind() -> None:
     assert set(worker.INTERFACES) == set(INTERFACES)
 
 
@@ -154,7 +154,7 @@ def test_an_invalid_answer_is_refused_with_a_remedy(returned: Any) -> None:
 @pytest.mark.parametrize(
     ("returned", "task"), [(waypoint(), IN_2022), (velocity(), make_task()), (velocity(), load_task("eqa_habitat"))]
 )
-def test_a_task_has_them_or_not(returned: Any, task: Task) -> None:
+def test_a_continuous_action_without_control_is_refused(returned: Any, task: Task) -> None:
     with raises_naming(UnknownAction, task.name, "objectnav_hm3d2023"):
         meant(returned, task)
 
@@ -186,7 +186,7 @@ def test_any_answer_is_an_action_or_refused(returned: Any) -> None:
     assert isinstance(decision, Action | VelocityCommand | WaypointCommand)
 
 
-def test_commands_say_what_they_ask_for() -> None:
+def test_commands_have_displacements() -> None:
     assert VelocityCommand(0.2, 0.1, -0.1, 2.0).displacement == Displacement(0.4, 0.2, -0.2)
     assert WaypointCommand(0.3, 0.4, 1.0, 0.1, 5.0).displacement == Displacement(0.3, 1.0, 0.1)
 
@@ -206,7 +206,7 @@ def test_a_command_that_is_not_finite_is_refused(value: float) -> None:
         {"stop_below_m_s": 0.1},
     ],
 )
-def test_ranges_are_ranges(changes: dict[str, Any]) -> None:
+def test_invalid_ranges_are_refused(changes: dict[str, Any]) -> None:
     given_ranges: dict[str, Any] = {
         "linear_m_s": (0.0, 0.3),
         "angular_rad_s": (-1.0, 1.0),
@@ -218,7 +218,7 @@ def test_ranges_are_ranges(changes: dict[str, Any]) -> None:
         VelocityControl(**{**given_ranges, **changes})
 
 
-def test_a_control_controls_something() -> None:
+def test_a_control_needs_velocities_or_waypoints() -> None:
     with pytest.raises(ValueError, match="velocity"):
         Control((0.0, 0.0))
 

@@ -1,4 +1,4 @@
-"""Agents written to other people's interfaces, in processes of their own; and everything that they can do wrong."""
+"""Unmodified agents in their own processes, and their failures."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Drawing(Turning):
 
 
 class Misbehaving:
-    """Behaves for two steps, then does what it is told to."""
+    """Behaves for two steps, then fails in the given way."""
 
     def __init__(self, how, at=3):
         self.how, self.at = how, int(at)
@@ -133,7 +133,7 @@ class Misbehaving:
             time.sleep(0.01)
 
 
-class Rubbish:
+class Answering:
     def __init__(self, answer):
         self.answer = eval(answer)
 
@@ -280,13 +280,13 @@ def acted(policy: AgentPolicy, times: int = 1) -> list[Any]:
 # --- interfaces -----------------------------------------------------------------------------------------------------
 
 
-def test_words_of_every_year(file: str) -> None:
+def test_action_names_of_every_year(file: str) -> None:
     words = "stop,MOVE_FORWARD,turn_left_waypoint,turn_right"
     with agent(f"habitat:{file}:Turning", answers=words) as policy:
         assert acted(policy, 4) == [Action.STOP, Action.MOVE_FORWARD, Action.TURN_LEFT, Action.TURN_RIGHT]
 
 
-def test_observations_arrive_as_they_are(file: str) -> None:
+def test_observations_arrive_unchanged(file: str) -> None:
     with agent(f"habitat:{file}:Looking") as policy:
         policy.reset(TASK, 0)
         shown = observation()
@@ -297,7 +297,7 @@ def test_observations_arrive_as_they_are(file: str) -> None:
         assert shown["rgb"].max() == 7
 
 
-def test_what_an_agent_draws_follows_the_episodes_seed(file: str) -> None:
+def test_an_agents_random_numbers_depend_on_the_episodes_seed(file: str) -> None:
     with agent(f"habitat:{file}:Drawing") as policy:
         draws = []
         for seed in (3, 4, 3):
@@ -306,7 +306,7 @@ def test_what_an_agent_draws_follows_the_episodes_seed(file: str) -> None:
     assert draws[0] == draws[2] != draws[1]
 
 
-def test_robothor_agents_get_metres_and_words(file: str) -> None:
+def test_robothor_agents_get_meters_and_category_names(file: str) -> None:
     task = make_task("objectnav")
     with agent(f"robothor:{file}") as policy, fake_robot(task) as robot:
         assert policy.needs == ("rgb", "objectgoal", "depth")
@@ -358,7 +358,7 @@ def test_an_agent_imports_its_own_modules_and_none_of_the_runtimes(tmp_path: Pat
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("habitat:{file}:Nobody", "'Nobody'"),
+        ("habitat:{file}:Missing", "'Missing'"),
         ("habitat:{file}", "module:name"),
         ("habitat:no_such_module:Agent", "'no_such_module'"),
         ("habitat:nowhere.py:Agent", "FileNotFoundError"),
@@ -368,17 +368,17 @@ def test_an_agent_imports_its_own_modules_and_none_of_the_runtimes(tmp_path: Pat
         ("habitat:{file}:Misbehaving", "how"),
     ],
 )
-def test_what_cannot_be_loaded_is_named(file: str, spec: str, said: str) -> None:
+def test_a_loading_failure_is_named(file: str, spec: str, said: str) -> None:
     with raises_naming(PolicyError, said), agent(spec.format(file=file)):
         pass
 
 
-def test_an_interpreter_that_is_none_is_named(file: str, tmp_path: Path) -> None:
+def test_an_invalid_interpreter_is_named(file: str, tmp_path: Path) -> None:
     with raises_naming(ConfigError, tmp_path), agent(f"habitat:{file}:Turning", python=tmp_path):
         pass
 
 
-def test_an_interpreter_without_numpy_is_told(file: str, tmp_path: Path) -> None:
+def test_an_interpreter_without_numpy_is_reported(file: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     python = tmp_path / "bare" / "bin" / "python"
     with raises_naming(PolicyError, "1", "loading", "numpy"):
@@ -391,7 +391,7 @@ def test_an_agent_within_the_runtime_has_no_interpreter_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf"), 1e9])
-def test_a_time_limit_is_a_time(seconds: float) -> None:
+def test_an_invalid_time_limit_is_refused(seconds: float) -> None:
     with raises_naming(ConfigError, f"{seconds} s"):
         Isolation(None, seconds)
 
@@ -432,7 +432,7 @@ class Hurry(Subscriber):
         ("close_everything", ("act()",)),
     ],
 )
-def test_whatever_it_does_the_robot_stops_and_earlier_steps_are_intact(
+def test_after_any_failure_the_robot_stops_and_earlier_steps_are_intact(
     file: str, tmp_path: Path, how: str, said: tuple[str, ...]
 ) -> None:
     recorder = Recorder(tmp_path)
@@ -525,7 +525,7 @@ def test_closing_ends_the_process(file: str) -> None:
     ],
 )
 def test_an_answer_that_is_no_action(file: str, answer: str, error: type[RuntimeFault]) -> None:
-    with agent(f"habitat:{file}:Rubbish", answer=answer) as policy, fake_robot(TASK) as robot:
+    with agent(f"habitat:{file}:Answering", answer=answer) as policy, fake_robot(TASK) as robot:
         env = Env(robot, TASK, make_scene())
         with pytest.raises(error) as raised:
             run_episode(env, policy, make_episode(), seed=0)
@@ -615,7 +615,7 @@ def _reader(data: bytes) -> Any:
         max_size=3,
     )
 )
-def test_frames_come_back_as_they_were(arrays: dict[str, Any]) -> None:
+def test_frames_round_trip(arrays: dict[str, Any]) -> None:
     data = b"".join(bytes(buffer) for buffer in worker.encode({"type": "act"}, arrays))
     document, back = worker.decode(_reader(data), 1 << 20)
     assert document["type"] == "act"
@@ -627,7 +627,7 @@ def test_frames_come_back_as_they_were(arrays: dict[str, Any]) -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, 70), st.binary(max_size=3))
-def test_whatever_arrives_is_a_frame_or_refused(data: bytes, cut: int, noise: bytes) -> None:
+def test_any_bytes_are_a_frame_or_refused(data: bytes, cut: int, noise: bytes) -> None:
     good = b"".join(bytes(b) for b in worker.encode({"type": "act"}, {"a": np.arange(3)}))
     for arriving in (data, worker.MAGIC + data, good[:cut] + noise + good[cut + 1 :]):
         with suppress(worker.FrameError, EOFError):

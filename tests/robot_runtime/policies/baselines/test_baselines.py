@@ -56,12 +56,12 @@ def test_the_stop_distance_can_be_chosen_and_is_the_agents_own(agent: type[GoalS
 
 
 @pytest.mark.parametrize("distance_m", [0.0, -1.0, math.nan, math.inf])
-def test_a_stop_distance_that_is_no_distance_is_refused(distance_m: float) -> None:
+def test_an_invalid_stop_distance_is_refused(distance_m: float) -> None:
     with raises_naming(PolicyError, "stop_distance_m", distance_m):
         ForwardOnly(stop_distance_m=distance_m)
 
 
-def test_each_names_the_sensors_it_uses() -> None:
+def test_each_agent_declares_its_sensors() -> None:
     assert Random.needs == ForwardOnly.needs == ("pointgoal", "gps")
     assert GoalFollower.needs == ("pointgoal", "gps", "compass")
     assert not any(agent.privileged for agent in AGENTS)

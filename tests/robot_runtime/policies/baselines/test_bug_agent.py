@@ -1,4 +1,4 @@
-"""Bug2: it gets round what it only feels, on the side that it was told."""
+"""Bug2: boundary following by touch, on the chosen side."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def reached(result: Run, goal: Goal = GOAL) -> bool:
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("world", [BOX, TRAP], ids=["box", "trap"])
-def test_gets_round_what_holds_a_goal_follower_for_ever(world: BoxWorld, side: str) -> None:
+def test_it_leaves_traps_of_the_goal_follower(world: BoxWorld, side: str) -> None:
     assert reached(go(world, Bug(side, stop_distance_m=0.3)))
     assert not go(world, GoalFollower(stop_distance_m=0.3)).stopped
 
 
 @pytest.mark.parametrize(("side", "sign"), [("left", -1), ("right", 1)])
-def test_what_it_follows_stays_on_the_side_that_was_told(side: str, sign: int) -> None:
+def test_the_boundary_stays_on_the_chosen_side(side: str, sign: int) -> None:
     heights = []
 
     class Watched(Bug):
@@ -74,7 +74,7 @@ def test_what_it_follows_stays_on_the_side_that_was_told(side: str, sign: int) -
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_errors_of_actions_do_not_matter(seed: int) -> None:
+def test_actuation_errors_are_corrected(seed: int) -> None:
     assert reached(go(TRAP, Bug("left" if seed % 2 else "right", 0.3), SE2(1.5, 2.8 + 0.1 * seed), noise_m=0.01))
 
 
@@ -87,7 +87,7 @@ def test_in_the_open_it_is_the_goal_follower(yaw: float, distance_m: float, dire
     assert runs[0].actions == runs[1].actions
 
 
-def test_where_no_way_leads_it_tries_the_other_side_and_goes_on_to_the_last_step() -> None:
+def test_without_a_path_it_tries_the_other_side_until_the_last_step() -> None:
     walls = (3.0, 2.0, 5.0, 2.2), (3.0, 3.8, 5.0, 4.0), (3.0, 2.0, 3.2, 4.0), (4.8, 2.0, 5.0, 4.0)
     walled = BoxWorld((8.0, 6.0), [(x0, y0, 0, x1, y1, TALL) for x0, y0, x1, y1 in walls])
     sides = set()
@@ -105,6 +105,6 @@ def test_ships_under_its_name() -> None:
     assert isinstance(load_policy("bug", side="right"), Bug)
 
 
-def test_a_side_that_is_none_is_refused() -> None:
+def test_an_invalid_side_is_refused() -> None:
     with raises_naming(PolicyError, "side", "'up'"):
         Bug("up")

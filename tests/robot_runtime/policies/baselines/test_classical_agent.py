@@ -125,7 +125,7 @@ def test_the_same_episode_gives_the_same_actions() -> None:
     assert run(world, agent, TASK, episode).actions == run(world, agent, TASK, episode).actions
 
 
-def test_what_it_says_about_a_decision_is_json() -> None:
+def test_its_info_is_json() -> None:
     for kind in ("pointnav", "objectnav"):
         task, agent = make_task(kind), Classical()
         agent.reset(task, 0)

@@ -1,4 +1,4 @@
-"""Depth into the grid, checked against known geometry."""
+"""Integration of depth images into the grid, compared with known geometry."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_obstacle_lies_on_a_surface_and_a_wall_ahead_is_found(
 
 @pytest.mark.parametrize("tilt_deg", [-30.0, 0.0, 30.0])
 @pytest.mark.parametrize("normalized", [False, True])
-def test_a_flat_wall_is_a_straight_line_of_cells_at_its_place(tilt_deg: float, normalized: bool) -> None:
+def test_a_flat_wall_is_a_straight_line_of_cells(tilt_deg: float, normalized: bool) -> None:
     camera = replace(CAMERA, depth_normalized=normalized)
     _, grid = mapped([(4.0, 0.0, 0.0, 4.1, 6.0, 2.5)], [SE2(1.0, 3.0, 0.0)], math.radians(tilt_deg), camera)
     px, _ = occupied_points(grid)
@@ -91,13 +91,13 @@ def test_only_what_the_robots_body_would_meet_is_an_obstacle(bottom_m: float, to
     assert there.any() == is_obstacle
 
 
-def test_what_is_seen_is_known_and_what_is_hidden_is_not() -> None:
+def test_visible_cells_are_known_and_hidden_ones_are_not() -> None:
     _, grid = mapped([(4.0, 2.0, 0.0, 4.4, 4.0, 1.5)], [SE2(1.0, 3.0, 0.0)])
     for x, y, known in ((2.0, 3.0, True), (3.5, 3.0, True), (5.5, 3.0, False), (0.5, 3.0, False), (6.0, 1.0, True)):
         assert layer_at(grid, grid.known, x, y) == known, (x, y)
 
 
-def test_holes_tell_nothing_where_the_camera_reports_them_as_far() -> None:
+def test_holes_at_maximum_depth_clear_nothing() -> None:
     pose = SE2(1.0, 3.0, 0.0)
     for holes, known in (("zero", True), ("max", False)):
         camera = replace(CAMERA, depth_max_m=5.0, depth_holes=holes)
@@ -128,7 +128,7 @@ def test_an_obstacle_that_has_gone_fades_and_one_that_stays_does_not() -> None:
     assert layer_at(grid, grid.evidence, 6.02, 3.0) >= OCCUPIED_AT
 
 
-def test_the_floor_below_a_near_obstacle_is_under_suspicion_until_it_is_seen_or_driven_over() -> None:
+def test_the_floor_below_a_near_obstacle_is_suspect_until_observed_or_driven_over() -> None:
     boxes: list[Box] = [(2.0, 2.0, 0.0, 3.0, 4.0, 0.5)]
     _, grid = mapped(boxes, [SE2(1.3, 3.0, 0.0)])
     assert layer_at(grid, grid.suspect, 1.7, 3.0)
@@ -140,7 +140,7 @@ def test_the_floor_below_a_near_obstacle_is_under_suspicion_until_it_is_seen_or_
     assert not layer_at(grid, grid.suspect, 1.7, 3.0)
 
 
-def test_what_is_too_near_to_be_measured_is_suspect() -> None:
+def test_cells_below_the_least_depth_are_suspect() -> None:
     camera = replace(CAMERA, depth_min_m=0.5)
     _, grid = mapped([(1.3, 1.0, 0.0, 1.4, 5.0, 2.5)], [SE2(1.0, 3.0, 0.0)], camera=camera)
     assert not grid.occupied().any()
@@ -148,7 +148,7 @@ def test_what_is_too_near_to_be_measured_is_suspect() -> None:
     assert not layer_at(grid, grid.known, 1.3, 3.0)
 
 
-def test_where_the_robot_drives_there_is_nothing() -> None:
+def test_the_robots_path_is_free() -> None:
     grid = Grid(CELL_M, 5.0)
     grid.evidence[:] = 12
     grid.sweep(SE2(0.0, 0.0), SE2(1.0, 0.5), 0.18)
@@ -167,7 +167,7 @@ def test_a_contact_is_marked_along_the_front_of_the_rim() -> None:
 
 
 @given(st.floats(-30, 30), st.floats(-30, 30))
-def test_growing_moves_nothing(x: float, y: float) -> None:
+def test_growth_keeps_the_content(x: float, y: float) -> None:
     grid = Grid(CELL_M, 2.0)
     grid.known.ravel()[grid.flat(np.array([0.52]), np.array([-1.03]))] = True
     grid.include(x, y, 1.0)
@@ -178,7 +178,7 @@ def test_growing_moves_nothing(x: float, y: float) -> None:
     assert grid.known.sum() == 1
 
 
-def test_the_goal_object_is_found_where_it_stands() -> None:
+def test_the_goal_object_is_counted_at_its_place() -> None:
     world = BoxWorld((8.0, 6.0), [(4.0, 2.8, 0.4, 4.3, 3.2, 0.7)])
     grid = Grid(CELL_M, 10.0)
     pose = SE2(1.0, 3.0, 0.1)

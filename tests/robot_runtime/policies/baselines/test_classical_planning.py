@@ -41,7 +41,7 @@ def at(x_m: float, y_m: float) -> tuple[np.ndarray, np.ndarray]:
     return np.array([x_m]), np.array([y_m])
 
 
-def test_in_the_open_what_is_left_is_the_straight_distance() -> None:
+def test_in_the_open_the_cost_to_go_is_the_straight_distance() -> None:
     costs = costs_of(room())
     field = march(costs, disc(costs, 0.0, 0.0, 0.1))
     for x, y in ((2.0, 0.0), (0.0, -2.5), (1.5, 1.5), (-2.0, 1.0)):
@@ -66,7 +66,7 @@ def test_sources_inside_obstacles_lead_nowhere() -> None:
     assert not np.isfinite(march(costs, disc(costs, 1.5, 0.0, 0.1)).to_go_m).any()
 
 
-def test_a_place_is_forbidden_nearer_than_the_radius_and_disliked_nearer_than_comfort() -> None:
+def test_cells_cost_more_near_obstacles_and_are_blocked_within_the_radius() -> None:
     grid = room()
     block(grid, 1.0, -3.0, 1.05, 3.0)
     costs = costs_of(grid)
@@ -105,7 +105,7 @@ def test_the_unknown_the_suspect_and_the_touched_cost_more_than_the_known() -> N
     assert touched > 3.0
 
 
-def test_a_window_is_the_same_map_seen_in_part() -> None:
+def test_a_window_equals_that_part_of_the_map() -> None:
     grid = room()
     block(grid, 1.0, 1.0, 1.5, 1.5)
     part = CostMap(grid, CostParameters.of(RADIUS_M, CELL_M), grid.window(0.0, 0.0, 2.9, 2.9))
@@ -177,7 +177,7 @@ def test_navigation_gets_bolder_only_where_it_must() -> None:
     assert timid.towards(point_target(2.0, 0.0, 0.2), SE2(-1.5, 0.0), boldest=0) is None
 
 
-def test_navigation_says_so_when_there_is_no_way() -> None:
+def test_navigation_returns_none_without_a_path() -> None:
     grid = room()
     block(grid, -2.0, -1.0, -1.95, 1.0)
     block(grid, -1.0, -1.0, -0.95, 1.0)

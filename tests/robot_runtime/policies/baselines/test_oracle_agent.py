@@ -1,4 +1,4 @@
-"""The oracle solves what can be solved."""
+"""The shortest-path oracle in closed loop."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_at_an_object_it_faces_it_and_looks_up_or_down_at_it(z_m: float, look: A
     assert (index == 0).any()
 
 
-def test_it_wants_a_world_and_view_points() -> None:
+def test_it_needs_a_world_and_view_points() -> None:
     task = make_task("objectnav")
     with raises_naming(PolicyError, "'oracle'"):
         Oracle().reset(task, 0)
@@ -100,7 +100,7 @@ def test_it_is_privileged_and_needs_no_sensor() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("short_m", "every", "arrives"), [(0.0, 1000, True), (0.02, 1, True), (0.02, 1000, False)])
-def test_between_looks_it_counts_on_its_actions(short_m: float, every: int, arrives: bool) -> None:
+def test_between_pose_updates_it_uses_dead_reckoning(short_m: float, every: int, arrives: bool) -> None:
     world = BoxWorld((9.0, 3.0), [])
 
     def disturb(pose: SE2) -> SE2:
@@ -114,6 +114,6 @@ def test_between_looks_it_counts_on_its_actions(short_m: float, every: int, arri
 
 
 @pytest.mark.parametrize("every", [0, -1, 1.5])
-def test_looks_are_counted_in_whole_actions(every: float) -> None:
+def test_looks_every_must_be_a_positive_integer(every: float) -> None:
     with raises_naming(PolicyError, "looks_every", every):
         Oracle(looks_every=every)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Checkpoints are read as data: what they hold comes out, what they want to run does not."""
+"""Reader of checkpoints: tensors and configurations are read, code is not run."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         pickles.load_bytes(data)
 
 
-def test_what_is_no_checkpoint_says_so(tmp_path: Path) -> None:
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     for content in (b"", b"PK\x03\x04", pickle.dumps({"a": 1}), b"hello"):
         path = tmp_path / "none.pth"
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""From checkpoints to packages without the frameworks: what is understood, what is refused, and that it drives."""
+"""Conversion of checkpoints to packages, without the frameworks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def convert(tmp_path: Path) -> Callable[..., Conversion]:
     return make
 
 
-def test_the_configuration_says_the_task(convert: Callable[..., Conversion]) -> None:
+def test_the_task_is_read_from_the_configuration(convert: Callable[..., Conversion]) -> None:
     manifest = convert(SMALL, hydra()).manifest
     task = manifest.task
     assert (task.kind, task.magnitudes.turn_deg, task.robot_radius_m, task.max_steps) == ("pointnav", 10, 0.2, 321)
@@ -90,7 +90,7 @@ def test_the_configuration_says_the_task(convert: Callable[..., Conversion]) -> 
     assert manifest.native_actions == ("STOP", "MOVE_FORWARD", "TURN_LEFT", "TURN_RIGHT")
 
 
-def test_the_dialect_dates_the_order_of_channels(convert: Callable[..., Conversion]) -> None:
+def test_the_dialect_determines_the_order_of_channels(convert: Callable[..., Conversion]) -> None:
     network = replace(SMALL, images=("rgb", "depth"))
     eye = {"WIDTH": SIDE, "HEIGHT": SIDE, "HFOV": 90}
     for config, order in ((hydra(), ["depth", "rgb"]), (yacs(eye, OBS_TRANSFORMS={}), ["rgb", "depth"])):
@@ -112,7 +112,7 @@ def test_the_network_of_0_1_5_resizes_by_itself(convert: Callable[..., Conversio
     assert convert(network, yacs({**eye, "WIDTH": 256, "HEIGHT": 256})).manifest.preprocess == ()
 
 
-def test_the_task_fills_in_and_does_not_overrule(convert: Callable[..., Conversion]) -> None:
+def test_the_given_task_only_fills_missing_facts(convert: Callable[..., Conversion]) -> None:
     config = hydra("stop move_forward turn_left turn_right look_up look_down", type="ObjectNav-v1")
     network = replace(OBJECTNAV, images=("depth", "rgb"))
     conversion = convert(network, config, replace(OPTIONS, task=load_task("objectnav_hm3d2022")))
@@ -144,7 +144,7 @@ def test_the_task_fills_in_and_does_not_overrule(convert: Callable[..., Conversi
         (SMALL, {"something": 1}, {}, ("'habitat'", "'TASK_CONFIG'")),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(
+def test_inconsistent_checkpoints_are_refused(
     convert: Callable[..., Conversion],
     network: DdppoConfig,
     config: Any,
@@ -167,7 +167,7 @@ def test_transformers_and_trainings_that_are_not_known_are_refused(convert: Call
         convert(SMALL, config)
 
 
-def test_the_family_is_told_from_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_family_is_detected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "ckpt.pt"
     torch.save({"weights": {"a": torch.zeros(1)}}, path)
     with raises_naming(CheckpointError, "weights", path):

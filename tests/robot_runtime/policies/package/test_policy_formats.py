@@ -1,4 +1,4 @@
-"""Torch's own formats compute what eager torch does, and their archives are read with suspicion."""
+"""Torch's own formats: agreement with eager torch, and refusal of hostile archives."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def archive(files: dict[str, bytes]) -> bytes:
     return target.getvalue()
 
 
-def test_a_package_of_each_format_repeats_what_numpy_recorded(tmp_path: Path, exported: tuple[Manifest, bytes]):
+def test_a_package_of_each_format_matches_the_numpy_rollout(tmp_path: Path, exported: tuple[Manifest, bytes]):
     manifest, data = exported
     write_package(tmp_path, manifest, data, tiny.golden())
     package = load_package(tmp_path, Execution(threads=1, device="cpu"))
@@ -109,7 +109,7 @@ def test_a_file_that_is_cut_off_is_refused(exported: tuple[Manifest, bytes]):
 
 
 @pytest.mark.parametrize("name", ["archive/extra/evil.py", "archive/../../escaped", "other/version"])
-def test_a_member_that_has_no_business_there_is_refused(exported: tuple[Manifest, bytes], name: str):
+def test_an_unexpected_member_is_refused(exported: tuple[Manifest, bytes], name: str):
     manifest, data = exported
     with raises_naming(PackageError, manifest.model.file):
         open_network(manifest, archive({**members(data), name: b"x"}))
@@ -150,7 +150,7 @@ def changed(files: dict[str, bytes], part: str, change: Callable[[Any], None]) -
     return archive({**files, name: json.dumps(document).encode()})
 
 
-def test_an_onnx_file_tells_nothing_of_the_computer_that_made_it() -> None:
+def test_an_onnx_file_holds_no_paths_of_the_exporting_machine() -> None:
     assert str(Path(__file__).parent).encode() not in export(Tiny(), tiny.MANIFEST, "onnx")
 
 
@@ -242,7 +242,7 @@ def test_the_network_has_the_checkpoints_parameters():
 
 
 @pytest.mark.parametrize(("rnn", "layers"), [("LSTM", 4), ("GRU", 2)])
-def test_a_false_mask_forgets_state_and_previous_action(rnn: Any, layers: int):
+def test_a_false_mask_clears_state_and_previous_action(rnn: Any, layers: int):
     config = DdppoConfig("resnet18", rnn, 2, 16, 64, 64)
     assert config.state_shape == (1, layers, 16)
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Policy packages: what a good one does, and that a bad one is refused by name before anything in it runs."""
+"""Policy packages: valid ones run, invalid ones are refused before their network runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GOOD = tiny.MANIFEST
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good package that nobody changes."""
+    """A valid package, not changed by tests."""
     return tiny.write_tiny(tmp_path_factory.mktemp("good") / "tiny")
 
 
@@ -70,7 +70,7 @@ def test_the_same_package_is_written_twice_byte_for_byte(tmp_path: Path):
     assert tiny.write_tiny(tmp_path / "a.zip").read_bytes() == tiny.write_tiny(tmp_path / "b.zip").read_bytes()
 
 
-def test_a_manifest_comes_back_as_it_was_written(folder: Path):
+def test_a_manifest_round_trip(folder: Path):
     written = read_manifest(folder)
     assert replace(written, model=GOOD.model, golden=GOOD.golden) == GOOD
     again = config.parse(yaml.safe_load(manifest_yaml(written)), Manifest, "again")
@@ -121,7 +121,7 @@ def test_it_decides_before_libraries_are_loaded_that_it_does_not_need(folder: Pa
     assert not loaded & {"scipy", "cv2", "numba", "matplotlib", "jinja2", "torch", "onnx", "rich"}
 
 
-def test_a_command_of_ours_waits_for_no_other_package(folder: Path):
+def test_a_command_does_not_import_unused_packages(folder: Path):
     code = "import sys; from robot_runtime.cli.main import run_command; run_command(sys.argv[1:]); print(*sys.modules)"
     command = [sys.executable, "-c", code, "policy", "inspect", str(folder)]
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
@@ -136,7 +136,7 @@ def test_an_episode_does_not_depend_on_the_one_before(folder: Path):
     assert len(set(first)) > 1
 
 
-def test_the_first_step_says_which_package_and_which_seeds(folder: Path):
+def test_the_first_step_logs_package_and_seeds(folder: Path):
     policy = load_package_policy(folder, selection="sample", seed="5", temperature="2.5")
     policy.reset(tiny.TASK, 17)
     policy.act(tiny.observations(1)[0])
@@ -183,7 +183,7 @@ def test_it_is_loaded_by_its_path_like_any_agent(folder: Path):
         ({"temperature": 0}, "temperature"),
     ],
 )
-def test_an_argument_that_it_does_not_take_is_refused(folder: Path, arguments: dict[str, Any], said: str):
+def test_an_invalid_argument_is_refused(folder: Path, arguments: dict[str, Any], said: str):
     with raises_naming(ConfigError, said):
         load_package_policy(folder, **arguments)
 
@@ -207,7 +207,7 @@ def test_a_changed_file_is_refused_before_it_is_used(broken: Path, name: str):
         load_package(broken)
 
 
-def test_no_package_is_no_package(tmp_path: Path):
+def test_a_path_without_a_package_is_refused(tmp_path: Path):
     with raises_naming(PackageError, tmp_path / "nothing"):
         load_package(tmp_path / "nothing")
     (tmp_path / "text.zip").write_text("hello")
@@ -343,14 +343,14 @@ def test_a_manifest_that_contradicts_itself_is_refused_by_field(broken: Path, pa
         ("", "document"),
     ],
 )
-def test_a_manifest_that_means_harm_is_refused(broken: Path, text: str, said: str):
+def test_a_hostile_manifest_is_refused(broken: Path, text: str, said: str):
     (broken / "policy.yaml").write_text(text)
     with raises_naming(ConfigError, said):
         load_package(broken)
 
 
 @given(st.binary(max_size=400))
-def test_whatever_stands_for_a_manifest_is_refused_by_type(data: bytes):
+def test_manifests_of_other_types_are_refused(data: bytes):
     with pytest.raises(ConfigError):
         config.parse(config.parse_foreign_yaml(data, "policy.yaml"), Manifest, "policy.yaml")
 
@@ -362,7 +362,7 @@ _DOCUMENT = config.unparse(GOOD)
 @pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150)
-def test_a_manifest_with_one_value_exchanged_is_a_manifest_or_refused(data: st.DataObject):
+def test_a_manifest_with_one_changed_value_is_valid_or_refused(data: st.DataObject):
     document = yaml.safe_load(yaml.safe_dump(_DOCUMENT))
     place = document
     while True:
@@ -394,7 +394,7 @@ def test_other_preprocessing_does_not_repeat_the_rollout(tmp_path: Path):
 
 
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
-def test_logits_that_are_no_numbers_are_never_obeyed(tmp_path: Path, poison: float):
+def test_logits_that_are_not_finite_are_refused(tmp_path: Path, poison: float):
     write_package(tmp_path, GOOD, tiny.onnx_bytes(poison=poison), tiny.golden())
     with raises_naming(PolicyOutputError, "'logits'", "4"):
         load_package(tmp_path)
@@ -410,7 +410,7 @@ def test_a_rollout_with_a_pickle_in_it_is_not_unpickled(tmp_path: Path):
 
 
 class Bomb:
-    """Notes that somebody unpickled it."""
+    """Object that records its unpickling."""
 
     exploded = False
 
@@ -422,7 +422,7 @@ def _explode() -> None:
     Bomb.exploded = True
 
 
-def test_the_bomb_works():
+def test_the_pickle_bomb_explodes_when_unpickled():
     pickle.loads(pickle.dumps(Bomb()))
     assert Bomb.exploded
     Bomb.exploded = False
@@ -439,13 +439,13 @@ def test_weights_in_other_files_are_refused(tmp_path: Path):
         load_package(tmp_path)
 
 
-def test_what_an_onnx_file_says_about_itself():
+def test_facts_of_an_onnx_file():
     facts = read_onnx(tiny.onnx_bytes())
     assert (facts.ir_version, facts.opsets, facts.external_data) == (8, {"": tiny.OPSET}, False)
 
 
 @given(st.binary(max_size=300) | st.integers(0, 3000).map(lambda size: tiny.onnx_bytes()[:size]))
-def test_what_is_no_onnx_is_refused_by_the_reader(data: bytes):
+def test_bytes_that_are_no_onnx_are_refused(data: bytes):
     try:
         read_onnx(data)
     except ValueError:
@@ -481,7 +481,7 @@ def test_an_unknown_operator_is_named(tmp_path: Path):
         load_package(tmp_path)
 
 
-def test_a_golden_of_another_policy_is_refused(tmp_path: Path):
+def test_a_golden_rollout_of_another_policy_is_refused(tmp_path: Path):
     golden = tiny.golden()
     write_package(tmp_path, GOOD, tiny.onnx_bytes(), replace(golden, inputs={"depth": golden.inputs["depth"]}))
     with raises_naming(PackageError, "'input/goal'"):
@@ -516,7 +516,7 @@ def test_a_task_that_differs_is_refused_with_both_values(folder: Path, changes: 
         policy.check(replace(tiny.TASK, **changes))
 
 
-def test_what_the_policy_does_not_notice_may_differ(folder: Path):
+def test_irrelevant_differences_of_tasks_are_accepted(folder: Path):
     policy = load_package_policy(folder)
     policy.check(
         replace(

@@ -1,4 +1,4 @@
-"""A policy server away from its own machine: TLS with a self-made certificate, and only who has the token."""
+"""Policy server over TLS, with a self-signed certificate and a token."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Turner(Policy):
 
 @dataclass(frozen=True)
 class Files:
-    """What somebody makes who makes his own certificate."""
+    """Files of a self-signed certificate."""
 
     certificate: Path
     key: Path
@@ -96,12 +96,12 @@ def test_an_episode_over_tls(files: Files) -> None:
     assert [step.action for step in witness.steps[1:]] == [Action.TURN_LEFT, Action.TURN_LEFT, Action.STOP]
 
 
-def test_the_token_counts_behind_tls_as_before_it(files: Files) -> None:
+def test_the_token_is_checked_behind_tls(files: Files) -> None:
     with served(files, token=TOKEN) as port, raises_naming(PolicyError, "401"):
         RemotePolicy(f"wss://127.0.0.1:{port}", token="guess", certificate=files.trusted)
 
 
-def test_a_certificate_of_nobody_known_is_refused_at_once(files: Files) -> None:
+def test_an_untrusted_certificate_is_refused_at_once(files: Files) -> None:
     with served(files) as port, raises_naming(PolicyError, f"wss://127.0.0.1:{port}", "certificate=FILE") as raised:
         RemotePolicy(f"wss://127.0.0.1:{port}", reconnect_s=60)
     assert not isinstance(raised.value, LinkLost)

@@ -48,7 +48,7 @@ LOOPBACK = ("127.0.0.1", 0)
 
 
 class Walker(Policy):
-    """Forward a few times, then stop; counts what it is asked, and can be told to do worse."""
+    """Forward a few times, then stop; counts its calls, and can fail on request."""
 
     name = "walker"
     needs = ("gps",)
@@ -87,7 +87,7 @@ def served(policy: Policy, **options: Any) -> Iterator[str]:
 
 
 class Hurried(RemotePolicy):
-    """Has little time from its second decision on: whatever comes before may take long on a busy computer."""
+    """Short time limit from the second decision on; the first may take long on a busy computer."""
 
     def act(self, observation: Observation) -> Decision:
         if self._sequence == 2:
@@ -125,7 +125,7 @@ def run(url: str, witness: Witness, kind: type[RemotePolicy] = RemotePolicy) -> 
             assert robot.base.state(1.0).velocity.linear_m_s == 0.0
 
 
-def test_an_episode_runs_as_if_the_policy_were_here() -> None:
+def test_a_remote_episode_equals_a_local_one() -> None:
     policy, witness = Walker(), Witness()
     with served(policy) as url:
         assert run(url, witness) is EndReason.STOP
@@ -178,7 +178,7 @@ def test_a_policy_that_takes_too_long_ends_the_episode() -> None:
 # --- link -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_lost_link_is_mended_between_steps_and_the_policy_keeps_its_memory() -> None:
+def test_a_lost_link_is_restored_between_steps_with_the_policys_state() -> None:
     policy = Walker()
     with served(policy) as url, remote(url) as client:
         client.reset(TASK, 0)
@@ -188,7 +188,7 @@ def test_a_lost_link_is_mended_between_steps_and_the_policy_keeps_its_memory() -
     assert (policy.resets, policy.acts) == (1, 4)
 
 
-def test_a_broken_link_that_is_seen_late_does_not_end_the_hold_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_disconnect_keeps_the_next_clients_session(monkeypatch: pytest.MonkeyPatch) -> None:
     left = threading.Semaphore(0)
     leave = PolicyServer._leave
 
@@ -241,7 +241,7 @@ def test_a_request_out_of_order_is_refused(sequence: int) -> None:
     assert policy.acts == 0
 
 
-def test_an_episode_is_lost_with_a_server_that_was_started_again() -> None:
+def test_an_episode_ends_when_the_server_restarts() -> None:
     with served(Walker()) as url, remote(url) as client:
         client.reset(TASK, 0)
         client._session = "another"
@@ -271,24 +271,24 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 
 @pytest.mark.parametrize("url", ["ws://", "ws://host:notaport", "ws://127.0.0.1:99999999"])
-def test_an_address_that_is_none_is_named(url: str) -> None:
+def test_an_invalid_address_is_named(url: str) -> None:
     with pytest.raises((ConfigError, LinkLost)) as error:
         RemotePolicy(url, reconnect_s=0.1)
     assert url in error.value.message
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf", "0"])
-def test_a_time_limit_is_a_time(value: str) -> None:
+def test_an_invalid_time_limit_is_refused(value: str) -> None:
     with raises_naming(ConfigError, "time_limit_s", repr(value)):
         load_policy("ws://127.0.0.1:9", time_limit_s=value)
 
 
-def test_an_argument_that_it_does_not_have_is_named() -> None:
+def test_an_unknown_argument_is_named() -> None:
     with raises_naming(ConfigError, "speed"):
         load_policy("ws://127.0.0.1:9", speed="3")
 
 
-def test_only_who_knows_the_token_is_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_clients_with_the_token_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROBOT_RUNTIME_TOKEN", raising=False)
     with served(Walker(), token="secret") as url:
         with raises_naming(PolicyError, "401"):
@@ -305,7 +305,7 @@ def test_only_who_knows_the_token_is_let_in(monkeypatch: pytest.MonkeyPatch) -> 
 # --- what the server is sent ----------------------------------------------------------------------------------------
 
 
-def test_a_policy_that_raises_is_told_and_the_server_lives_on() -> None:
+def test_a_raising_policy_is_reported_and_the_server_continues() -> None:
     def stumble(act: int) -> None:
         if act == 1 and walker.resets == 1:
             raise ZeroDivisionError("no luck")
@@ -349,7 +349,7 @@ _ALMOST_MESSAGES = st.recursive(
 
 @given(st.binary(max_size=200) | _ALMOST_MESSAGES)
 @settings(max_examples=300)
-def test_whatever_arrives_is_a_message_or_refused(data: bytes) -> None:
+def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
     try:
         message = unpack(data)
     except ProtocolError:
@@ -465,14 +465,14 @@ def test_a_continuous_action_of_such_a_server_is_scaled_by_the_task() -> None:
         (b"\x00" * (2 << 20), LinkLost, "ws://"),
     ],
 )
-def test_answers_that_mean_nothing_are_errors(answer: Any, error: type[RuntimeFault], said: str) -> None:
+def test_invalid_answers_are_errors(answer: Any, error: type[RuntimeFault], said: str) -> None:
     with answering(answer) as url, remote(url) as client:
         client.reset(TASK, 0)
         with raises_naming(error, said):
             client.act(observation())
 
 
-def test_late_answers_to_earlier_requests_are_passed_over() -> None:
+def test_late_answers_to_earlier_requests_are_ignored() -> None:
     first = pack({EXTENSION: {"protocol": 1, "policy": "p", "needs": [], "task": None}})
     late = [{EXTENSION: {"sequence": 0}}, {EXTENSION: {"sequence": 0}}]
     with answering(*late, first=first) as url, remote(url) as client:
@@ -503,7 +503,7 @@ def test_arrays_have_openpis_form() -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "u1", "i8", "<f2", ">f4", "f8"])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 4)])
-def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> None:
+def test_arrays_round_trip(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     back = unpack(pack({"a": array}))["a"]
     assert (back.dtype, back.shape) == (array.dtype, array.shape)
@@ -511,12 +511,12 @@ def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize("value", [np.array(["text"]), np.array([None]), np.zeros(2, "f4,i4"), np.zeros(2, "c16"), {1}])
-def test_what_is_no_number_is_not_sent(value: Any) -> None:
+def test_arrays_of_objects_are_not_sent(value: Any) -> None:
     with pytest.raises(TypeError, match="cannot be sent"):
         pack({"a": value})
 
 
-def test_text_of_an_observation_comes_back_as_text() -> None:
+def test_text_observations_round_trip() -> None:
     back = observation_from_message(unpack(pack(observation_to_message(observation()))))
     assert back["instruction"] == np.array("go")
     assert back["instruction"].dtype.kind == "U"
@@ -525,7 +525,7 @@ def test_text_of_an_observation_comes_back_as_text() -> None:
 @pytest.mark.parametrize(
     "decision", [Action.TURN_LEFT, VelocityCommand(0.1, -0.2, 0.0, 0.1), WaypointCommand(0.1, 0.2, 0.3, 0.0, 5.0)]
 )
-def test_decisions_come_back_as_they_were(decision: Decision) -> None:
+def test_decisions_round_trip(decision: Decision) -> None:
     task = load_task("objectnav_hm3d2023")
     message = unpack(pack(decision_to_message(decision, task)))
     assert decision_from_message(message, task, "p") == decision
