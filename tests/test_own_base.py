@@ -62,6 +62,8 @@ class Pebble:
         self._thread.start()
 
     def close(self) -> None:
+        if self._over.is_set():
+            return
         self._over.set()
         self._thread.join(2.0)
         os.close(self._main)
@@ -86,8 +88,8 @@ class Pebble:
             then = now
             left, right = (round(10 * travel) for travel in self._travel_mm)
             message = struct.pack("<cBiiH", b"R", self.bumper, left, right, 15600)
-            if not self.silent:
-                os.write(self._main, self.garbage + message + bytes([-sum(message) & 0xFF]))
+            sealed = message + bytes([-sum(message) & 0xFF])
+            os.write(self._main, self.garbage + (b"" if self.silent else sealed))
 
     def _moved(self, seconds: float) -> SE2:
         left_m_s, right_m_s = (speed / 1000 for speed in self.wheels_mm_s)
@@ -159,7 +161,9 @@ def test_a_pressed_bumper_holds_the_wheels(pebble: Pebble, in_real_time: None) -
 
 
 @pytest.mark.slow
-def test_a_silent_base_is_stopped_and_stale(pebble: Pebble, in_real_time: None) -> None:
+@pytest.mark.parametrize("noise", [b"", b"x"])
+def test_a_base_without_reports_is_stopped_and_stale(pebble: Pebble, in_real_time: None, noise: bytes) -> None:
+    pebble.garbage = noise
     with make_robot(pebble) as robot:
         robot.clock.sleep(0.3)
         robot.base.command(Velocity(0.2, 0.0))
@@ -176,6 +180,31 @@ def test_garbage_on_the_wire_costs_nothing(pebble: Pebble, in_real_time: None) -
     with make_robot(pebble) as robot:
         robot.clock.sleep(0.3)
         assert robot.base.state(0.1).battery_v == pytest.approx(15.6)
+
+
+@pytest.mark.slow
+def test_an_unplugged_base_can_be_stopped_and_closed(pebble: Pebble, in_real_time: None) -> None:
+    robot = make_robot(pebble)
+    robot.connect()
+    robot.clock.sleep(0.3)
+    pebble.close()
+    robot.clock.sleep(0.2)
+    robot.base.stop()
+    robot.base.emergency_stop()
+    with pytest.raises(StaleData):
+        robot.base.state(0.1)
+    robot.close()
+
+
+def test_a_port_that_is_no_terminal_is_refused_and_closed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    open_before = len(os.listdir("/proc/self/fd"))
+    robot = own_base.make_robot(
+        RobotContext(scene=None, camera=None, seed=0), "pebble", {"port": str(tmp_path / "file")}, ""
+    )
+    with pytest.raises(DeviceFault, match="file"):
+        robot.base.connect()
+    assert len(os.listdir("/proc/self/fd")) == open_before
 
 
 def test_a_robot_without_a_camera_says_so(pebble: Pebble) -> None:

@@ -8,6 +8,7 @@ The base sends 50 reports per second, little-endian, and takes commands at any t
 Each message ends with a byte that makes the sum of all its bytes 0 modulo 256.
 """
 
+import contextlib
 import math
 import os
 import select
@@ -79,12 +80,15 @@ class PebbleBase(Base):
     def connect(self) -> None:
         if self._port is not None:
             return
+        port = None
         try:
             port = os.open(self._port_name, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
             tty.setraw(port)
         except (OSError, tty.error) as error:
+            if port is not None:
+                os.close(port)
             raise DeviceFault(f"{self._port_name}: {error}", "plug in the base, or correct 'port'") from error
-        self._port, self._state, self._travel_mm, self._odom = port, None, None, SE2()
+        self._port, self._state, self._travel, self._odom = port, None, None, SE2()
         self.history.clear()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -142,27 +146,29 @@ class PebbleBase(Base):
     def _send(self, velocity: Velocity) -> None:
         turn_m_s = velocity.angular_rad_s * TRACK_M / 2
         left, right = (round(1000 * (velocity.linear_m_s + side * turn_m_s)) for side in (-1, 1))
-        os.write(self._port, sealed(COMMAND.pack(b"V", left, right)))
+        with contextlib.suppress(OSError):  # unplugged: the state grows stale, which is what readers are told
+            os.write(self._port, sealed(COMMAND.pack(b"V", left, right)))
 
     def _read(self) -> None:
-        """Read until the port is closed; without a report for 40 ms the Guard still ticks, and soon gives zero."""
+        """Tick the Guard at every report, and every 40 ms whatever the port delivers, until the port is closed."""
         buffer, port = bytearray(), self._port
         while self._port == port:
             ready, _, _ = select.select([port], [], [], 0.04)
-            if ready:
-                buffer += os.read(port, 4096)
+            try:
+                buffer += os.read(port, 4096) if ready else b""
+            except OSError:
+                self._clock.sleep(0.04)  # unplugged: there is nothing to wait for
             with self._lock:
                 if self._port != port:
                     return
                 for report in reports(buffer):
                     self._take(*report)
-                if not ready:
-                    self._tick()
+                self._tick()
 
     def _take(self, bumper: int, left: int, right: int, battery_mv: int) -> None:
         """Integrate the odometry, feed the Guard, and keep the state."""
         now_ns = self._clock.now_ns()
-        before, self._travel_mm = self._travel_mm or (left, right), (left, right)
+        before, self._travel = self._travel or (left, right), (left, right)
         left_m, right_m = ((now - then) * 1e-4 for now, then in zip((left, right), before, strict=True))
         forward_m, turn_rad = (left_m + right_m) / 2, (right_m - left_m) / TRACK_M
         heading_rad = self._odom.yaw_rad + turn_rad / 2
@@ -171,20 +177,13 @@ class PebbleBase(Base):
             self._odom.y_m + forward_m * math.sin(heading_rad),
             self._odom.yaw_rad + turn_rad,
         )
-        self._guard.feedback(Feedback(now_ns, Zone(bumper)))
+        pressed = Zone(bumper & 7)
+        self._guard.feedback(Feedback(now_ns, pressed))
         halt = self._tick().halt
         velocity = Velocity(forward_m * INFO.rate_hz, turn_rad * INFO.rate_hz)
-        self._state = BaseState(
-            now_ns,
-            self._odom,
-            velocity,
-            Zone(bumper),
-            Zone.NONE,
-            Zone.NONE,
-            halt,
-            battery_mv / 1000,
-            min(1.0, max(0.0, (battery_mv - 13200) / 3000)),
-        )
+        levels = (pressed, Zone.NONE, Zone.NONE, halt)
+        charge = min(1.0, max(0.0, (battery_mv - 13200) / 3000))
+        self._state = BaseState(now_ns, self._odom, velocity, *levels, battery_mv / 1000, charge)
         self.history.add(PoseEstimate(now_ns, self._odom, "odom"))
 
 

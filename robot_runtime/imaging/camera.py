@@ -22,8 +22,17 @@ from robot_runtime.common import config
 from robot_runtime.common.clock import Clock, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, rotation_rpy
-from robot_runtime.errors import BlindCamera, DeviceFault, FrozenCamera, NotConnected, StaleData, UnpairedImages
+from robot_runtime.errors import (
+    BlindCamera,
+    ConfigError,
+    DeviceFault,
+    FrozenCamera,
+    NotConnected,
+    StaleData,
+    UnpairedImages,
+)
 from robot_runtime.hal import Camera, CameraInfo, Intrinsics, Mount, RgbdFrame, Robot
+from robot_runtime.hal.stand_ins import MissingCamera
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.imaging.coverage import Coverage, check_coverage, coverage
 from robot_runtime.imaging.latency import load_latency
@@ -301,12 +310,13 @@ def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, optio
         CalibrationError: the mount is another robot's, too old or altered.
     """
     trained = context.camera
+    mount = mount_of(robot, options)
     target = robot.camera.info.intrinsics if trained is None else trained.intrinsics
     camera = SourceCamera(
         source,
         robot.clock,
         target,
-        mount_of(robot, options),
+        mount,
         options,
         robot.name,
         lambda: posture_of(robot),
@@ -317,9 +327,15 @@ def source_camera(source: RgbdSource, robot: Robot, context: RobotContext, optio
 
 
 def mount_of(robot: Robot, options: ImagingOptions) -> CameraMount:
-    """The mount by the options, else by the robot's own description."""
+    """The mount by the options, else by the robot's own description. Raises ``ConfigError`` if neither has one."""
     if options.mount is not None:
         return load_mount(config.find_preset("mounts", options.mount), robot.name)
+    if isinstance(robot.camera, MissingCamera):
+        raise ConfigError(
+            f"nothing says where the camera sits on robot {robot.name!r}",
+            "give the camera's option imaging: {mount: ...}: a preset of launch/mounts, or the file that "
+            "`robot-runtime calibrate extrinsics` wrote",
+        )
     own = robot.camera.info.mount
     return CameraMount((own.x_m, own.y_m, own.z_m))
 
