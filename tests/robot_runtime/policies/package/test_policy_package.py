@@ -175,11 +175,11 @@ def test_it_is_loaded_by_its_path_like_any_agent(folder: Path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"thread": 1}, "no argument 'thread'"),
-        ({"threads": "two"}, "threads='two' is not int"),
+        ({"thread": 1}, "'thread'"),
+        ({"threads": "two"}, "threads='two'"),
         ({"threads": 0}, "1..256"),
-        ({"device": "tpu"}, "no device 'tpu'"),
-        ({"selection": "best"}, "no selection 'best'"),
+        ({"device": "tpu"}, "'tpu'"),
+        ({"selection": "best"}, "'best'"),
         ({"temperature": 0}, "temperature"),
     ],
 )
@@ -288,40 +288,40 @@ def setter(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     [
         ("schema", 2, "has schema 2"),
         ("name", "../../x", "name must be made of"),
-        ("stop_id", 1, "stop is action 0"),
-        ("native_actions", ["A"], "has 1 names, the task 4 actions"),
-        ("sources", [], "where the network comes from"),
-        ("sources.0.sha256", "abc", "64 lower-case"),
-        ("model.file", "../model.onnx", "beside its manifest"),
-        ("model.file", "/etc/passwd", "beside its manifest"),
-        ("model.sha256", "A" * 64, "64 lower-case"),
+        ("stop_id", 1, "stop_id"),
+        ("native_actions", ["A"], "native_actions"),
+        ("sources", [], "sources"),
+        ("sources.0.sha256", "abc", "sha256"),
+        ("model.file", "../model.onnx", "'../model.onnx'"),
+        ("model.file", "/etc/passwd", "'/etc/passwd'"),
+        ("model.sha256", "A" * 64, "sha256"),
         ("model.format", "pickle", "model.format"),
-        ("model.opset", None, "opset goes with"),
-        ("model.minimum_runtime", "latest", "a version like"),
-        ("inputs.0.role", "sonar", "has role 'sonar'"),
-        ("inputs.0.shape", [1, 12, 0, 1], "every side must be positive"),
-        ("inputs.0.shape", [1 << 20, 1 << 20], "the limit"),
-        ("inputs.2.shape", [1, 9], "same number, order, shapes"),
-        ("inputs.3.shape", [1, 2], "must hold one number"),
-        ("inputs.3.dtype", "float32", "a previous action is an integer"),
-        ("inputs.1.name", "depth", "two inputs have one name"),
-        ("outputs.0.shape", [1, 5], "one for each of 4"),
-        ("outputs.1.role", "logits", "two outputs have the role"),
-        ("recurrent", None, "'recurrent' goes with"),
-        ("previous_action", None, "'previous_action' goes with"),
-        ("goal.sensor", "gps", "no input's role"),
-        ("goal.sign", None, "sign goes with"),
+        ("model.opset", None, "opset"),
+        ("model.minimum_runtime", "latest", "minimum_runtime"),
+        ("inputs.0.role", "sonar", "'sonar'"),
+        ("inputs.0.shape", [1, 12, 0, 1], "'depth'"),
+        ("inputs.0.shape", [1 << 20, 1 << 20], "2**26"),
+        ("inputs.2.shape", [1, 9], "recurrent states"),
+        ("inputs.3.shape", [1, 2], "[1, 2]"),
+        ("inputs.3.dtype", "float32", "float32"),
+        ("inputs.1.name", "depth", "depth"),
+        ("outputs.0.shape", [1, 5], "logits"),
+        ("outputs.1.role", "logits", "'logits'"),
+        ("recurrent", None, "'recurrent'"),
+        ("previous_action", None, "'previous_action'"),
+        ("goal.sensor", "gps", "goal.sensor"),
+        ("goal.sign", None, "sign"),
         ("goal.vocabulary", ["chair"], "vocabulary"),
-        ("selection.temperature", 0.0, "temperature > 0"),
+        ("selection.temperature", 0.0, "temperature"),
         ("selection.mode", "best", "selection.mode"),
-        ("golden.logit_atol", 1.0, "proves nothing"),
+        ("golden.logit_atol", 1.0, "0.1"),
         ("golden.logit_atol", float("nan"), "logit_atol"),
-        ("golden.steps", 0, "steps >= 1"),
-        ("proof.same_actions", 7, "same_actions <= steps"),
-        ("task.actions", ["stop", "stop", "turn_left", "turn_right"], "names an action twice"),
+        ("golden.steps", 0, "steps"),
+        ("proof.same_actions", 7, "same_actions"),
+        ("task.actions", ["stop", "stop", "turn_left", "turn_right"], "task.actions"),
         ("task.camera.hfov_deg", "79", "hfov_deg"),
         ("preprocess.0.kernel", "cv2_area", "kernel"),
-        ("licence", "MIT", "there is no such field"),
+        ("licence", "MIT", "licence"),
     ],
 )
 def test_a_manifest_that_contradicts_itself_is_refused_by_field(broken: Path, path: str, value: Any, said: str):
@@ -456,20 +456,28 @@ def test_bytes_that_are_no_onnx_are_refused(data: bytes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"model": replace(GOOD.model, opset=18)}, "uses opset 17, the manifest says 18"),
-        ({"model": replace(GOOD.model, minimum_runtime="99.0")}, "needs onnxruntime 99.0 or later"),
-        ({"inputs": (Tensor("deep", "depth", "float32", (1, 12, 12, 1)), *GOOD.inputs[1:])}, "its inputs are"),
-        ({"inputs": (Tensor("depth", "depth", "float32", (1, 12, 12, 3)), *GOOD.inputs[1:])}, "input 'depth' is"),
+        ({"model": replace(GOOD.model, opset=18)}, ("opset", "17", "18")),
+        ({"model": replace(GOOD.model, minimum_runtime="99.0")}, ("onnxruntime", "99.0")),
+        (
+            {"inputs": (Tensor("deep", "depth", "float32", (1, 12, 12, 1)), *GOOD.inputs[1:])},
+            ("'inputs'", "deep", "depth"),
+        ),
+        (
+            {"inputs": (Tensor("depth", "depth", "float32", (1, 12, 12, 3)), *GOOD.inputs[1:])},
+            ("'depth'", "[1, 12, 12, 3]"),
+        ),
     ],
 )
-def test_a_network_that_contradicts_its_manifest_is_refused(tmp_path: Path, changes: dict[str, Any], said: str):
+def test_a_network_that_contradicts_its_manifest_is_refused(
+    tmp_path: Path, changes: dict[str, Any], said: tuple[str, ...]
+):
     original = tiny.golden()
     if "inputs" in changes:
         first = changes["inputs"][0]
         inputs = {first.name: np.zeros((original.steps, *first.shape), np.float32), "goal": original.inputs["goal"]}
         original = replace(original, inputs=inputs)
     write_package(tmp_path, replace(GOOD, **changes), tiny.onnx_bytes(), original)
-    with raises_naming(PolicyError, said):
+    with raises_naming(PolicyError, *said):
         load_package(tmp_path)
 
 
