@@ -59,7 +59,6 @@ def run(
     """Simulate a LoCoBot on ROS 1.
 
     Examples:
-
         python -m sim_bridge.ros --scene apartment --family pyrobot-kobuki
 
         python -m sim_bridge.ros --family interbotix --robot sim-noisy --clock real --manner command_timeout_s=0.6
