@@ -1,0 +1,60 @@
+"""Messages of remote policies: arrays, decisions and damaged bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from robot_runtime.actions.continuous import Decision, VelocityCommand, WaypointCommand
+from robot_runtime.actions.discrete import Action
+from robot_runtime.policies.remote.protocol import (
+    decision_from_message,
+    decision_to_message,
+    observation_from_message,
+    observation_to_message,
+    pack,
+    unpack,
+)
+from robot_runtime.tasks.task import load_task
+
+
+def test_arrays_have_openpis_form() -> None:
+    packed = pack({"state": np.array([[1, 2]], np.int16), "scalar": np.float32(1.5)})
+    assert msgpack.unpackb(packed) == {
+        "state": {b"__ndarray__": True, b"data": b"\x01\x00\x02\x00", b"dtype": "<i2", b"shape": [1, 2]},
+        "scalar": {b"__npgeneric__": True, b"data": 1.5, b"dtype": "<f4"},
+    }
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u1", "i8", "<f2", ">f4", "f8"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 4)])
+def test_arrays_round_trip(dtype: str, shape: tuple[int, ...]) -> None:
+    array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    back = unpack(pack({"a": array}))["a"]
+    assert (back.dtype, back.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(back, array)
+
+
+@pytest.mark.parametrize("value", [np.array(["text"]), np.array([None]), np.zeros(2, "f4,i4"), np.zeros(2, "c16"), {1}])
+def test_arrays_of_objects_are_not_sent(value: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be sent"):
+        pack({"a": value})
+
+
+def test_text_observations_round_trip() -> None:
+    back = observation_from_message(unpack(pack(observation_to_message({"instruction": np.array("go")}))))
+    assert back["instruction"] == np.array("go")
+    assert back["instruction"].dtype.kind == "U"
+
+
+@pytest.mark.parametrize(
+    "decision", [Action.TURN_LEFT, VelocityCommand(0.1, -0.2, 0.0, 0.1), WaypointCommand(0.1, 0.2, 0.3, 0.0, 5.0)]
+)
+def test_decisions_round_trip(decision: Decision) -> None:
+    task = load_task("objectnav_hm3d2023")
+    message = unpack(pack(decision_to_message(decision, task)))
+    assert decision_from_message(message, task, "p") == decision
+    assert message["actions"].ndim == 2
