@@ -13,8 +13,8 @@ FAULTS = {
     "rgb_silent": "no color; depth goes on",
     "depth_silent": "no depth; color goes on",
     "camera_unpaired": "depth is stamped half a period after its color image",
-    "depth_32fc1": "depth as 32FC1 in meters, as other drivers send it: correct, but different",
-    "depth_mislabelled": "depth called 16UC1, but its numbers are meters",
+    "depth_32fc1": "depth as 32FC1 in meters, as from some other drivers: valid, but another encoding",
+    "depth_mislabelled": "depth labeled 16UC1 with values in meters",
     "camera_info_silent": "images without camera_info",
     "sensors_silent": "nothing from the base: no core, events, odometry, joints or IMU",
     "core_silent": "no sensors/core, so that only events report contact; a Create has no bumper then",
@@ -25,11 +25,11 @@ FAULTS = {
     "localizer_jump_m": "the localizer is off by so many meters along x of map",
     "localizer_jump_rad": "the localizer is off by so many radians",
     "clock_skew_s": "every stamp is so many seconds ahead (negative: behind)",
-    "bumper": "bits pressed besides the real ones: 1 left, 2 center, 4 right",
-    "cliff": "bits without floor besides the real ones: 1 left, 2 center, 4 right",
-    "wheel_drop": "dropped wheels besides the real ones: 1 left, 4 right",
+    "bumper": "additional pressed bits: 1 left, 2 center, 4 right",
+    "cliff": "additional bits without floor: 1 left, 2 center, 4 right",
+    "wheel_drop": "additional dropped wheels: 1 left, 4 right",
     "battery": "charge of the battery, a fraction above 0",
-    "clock_stopped": "/clock is silent and the world stands still; with --clock sim only",
+    "clock_stopped": "`/clock` is silent and the simulation is paused; only with `--clock sim`",
 }
 """Every fault and its effect. The value is 1 for on where the text does not say what it means; 0 ends each."""
 
