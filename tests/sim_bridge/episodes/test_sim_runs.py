@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_log(tmp_path: Path) -> None:
     """Every message but those about the host, byte for byte, noise included."""
     task = tmp_path / "short.yaml"
     preset = config.find_preset("tasks", TASKS[0]).read_text(encoding="utf-8")
-    task.write_text(preset.replace("max_steps: 500", "max_steps: 40"), encoding="utf-8")
+    task.write_text(preset.replace("max_steps: 500", "max_steps: 100"), encoding="utf-8")
     arguments = ["--task", str(task), "--robot", "sim-noisy", "--count", "1", "--seed", "5", "--agent", "random"]
 
     def messages(name: str) -> list[tuple[str, int, bytes]]:
