@@ -45,7 +45,9 @@ def test_arrays_of_objects_are_not_sent(value: Any) -> None:
 
 
 def test_text_observations_round_trip() -> None:
-    back = observation_from_message(unpack(pack(observation_to_message({"instruction": np.array("go")}))))
+    observation = {"depth": np.full((4, 5, 1), 0.5, np.float32), "instruction": np.array("go")}
+    back = observation_from_message(unpack(pack(observation_to_message(observation))))
+    assert np.array_equal(back["depth"], observation["depth"])
     assert back["instruction"] == np.array("go")
     assert back["instruction"].dtype.kind == "U"
 
