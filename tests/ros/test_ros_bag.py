@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import xmlrpc.client
@@ -21,7 +20,6 @@ import rosbag
 import rosgraph
 import rospy
 import synthetic
-from mcap.reader import make_reader
 from ros_processes import LIMIT_S, Program, eventually
 from sensor_msgs.msg import Image
 from synthetic import FORWARD, LEFT, RIGHT, STOP, UP
@@ -31,7 +29,6 @@ from drivers.ros_locobot.bag.episode_header import ImportOptions
 from drivers.ros_locobot.bag.errors import DamagedBag
 from drivers.ros_locobot.bag.export import export_log
 from drivers.ros_locobot.bag.import_external import import_drive
-from drivers.ros_locobot.bag.import_own import restore
 from drivers.ros_locobot.bag.reader import BagReader
 from drivers.ros_locobot.bag.topic_layout import layout
 from drivers.ros_locobot.options import RosOptions
@@ -100,23 +97,6 @@ def node(name: str, *arguments: str, master: str | None = None) -> Program:
     return Program(["rosrun", "rosbag", name, *arguments], environ | ({"ROS_MASTER_URI": master} if master else {}))
 
 
-def messages(log: Path) -> dict[str, list[tuple[int, bytes]]]:
-    found: dict[str, list[tuple[int, bytes]]] = {}
-    with log.open("rb") as file:
-        for _, channel, message in make_reader(file).iter_messages(log_time_order=False):
-            found.setdefault(channel.topic, []).append((message.log_time, message.data))
-    return found
-
-
-def restored(bag: Path, folder: Path) -> Path:
-    recorder = Recorder(folder)
-    with BagReader(bag) as reader:
-        restore(reader, recorder)
-    recorder.close()
-    assert recorder.path is not None
-    return recorder.path
-
-
 @pytest.mark.parametrize("name", sorted(DEFINITIONS))
 @pytest.mark.slow
 def test_definitions_are_those_of_the_messages(name: str) -> None:
@@ -155,20 +135,6 @@ def test_the_tools_reader_finds_what_the_log_says(log: Path, bag: Path) -> None:
     assert [message.header.seq for _, message in seen["/odom"]] == list(range(len(seen["/odom"])))
 
 
-@pytest.mark.parametrize("change", [("compress", "--lz4"), ("compress", "--bz2"), ("filter",)])
-@pytest.mark.slow
-def test_a_bag_that_the_tool_rewrote_is_still_the_log(
-    log: Path, bag: Path, tool: Tool, tmp_path: Path, change: tuple[str, ...]
-) -> None:
-    copy = tmp_path / "copy.bag"
-    if change == ("filter",):
-        tool("filter", bag, copy, "True")
-    else:
-        shutil.copy(bag, copy)
-        tool(*change, copy)
-    assert messages(restored(copy, tmp_path / "back")) == messages(log)
-
-
 def test_a_torn_bag_opens_after_the_reindexing_that_the_error_asks_for(bag: Path, tool: Tool, tmp_path: Path) -> None:
     torn = tmp_path / "torn.bag"
     with rosbag.Bag(str(bag)) as whole, rosbag.Bag(str(torn), "w", chunk_threshold=20_000) as copy:
@@ -176,12 +142,11 @@ def test_a_torn_bag_opens_after_the_reindexing_that_the_error_asks_for(bag: Path
             copy.write(topic, message, stamp, raw=True)
     torn.write_bytes(torn.read_bytes()[: torn.stat().st_size * 6 // 10])
     with pytest.raises(DamagedBag) as caught:
-        restored(torn, tmp_path / "back")
+        BagReader(torn)
     assert f"rosbag reindex {torn}" in caught.value.remedy
     tool("reindex", torn)
-    with LogReader(restored(torn, tmp_path / "back")) as reader:
-        assert reader.end is None
-        assert 1 <= len(list(reader.steps())) < 5
+    with BagReader(torn) as found:
+        assert 1 <= len([message.decoded() for message in found.messages((COLOR,))]) < 5
 
 
 def test_play_publishes_it(ros_node: str, bag: Path) -> None:

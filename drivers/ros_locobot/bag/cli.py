@@ -69,7 +69,7 @@ def export(
     family: Annotated[Variant, typer.Option(help="Variant of the LoCoBot whose topics are written.")] = Variant.PYROBOT,
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
 ) -> None:
-    """Write logs as ROS 1 bags, for rviz, rqt and other tools; `import` restores the same logs from them.
+    """Write logs as ROS 1 bags, for rviz, rqt and other tools.
 
     Examples:
         robot-runtime export logs/run/0000_apartment_0.mcap --rosbag drive.bag
@@ -156,13 +156,13 @@ class BagOptions:
 @grouped_options
 def import_(
     *,
-    rosbag: Annotated[Path, typer.Option(help="Bag of a LoCoBot's drive, or one that `export` wrote.")],
+    rosbag: Annotated[Path, typer.Option(help="Bag of a LoCoBot's drive.")],
     out: Annotated[Path, typer.Option(help="Folder for the log.")] = Path("logs/imported"),
     content: BagOptions,
     drive: DriveOptions,
     steps: StepOptions,
 ) -> None:
-    """Make an episode log of a ROS 1 bag: of a teleoperated drive, of another stack's drive, or of an exported log.
+    """Make an episode log of a ROS 1 bag: of a teleoperated drive, or of another stack's drive.
 
     Examples:
         robot-runtime import --rosbag drive.bag --out logs/drive
@@ -170,19 +170,14 @@ def import_(
         robot-runtime import --rosbag drive.bag --task pointnav_habitat2020 --scene flat --episodes val.json.gz --stop
     """
     _require_rosbags()
-    from drivers.ros_locobot.bag import topic_layout
     from drivers.ros_locobot.bag.import_external import import_drive
-    from drivers.ros_locobot.bag.import_own import is_exported, restore
     from drivers.ros_locobot.bag.reader import BagReader
     from robot_runtime.common.console import console, progress_bar
 
     with BagReader(rosbag) as bag, progress_bar() as progress:
-        bar = progress.add_task(rosbag.name, total=bag.count((topic_layout.STEP,)) or None, note="steps")
-        if is_exported(bag):
-            log = _record(out, lambda recorder: restore(bag, recorder, lambda: progress.advance(bar)))
-        else:
-            chosen = _import_options(bag, content, drive, steps)
-            log = _record(out, lambda recorder: import_drive(bag, chosen, recorder, lambda: progress.advance(bar)))
+        bar = progress.add_task(rosbag.name, total=None, note="steps")
+        chosen = _import_options(bag, content, drive, steps)
+        log = _record(out, lambda recorder: import_drive(bag, chosen, recorder, lambda: progress.advance(bar)))
     console.print(f"log: {log}", soft_wrap=True, markup=False)
 
 

@@ -1,13 +1,11 @@
-"""Export of a log as a ROS 1 bag: the robot's own topics, and beside them the whole log.
+"""Export of a log as a ROS 1 bag for other tools such as rviz and rqt: the robot's own topics, poses and actions.
 
-The robot's topics are for other tools such as rviz and rqt. Fields that a log does not have (encoder ticks,
-covariances) are zero. :mod:`~drivers.ros_locobot.bag.import_own` restores the same log from the images and from the
-topics in ``/robot_runtime``.
+Fields that a log does not have (encoder ticks, covariances) are zero. The log stays the record of the episode: a bag
+has neither its header nor its exact values.
 """
 
 from __future__ import annotations
 
-import base64
 import heapq
 import json
 from collections.abc import Callable, Iterator
@@ -25,7 +23,6 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, quaternion_rpy
 from robot_runtime.hal import BaseState
 from robot_runtime.recording import json_records
-from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
 from robot_runtime.recording.images import encode_depth, encode_semantic
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.records import EpisodeHeader, StepRecord
@@ -79,13 +76,8 @@ class _Topics:
         self._odometry_ns = -1
 
     def start(self) -> None:
-        """Write the header's content, map and static transform."""
+        """Write map and static transform."""
         header, stamp_ns = self._header, self._header.start_ns
-        self._write_json(at.PROVENANCE, provenance_to_text(header), stamp_ns, latched=True)
-        for name, media_type, data in scene_files(header):
-            file = {"name": name, "media_type": media_type, "base64": base64.b64encode(data).decode()}
-            self._write_json(at.FILE, file, stamp_ns, latched=True)
-        self._write_json(at.EPISODE, header_to_json(header), stamp_ns, latched=True)
         self._bag.write(
             at.MAP, messages.occupancy_grid(stamp_ns, header.scene.map, at.MAP_FRAME), stamp_ns, latched=True
         )
@@ -94,22 +86,13 @@ class _Topics:
         )
         self._bag.write(at.TF_STATIC, messages.tf(optical), stamp_ns, latched=True)
 
-    def base_state(self, state: BaseState) -> None:
-        """Write a state between two steps."""
-        self._write_json(at.BASE, state, state.stamp_ns)
-        self._base_topics(state)
-
     def step(self, record: StepRecord) -> None:
-        """Write a step, its images first, so that a reader has them when it reads the step."""
+        """Write a step: what was seen, where, and after which action."""
         self._images(record)
-        self._base_topics(record.base)
+        self.base_state(record.base)
         self._poses(record)
-        data = {
-            "step": json_records.step_to_json(record, record.index if record.objects else None),
-            "objects": json_records.plain(record.objects),
-            "phase_s": record.phase_s,
-        }
-        self._write_json(at.STEP, data, record.times.observed_ns)
+        step = {name: getattr(record, name) for name in ("index", "action", "command", "result")}
+        self._bag.write(at.STEP, messages.text(_json(step)), record.times.observed_ns)
 
     def _images(self, record: StepRecord) -> None:
         frame, topics, stamp_ns = record.frame, self._at.topics, record.frame.stamp_ns
@@ -126,7 +109,7 @@ class _Topics:
         image.width = encoded.width
         self._bag.write(topic, image, stamp_ns)
 
-    def _base_topics(self, state: BaseState) -> None:
+    def base_state(self, state: BaseState) -> None:
         """Write odometry, tf and sensors, unless a newer state was written already."""
         if state.stamp_ns <= self._odometry_ns:
             return
@@ -160,9 +143,6 @@ class _Topics:
             messages.transform(stamp_ns, where.frames.base, where.frames.camera, self._header.mount, turned),
         )
         self._bag.write(at.TF, messages.tf(*transforms), stamp_ns)
-
-    def _write_json(self, topic: str, value: Any, stamp_ns: int, latched: bool = False) -> None:
-        self._bag.write(topic, messages.text(_json(value)), stamp_ns, latched)
 
 
 def _json(value: Any) -> str:

@@ -106,10 +106,6 @@ class BagReader:
     ) -> None:
         self._reader.close()
 
-    def count(self, topics: Sequence[str]) -> int:
-        """Return the number of messages on these topics."""
-        return sum(connection.msgcount for topic in topics for connection in self._connections.get(topic, ()))
-
     def span_ns(self, topic: str) -> tuple[int, int]:
         """Return when the first and the last message of a topic were received."""
         indexes = [self._reader.indexes[connection.id] for connection in self._connections[topic]]

@@ -1,4 +1,4 @@
-"""The topics of a bag: the robot's own as on the robot, and beside them the rest of a log."""
+"""The topics of a bag: the robot's own as on the robot, and beside them what else a log says."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ from drivers.ros_locobot.protocol import Frames
 from drivers.ros_locobot.robot_variants import VARIANTS, topics_of
 
 LOG_NAMESPACE = "/robot_runtime"
-"""Namespace of the log's own records: std_msgs/String with JSON, except for poses and object ids."""
+"""Namespace of what a log has and a robot does not publish; steps and end are std_msgs/String with JSON."""
 
-PROVENANCE = f"{LOG_NAMESPACE}/provenance"
-FILE = f"{LOG_NAMESPACE}/scene_file"
-EPISODE = f"{LOG_NAMESPACE}/episode"
 STEP = f"{LOG_NAMESPACE}/step"
-BASE = f"{LOG_NAMESPACE}/base"
 END = f"{LOG_NAMESPACE}/end"
 POSE = f"{LOG_NAMESPACE}/pose"
 REFEREE = f"{LOG_NAMESPACE}/referee_pose"

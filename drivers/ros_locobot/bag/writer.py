@@ -1,4 +1,4 @@
-"""A writer of bags: a bag is complete, or does not exist. The same messages give the same bytes."""
+"""A writer of bags: a bag is complete, or does not exist."""
 
 from __future__ import annotations
 
