@@ -99,6 +99,9 @@ class SubmissionOptions:
         left_out = f"; {len(scores) - scored} logs without a score are not in it" if scored < len(scores) else ""
         line = f"{self.submission.value} submission of {scored} episodes: {self.out}{left_out}"
         console.print(line, soft_wrap=True, markup=False)
+        robots = dict.fromkeys(str(score.setting) for score in scores if score.scorable)
+        if len(robots) > 1:
+            console.print(f"it mixes {len(robots)} robots: {'; '.join(robots)}", soft_wrap=True, markup=False)
 
 
 def register(groups: dict[str, typer.Typer]) -> None:

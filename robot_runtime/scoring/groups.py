@@ -1,15 +1,15 @@
-"""Means of metrics with confidence intervals, per task, split and agent."""
+"""Means of metrics with confidence intervals, per task, split, agent and robot."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from robot_runtime.metrics.episode_metrics import ALL_METRICS, SHARES
 from robot_runtime.metrics.step_times import PhaseTime, together
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean, wilson
-from robot_runtime.scoring.summary import Cluster, EpisodeScore
+from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
 
 LEAST_RESAMPLES = 1_000
 _DRAWN = 50_000_000
@@ -17,13 +17,38 @@ _DRAWN = 50_000_000
 
 
 @dataclass(frozen=True)
-class GroupSummary:
-    """Means over the scored episodes of one task, split and agent; without a split, of one scene.
+class GroupKey:
+    """What the episodes of one group have in common.
 
     Attributes:
         task: name of the task.
         split: of the dataset; empty without one.
         agent: name of the policy.
+        setting: robot and sources of poses.
+        scene: its name; empty with a split, whose scenes are one group, as in published means.
+    """
+
+    task: str
+    split: str
+    agent: str
+    setting: RobotSetting
+    scene: str
+
+    @classmethod
+    def of(cls, score: EpisodeScore) -> GroupKey:
+        """The key of an episode."""
+        return cls(score.task, score.split, score.agent, score.setting, "" if score.split else score.scene)
+
+
+@dataclass(frozen=True)
+class GroupSummary:
+    """Means over the scored episodes of one :class:`GroupKey`.
+
+    Attributes:
+        task: name of the task.
+        split: of the dataset; empty without one.
+        agent: name of the policy.
+        robot, localizer, referee: see :class:`robot_runtime.scoring.summary.RobotSetting`.
         scene: its name, or the number of scenes.
         episodes: number of scored episodes.
         unscored: number of logs without a score.
@@ -39,6 +64,9 @@ class GroupSummary:
     task: str
     split: str
     agent: str
+    robot: str
+    localizer: str
+    referee: str
     scene: str
     episodes: int
     unscored: int
@@ -49,27 +77,27 @@ class GroupSummary:
     clusters: int = 0
     latency: tuple[PhaseTime, ...] = ()
 
+    @property
+    def setting(self) -> RobotSetting:
+        """The robot with its sources of poses."""
+        return RobotSetting(self.robot, self.localizer, self.referee)
 
-def grouped(scores: Iterable[EpisodeScore]) -> dict[tuple[str, str, str, str], list[EpisodeScore]]:
-    """Scores by (task, split, agent, scene), in order of first appearance; unreadable logs are in no group.
 
-    The scenes of a split are one group (``scene`` is empty), as in published means; without a split, each scene is one.
-    """
-    groups: dict[tuple[str, str, str, str], list[EpisodeScore]] = {}
+def grouped(scores: Iterable[EpisodeScore]) -> dict[GroupKey, list[EpisodeScore]]:
+    """Scores by key, in order of first appearance; unreadable logs are in no group."""
+    groups: dict[GroupKey, list[EpisodeScore]] = {}
     for score in scores:
         if score.task:
-            split = score.split
-            groups.setdefault((score.task, split, score.agent, "" if split else score.scene), []).append(score)
+            groups.setdefault(GroupKey.of(score), []).append(score)
     return groups
 
 
 def summarize_groups(scores: Iterable[EpisodeScore], cluster: Cluster = "none") -> list[GroupSummary]:
     """Means with intervals per group of :func:`grouped`."""
-    groups = grouped(scores).items()
-    return [_summary(task, split, agent, members, cluster) for (task, split, agent, _), members in groups]
+    return [_summary(key, members, cluster) for key, members in grouped(scores).items()]
 
 
-def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore], by: Cluster) -> GroupSummary:
+def _summary(key: GroupKey, members: Sequence[EpisodeScore], by: Cluster) -> GroupSummary:
     scored = [score for score in members if score.scorable]
     scenes = list(dict.fromkeys(score.scene for score in members))
     scene = scenes[0] if len(scenes) == 1 else f"{len(scenes)} scenes"
@@ -82,10 +110,20 @@ def _summary(task: str, split: str, agent: str, members: Sequence[EpisodeScore],
             values = known_values(score.metrics[name] for score in having)
             drawn = None if by == "none" else [score.cluster(by) for score in having]
             intervals[name], counts[name] = metric_interval(name, values, resamples, drawn), len(having)
-    unscored = len(members) - len(scored)
-    times = tuple(together(score.latency for score in scored).times())
     return GroupSummary(
-        task, split, agent, scene, len(scored), unscored, intervals, counts, resamples, by, len(clusters), times
+        task=key.task,
+        split=key.split,
+        agent=key.agent,
+        **asdict(key.setting),
+        scene=scene,
+        episodes=len(scored),
+        unscored=len(members) - len(scored),
+        intervals=intervals,
+        counts=counts,
+        resamples=resamples,
+        cluster=by,
+        clusters=len(clusters),
+        latency=tuple(together(score.latency for score in scored).times()),
     )
 
 

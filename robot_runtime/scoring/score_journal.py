@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ def score_journal(path: Path, rules: Rules, overwrite: bool = False) -> ResultJo
         RuntimeFault: see :class:`robot_runtime.parallel.result_journal.ResultJournal`.
     """
     settings = {"results": "scores", "scorer": SCORER_VERSION, "robot_runtime": __version__, **plain(rules)}
+    settings["fields"] = [field.name for field in fields(EpisodeScore)]
     return ResultJournal(path, settings, _key, encode_score, decode_score, overwrite)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -41,6 +41,30 @@ _CACHED_MAPS = 4
 
 
 @dataclass(frozen=True)
+class RobotSetting:
+    """A robot with its sources of poses; empty where a log does not name them.
+
+    Attributes:
+        robot: name of its description.
+        localizer: sources of the policy's poses.
+        referee: sources of the scored poses.
+    """
+
+    robot: str = ""
+    localizer: str = ""
+    referee: str = ""
+
+    @classmethod
+    def of(cls, header: EpisodeHeader) -> RobotSetting:
+        """The setting of a log."""
+        localizer, referee = (" and ".join(header.localizers.get(role, ())) for role in ("policy", "referee"))
+        return cls(header.robot, localizer, referee)
+
+    def __str__(self) -> str:
+        return " · ".join(f"{role} {name}" for role, name in asdict(self).items() if name)
+
+
+@dataclass(frozen=True)
 class EpisodeScore:
     """One log's score.
 
@@ -50,7 +74,7 @@ class EpisodeScore:
         dataset: that the episode was read from; empty if it was generated.
         key: of the episode, to pair runs of several agents.
         trajectory: key of the episodes with one start and route.
-        referee: sources of the scored poses; empty if the log does not name them.
+        robot, localizer, referee: see :class:`RobotSetting`.
         end: how the episode ended; None if unknown.
         metrics: by name.
         choices: of the scorer; one object for equal ones.
@@ -69,6 +93,8 @@ class EpisodeScore:
     episode: str = ""
     key: str = ""
     trajectory: str = ""
+    robot: str = ""
+    localizer: str = ""
     referee: str = ""
     seed: int | None = None
     end: str | None = None
@@ -87,6 +113,11 @@ class EpisodeScore:
     def cluster(self, by: Cluster) -> str:
         """Return the episode's cluster, see :data:`Cluster`."""
         return {"none": str(self.path), "scene": self.scene, "trajectory": self.trajectory}[by]
+
+    @property
+    def setting(self) -> RobotSetting:
+        """The robot with its sources of poses."""
+        return RobotSetting(self.robot, self.localizer, self.referee)
 
     @property
     def split(self) -> str:
@@ -253,7 +284,7 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
         trajectory=_trajectory(header.episode),
         seed=header.seed,
         end=end.reason.value if end is not None else None,
-        referee=" and ".join(header.localizers.get("referee", ())),
+        **asdict(RobotSetting.of(header)),
         provenance=header.provenance,
         placement=header.placement,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Group
 from rich.padding import Padding
@@ -13,6 +13,7 @@ from rich.text import Text
 from robot_runtime.scoring.report.terminal_table import COLUMNS, cell, shown_path
 from robot_runtime.scoring.statistics.comparison import POWER, Comparison, GroupComparison, MetricComparison
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
+from robot_runtime.scoring.summary import RobotSetting
 
 _LISTED = 30
 _SMALLEST_P = 0.0001
@@ -66,10 +67,30 @@ def _block(group: GroupComparison) -> Group:
     return Group(
         heading,
         sides,
+        *_robots(group),
         Padding(rows, (0, 0, 0, 2), expand=False),
         *(Text(verdict(metric)) for metric in shown if metric.metric in ("success", "spl")),
         *(Text(_left_out(metric, group), style="yellow") for metric in shown if metric.pairs < group.episodes),
     )
+
+
+def _robots(group: GroupComparison) -> list[Text]:
+    """The robots of both sides; in yellow where a side mixes several, or the sides differ."""
+    a, b = group.settings_a, group.settings_b
+    if len(a) == 1 and a == b:
+        return [Text(str(a[0]), style="dim")] if str(a[0]) else []
+    consequence = "the robots' difference counts as scatter"
+    if set(a) != set(b):
+        consequence = "the difference is not the policies' alone: robots or sources of poses differ"
+    return [robots_text("A", a), robots_text("B", b), Text(consequence, style="yellow")]
+
+
+def robots_text(side: str, settings: Sequence[RobotSetting]) -> Text:
+    """The robots of one side of a comparison; in yellow if it mixes several."""
+    named = "; ".join(str(setting) or "robot unknown" for setting in settings)
+    if len(settings) > 1:
+        return Text(f"{side} mixes {len(settings)} robots: {named}", style="yellow")
+    return Text(f"{side} {named}", style="dim")
 
 
 def verdict(metric: MetricComparison) -> str:

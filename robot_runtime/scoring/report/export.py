@@ -19,7 +19,7 @@ from robot_runtime.scoring.summary import Cluster, EpisodeScore
 _ROWS = 10_000
 """Rows per batch."""
 
-_TEXTS = tuple("path reason task split agent scene dataset episode key trajectory referee end".split())  # noqa: SIM905
+_TEXTS = tuple("path reason task split agent robot localizer referee scene dataset episode key trajectory end".split())  # noqa: SIM905
 
 
 def write_json(path: Path, scores: Sequence[EpisodeScore], cluster: Cluster = "none") -> None:

@@ -65,7 +65,7 @@ def write_picture(path: Path, out: Path) -> None:
 def _title(data: EpisodeData) -> str:
     header = data.header
     goal = f": {header.episode.category}" if header.episode.category else ""
-    return f"{header.agent or 'no agent'} in {header.scene.name}, {header.task.name}{goal}"
+    return f"{header.agent or 'no agent'} on {header.robot} in {header.scene.name}, {header.task.name}{goal}"
 
 
 def _numbers(data: EpisodeData) -> str:

@@ -111,8 +111,10 @@ def _block(group: GroupSummary) -> Group:
             mean = Text(cell(name, interval.mean), style="bold")
             some = f"of {group.counts[name]}" if group.counts[name] < group.episodes else ""
             rows.add_row(f"{label} {unit}".strip(), mean, Text(interval_text(name, interval)), some)
+    robot = str(group.setting)
     return Group(
         heading,
+        *([Text(robot, style="dim")] if robot else []),
         *([Padding(rows, (0, 0, 0, 2), expand=False)] if rows.row_count else []),
         *([Padding(_times(group.latency), (0, 0, 0, 2), expand=False)] if group.latency else []),
     )

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from robot_runtime.scoring.sim_to_real.correlation import correlation_interval
 from robot_runtime.scoring.statistics.comparison import Comparison, MetricComparison, Unpaired, compare
 from robot_runtime.scoring.statistics.hypothesis_tests import rank_reversals
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, SEED, Interval, bootstrap_mean
-from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.scoring.summary import EpisodeScore, RobotSetting
 
 METRICS = ("success", "spl")
 DRAWS = 4_000
@@ -34,10 +35,20 @@ LEAST_POLICIES = 3
 
 @dataclass(frozen=True)
 class PolicyGap:
-    """One policy in both worlds, over the episodes that it ran in both; differences are real - simulated."""
+    """One policy in both worlds, over the episodes that it ran in both; differences are real - simulated.
+
+    Attributes:
+        agent: name of the policy.
+        task: name of the task.
+        settings_simulated, settings_real: each world's robots with their sources of poses, each once.
+        episodes: number of pairs.
+        metrics: of :data:`METRICS`, that both worlds have.
+    """
 
     agent: str
     task: str
+    settings_simulated: tuple[RobotSetting, ...]
+    settings_real: tuple[RobotSetting, ...]
     episodes: int
     metrics: tuple[MetricComparison, ...]
 
@@ -113,6 +124,15 @@ class Gap:
     only_real: tuple[str, ...]
     unpaired: tuple[Unpaired, ...]
 
+    @property
+    def worlds(self) -> dict[str, tuple[RobotSetting, ...]]:
+        """The robots of each world over all policies, with their sources of poses."""
+        worlds = {
+            "simulated": [one.settings_simulated for one in self.policies],
+            "real": [one.settings_real for one in self.policies],
+        }
+        return {name: tuple(dict.fromkeys(chain(*settings))) for name, settings in worlds.items()}
+
 
 def find_gap(simulated: Sequence[EpisodeScore], real: Sequence[EpisodeScore]) -> Gap:
     """Compare the worlds, policy by policy and over all policies.
@@ -172,7 +192,14 @@ def _by_agent(scores: Iterable[EpisodeScore]) -> dict[str, list[EpisodeScore]]:
 
 def _policies(agent: str, comparison: Comparison) -> list[PolicyGap]:
     return [
-        PolicyGap(agent, group.task, group.episodes, tuple(m for m in group.metrics if m.metric in METRICS))
+        PolicyGap(
+            agent,
+            group.task,
+            group.settings_a,
+            group.settings_b,
+            group.episodes,
+            tuple(metric for metric in group.metrics if metric.metric in METRICS),
+        )
         for group in comparison.groups
     ]
 

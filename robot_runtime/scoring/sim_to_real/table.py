@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from robot_runtime.scoring.report.comparison_table import p_text
+from robot_runtime.scoring.report.comparison_table import p_text, robots_text
 from robot_runtime.scoring.report.terminal_table import COLUMNS, cell
 from robot_runtime.scoring.sim_to_real.gap import METRICS, Correlation, Gap, PolicyGap
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE
@@ -53,7 +53,14 @@ def rows(policy: PolicyGap) -> Iterator[Row]:
 
 def table(gap: Gap) -> Group:
     """A row per policy and metric, a sentence per correlation, the reasons of failures, and unused logs."""
-    parts: list[RenderableType] = [_policies(gap), Text(), *(Text(sentence(one)) for one in gap.correlations), Text()]
+    robots = [robots_text(world, settings) for world, settings in gap.worlds.items() if any(map(str, settings))]
+    parts: list[RenderableType] = [
+        _policies(gap),
+        *robots,
+        Text(),
+        *(Text(sentence(one)) for one in gap.correlations),
+        Text(),
+    ]
     if gap.reasons:
         parts += [_reasons(gap), Text()]
     notes = f"difference: real - simulated, with its {CONFIDENCE:.0%} bootstrap interval; p: paired permutation test"

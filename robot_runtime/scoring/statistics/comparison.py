@@ -14,7 +14,7 @@ from robot_runtime.metrics.episode_metrics import ALL_METRICS, SCORER_VERSION
 from robot_runtime.recording.json_records import plain
 from robot_runtime.scoring.statistics.hypothesis_tests import further_episodes, paired_permutation_test
 from robot_runtime.scoring.statistics.intervals import CONFIDENCE, RESAMPLES, SEED, Interval, bootstrap_mean
-from robot_runtime.scoring.summary import Cluster, EpisodeScore
+from robot_runtime.scoring.summary import Cluster, EpisodeScore, RobotSetting
 
 ALPHA = 0.05
 POWER = 0.8
@@ -57,12 +57,24 @@ class MetricComparison:
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """The pairs of one task and split; ``runs_*`` counts the logs, of which those of one episode are averaged."""
+    """The pairs of one task and split.
+
+    Attributes:
+        task: name of the task.
+        split: of the dataset; empty without one.
+        agent_a, agent_b: names of the policies.
+        settings_a, settings_b: each side's robots with their sources of poses, each once.
+        episodes: number of pairs.
+        runs_a, runs_b: logs, of which those of one episode are averaged.
+        metrics: that both sides have.
+    """
 
     task: str
     split: str
     agent_a: str
     agent_b: str
+    settings_a: tuple[RobotSetting, ...]
+    settings_b: tuple[RobotSetting, ...]
     episodes: int
     runs_a: int
     runs_b: int
@@ -170,11 +182,17 @@ def _group(task: str, split: str, keys: Sequence[_Key], runs_a: _Runs, runs_b: _
         split=split,
         agent_a=a[0][0].agent,
         agent_b=b[0][0].agent,
+        settings_a=_settings(a),
+        settings_b=_settings(b),
         episodes=len(keys),
         runs_a=sum(map(len, a)),
         runs_b=sum(map(len, b)),
         metrics=tuple(metric for metric in metrics if metric is not None),
     )
+
+
+def _settings(episodes: Iterable[Sequence[EpisodeScore]]) -> tuple[RobotSetting, ...]:
+    return tuple(dict.fromkeys(run.setting for runs in episodes for run in runs))
 
 
 def _mean(name: str, runs: Sequence[EpisodeScore]) -> float:

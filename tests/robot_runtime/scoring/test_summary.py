@@ -118,6 +118,24 @@ class TestSummarise:
         assert groups[0].intervals["spl"].mean == pytest.approx(0.5)
         assert groups[0].intervals["steps"].mean == (13 + 4) / 2
 
+    def test_robots_referees_and_localizers_are_never_averaged(self, record) -> None:
+        header = synthetic.header()
+        sources = {"policy": ("odometry", "beacons"), "referee": ("truth",)}
+        variants = [
+            {"robot": "sim"},
+            {"robot": "sim-noisy"},
+            {"robot": "sim", "localizers": sources},
+            {"robot": "sim", "localizers": {**sources, "referee": ("mocap",)}},
+            {"robot": "sim-noisy"},
+        ]
+        groups = summarize_groups(score_logs([record(replace(header, **changes), GOOD) for changes in variants]))
+        assert [(g.robot, g.localizer, g.referee, g.episodes) for g in groups] == [
+            ("sim", "", "", 1),
+            ("sim-noisy", "", "", 2),
+            ("sim", "odometry and beacons", "truth", 1),
+            ("sim", "odometry and beacons", "mocap", 1),
+        ]
+
     def test_a_split_is_one_group_over_its_scenes_and_a_scene_without_split_is_its_own(self) -> None:
         metrics = {**dict.fromkeys(METRICS, 1.0), "success": True}
         made = [("val.json.gz", "a"), ("val.json.gz", "b"), ("", "a"), ("", "b"), ("train.json.gz", "a")]

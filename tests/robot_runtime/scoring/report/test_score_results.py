@@ -19,7 +19,8 @@ from robot_runtime.scoring.summary import EpisodeScore, score_logs
 
 @pytest.fixture
 def scores(record, tmp_path: Path) -> list[EpisodeScore]:
-    header = synthetic.header(dataset="datasets/pointnav/val/val.json.gz")
+    sources = {"policy": ("odometry", "beacons"), "referee": ("truth",)}
+    header = synthetic.header(dataset="datasets/pointnav/val/val.json.gz", localizers=sources)
     paths = [record(header, [FORWARD] * 12 + [STOP]), record(header, [STOP]), tmp_path / "broken.mcap"]
     paths[2].touch()
     return score_logs(paths)
@@ -31,6 +32,7 @@ def test_json_holds_scores_and_every_choice(scores: list[EpisodeScore], tmp_path
     good, failed, broken = document["episodes"]
     assert [episode["scorable"] for episode in (good, failed, broken)] == [True, True, False]
     assert (good["metrics"]["success"], good["split"], good["key"]) == (True, "val", scores[0].key)
+    assert (good["robot"], good["localizer"], good["referee"]) == ("synthetic", "odometry and beacons", "truth")
     assert "is not a log" in broken["reason"]
     assert (good["choices"], failed["choices"], broken["choices"]) == (0, 0, None)
     (choices,) = document["choices"]
@@ -38,7 +40,7 @@ def test_json_holds_scores_and_every_choice(scores: list[EpisodeScore], tmp_path
     assert choices["scorer"] == document["scorer"] == 1
     assert document["runs"][good["run"]]["commit"] == "1234567"
     (group,) = document["groups"]
-    assert (group["split"], group["episodes"]) == ("val", 2)
+    assert (group["split"], group["robot"], group["referee"], group["episodes"]) == ("val", "synthetic", "truth", 2)
     assert group["intervals"]["spl"]["mean"] == pytest.approx(0.5)
     assert group["resamples"] == 10_000
 
@@ -56,6 +58,7 @@ def test_parquet_holds_a_row_per_log(scores: list[EpisodeScore], tmp_path: Path)
     assert [row["scorable"] for row in rows] == [True, True, False]
     for row, score in zip(rows, scores, strict=True):
         assert row["path"] == str(score.path)
+        assert (row["robot"], row["localizer"], row["referee"]) == (score.robot, score.localizer, score.referee)
         assert {name: row[name] for name in METRICS} == {name: score.metrics.get(name) for name in METRICS}
     about = json.loads(read.schema.metadata[b"robot_runtime"])
     assert about["choices"][rows[0]["choices"]] == scores[0].choices

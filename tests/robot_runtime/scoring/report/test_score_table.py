@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,14 @@ def test_every_heading_and_number_is_whole(record, width: int) -> None:
     assert "not scored: 1 of 2 logs" in shown
     assert "fault: [bold]odd" in " ".join(shown.split())
     assert "…" not in shown
+
+
+def test_every_block_names_its_robot(record) -> None:
+    sources = {"policy": ("odometry",), "referee": ("truth",)}
+    headers = [replace(synthetic.header(), robot=robot, localizers=sources) for robot in ("sim", "sim-noisy")]
+    shown = text(table(score_logs([record(header, GOOD) for header in headers])))
+    assert "robot sim · localizer odometry · referee truth" in shown
+    assert "robot sim-noisy · localizer odometry · referee truth" in shown
 
 
 @pytest.mark.parametrize("width", [80, 120])

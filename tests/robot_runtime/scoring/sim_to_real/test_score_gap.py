@@ -66,6 +66,14 @@ def test_equal_worlds_correlate_wholly_and_reverse_nothing() -> None:
     assert [policy.metric("spl").difference.mean for policy in gap.policies] == [0.0, 0.0, 0.0]  # type: ignore[union-attr]
 
 
+def test_each_world_names_its_robots_and_says_if_it_mixes_them() -> None:
+    real = [replace(score, robot=f"locobot-{i % 2}") for i, score in enumerate(world("real", SKILLS))]
+    gap = find_gap([replace(score, robot="sim") for score in world("sim", SKILLS)], real)
+    shown = " ".join(printed(gap).split())
+    assert "simulated robot sim" in shown
+    assert "real mixes 2 robots: robot locobot-0; robot locobot-1" in shown
+
+
 def test_a_policy_that_lives_off_the_simulator_changes_places() -> None:
     real = world("real", {"good": 0.9, "fair": 0.2, "poor": 0.3})
     gap = find_gap(world("sim", SKILLS), real)

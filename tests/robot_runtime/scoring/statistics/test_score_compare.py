@@ -15,7 +15,7 @@ from rich.console import Console
 from robot_runtime.errors import ConfigError, RecordingError
 from robot_runtime.scoring.report.comparison_table import more_text, p_text, table, verdict
 from robot_runtime.scoring.statistics.comparison import LEAST_DIFFERING, Comparison, compare, write_comparison
-from robot_runtime.scoring.summary import EpisodeScore
+from robot_runtime.scoring.summary import EpisodeScore, RobotSetting
 
 CHOICES = {"scorer": 1, "scene_digest": "0"}
 
@@ -106,6 +106,27 @@ class TestCompare:
         two = scores("two", [0.3]) + scores("two", [0.4], **other)
         groups = compare(one, two).groups
         assert [(g.task, g.split, g.episodes) for g in groups] == [("pointnav", "", 1), ("objectnav", "val", 1)]
+
+
+class TestRobots:
+    def test_one_robot_on_both_sides_is_named_once(self) -> None:
+        same = {"robot": "sim", "referee": "truth"}
+        shown = text(compare(scores("one", [0.1], **same), scores("two", [0.1], **same)))
+        assert "robot sim · referee truth" in shown
+        assert "mixes" not in shown
+        assert "policies' alone" not in shown
+
+    def test_sides_with_other_robots_are_named(self) -> None:
+        comparison = compare(scores("one", [0.1], robot="sim"), scores("two", [0.1], robot="sim-noisy"))
+        (group,) = comparison.groups
+        assert (group.settings_a, group.settings_b) == ((RobotSetting("sim"),), (RobotSetting("sim-noisy"),))
+        shown = " ".join(text(comparison).split())
+        assert "A robot sim B robot sim-noisy the difference is not the policies' alone" in shown
+
+    def test_a_side_that_mixes_robots_is_named(self) -> None:
+        mixed = [*scores("one", [0.1], robot="sim"), *scores("one", [0.5], robot="sim", localizer="wheels")]
+        shown = " ".join(text(compare(mixed, scores("two", [0.1], robot="sim"))).split())
+        assert "A mixes 2 robots: robot sim; robot sim · localizer wheels" in shown
 
 
 class TestLeftOut:
