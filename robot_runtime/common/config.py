@@ -33,15 +33,16 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 SHORT_FLOAT = re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
 """Text that YAML 1.2 and :func:`read_yaml` read as a number and PyYAML's writers leave unquoted: 1e-3."""
 
-MAX_FOREIGN_DEPTH = 32
+MAX_YAML_BYTES = 1 << 25
+MAX_YAML_DEPTH = 64
+MAX_ALIASED_SIZE = 1 << 20
+"""Values and characters that the aliases of a document may stand for: a page of text can expand to gigabytes."""
 
-_DEEPER = (
-    yaml.FlowSequenceStartToken,
-    yaml.FlowMappingStartToken,
-    yaml.BlockSequenceStartToken,
-    yaml.BlockMappingStartToken,
-)
-_SHALLOWER = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
+MAX_SCALAR_DIGITS = 400
+"""Characters of a number: reading one takes time that grows with their square."""
+
+_MAX_KEY_DIGITS = 17  # longer integers can be chosen so that a dictionary takes quadratic time
+_MAX_DIRECTIVES = 16  # libyaml compares each %TAG line with all before it
 
 _FASTEST_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -51,7 +52,7 @@ class _Loader(_FASTEST_LOADER):  # type: ignore[misc, valid-type]
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
-        for key, _ in node.value:
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
                 continue
             if key.value in seen:
@@ -59,7 +60,24 @@ class _Loader(_FASTEST_LOADER):  # type: ignore[misc, valid-type]
                     None, None, f"the key {key.value!r} is repeated", key.start_mark
                 )
             seen.add(key.value)
+            if key.tag == "tag:yaml.org,2002:int" and len(key.value) > _MAX_KEY_DIGITS:
+                raise yaml.constructor.ConstructorError(None, None, f"a key of {len(key.value)} digits", key.start_mark)
         return dict(super().construct_mapping(node, deep=deep))
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        is_number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+        if is_number and len(node.value) > MAX_SCALAR_DIGITS:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"a number of {len(node.value)} characters", node.start_mark
+            )
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
+            # PyYAML hands impossible dates and tagged text such as `!!int x` to Python unchecked.
+            text = node.value if isinstance(node, yaml.ScalarNode) else "a collection"
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{text!r:.60} is no {node.tag.rpartition(':')[2]:.60}: {error}", node.start_mark
+            ) from error
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", SHORT_FLOAT, list("-+0123456789"))
@@ -69,52 +87,82 @@ def read_yaml(path: Path) -> Any:
     """The document in a YAML file.
 
     Raises:
-        ConfigError: missing, unreadable, not UTF-8 or not YAML, or with a repeated key; names file, line and column.
+        ConfigError: missing, unreadable, or refused by :func:`parse_yaml`; names file, line and column.
     """
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
+        with path.open("rb") as file:
+            data = file.read(MAX_YAML_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file", "check the path, or list presets with `robot-runtime info`"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error}", "check that it is a readable UTF-8 text file") from error
+    return parse_yaml(data, str(path))
 
 
-def parse_yaml(text: str, where: str) -> Any:
-    """The document that a text holds. Raises ``ConfigError``; names ``where``, line and column."""
+def parse_yaml(content: str | bytes, where: str) -> Any:
+    """The document that a text of any origin holds.
+
+    Time and memory are bounded by the text's length: what aliases stand for, depth, and digits of numbers are limited.
+
+    Args:
+        content: text, or its UTF-8 bytes.
+        where: the text's place, for messages.
+
+    Raises:
+        ConfigError: too large, not UTF-8, not YAML, with a repeated key or an impossible value, or beyond a limit;
+            names ``where``, line and column.
+    """
+    if len(content) > MAX_YAML_BYTES:
+        raise ConfigError(f"{where}: has more than {MAX_YAML_BYTES} bytes", "check that it is the right file")
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: cannot be read: {error}", "write it as UTF-8 text") from error
     with _yaml_errors(where):
+        _check_extent(text, where)
         return yaml.load(text, Loader=_Loader)
 
 
-def parse_foreign_yaml(data: bytes, where: str) -> Any:
-    """The document in bytes of unknown origin.
-
-    Aliases, which can expand a page of text to gigabytes, and depths that exceed the parser's stack are refused.
-
-    Raises:
-        ConfigError: for what :func:`read_yaml` refuses, and for those two.
-    """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: cannot be read: {error}", "write it as UTF-8 text") from error
-    depth = 0
-    with _yaml_errors(where):
-        for token in yaml.scan(text, Loader=_FASTEST_LOADER):
-            if isinstance(token, yaml.AliasToken):
-                line = token.start_mark.line + 1
-                raise ConfigError(f"{where}: line {line} refers to an anchor", "write the value out")
-            if isinstance(token, _DEEPER):
-                depth += 1
-            elif isinstance(token, _SHALLOWER):
-                depth -= 1
-            if depth > MAX_FOREIGN_DEPTH:
+def _check_extent(text: str, where: str) -> None:
+    """Check depth and aliases before PyYAML follows them on the stack."""
+    if text.count("\n%") > _MAX_DIRECTIVES:
+        raise ConfigError(f"{where}: has more than {_MAX_DIRECTIVES} lines that begin with %", "remove them")
+    sizes: dict[str, int] = {}  # by anchor: values and characters
+    open_sizes, open_anchors = [0], [""]
+    aliased = 0
+    for event in yaml.parse(text, Loader=_FASTEST_LOADER):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_sizes.append(1)
+            open_anchors.append(event.anchor or "")
+            if len(open_sizes) > MAX_YAML_DEPTH + 1:
                 raise ConfigError(
-                    f"{where}: line {token.start_mark.line + 1} is nested more than {MAX_FOREIGN_DEPTH} deep",
+                    f"{where}: line {line} is nested more than {MAX_YAML_DEPTH} deep",
                     "write it as the documentation shows",
                 )
-    return parse_yaml(text, where)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            size, anchor = open_sizes.pop(), open_anchors.pop()
+            open_sizes[-1] += size
+            sizes[anchor] = size
+        elif isinstance(event, yaml.ScalarEvent):
+            size = 1 + len(event.value)
+            open_sizes[-1] += size
+            if event.anchor:
+                sizes[event.anchor] = size
+        elif isinstance(event, yaml.AliasEvent):
+            anchor = event.anchor or ""
+            if anchor in open_anchors:
+                raise ConfigError(f"{where}: line {line}: {anchor!r} holds itself", "write the value out")
+            size = sizes.get(anchor, 0)
+            open_sizes[-1] += size
+            aliased += size
+            if aliased > MAX_ALIASED_SIZE:
+                raise ConfigError(
+                    f"{where}: line {line}: its aliases stand for more than {MAX_ALIASED_SIZE} values and characters",
+                    "write the values out",
+                )
 
 
 @contextmanager
@@ -125,7 +173,9 @@ def _yaml_errors(where: str) -> Iterator[None]:
         mark = getattr(error, "problem_mark", None)
         place = f" line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or error
-        raise ConfigError(f"{where}:{place} is not valid YAML: {problem}", "mend the YAML at that place") from error
+        raise ConfigError(
+            f"{where}:{place} is not valid YAML: {problem!s:.200}", "mend the YAML at that place"
+        ) from error
 
 
 def parse(data: Any, cls: type[T], where: str) -> T:
@@ -136,16 +186,20 @@ def parse(data: Any, cls: type[T], where: str) -> T:
     Raises:
         ConfigError: names ``where``, the field's path, what was found and what was expected.
     """
+    # By way of JSON, where a strict reading still makes tuples of lists and enums of words.
     try:
-        # By way of JSON, where a strict reading still makes tuples of lists and enums of words.
-        document: T = _adapter(cast(Hashable, cls)).validate_json(json.dumps(data, default=str), strict=True)
+        text = json.dumps(data, default=str)
+    except TypeError as error:
+        raise ConfigError(f"{where}: a key is neither text nor number: {error}", "write it in quotes") from error
+    try:
+        document: T = _adapter(cast(Hashable, cls)).validate_json(text, strict=True)
         return document
     except ValidationError as error:
         # A misspelt key also leaves the right one missing: the misspelling is the cause.
         problem = min(error.errors(), key=lambda e: e["type"] != "unexpected_keyword_argument")
         misspelt = problem["type"] == "unexpected_keyword_argument"
         field = ".".join(str(part) for part in problem["loc"]) or "document"
-        found = "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r})"
+        found = "" if misspelt or isinstance(problem["input"], (dict, list)) else f" (found {problem['input']!r:.200})"
         message = "there is no such field" if misspelt else problem["msg"].removeprefix("Value error, ") + found
         close = difflib.get_close_matches(str(problem["loc"][-1]), _field_names(cls), n=1) if misspelt else []
         remedy = f"did you mean {close[0]!r}?" if close else f"mend {field!r} there"

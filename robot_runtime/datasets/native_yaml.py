@@ -207,11 +207,8 @@ def save(path: Path, episodes: Sequence[Episode]) -> None:
 def _document(path: Path) -> Any:
     try:
         return read_yaml(path)
-    except (ConfigError, RecursionError, ValueError) as error:
-        # ValueError: PyYAML passes malformed dates and numbers to Python's constructors.
-        remedy = error.remedy if isinstance(error, ConfigError) else "correct the YAML there"
-        message = error.message if isinstance(error, ConfigError) else f"{path}: is not valid YAML: {error}"
-        raise EpisodeError(message, remedy) from error
+    except ConfigError as error:
+        raise EpisodeError(error.message, error.remedy) from error
 
 
 def _episode(item: Any, shared_scene: str | None, path: Path, index: int) -> Episode:

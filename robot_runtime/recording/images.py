@@ -15,6 +15,7 @@ from foxglove_schemas_protobuf.CompressedImage_pb2 import CompressedImage
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 from numpy.typing import NDArray
 
+from robot_runtime.common import bounded
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.timestamps import timestamp
 
@@ -37,9 +38,8 @@ def encode_rgb(frame: RgbdFrame) -> CompressedImage:
 
 
 def decode_rgb(data: bytes) -> NDArray[np.uint8]:
-    """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is not a PNG."""
-    png = np.frombuffer(CompressedImage.FromString(data).data, np.uint8)
-    bgr = cv2.imdecode(png, cv2.IMREAD_COLOR) if png.size else None
+    """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is not a PNG, or too large."""
+    bgr = bounded.decode_image(CompressedImage.FromString(data).data, cv2.IMREAD_COLOR)
     if bgr is None:
         raise ValueError("the color image is not a PNG")
     return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)

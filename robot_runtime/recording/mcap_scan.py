@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+import lz4.frame
 import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
@@ -23,6 +24,11 @@ from mcap.stream_reader import CRCValidationError, breakup_chunk
 from mcap.writer import MCAP0_MAGIC
 
 from robot_runtime.errors import RecordingError
+
+MAX_CHUNK_BYTES = 1 << 27
+"""Of an unpacked chunk: a step with images of 3840x2160 pixels takes half of it."""
+
+MAX_CHUNK_RECORDS = 1 << 18
 
 _RECORD_HEADER = struct.Struct("<BQ")
 _REMEDY = "run `robot-runtime recover` to keep the rest, and check the disk"
@@ -104,11 +110,15 @@ class LogFile:
         """The records in a chunk.
 
         Raises:
-            Damaged: its checksum is wrong, or it cannot be decompressed.
+            Damaged: its checksum is wrong, it cannot be decompressed, or it unpacks to more than ``MAX_CHUNK_BYTES``
+                or ``MAX_CHUNK_RECORDS``.
         """
+        chunk = self.record(span, Chunk.read)
         try:
-            return breakup_chunk(self.record(span, Chunk.read), validate_crc=True)
-        except (McapError, CRCValidationError, zstandard.ZstdError, struct.error, ValueError) as error:
+            data = _unpacked(chunk)
+            _check_records(data)
+            return breakup_chunk(replace(chunk, compression="", data=data), validate_crc=True)
+        except (McapError, CRCValidationError, zstandard.ZstdError, RuntimeError, struct.error, ValueError) as error:
             raise Damaged(f"{self.path}: the chunk at byte {span.offset} is damaged: {error!r}", _REMEDY) from error
 
     def _scan(self, size: int) -> Iterator[Span]:
@@ -124,6 +134,35 @@ class LogFile:
             if opcode == Opcode.FOOTER:
                 return
             offset += length
+
+
+def _unpacked(chunk: Chunk) -> bytes:
+    """The content of a chunk. Raises ``ValueError``, ``ZstdError`` or lz4's ``RuntimeError``."""
+    size = chunk.uncompressed_size
+    if chunk.compression == "zstd":
+        size = max(size, zstandard.frame_content_size(chunk.data))  # -1 where the frame does not state it
+    if size > MAX_CHUNK_BYTES:
+        raise ValueError(f"it unpacks to {size} bytes, at most {MAX_CHUNK_BYTES} are read")
+    data: bytes = chunk.data
+    if chunk.compression == "zstd":
+        data = zstandard.decompress(data, size)
+    elif chunk.compression == "lz4":
+        data = lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size)
+    elif chunk.compression:
+        raise ValueError(f"its compression is {chunk.compression!r}")
+    if len(data) != chunk.uncompressed_size:
+        raise ValueError(f"it states {chunk.uncompressed_size} bytes and has {len(data)}")
+    return data
+
+
+def _check_records(data: bytes) -> None:
+    """Count the records of a chunk, because a thousand empty ones compress to a few bytes."""
+    offset = count = 0
+    while offset + _RECORD_HEADER.size <= len(data):
+        offset += _RECORD_HEADER.size + _RECORD_HEADER.unpack_from(data, offset)[1]
+        count += 1
+        if count > MAX_CHUNK_RECORDS:
+            raise ValueError(f"it has more than {MAX_CHUNK_RECORDS} records")
 
 
 class Damaged(RecordingError):

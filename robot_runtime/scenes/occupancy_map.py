@@ -18,7 +18,7 @@ import yaml
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from robot_runtime.common import config
+from robot_runtime.common import bounded, config
 from robot_runtime.errors import SceneError
 
 
@@ -29,6 +29,11 @@ class Cell(IntEnum):
     OCCUPIED = 1
     UNKNOWN = 2
 
+
+RESOLUTIONS_M = (0.001, 10.0)
+"""Plausible edges of a cell: others are typing errors, and overflow what is computed from them."""
+
+MAX_ORIGIN_M = 1e7
 
 _PGM_VALUE = {Cell.FREE: 254, Cell.OCCUPIED: 0, Cell.UNKNOWN: 205}
 
@@ -81,22 +86,33 @@ class OccupancyMap:
         """The map of ``file`` and the bytes of its image (PGM or PNG).
 
         Raises:
-            SceneError: image undecodable, a rotated origin or no resolution; names ``where``.
+            SceneError: image undecodable or too large, a rotated or far origin, or an implausible resolution; names
+            ``where``.
         """
-        if not file.resolution > 0:
-            raise SceneError(f"{where}: field 'resolution' must be positive, got {file.resolution}", "correct it")
+        low, high = RESOLUTIONS_M
+        if not low <= file.resolution <= high:
+            raise SceneError(
+                f"{where}: field 'resolution' must be meters per pixel from {low} to {high}, got {file.resolution}",
+                "correct it",
+            )
+        if max(map(abs, file.origin)) > MAX_ORIGIN_M:
+            raise SceneError(f"{where}: field 'origin' is farther than {MAX_ORIGIN_M:g} m", "correct it")
         if file.origin[2] != 0:
             raise SceneError(
                 f"{where}: field 'origin' has yaw {file.origin[2]}", "turn the image instead: only yaw 0 is supported"
             )
-        pixels = cv2.imdecode(np.frombuffer(image, np.uint8), cv2.IMREAD_GRAYSCALE) if image else None
+        try:
+            pixels = bounded.decode_image(image, cv2.IMREAD_GRAYSCALE)
+        except bounded.TooLarge as error:
+            raise SceneError(f"{where}: field 'image': {file.image}: {error}", "cut the map to the site") from error
         if pixels is None:
             raise SceneError(f"{where}: field 'image': cannot read {file.image}", "put the map's PGM or PNG there")
-        occupancy = pixels / 255.0 if file.negate else 1.0 - pixels / 255.0
-        cells = np.full(pixels.shape, Cell.UNKNOWN, np.uint8)
-        cells[occupancy > file.occupied_thresh] = Cell.OCCUPIED
-        cells[occupancy < file.free_thresh] = Cell.FREE
-        return cls(np.ascontiguousarray(cells[::-1]), file.resolution, file.origin[0], file.origin[1])
+        grays = np.arange(256)
+        occupancy = grays / 255.0 if file.negate else 1.0 - grays / 255.0
+        states = np.full(256, Cell.UNKNOWN, np.uint8)
+        states[occupancy > file.occupied_thresh] = Cell.OCCUPIED
+        states[occupancy < file.free_thresh] = Cell.FREE
+        return cls(np.ascontiguousarray(states[pixels[::-1]]), file.resolution, file.origin[0], file.origin[1])
 
     def save(self, path: Path) -> None:
         """Write ``path`` (``….yaml``) and the image beside it (``….pgm``)."""

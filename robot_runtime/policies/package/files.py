@@ -182,7 +182,7 @@ def _open(path: Path) -> _Container:
 def _manifest(path: Path, container: _Container) -> Manifest:
     where = f"{path}: {MANIFEST_FILE}"
     data = container.read(MANIFEST_FILE, MAX_MANIFEST_BYTES)
-    return config.parse(config.parse_foreign_yaml(data, where), Manifest, where)
+    return config.parse(config.parse_yaml(data, where), Manifest, where)
 
 
 def _checked(path: Path, name: str, data: bytes, sha256: str) -> bytes:

@@ -78,7 +78,7 @@ def manifest_yaml(manifest: Manifest) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Dumper without anchors, which :func:`config.parse_foreign_yaml` refuses; flat lists are on one line."""
+    """Dumper without anchors; flat lists are on one line."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import time
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -90,6 +92,47 @@ def test_malformed_yaml_names_line_and_column(tmp_path: Path, text: str, place: 
     assert caught.value.message.startswith(f"{path}: {place} is not valid YAML")
     assert problem in caught.value.message
     assert caught.value.remedy
+
+
+LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
+MERGES = "a0: &a0 {k: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (LAUGHS, "aliases stand for more than"),
+        (MERGES, "aliases stand for more than"),
+        (f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 100}]", "aliases stand for more than"),
+        ("a: &a [*a]", "'a' holds itself"),
+        ("a: &a {b: {<<: *a}}", "'a' holds itself"),
+        ("a: 2026-02-31", "no timestamp"),
+        ("a: 0000-01-01T99:00:00Z", "no timestamp"),
+        ("a: " + "9" * 100_000, "a number of 100000 characters"),
+        ("a: 0x" + "f" * 100_000, "a number of 100002 characters"),
+        ("a: 1" + ":59" * 50_000, "a number of 150001 characters"),
+        ("[" * 5_000 + "]" * 5_000, "nested more than 64 deep"),
+        ("- " * 5_000, "nested more than 64 deep"),
+        ("{" + ", ".join(f"{i * (2**61 - 1)}: 0" for i in range(5_000)) + "}", "a key of"),
+        ("".join(f"%TAG !a{i}! x\n" for i in range(50_000)) + "--- a", "lines that begin with %"),
+        ("!!int x", "'x' is no int"),
+        ("!!bool x", "'x' is no bool"),
+        ("!!timestamp x", "'x' is no timestamp"),
+        ("!!map [1]", "expected a mapping"),
+        ("!" * 1_000_000, "could not determine a constructor"),
+        ("a" * ((1 << 25) + 1), "has more than 33554432 bytes"),
+        ("? !!binary aGk=\n: 1", "a key is neither text nor number"),
+        ("2026-01-01: 1", "a key is neither text nor number"),
+    ],
+)
+def test_yaml_of_strangers_ends_in_a_config_error_within_a_second(tmp_path: Path, text: str, problem: str) -> None:
+    path = write(tmp_path, text)
+    begin_s = time.process_time()
+    with pytest.raises(ConfigError, match=re.escape(problem)) as caught:
+        config.load(path, Cart)
+    assert time.process_time() - begin_s < 1.0
+    assert caught.value.message.startswith(f"{path}:")
+    assert len(str(caught.value)) < 1000
 
 
 def test_merge_keys_are_not_repeated_keys(tmp_path: Path) -> None:

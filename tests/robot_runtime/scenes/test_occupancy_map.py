@@ -129,8 +129,12 @@ def test_only_free_cells_are_navigable_and_a_larger_robot_fits_nowhere_else(cell
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"resolution": 0.0}, SceneError, "field 'resolution' must be positive, got 0.0"),
-        ({"resolution": math.nan}, SceneError, "field 'resolution' must be positive"),
+        ({"resolution": 0.0}, SceneError, "field 'resolution' must be meters per pixel from 0.001 to 10.0, got 0.0"),
+        ({"resolution": math.nan}, SceneError, "field 'resolution' must be"),
+        ({"resolution": 1e300}, SceneError, "field 'resolution' must be"),
+        ({"resolution": 1e-300}, SceneError, "field 'resolution' must be"),
+        ({"origin": (0.0, -1e300, 0.0)}, SceneError, "field 'origin' is farther than 1e+07 m"),
+        ({"image": "bomb.pgm"}, SceneError, "field 'image': bomb.pgm: 40000x40000 pixels"),
         ({"origin": (0.0, 0.0, 0.5)}, SceneError, "field 'origin' has yaw 0.5"),
         ({"image": "gone.pgm"}, SceneError, "field 'image': cannot read gone.pgm"),
     ],
@@ -139,7 +143,8 @@ def test_a_map_that_cannot_be_used_is_named(
     tmp_path: Path, change: dict[str, object], error: type[Exception], message: str
 ) -> None:
     content: dict[str, object] = {"image": "m.pgm", "resolution": 0.05, "origin": (0.0, 0.0, 0.0), **change}
-    image = small().to_pgm() if content["image"] == "m.pgm" else b""
+    images = {"m.pgm": small().to_pgm(), "bomb.pgm": b"P5\n40000 40000\n255\n"}
+    image = images.get(str(content["image"]), b"")
     with pytest.raises(error) as caught:
         OccupancyMap.decode(MapFile(**content), image, "here")  # type: ignore[arg-type]
     assert str(caught.value).startswith(f"here: {message}")

@@ -333,8 +333,7 @@ def test_a_manifest_that_contradicts_itself_is_refused_by_field(broken: Path, pa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: &a [1]\nb: *a\n", "refers to an anchor"),
-        ("a: &a [*a]\n", "refers to an anchor"),
+        ("a: &a [*a]\n", "holds itself"),
         ("[" * 100_000, "nested more than"),
         ("- " * 5_000, "nested more than"),
         ("a: 1\na: 2\n", "repeated"),
@@ -352,7 +351,7 @@ def test_a_hostile_manifest_is_refused(broken: Path, text: str, said: str):
 @given(st.binary(max_size=400))
 def test_manifests_of_other_types_are_refused(data: bytes):
     with pytest.raises(ConfigError):
-        config.parse(config.parse_foreign_yaml(data, "policy.yaml"), Manifest, "policy.yaml")
+        config.parse(config.parse_yaml(data, "policy.yaml"), Manifest, "policy.yaml")
 
 
 _SCALARS = st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.floats() | st.text(max_size=8)
