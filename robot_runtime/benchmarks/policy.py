@@ -109,7 +109,7 @@ def bench_manifest(network: object) -> Manifest:
     from robot_runtime.policies.convert.networks.ddppo import DdppoConfig
     from robot_runtime.policies.convert.networks.export import OPSET
     from robot_runtime.policies.package import manifest as m
-    from robot_runtime.policies.package.writer import UNKNOWN_SHA256, golden_file
+    from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file
     from robot_runtime.tasks.task import load_task
 
     assert isinstance(network, DdppoConfig)
@@ -123,7 +123,7 @@ def bench_manifest(network: object) -> Manifest:
         stop_id=0,
         sources=(m.Source("random weights", "MIT"),),
         converter=m.Converter("robot-runtime bench policy", __version__),
-        proof=m.Proof("eager PyTorch, at every load", steps=1, same_actions=1, max_logit_difference=0.0),
+        proof=UNPROVEN,
         model=m.Model("model.onnx", "onnx", UNKNOWN_SHA256, "1.20.1", OPSET),
         inputs=(
             m.Tensor("depth", "depth", "float32", (1, network.height, network.width, 1)),

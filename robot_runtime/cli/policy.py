@@ -272,8 +272,9 @@ def _about(manifest: Manifest) -> Table:
         "outputs": "\n".join(f"{t.name}: {t.role}, {t.dtype} {list(t.shape)}" for t in manifest.outputs),
         "sources": "\n".join(f"{s.what} ({s.licence}) {s.sha256 or s.location}" for s in manifest.sources),
         "converter": f"{manifest.converter.name} {manifest.converter.version}",
-        "proof": f"{manifest.proof.same_actions} of {manifest.proof.steps} steps the same action as "
-        f"{manifest.proof.against}, logits within {manifest.proof.max_logit_difference:.2g}",
+        "proof": f"by its writer: {manifest.proof.same_actions} of {manifest.proof.steps} steps the same action as "
+        f"{manifest.proof.against}, logits within {manifest.proof.max_logit_difference:.2g}; not checked here, "
+        "`policy validate` does",
         "golden": f"{manifest.golden.steps} steps, logits within {manifest.golden.logit_atol:g}",
     }
     table = Table(show_header=False, box=None)

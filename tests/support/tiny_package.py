@@ -6,6 +6,7 @@ action])``, the next state, where mask false wipes state and previous action; lo
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from robot_runtime.policies.package.manifest import (
     Source,
     Tensor,
 )
-from robot_runtime.policies.package.writer import UNKNOWN_SHA256, golden_file, write_package
+from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file, manifest_yaml, write_package
 from robot_runtime.tasks.task import Success, Task, TrainingCamera
 
 Array = NDArray[Any]
@@ -61,7 +62,7 @@ MANIFEST = Manifest(
     stop_id=0,
     sources=(Source("random weights", "MIT"),),
     converter=Converter("tests", "1"),
-    proof=Proof("itself in numpy", steps=6, same_actions=6, max_logit_difference=0.0),
+    proof=UNPROVEN,
     model=Model("model.onnx", "onnx", UNKNOWN_SHA256, "1.17", OPSET),
     inputs=(
         Tensor("depth", "depth", "float32", (1, SIDE, SIDE, 1)),
@@ -161,6 +162,21 @@ def observations(count: int = 6, seed: int = 1) -> list[dict[str, Array]]:
 def golden(manifest: Manifest = MANIFEST, seed: int = 0) -> Golden:
     """A recorded rollout with two episodes."""
     return record(manifest, NumpyNetwork(seed), observations(), starts=(0, 4))
+
+
+def write_unchecked(path: Path, manifest: Manifest, model: bytes, golden: Golden, proof: Proof = UNPROVEN) -> None:
+    """Write a package as another program might: right hashes, and nothing proven."""
+    rollout = golden.to_bytes()
+    described = replace(
+        manifest,
+        proof=proof,
+        model=replace(manifest.model, sha256=hashlib.sha256(model).hexdigest()),
+        golden=replace(manifest.golden, sha256=hashlib.sha256(rollout).hexdigest(), steps=golden.steps),
+    )
+    path.mkdir(exist_ok=True)
+    (path / "policy.yaml").write_text(manifest_yaml(described))
+    (path / described.model.file).write_bytes(model)
+    (path / described.golden.file).write_bytes(rollout)
 
 
 def write_tiny(path: Path, manifest: Manifest = MANIFEST, seed: int = 0, **changes: Any) -> Path:

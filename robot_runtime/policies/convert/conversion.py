@@ -25,21 +25,18 @@ from robot_runtime.policies.package.manifest import (
     Mode,
     Model,
     PreviousAction,
-    Proof,
     Recurrent,
     Selection,
     Source,
     Tensor,
 )
-from robot_runtime.policies.package.writer import UNKNOWN_SHA256, golden_file
+from robot_runtime.policies.package.writer import UNKNOWN_SHA256, UNPROVEN, golden_file
 from robot_runtime.tasks.task import Task
 
 Family = Literal["habitat", "allenact"]
 ChannelOrder = Literal["depth_rgb", "rgb_depth"]
 
 CONVERTER = Converter("robot-runtime policy export", __version__)
-UNPROVEN = Proof("nothing yet", 1, 0, 0.0)
-"""Placeholder; :func:`robot_runtime.policies.convert.export.export_checkpoint` replaces it."""
 
 _RUNTIMES: Mapping[Format, tuple[str, str]] = {
     "onnx": ("model.onnx", "1.20.1"),

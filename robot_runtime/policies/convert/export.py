@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -65,15 +65,21 @@ def export_checkpoint(
     conversion = _CONVERTERS[family or family_of(checkpoint)](checkpoint, options)
     manifest = conversion.manifest
     observations = [patchwork(manifest, seed) for seed in range(options.steps)]
-    golden = record(manifest, EagerNetwork(manifest, conversion.module), observations, starts=(0, options.steps // 2))
+    golden = record(
+        manifest,
+        EagerNetwork(manifest, conversion.module),
+        observations,
+        starts=(0, options.steps // 2),
+        original=f"our own definition, torch {torch.__version__}",
+    )
     model = _export(conversion, options)
     network = open_network(manifest, model)
-    proofs = [prove(manifest, golden, network, f"our own definition, torch {torch.__version__}")]
+    proofs = [prove(manifest, golden, network)]
     if framework_python is not None:
-        golden, against = run_original(framework_python, conversion.original, manifest, golden)
-        proofs.append(prove(manifest, golden, network, against))
+        golden = run_original(framework_python, conversion.original, manifest, golden)
+        proofs.append(prove(manifest, golden, network))
     network.close()
-    write_package(out, replace(manifest, proof=proofs[-1]), model, golden)
+    write_package(out, manifest, model, golden)
     return Exported(load_package(out), tuple(proofs), conversion.notes)
 
 

@@ -31,14 +31,13 @@ _INPUT_ATOL = 1e-5
 Array = NDArray[Any]
 
 
-def prove(manifest: Manifest, golden: Golden, network: Network, against: str) -> Proof:
+def prove(manifest: Manifest, golden: Golden, network: Network) -> Proof:
     """Run the exported network over the original's rollout.
 
     Args:
         manifest: of the package.
         golden: rollout of the original.
         network: the exported one.
-        against: the original's software with its version.
 
     Raises:
         CheckpointError: logits differ by more than ``LOGIT_ATOL``, or the largest one differs at any step.
@@ -47,15 +46,15 @@ def prove(manifest: Manifest, golden: Golden, network: Network, against: str) ->
     found = replay(manifest, golden, network)
     if not found.logit_difference <= LOGIT_ATOL or found.same_actions < found.steps:
         raise CheckpointError(
-            f"the exported network is not {against}: logits differ by up to {found.logit_difference:.3g}, the largest "
-            f"one is the same at {found.same_actions} of {found.steps} steps",
+            f"the exported network is not {golden.original}: logits differ by up to {found.logit_difference:.3g}, the "
+            f"largest one is the same at {found.same_actions} of {found.steps} steps",
             "give the facts of an unusual training with --task and --channel-order; else report it",
         )
-    return Proof(against, found.steps, found.same_actions, found.logit_difference)
+    return found.proof(golden.original)
 
 
-def run_original(python: Path, original: Original, manifest: Manifest, golden: Golden) -> tuple[Golden, str]:
-    """The framework's rollout, and the framework with its version.
+def run_original(python: Path, original: Original, manifest: Manifest, golden: Golden) -> Golden:
+    """The framework's rollout.
 
     Args:
         python: interpreter that can import torch and the framework.
@@ -84,7 +83,7 @@ def run_original(python: Path, original: Original, manifest: Manifest, golden: G
         except (OSError, ValueError, KeyError) as error:
             raise PolicyError(f"{original.framework} left no results: {error}", "run it again") from error
     _check_prepared(original, golden, outputs)
-    return _with_outputs(manifest, golden, outputs), about
+    return _with_outputs(manifest, replace(golden, original=about), outputs)
 
 
 def _run(command: list[str], framework: str) -> None:

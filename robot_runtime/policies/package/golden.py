@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
 from robot_runtime.policies.package.formats.network import Network
-from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest
+from robot_runtime.policies.package.manifest import LOGITS, RECURRENT, VALUE, Manifest, Proof
 from robot_runtime.policies.package.rollout import Rollout, prepare
 from robot_runtime.tasks.task import SENSOR_NAMES
 
@@ -40,8 +40,13 @@ MAX_ARRAYS = 256
 
 @dataclass(frozen=True, eq=False)
 class Golden:
-    """The file's arrays; see the module's table."""
+    """The file's arrays; see the module's table.
 
+    Attributes:
+        original: software that ran the recorded network, with its version; the manifest's ``proof.against``.
+    """
+
+    original: str
     first: NDArray[np.bool_]
     action: NDArray[np.int64]
     inputs: Mapping[str, Array]
@@ -86,6 +91,10 @@ class Agreement:
     state_difference: float
     input_difference: float
 
+    def proof(self, against: str) -> Proof:
+        """The manifest's entry, against a rollout's :attr:`Golden.original`."""
+        return Proof(against, self.steps, self.same_actions, self.logit_difference)
+
 
 def record(
     manifest: Manifest,
@@ -93,6 +102,7 @@ def record(
     observations: Sequence[Mapping[str, Array]],
     starts: Sequence[int] = (0,),
     keep_sensors: int = 2,
+    original: str | None = None,
 ) -> Golden:
     """Record the original network's rollout over observations of the task.
 
@@ -102,6 +112,7 @@ def record(
         observations: one per step.
         starts: steps at which an episode starts, 0 among them.
         keep_sensors: number of raw observations in the file: images are large.
+        original: name of the network with its version; by default the network's ``runtime``.
     """
     rollout = Rollout(manifest, network)
     logits_name = manifest.outputs_of(LOGITS)[0].name
@@ -120,6 +131,7 @@ def record(
         actions.append(int(logits.argmax()))
         rollout.acted(actions[-1])
     return Golden(
+        original=original or network.runtime,
         first=np.isin(np.arange(len(actions)), starts),
         action=np.array(actions, np.int64),
         inputs={name: np.stack([step[name] for step in inputs]) for name in inputs[0]},
@@ -138,6 +150,7 @@ def read(manifest: Manifest, data: bytes) -> Golden:
     arrays = _arrays(manifest, data)
     try:
         golden = Golden(
+            original=manifest.proof.against,
             first=_typed(arrays, "first", "bool", (manifest.golden.steps,)),
             action=_typed(arrays, "action", "int64", (manifest.golden.steps,)),
             inputs={

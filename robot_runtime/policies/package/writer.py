@@ -1,9 +1,10 @@
-"""Writer of policy packages, for converters and training scripts."""
+"""Writer of policy packages, for converters and training scripts; it proves what it writes."""
 
 from __future__ import annotations
 
 import hashlib
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,30 +14,39 @@ import yaml
 from robot_runtime.common import config
 from robot_runtime.common.config import SHORT_FLOAT
 from robot_runtime.errors import PackageError
+from robot_runtime.policies.package import golden as rollouts
 from robot_runtime.policies.package.files import read_package
+from robot_runtime.policies.package.formats.network import Execution, open_network
 from robot_runtime.policies.package.golden import Golden
-from robot_runtime.policies.package.manifest import MANIFEST_FILE, GoldenFile, Manifest
+from robot_runtime.policies.package.manifest import MANIFEST_FILE, GoldenFile, Manifest, Proof
 
 UNKNOWN_SHA256 = "0" * 64
 """Placeholder of a manifest's hashes; :func:`write_package` replaces it."""
+
+UNPROVEN = Proof("nothing yet", steps=1, same_actions=0, max_logit_difference=0.0)
+"""Placeholder of a manifest's proof; :func:`write_package` replaces it."""
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) -> Manifest:
-    """Write a package and read it back; the same arguments give the same bytes.
+    """Check a network against its golden rollout, write both as a package, and read it back.
+
+    The same arguments give the same bytes. A network that does not repeat the rollout is not written.
 
     Args:
         path: a zip if it ends in ``.zip``, else a folder, made if missing; files of the package in it are replaced.
-        manifest: its hashes and ``golden.steps`` are computed again.
+        manifest: its hashes, ``golden.steps`` and ``proof`` are computed here.
         model: content of the network's file.
-        golden: the recorded rollout.
+        golden: the original network's rollout.
 
     Returns:
         The manifest as written.
 
     Raises:
-        PackageError: files of the package have the same name, or the package cannot be read back.
+        PackageError: the network does not repeat the rollout within the manifest's tolerances, files of the package
+            have the same name, or the package cannot be read back.
+        PolicyError: the network failed, or the library that runs it is missing or too old.
         ConfigError: the manifest cannot be read back.
         OSError: the files cannot be written.
     """
@@ -46,6 +56,10 @@ def write_package(path: Path, manifest: Manifest, model: bytes, golden: Golden) 
         model=replace(manifest.model, sha256=_sha256(model)),
         golden=replace(manifest.golden, sha256=_sha256(golden_bytes), steps=golden.steps),
     )
+    recorded = rollouts.read(manifest, golden_bytes)
+    with closing(open_network(manifest, model, Execution(device="cpu"))) as network:
+        found = rollouts.check(manifest, recorded, network)
+    manifest = replace(manifest, proof=found.proof(golden.original))
     files = {
         MANIFEST_FILE: manifest_yaml(manifest).encode(),
         manifest.model.file: model,

@@ -23,6 +23,7 @@ from onnx import TensorProto, external_data_helper, load_model_from_string
 from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
+from robot_runtime.cli.main import run_command
 from robot_runtime.common import config
 from robot_runtime.errors import ConfigError, PackageError, PolicyError, PolicyMismatch, PolicyOutputError, RuntimeFault
 from robot_runtime.imaging.preprocess import ResizeShortestEdge
@@ -30,7 +31,7 @@ from robot_runtime.policies import load_policy
 from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.files import is_package, read_manifest, read_package
 from robot_runtime.policies.package.formats.onnx_file import read_onnx
-from robot_runtime.policies.package.manifest import Manifest, Selection, Tensor
+from robot_runtime.policies.package.manifest import Manifest, Proof, Selection, Tensor
 from robot_runtime.policies.package.policy import PackagePolicy, load_package, load_package_policy
 from robot_runtime.policies.package.selection import Selector, probabilities
 from robot_runtime.policies.package.writer import manifest_yaml, write_package
@@ -72,7 +73,7 @@ def test_the_same_package_is_written_twice_byte_for_byte(tmp_path: Path):
 
 def test_a_manifest_round_trip(folder: Path):
     written = read_manifest(folder)
-    assert replace(written, model=GOOD.model, golden=GOOD.golden) == GOOD
+    assert replace(written, model=GOOD.model, golden=GOOD.golden, proof=GOOD.proof) == GOOD
     again = config.parse(yaml.safe_load(manifest_yaml(written)), Manifest, "again")
     assert again == written
 
@@ -380,21 +381,45 @@ def test_a_manifest_with_one_changed_value_is_valid_or_refused(data: st.DataObje
 
 
 def test_a_network_of_other_weights_does_not_repeat_the_rollout(tmp_path: Path):
-    write_package(tmp_path, GOOD, tiny.onnx_bytes(seed=1), tiny.golden(seed=0))
+    tiny.write_unchecked(tmp_path, GOOD, tiny.onnx_bytes(seed=1), tiny.golden(seed=0))
     with raises_naming(PackageError, "logits", GOOD.name):
         load_package(tmp_path)
 
 
+def test_a_network_of_other_weights_is_not_written(tmp_path: Path):
+    with raises_naming(PackageError, "logits", GOOD.name):
+        write_package(tmp_path / "package.zip", GOOD, tiny.onnx_bytes(seed=1), tiny.golden(seed=0))
+    assert not list(tmp_path.iterdir())
+
+
+def test_writing_fills_in_the_proof(tmp_path: Path):
+    stated = Proof("the best of all networks", steps=999, same_actions=999, max_logit_difference=0.0)
+    golden = replace(tiny.golden(), outputs={**tiny.golden().outputs, "logits": tiny.golden().outputs["logits"] + 5e-5})
+    written = write_package(tmp_path, replace(GOOD, proof=stated), tiny.onnx_bytes(), golden).proof
+    assert (written.against, written.steps, written.same_actions) == ("numpy", 6, 6)
+    assert written.max_logit_difference == pytest.approx(5e-5, rel=0.1)
+    assert read_package(tmp_path).manifest.proof == written
+
+
+def test_inspect_names_the_writer_of_an_unchecked_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    stated = Proof("the best of all networks", steps=999, same_actions=999, max_logit_difference=0.0)
+    tiny.write_unchecked(tmp_path, GOOD, tiny.onnx_bytes(), tiny.golden(), stated)
+    assert run_command(["policy", "inspect", str(tmp_path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "by its writer: 999 of 999" in shown
+    assert "policy validate" in shown
+
+
 def test_other_preprocessing_does_not_repeat_the_rollout(tmp_path: Path):
     swapped = replace(GOOD, preprocess=(ResizeShortestEdge(("depth",), 12, "torch_nearest"), GOOD.preprocess[1]))
-    write_package(tmp_path, swapped, tiny.onnx_bytes(), tiny.golden())
+    tiny.write_unchecked(tmp_path, swapped, tiny.onnx_bytes(), tiny.golden())
     with raises_naming(PackageError, "inputs", GOOD.name):
         load_package(tmp_path)
 
 
 @pytest.mark.parametrize("poison", [float("nan"), float("inf")])
 def test_logits_that_are_not_finite_are_refused(tmp_path: Path, poison: float):
-    write_package(tmp_path, GOOD, tiny.onnx_bytes(poison=poison), tiny.golden())
+    tiny.write_unchecked(tmp_path, GOOD, tiny.onnx_bytes(poison=poison), tiny.golden())
     with raises_naming(PolicyOutputError, "'logits'", "4"):
         load_package(tmp_path)
 
@@ -402,7 +427,7 @@ def test_logits_that_are_not_finite_are_refused(tmp_path: Path, poison: float):
 def test_a_rollout_with_a_pickle_in_it_is_not_unpickled(tmp_path: Path):
     golden = tiny.golden()
     poisoned = replace(golden, outputs={**golden.outputs, "value": np.array([Bomb()], object)})
-    write_package(tmp_path, GOOD, tiny.onnx_bytes(), poisoned)
+    tiny.write_unchecked(tmp_path, GOOD, tiny.onnx_bytes(), poisoned)
     with raises_naming(PackageError, "golden.npz"):
         load_package(tmp_path)
     assert not Bomb.exploded
@@ -433,7 +458,7 @@ def test_weights_in_other_files_are_refused(tmp_path: Path):
     external_data_helper.set_external_data(tensor, "../../../../etc/passwd", 0, 8)
     tensor.ClearField("raw_data")
     tensor.data_location = TensorProto.EXTERNAL
-    write_package(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
+    tiny.write_unchecked(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
     with raises_naming(PackageError, "model.onnx", "external_data=False"):
         load_package(tmp_path)
 
@@ -475,7 +500,7 @@ def test_a_network_that_contradicts_its_manifest_is_refused(
         first = changes["inputs"][0]
         inputs = {first.name: np.zeros((original.steps, *first.shape), np.float32), "goal": original.inputs["goal"]}
         original = replace(original, inputs=inputs)
-    write_package(tmp_path, replace(GOOD, **changes), tiny.onnx_bytes(), original)
+    tiny.write_unchecked(tmp_path, replace(GOOD, **changes), tiny.onnx_bytes(), original)
     with raises_naming(PolicyError, *said):
         load_package(tmp_path)
 
@@ -483,14 +508,14 @@ def test_a_network_that_contradicts_its_manifest_is_refused(
 def test_an_unknown_operator_is_named(tmp_path: Path):
     model = load_model_from_string(tiny.onnx_bytes())
     model.graph.node[0].op_type = "FlyAway"
-    write_package(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
+    tiny.write_unchecked(tmp_path, GOOD, model.SerializeToString(), tiny.golden())
     with raises_naming(PackageError, "FlyAway"):
         load_package(tmp_path)
 
 
 def test_a_golden_rollout_of_another_policy_is_refused(tmp_path: Path):
     golden = tiny.golden()
-    write_package(tmp_path, GOOD, tiny.onnx_bytes(), replace(golden, inputs={"depth": golden.inputs["depth"]}))
+    tiny.write_unchecked(tmp_path, GOOD, tiny.onnx_bytes(), replace(golden, inputs={"depth": golden.inputs["depth"]}))
     with raises_naming(PackageError, "'input/goal'"):
         load_package(tmp_path)
     file = io.BytesIO()
