@@ -63,14 +63,12 @@ from robot_runtime.tasks.registry import check_episode, task_session
 from robot_runtime.tasks.task import Task
 
 MAP_FRAME = "map"
-
 T = TypeVar("T")
 
 ORIGIN_S = 1.0
 """Duration over which poses are averaged to the episode's origin; the robot stands still meanwhile."""
 
-PLACED_M = 0.1
-PLACED_RAD = math.radians(5.0)
+PLACED_M, PLACED_RAD = 0.1, math.radians(5.0)
 """One standard deviation of a placed robot's distance from an episode's start."""
 
 
@@ -153,7 +151,9 @@ class Env:
         self._judged = judged
         self._geodesic = GeodesicMap(scene.map, task.robot_radius_m)
         self._subscribers = group = SubscriberGroup(subscribers)
-        self._motion = MotionController(robot.clock, robot.base, robot.head, motion_profile, group.on_base_state)
+        self._motion = MotionController(
+            robot.clock, robot.base, robot.head, motion_profile, group.on_base_state, task.look_limits_rad
+        )
         self._steering = Steering(robot.clock, robot.base, robot.head, self._motion)
         self._session = task_session(robot, task)
         self._pose_monitor = PoseMonitor(robot, group.on_event, group.on_poses, localization_patience_s)

@@ -44,7 +44,7 @@ class ActionResult:
         measured: the displacement by the robot's own odometry and head.
         contact: zones that stopped this action; ``NONE`` unless the outcome is ``contact``.
         duration_s: on the robot's clock.
-        detail: cause of ``timed_out`` and ``fault``.
+        detail: cause of ``timed_out`` and ``fault``, and of a look that a limit cut short or refused.
     """
 
     outcome: Outcome
@@ -58,6 +58,11 @@ class ActionResult:
     def collided(self) -> bool:
         """The simulator's ``previous_step_collided`` for this step."""
         return self.outcome is Outcome.CONTACT
+
+    @property
+    def succeeded(self) -> bool:
+        """AI2-THOR's ``lastActionSuccess``: the action came to its end, and no limit of a look prevented it."""
+        return self.outcome is Outcome.REACHED and not self.detail
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,9 @@ class ClientOptions:
     client_timeout: Annotated[
         float, typer.Option(min=1, max=86400, help="Seconds of silence after which a client has lost its episode.")
     ] = 60.0
+    takeover: Annotated[
+        bool, typer.Option("--takeover", help="A client that begins an episode ends the one that runs.")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -133,12 +136,15 @@ def robothor(
             seed=seed,
             robot_config=config,
             dataset=episodes.dataset,
+            takeover=client.takeover,
             on_refused=lambda error: error_console.print(f"refused: {error.message}", soft_wrap=True, markup=False),
         ) as server,
     ):
         shown = token if client.token is None else "TOKEN"
         console.print(f"serving {len(chosen)} episodes of {run_in.name} on port {server.port}", soft_wrap=True)
-        controller = f'Controller(host="robot:{shown}@{reached_as(client.host)}", port={server.port})'
+        # With the process in its name, a second program is another client.
+        user = "robot-{os.getpid()}"
+        controller = f'Controller(host=f"{user}:{shown}@{reached_as(client.host)}", port={server.port})'
         console.print(f"client: {controller}", soft_wrap=True)
         server.serve()
     print_scores([folder], console)

@@ -14,7 +14,8 @@ not carried, because it only adds up once. The chain starts anew whenever the ro
 Ends of an action:
 
 ===========  =======================================================================================================
-``reached``  within tolerance and at rest. A look past the head's limit ends at the limit; ``detail`` states it.
+``reached``  within tolerance and at rest. A look past the head's limit ends at the limit, one past the task's limits
+             moves nothing; ``detail`` states it.
 ``contact``  a bumper is or was pressed while driving forward; with the bumper pressed beforehand nothing moves.
 ``timed_out``  not within tolerance after the profile's duration x ``timeout_factor`` + ``timeout_margin_s``.
 ``stopped``  the Guard holds the wheels for an e-stop, a wheel drop or a cliff: a person has to help.
@@ -37,6 +38,7 @@ from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Base, BaseState, Halt, Head, HeadState, Velocity, Zone
 from robot_runtime.hal.streams import STREAMS
+from robot_runtime.motion.look_limits import look_refusal
 from robot_runtime.motion.trapezoid import Trapezoid
 from robot_runtime.records import ActionResult, Outcome
 
@@ -130,6 +132,7 @@ class MotionController:
         clock: the robot's.
         base, head: connected devices.
         on_state: called with every base state that is read, in order; must return quickly.
+        look_limits_rad: lowest and highest tilt that a look may lead to; None for the head's reach alone.
     """
 
     def __init__(
@@ -139,6 +142,7 @@ class MotionController:
         head: Head,
         profile: MotionProfile | None = None,
         on_state: Callable[[BaseState], None] | None = None,
+        look_limits_rad: tuple[float, float] | None = None,
     ) -> None:
         self.profile = profile or MotionProfile()
         self.fault: DeviceFault | None = None
@@ -149,6 +153,7 @@ class MotionController:
         self._base = base
         self._head = head
         self._on_state = on_state
+        self._look_limits_rad = look_limits_rad
         info = base.info
         self._period_ns = seconds_to_ns(1 / info.rate_hz)
         # The limits of every motion, accelerations included.
@@ -332,6 +337,9 @@ class MotionController:
         start = head.state(STREAMS["head"].max_age_s)
         pan_rad = carry(self._intended_pan_rad, start.pan_rad, carry_rad)
         wish_rad = carry(self._intended_tilt_rad, start.tilt_rad, carry_rad) + displacement.tilt_rad
+        slack_rad = self.profile.heading_rad
+        if refusal := look_refusal(wish_rad, displacement.tilt_rad, self._look_limits_rad, head.limits, slack_rad):
+            return self._result(Outcome.REACHED, displacement, Displacement(), start_ns, detail=refusal)
         nominal_s = abs(displacement.tilt_rad) / head.limits.max_speed_rad_s + head.limits.settle_s
         self._intended_pan_rad, self._intended_tilt_rad = head.command(pan_rad, wish_rad)
         end = self.rest_head(self._clock.now_ns(), self.profile.timeout_s(nominal_s))

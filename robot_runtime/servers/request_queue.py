@@ -1,7 +1,9 @@
 """Queue of requests from connection threads to the thread that controls the robot: one at a time, each once.
 
 * A request during another one is refused, not queued; a client in lock step never sends one.
-* While an episode runs, the robot belongs to the client that began it.
+* While an episode runs, the robot belongs to the client that began it. A request that would begin another one is
+  refused, even from a client of the same name, which may be another program; with ``takeover`` it is accepted from
+  any client.
 * Numbered requests (``sequence`` > 0) can be repeated: the same number with the same content gets the same answer and
   moves nothing; a repeat during the request waits for its answer. A lower number is refused. Numbers begin anew with
   an episode.
@@ -76,9 +78,14 @@ class Call:
 
 
 class RequestQueue:
-    """Request queue, see the module. ``ask`` and ``stop`` are for any thread, the other methods for the robot's."""
+    """Request queue, see the module. ``ask`` and ``stop`` are for any thread, the other methods for the robot's.
 
-    def __init__(self) -> None:
+    Args:
+        takeover: whether any client may begin an episode while another one runs, which ends that one.
+    """
+
+    def __init__(self, takeover: bool = False) -> None:
+        self._takeover = takeover
         self._changed = threading.Condition()
         self._current: Call | None = None
         self._last: Call | None = None
@@ -151,12 +158,7 @@ class RequestQueue:
         for known in (self._current, self._last):
             if known is not None and call.repeats(known):
                 return known
-        if self._owner is not None and self._owner != call.client:
-            raise Refused(
-                f"the robot is in an episode of another client, {self._owner}",
-                "wait until that episode is over, or its client silent for the time limit",
-                HTTPStatus.CONFLICT,
-            )
+        self._check_owner(call)
         if self._current is not None:
             raise Refused(
                 "the robot is carrying out another request", "wait for its answer, one at a time", HTTPStatus.CONFLICT
@@ -170,3 +172,21 @@ class RequestQueue:
             )
         self._current = call
         return call
+
+    def _check_owner(self, call: Call) -> None:
+        if self._owner is None or (call.begins and self._takeover):
+            return
+        if self._owner != call.client:
+            raise Refused(
+                f"the robot is in an episode of another client, {self._owner}",
+                "wait until that episode is over or its client silent for the time limit, or start the server with "
+                "--takeover",
+                HTTPStatus.CONFLICT,
+            )
+        if call.begins:
+            raise Refused(
+                f"an episode of {self._owner} still runs: of this program, or of another one with the same user name",
+                "end it with Stop; give every program a user name of its own, as the server's line does; or start the "
+                "server with --takeover",
+                HTTPStatus.CONFLICT,
+            )

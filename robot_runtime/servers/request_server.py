@@ -173,7 +173,7 @@ class _Connection(BaseHTTPRequestHandler):
         if scheme.lower() not in ("basic", "bearer") or not hmac.compare_digest(shown, self.server.token):
             raise Refused(
                 "the request does not have the server's token",
-                'give it as password: Controller(host="robot:TOKEN@127.0.0.1", ...)',
+                'give it as password: Controller(host=f"robot-{os.getpid()}:TOKEN@127.0.0.1", ...)',
                 HTTPStatus.UNAUTHORIZED,
             )
         return f"{user.decode('utf-8', 'replace')[:50]}@{self.client_address[0]}"

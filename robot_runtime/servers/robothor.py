@@ -16,6 +16,9 @@ The client calls it for every action; its own ``reset`` sends nothing. Three act
                     each episode's start, works unchanged.
 ==================  ==================================================================================================
 
+A client is known by its user name and address. While its episode runs, no client can begin another one, unless the
+server has ``takeover``.
+
 In an episode there are the task's actions by the challenge's names (``MoveAhead`` ... ``Stop``, AllenAct's ``End``) and
 ``Pass``, which returns the last event once more. Poses are in THOR's convention and come from the policy's localizer.
 
@@ -49,7 +52,7 @@ from robot_runtime.env import MAP_FRAME, Env
 from robot_runtime.errors import RuntimeFault, UnknownAction
 from robot_runtime.hal import BaseState, Robot
 from robot_runtime.localization.pose_monitor import PATIENCE_S
-from robot_runtime.records import EndReason, Outcome, Subscriber
+from robot_runtime.records import EndReason, Subscriber
 from robot_runtime.scenes.scene import Scene
 from robot_runtime.servers import robothor_messages as messages
 from robot_runtime.servers.request_queue import Answer, Call, Refused, RequestQueue
@@ -96,6 +99,7 @@ class RobothorServer(Subscriber):
         dataset: of the environment.
         on_refused: called with the error of every refused request.
         localization_patience_s: of the environment.
+        takeover: whether a client can begin an episode while another one runs, which ends as interrupted.
 
     Raises:
         ConfigError: as :class:`Env`, or the address is not available.
@@ -116,6 +120,7 @@ class RobothorServer(Subscriber):
         dataset: str = "",
         on_refused: Callable[[RuntimeFault], None] = lambda _: None,
         localization_patience_s: float = PATIENCE_S,
+        takeover: bool = False,
     ) -> None:
         self.env = Env(
             robot,
@@ -136,7 +141,7 @@ class RobothorServer(Subscriber):
         self._seed = seed
         self._odom_to_map = SE2()
         self._call: Call | None = None
-        self._queue = RequestQueue()
+        self._queue = RequestQueue(takeover)
         self._server = RequestServer(address, token, self._handle, self._refusal)
 
     def __enter__(self) -> RobothorServer:
@@ -324,7 +329,7 @@ class RobothorServer(Subscriber):
         record, result = self.env.record, self.env.record.result
         success, error = True, ""
         if result is not None and request.action != PASS:
-            success = result.outcome is Outcome.REACHED and not result.detail
+            success = result.succeeded
             error = result.detail or ("" if success else f"the action ended as {result.outcome.value}")
         event = messages.event(self._task.camera, request.action, success, "", error)
         event["agent"] = messages.agent(self._odom_to_map @ record.pose.pose, record.head.tilt_rad)

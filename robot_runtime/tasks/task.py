@@ -226,6 +226,8 @@ class Task:
             for no limit.
         control: of the continuous actions; None where there are only ``actions``, which are discrete.
         gps_dimensions: of the sensor ``gps``, Habitat's ``DIMENSIONALITY``: ``robot_runtime.common.geometry.gps``.
+        look_limits_deg: lowest and highest tilt of the camera, up positive. A look beyond them moves nothing and has
+            failed, as in AI2-THOR; None: a look ends at the head's own limit, as habitat-sim clamps it.
         source: paper, repository and file that the constants come from.
     """
 
@@ -244,6 +246,7 @@ class Task:
     control: Control | None = None
     max_seconds: float | None = None
     gps_dimensions: Literal[2, 3] = 2
+    look_limits_deg: tuple[float, float] | None = None
 
     __pydantic_config__ = config.STRICT
 
@@ -276,6 +279,18 @@ class Task:
             raise ValueError(f"max_seconds must be positive and finite, got {self.max_seconds}")
         if self.max_seconds is not None and self.kind == "eqa":
             raise ValueError("a question is asked at the stop or the last step: the kind eqa has no max_seconds")
+        if self.look_limits_deg is not None:
+            low_deg, high_deg = self.look_limits_deg
+            if not (-90 <= low_deg < high_deg <= 90 and low_deg <= self.camera.tilt_deg <= high_deg):
+                raise ValueError(f"look_limits_deg must enclose the camera's tilt_deg, got {low_deg} and {high_deg}")
+
+    @property
+    def look_limits_rad(self) -> tuple[float, float] | None:
+        """``look_limits_deg`` in radians."""
+        if self.look_limits_deg is None:
+            return None
+        low_deg, high_deg = self.look_limits_deg
+        return math.radians(low_deg), math.radians(high_deg)
 
 
 def with_sensors(task: Task, names: Sequence[str]) -> Task:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -59,7 +60,7 @@ def serving(folder: Path, episodes: Sequence[Episode], robot: str = "fake") -> I
 
 def connect(server: RobothorServer, token: str = TOKEN, **options: object) -> Controller:
     """As the command prints it."""
-    return Controller(host=f"robot:{token}@127.0.0.1", port=server.port, width=640, height=480, **options)
+    return Controller(host=f"robot-{os.getpid()}:{token}@127.0.0.1", port=server.port, width=640, height=480, **options)
 
 
 @pytest.mark.parametrize("robot", ["fake", "sim"])

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgpack
@@ -64,10 +64,12 @@ def serving(
     episodes: Sequence[Episode] | None = None,
     subscribers: Sequence[Subscriber] = (),
     client_timeout_s: float = 60.0,
+    takeover: bool = False,
+    look_limits_deg: tuple[float, float] | None = None,
     **fake: Any,
 ) -> Iterator[tuple[RobothorServer, Wire]]:
     """Serve in the open room until the block ends; whatever the robot's thread raises is raised there."""
-    task = open_room.make_task("objectnav")
+    task = replace(open_room.make_task("objectnav"), look_limits_deg=look_limits_deg)
     raised: list[BaseException] = []
     with (
         open_room.fake_robot(task, **fake) as robot,
@@ -80,6 +82,7 @@ def serving(
             ("127.0.0.1", 0),
             subscribers,
             client_timeout_s,
+            takeover=takeover,
         ) as server,
     ):
 

@@ -123,7 +123,8 @@ class Oracle(Policy):
         east_m, north_m = goal.x_m - pose.x_m, goal.y_m - pose.y_m
         turns = self._follower.moves.facing(pose.yaw_rad, math.atan2(north_m, east_m))
         elevation_rad = math.atan2(goal.z_m - self._task.camera.height_m, math.hypot(east_m, north_m))
-        elevation_rad = max(-_TILT_LIMIT_RAD, min(_TILT_LIMIT_RAD, elevation_rad))
+        low_rad, high_rad = self._task.look_limits_rad or (-_TILT_LIMIT_RAD, _TILT_LIMIT_RAD)
+        elevation_rad = max(low_rad, min(high_rad, elevation_rad))
         looks = round((elevation_rad - self._world.tilt_rad()) / math.radians(self._task.magnitudes.tilt_deg))
         look = Action.LOOK_UP if looks > 0 else Action.LOOK_DOWN
         return turns + [look] * (abs(looks) if look in self._task.actions else 0)

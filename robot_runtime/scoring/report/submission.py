@@ -21,7 +21,7 @@ from robot_runtime.errors import ConfigError, RecordingError, writing
 from robot_runtime.metrics.functional.spl import spl
 from robot_runtime.recording.json_records import plain
 from robot_runtime.recording.reader import LogReader
-from robot_runtime.records import EpisodeHeader, Outcome, StepRecord
+from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scoring.groups import known_values
 from robot_runtime.scoring.summary import EpisodeScore
 
@@ -52,9 +52,9 @@ def write_robothor(
 
     ``{split: {"episodes": {id: {"trajectory": n + 1 poses, "actions_taken": n actions, "success"}}, "ep_len",
     "success", "spl"}}`` in THOR's frame; a split called ``test...`` has no ``success`` and no ``spl``. Poses are the
-    referee's, at the height of THOR's agent; an action has succeeded if it reached what it asked for; ``ep_len`` is the
-    mean number of poses. SPL divides by the dataset's shortest path, or by the map's where the dataset states none;
-    the challenge's server computes it anew. Logs are read one at a time.
+    referee's, at the height of THOR's agent; an action's success is ``ActionResult.succeeded``, as a robot's client
+    gets it; ``ep_len`` is the mean number of poses. SPL divides by the dataset's shortest path, or by the map's where
+    the dataset states none; the challenge's server computes it anew. Logs are read one at a time.
 
     Args:
         path: gzipped if its name ends in ``.gz``, as the server needs it.
@@ -136,7 +136,7 @@ def robothor_episode(header: EpisodeHeader, steps: Iterable[StepRecord]) -> dict
         )
         if record.action is not None and record.result is not None:
             word = ROBOTHOR.encode(record.action)[1]
-            actions.append({"action": word, "success": record.result.outcome is Outcome.REACHED})
+            actions.append({"action": word, "success": record.result.succeeded})
     return {"trajectory": trajectory, "actions_taken": actions}
 
 

@@ -27,6 +27,7 @@ from robot_runtime.hal import BaseState
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
 from robot_runtime.records import EndReason, Subscriber
+from robot_runtime.scoring.report.submission import robothor_episode
 from robot_runtime.servers import request_server
 from robot_runtime.servers.request_queue import Refused
 from robot_runtime.servers.robothor_messages import parse_request
@@ -112,6 +113,29 @@ def test_a_look_beyond_the_heads_limit_fails_as_in_the_simulator() -> None:
         assert "limit" in looks[-1]["errorMessage"]
 
 
+def test_a_look_beyond_the_tasks_limits_moves_nothing() -> None:
+    witness = open_room.Witness()
+    with serving(look_limits_deg=(-30.0, 30.0), subscribers=[witness]) as (_, wire):
+        wire.step("Initialize")
+        looks = [wire.step(word)[1] for word in ("LookDown", "LookDown", "LookDown", "LookUp", "LookUp", "LookUp")]
+        assert [look["lastActionSuccess"] for look in looks] == [True, False, False, True, True, False]
+        horizons = [look["agent"]["cameraHorizon"] for look in looks]
+        assert horizons == pytest.approx([30, 30, 30, 0, -30, -30], abs=0.5)
+        assert "-30° to 30°" in looks[1]["errorMessage"]
+        episode = robothor_episode(witness.headers[0], witness.steps)
+        sent = [look["lastActionSuccess"] for look in looks]
+        assert [action["success"] for action in episode["actions_taken"]] == sent
+
+
+def test_a_look_that_the_head_cannot_finish_is_refused_whole() -> None:
+    with serving(look_limits_deg=(-90.0, 30.0)) as (_, wire):
+        wire.step("Initialize")
+        looks = [wire.step("LookDown")[1] for _ in range(3)]
+        assert [look["lastActionSuccess"] for look in looks] == [True, True, False]
+        assert looks[2]["agent"]["cameraHorizon"] == pytest.approx(60, abs=0.5)
+        assert "the head's -75°" in looks[2]["errorMessage"]
+
+
 def test_teleport_begins_the_episode_that_starts_there() -> None:
     starts = [SE2(0.0, 0.0, 0.0), SE2(1.0, -1.0, math.radians(30)), SE2(-1.0, 0.0, 0.0)]
     episodes = [open_room.make_object_episode(id=str(i), start=start) for i, start in enumerate(starts)]
@@ -121,6 +145,7 @@ def test_teleport_begins_the_episode_that_starts_there() -> None:
         _, there = wire.step("TeleportFull", horizon=0, standing=True, **pose)
         assert there["robotRuntime"]["episode"] == "1"
         assert there["robotRuntime"]["ignored"] == ["standing"]
+        wire.step("Stop")
         status, refused = wire.step("TeleportFull", **pose)
         assert (status, refused["errorCode"]) == (400, "InvalidAction")
         assert "no episode that is still to be run starts" in refused["errorMessage"]
@@ -155,11 +180,6 @@ def test_logs_can_be_scored_and_episodes_run_out(tmp_path: Path) -> None:
         ("MoveAhead", {"moveMagnitude": "far"}, "not a number"),
         ("RotateLeft", {"degrees": 1e300}, "degrees"),
         ("LookUp", {"speed": 3}, "no argument 'speed'"),
-        ("Initialize", {"rotateStepDegrees": 90}, "rotateStepDegrees is 90"),
-        ("Initialize", {"fieldOfView": 90}, "fieldOfView is 90"),
-        ("Reset", {"sceneName": "FloorPlan_Val1_1"}, "not in 'FloorPlan_Val1_1'"),
-        ("TeleportFull", {"x": "a", "z": 0}, "not a number"),
-        ("TeleportFull", {"x": 0}, "not a number"),
     ],
 )
 def test_what_the_task_does_not_have_is_refused_and_moves_nothing(
@@ -173,6 +193,26 @@ def test_what_the_task_does_not_have_is_refused_and_moves_nothing(
         assert server.env.record.index == 0
         assert not server.env.episode_over
         assert wire.step("RotateLeft")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "says"),
+    [
+        ("Initialize", {"rotateStepDegrees": 90}, "rotateStepDegrees is 90"),
+        ("Initialize", {"fieldOfView": 90}, "fieldOfView is 90"),
+        ("Reset", {"sceneName": "FloorPlan_Val1_1"}, "not in 'FloorPlan_Val1_1'"),
+        ("TeleportFull", {"x": "a", "z": 0}, "not a number"),
+        ("TeleportFull", {"x": 0}, "not a number"),
+    ],
+)
+def test_an_episode_that_the_server_does_not_have_is_refused(
+    action: str, arguments: dict[str, object], says: str
+) -> None:
+    with serving() as (server, wire):
+        status, refused = wire.step(action, **arguments)
+        assert (status, refused["lastActionSuccess"], refused["errorCode"]) == (400, False, "InvalidAction")
+        assert says in refused["errorMessage"]
+        assert server.env.episode_over
 
 
 def test_moving_needs_an_episode() -> None:
@@ -238,6 +278,7 @@ def test_no_request_ends_the_server_or_leaves_the_list_of_actions() -> None:
             assert isinstance(event(answer)["lastActionSuccess"], bool)
 
         send()
+        wire.step("Stop")
         assert wire.step("Initialize")[0] == 200
         assert not server.env.episode_over
 
@@ -382,7 +423,7 @@ def test_numbers_begin_anew_with_an_episode_and_zero_counts_nothing() -> None:
     episodes = [open_room.make_object_episode(id=str(i)) for i in range(2)]
     with serving(episodes) as (server, wire):
         wire.step("Initialize", 8)
-        wire.step("MoveAhead", 9)
+        wire.step("Stop", 9)
         assert wire.step("Initialize", 1)[1]["robotRuntime"]["index"] == 1
         for _ in range(2):
             assert wire.step("RotateLeft", 0)[0] == 200
@@ -422,6 +463,32 @@ def test_an_episode_is_its_clients_alone() -> None:
         assert other.step("Initialize")[0] == 409
         assert wire.post(body("Stop"), **mine)[0] == 200
         assert other.step("Initialize")[0] == 200
+
+
+def test_a_second_program_of_the_same_name_does_not_end_the_episode() -> None:
+    witness = open_room.Witness()
+    episodes = [open_room.make_object_episode(id=str(i)) for i in range(2)]
+    with serving(episodes, [witness]) as (_, wire):
+        wire.step("Initialize")
+        status, refused = Wire(wire.port).step("Initialize")
+        assert (status, refused["errorCode"]) == (409, "InvalidAction")
+        assert "--takeover" in refused["errorMessage"]
+        assert witness.ends == []
+        assert wire.step("MoveAhead")[1]["robotRuntime"]["episode"] == "0"
+
+
+def test_with_takeover_a_new_client_ends_the_episode_and_the_old_one_is_refused() -> None:
+    witness = open_room.Witness()
+    episodes = [open_room.make_object_episode(id=str(i)) for i in range(2)]
+    old, new = ({"Authorization": f"Basic {name}"} for name in ("b2xkOmEtdG9rZW4=", "bmV3OmEtdG9rZW4="))
+    with serving(episodes, [witness], takeover=True) as (_, wire):
+        wire.post(body("Initialize"), **old)
+        status, answer = wire.post(body("Initialize"), **new)
+        assert (status, event(answer)["robotRuntime"]["episode"]) == (200, "1")
+        assert witness.ends[0].reason is EndReason.INTERRUPTED
+        status, answer = wire.post(body("MoveAhead"), **old)
+        assert status == 409
+        assert "another client, new@127.0.0.1" in event(answer)["errorMessage"]
 
 
 def test_a_silent_client_loses_its_episode() -> None:

@@ -35,7 +35,10 @@ def command(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
     try:
         assert process.stdout is not None
         shown = process.stdout.readline() + process.stdout.readline()
-        found = re.search(r'Controller\(host="robot:(?P<token>[^@]+)@(?P<host>[^"]+)", port=(?P<port>\d+)\)', shown)
+        found = re.search(
+            r'Controller\(host=f"robot-\{os\.getpid\(\)\}:(?P<token>[^@]+)@(?P<host>[^"]+)", port=(?P<port>\d+)\)',
+            shown,
+        )
         assert found is not None, shown
         yield process, Wire(int(found["port"]), token=found["token"], host=found["host"])
     finally:

@@ -1,0 +1,37 @@
+"""Refusal of looks beyond a task's limits, whole, as AI2-THOR refuses them."""
+
+from __future__ import annotations
+
+import math
+
+from robot_runtime.hal import HeadLimits
+
+
+def look_refusal(
+    wish_rad: float, step_rad: float, limits_rad: tuple[float, float] | None, head: HeadLimits, slack_rad: float
+) -> str:
+    """Reason to leave the head where it is; empty if the look is to be carried out.
+
+    The camera of AI2-THOR stays on a grid of looks. A robot's head is beside that grid by its servo's error, so looks
+    are allowed up to half a step beyond the task's limits. A look that the head cannot finish would leave the grid.
+
+    Args:
+        wish_rad: tilt to which the look leads, up positive.
+        step_rad: change of the tilt by the look.
+        limits_rad: the task's lowest and highest tilt; None if the task has none.
+        head: reach of the robot's head.
+        slack_rad: difference from the head's reach that does not matter.
+    """
+    if limits_rad is None:
+        return ""
+    low_rad, high_rad = limits_rad
+    half_rad = abs(step_rad) / 2
+    lowest_rad = max(low_rad - half_rad, head.min_tilt_rad - slack_rad)
+    highest_rad = min(high_rad + half_rad, head.max_tilt_rad + slack_rad)
+    if lowest_rad <= wish_rad <= highest_rad:
+        return ""
+    return (
+        f"a look to {math.degrees(wish_rad):.1f}° is beyond the limits: the task's are {math.degrees(low_rad):.0f}° to "
+        f"{math.degrees(high_rad):.0f}°, the head's {math.degrees(head.min_tilt_rad):.0f}° to "
+        f"{math.degrees(head.max_tilt_rad):.0f}°"
+    )
