@@ -24,10 +24,7 @@ STEADY_COUNT = 3
 that come more rarely are not waited for."""
 
 PATIENCE_S = 1.5
-"""Host seconds of waiting; then a subscriber is ignored until it is steady again.
-
-Less than the time after which the guard node takes the simulator for dead.
-"""
+"""Host seconds of waiting; then a subscriber is ignored until it is steady again."""
 
 
 @dataclass

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,7 @@ from robot_runtime.robots.loader import RobotContext
 
 pytestmark = pytest.mark.slow
 
-GUARD = str(Path(__file__).resolve().parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
+GUARD = ("-m", "sim_bridge.ros.simulated_guard")
 OPTIONS: dict[str, Any] = {
     "family": "pyrobot-kobuki",
     "camera": {"mount": "habitat"},
@@ -54,7 +53,7 @@ def _simulated(ros_node: str, ros_environ: dict[str, str], ros_master: str) -> I
 @pytest.fixture
 def guard(spawn: Any) -> Iterator[Program]:
     rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki", "master": {"monitor_period_s": 0.1}})
-    program = spawn(GUARD)
+    program = spawn(*GUARD)
     program.wait_for_line("commands pass")
     yield program
     program.stop(signal.SIGTERM)

@@ -23,7 +23,10 @@ from robot_runtime.records import EndReason, EpisodeEnd, Outcome
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
-GUARD = str(HERE.parents[1] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
+GUARDS = {
+    "sim": ("-m", "sim_bridge.ros.simulated_guard"),
+    "real": (str(HERE.parents[1] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard"),),
+}
 
 COMMAND_LOSS_S = 0.4
 """From the last word of a runtime to rest: 0.2 s until it counts as lost, a period of base and guard, and how far the
@@ -43,7 +46,7 @@ class Network:
         self.robot = self.start("-m", "sim_bridge.ros", "--camera", "80x60@79", "--clock", clock)
         self.robot.wait_for_line("ready")
         self.truth = Truth(self.start(str(HERE / "truth_program.py")))
-        self.guard = self.start(GUARD, "__name:=robot_runtime_guard", "_family:=pyrobot-kobuki")
+        self.guard = self.start(*GUARDS[clock], "__name:=robot_runtime_guard", "_family:=pyrobot-kobuki")
         self.guard.wait_for_line("commands pass")
 
     def start(self, *arguments: str) -> Program:

@@ -19,10 +19,7 @@ from guard_rig import SCRIPT, Rig
 from kobuki_msgs.msg import BumperEvent, SensorState
 from nav_msgs.msg import Odometry
 from ros_processes import LIMIT_S, eventually, is_subscribed
-from rosgraph_msgs.msg import Clock
 from std_msgs.msg import Bool
-
-from drivers.ros_locobot.guard.clock import GuardClock
 
 SPEED = 0.2
 
@@ -231,44 +228,19 @@ def test_a_create_of_either_generation(make_rig: Callable[..., Rig], package: st
     assert eventually_at("none", pressed=False)
 
 
-@pytest.mark.slow
-def test_simulated_time_that_stands_still_stops(make_rig: Callable[..., Rig]) -> None:
+def test_the_guards_time_is_its_computers_whatever_the_parameter_says(make_rig: Callable[..., Rig]) -> None:
+    """A robot with ``/use_sim_time`` left set, and nobody who publishes ``/clock``."""
     rospy.set_param("/use_sim_time", True)
     try:
         rig = make_rig()
         rig.requested = (SPEED, 0.0)
-        clock = rig.publisher("/clock", Clock)
-        assert rig.stands("clock"), rig.guard.output
+        assert rig.moves(linear=SPEED), rig.guard.output
+        rig.requested = None
+        assert rig.stands("expired"), rig.guard.output
+        rig.core = None
+        assert rig.stands("no_feedback"), rig.guard.output
     finally:
         rospy.delete_param("/use_sim_time")
-    seconds = iter(range(10**6))
-
-    def passing() -> bool:
-        clock.publish(Clock(rospy.Time.from_sec(1.0 + 0.02 * next(seconds))))
-        return bool(rig.wire[-1][1] == SPEED)
-
-    assert eventually(passing, poll_s=0.02)
-    assert rig.stands("clock")
-
-
-def test_a_report_that_is_heard_before_its_clock_is_not_old_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticked_s = [10.0]
-    monkeypatch.setattr(rospy.rostime, "is_wallclock", lambda: False)
-    monkeypatch.setattr(rospy, "get_rostime", lambda: rospy.Time.from_sec(ticked_s[0]))
-    clock, second_ns = GuardClock(), 10**9
-    clock.observe_stamp(10 * second_ns + second_ns // 4)
-    assert clock.now_ns() == 10 * second_ns + second_ns // 4
-    clock.observe_stamp(10 * second_ns)
-    assert clock.now_ns() == 10 * second_ns + second_ns // 4, "an older report does not set it back"
-    ticked_s[0] = 10.5
-    assert clock.now_ns() == 10 * second_ns + second_ns // 2
-    clock.observe_stamp(13 * second_ns)
-    assert clock.now_ns() == 10 * second_ns + second_ns // 2, "a clock that disagrees"
-    ticked_s[0] = 12.5
-    assert clock.now_ns() == 12 * second_ns + second_ns // 2, "which is not believed later, either"
-    clock.observe_stamp(13 * second_ns)
-    ticked_s[0] = 1.0
-    assert clock.now_ns() == second_ns, "a simulator that was started anew"
 
 
 # A base whose bumper is pressed for every other quarter of a second, and a runtime that wants forward all the time.

@@ -21,7 +21,7 @@ from robot_runtime.tasks.task import load_task
 
 pytestmark = pytest.mark.slow
 
-GUARD = str(Path(__file__).parents[2] / "ros_ws" / "src" / "robot_runtime_guard" / "scripts" / "guard")
+GUARD = ("-m", "sim_bridge.ros.simulated_guard")
 RUN_LIMIT_S = 200.0
 
 START, GOAL = SE2(5.07, 0.82, 0.0), Goal(5.87, 0.82)
@@ -62,7 +62,7 @@ def test_the_shipped_policy_reaches_a_goal_by_default(
         options = ("--family", family, "--rate", "2", "--robot", str(slow), *timing)
         simulated = start("-m", "sim_bridge.ros", *options)
         simulated.wait_for_line("ready")
-        guard = start(GUARD, "__name:=robot_runtime_guard", f"_family:={family}")
+        guard = start(*GUARD, "__name:=robot_runtime_guard", f"_family:={family}")
         guard.wait_for_line("commands pass")
         run = start("-m", "robot_runtime", "run", "--robot", robot, "--episodes", str(near), "--out", str(out))
         assert run.process.wait(RUN_LIMIT_S) == 0, run.output

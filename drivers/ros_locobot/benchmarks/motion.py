@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import rospy
 
-from drivers.ros_locobot.benchmarks.guard import GUARD
 from drivers.ros_locobot.benchmarks.network import Network
 from drivers.ros_locobot.driver import make_robot
 from robot_runtime.actions.discrete import Displacement
@@ -62,7 +61,7 @@ def motion_rows(network: Network, trials: int, advance: Callable[[], None]) -> l
     rospy.set_param("/use_sim_time", True)
     rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki"})
     network.start(*SIMULATED)
-    network.start("-c", GUARD)
+    network.start("-m", "sim_bridge.ros.simulated_guard")
     forward, turn = Actions(), Actions()
     robot = make_robot(RobotContext(None, None, 0), "bench", OPTIONS, "bench")
     with robot:

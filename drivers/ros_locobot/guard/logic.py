@@ -1,7 +1,7 @@
 """Decisions of the guard node and their reasons: pure, without ROS, threads or a clock.
 
 ``robot_runtime.safety.Guard`` with the levels of a :class:`LevelTracker`, plus *holds*: reasons to stop that only the
-node can detect (a second publisher, a stalled clock, a fault of its own). A hold discards the active command.
+node can detect (a second publisher, a fault of its own). A hold discards the active command.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ class Hold(str, Enum):
     ENDED = "ended"
     FAULT = "fault"
     FOREIGN_PUBLISHER = "foreign_publisher"
-    CLOCK = "clock"
 
 
 TEXTS: Mapping[Halt | Hold, str] = {
@@ -37,7 +36,6 @@ TEXTS: Mapping[Halt | Hold, str] = {
     Hold.ENDED: "the guard has ended: nothing may move the base until it is started again",
     Hold.FAULT: "the guard itself failed: see its log, then start it again",
     Hold.FOREIGN_PUBLISHER: "another node publishes velocities to the base: stop it (or see base.silent_publishers)",
-    Hold.CLOCK: "/use_sim_time is set and /clock stands still: is the simulator running?",
 }
 """One line of explanation for each reason."""
 

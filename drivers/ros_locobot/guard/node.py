@@ -28,15 +28,13 @@ from geometry_msgs.msg import Twist
 from std_msgs.msg import Bool
 from std_srvs.srv import SetBool, SetBoolRequest, SetBoolResponse
 
-from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher, header_of
 from drivers.ros_locobot.connection.errors import MasterGone
 from drivers.ros_locobot.connection.master import Master, wait_until
-from drivers.ros_locobot.guard.clock import GuardClock
 from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
 from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
 from drivers.ros_locobot.guard.safety_levels import LevelTracker
-from drivers.ros_locobot.guard.sensors import Sensor, subscriptions
+from drivers.ros_locobot.guard.sensors import subscriptions
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import RuntimeFault
@@ -51,40 +49,54 @@ FINAL_ZEROS = 3
 SWITCH_INTERVAL_S = 0.0005
 """Python's thread switch interval. With the default of 5 ms a callback would wait longer for a busy thread."""
 
+HOST = SystemClock()
+
+Receive = Callable[[Any], None]
+"""Callback of a subscription."""
+
 
 class GuardNode:
     """Connects :class:`WheelGuard` to topics.
 
     Decisions and their sending happen under one lock, so that no older velocity overtakes a stop.
+
+    Args:
+        options: Of the node.
+        now_ns: Time in nanoseconds from an arbitrary origin: this computer's monotonic clock, whatever the parameter
+            ``/use_sim_time`` is; a simulator may give its own.
+        subscribe: As ``rospy.Subscriber``; called for every input.
     """
 
-    def __init__(self, options: GuardOptions, clock: GuardClock) -> None:
+    def __init__(
+        self,
+        options: GuardOptions,
+        now_ns: Callable[[], int] = HOST.now_ns,
+        subscribe: Callable[..., rospy.Subscriber] = rospy.Subscriber,
+    ) -> None:
         self._options = options
-        self._clock = clock
+        self._now_ns = now_ns
+        self._subscribe = subscribe
         self._topics = options.resolved_topics()
         self._logic = WheelGuard(options.limits(), LevelTracker())
         self._lock = threading.Lock()
         self._sent = STILL
         self._reported: GuardStatus | None = None
         self._reported_ns = 0
-        self._host = SystemClock()
         # A queue of one message, sent by a thread: a base that stopped reading can never block the guard.
         self._wheels = rospy.Publisher(self._topics.velocity, Twist, queue_size=1, tcp_nodelay=True)
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
-        self._sensors = subscriptions(options, self._logic.tracker, self._clock.now_ns)
-        self._acknowledge: AcknowledgePublisher | None = None
+        self._sensors = subscriptions(options, self._logic.tracker, now_ns)
         self._monitor = MasterMonitor(options, self._topics.velocity, self._on_publishers)
 
     def start(self) -> None:
         """Subscribe. Until the sensors have reported, the wheels are held at zero."""
-        self._acknowledge = AcknowledgePublisher() if self._clock.simulated else None
         for sensor in self._sensors:
-            rospy.Subscriber(sensor.topic, sensor.message, self._on_sensor(sensor), tcp_nodelay=True)
-        rospy.Subscriber("~command", Twist, self._deciding(self._command), queue_size=1, tcp_nodelay=True)
-        rospy.Subscriber("~emergency_stop", Bool, self._deciding(self._e_stop_message), tcp_nodelay=True)
+            self._subscribe(sensor.topic, sensor.message, self._deciding(sensor.receive), tcp_nodelay=True)
+        self._subscribe("~command", Twist, self._deciding(self._command), queue_size=1, tcp_nodelay=True)
+        self._subscribe("~emergency_stop", Bool, self._deciding(self._e_stop_message), tcp_nodelay=True)
         # This node's own messages come back here too; any others are of a foreign publisher.
-        rospy.Subscriber(self._topics.velocity, rospy.AnyMsg, self._on_velocity, tcp_nodelay=True)
+        self._subscribe(self._topics.velocity, rospy.AnyMsg, self._on_velocity, tcp_nodelay=True)
         rospy.Service("~emergency_stop", SetBool, self._e_stop_service)
         self._monitor.start([(sensor.topic, sensor.definition) for sensor in self._sensors])
 
@@ -102,33 +114,17 @@ class GuardNode:
                 self._send()
             self._report()  # before the last zeros, so that rospy's threads have time to send it
             for _ in range(FINAL_ZEROS):
-                self._host.sleep(period_s)
+                rospy.rostime.wallsleep(period_s)
                 with self._lock:
                     self._send()
-            if self._acknowledge is not None:
-                for sensor in self._sensors:
-                    self._acknowledge.end(sensor.topic)
             self._monitor.stop()
 
-    def _on_sensor(self, sensor: Sensor) -> Callable[[Any], None]:
-        decide, acknowledge = self._deciding(sensor.receive), self._acknowledge
-        if acknowledge is None:
-            return decide
-
-        def on_message(message: Any) -> None:
-            decide(message)
-            acknowledge.acknowledge(sensor.topic, message)
-
-        return on_message
-
-    def _deciding(self, receive: Callable[[Any], None]) -> Callable[[Any], None]:
+    def _deciding(self, receive: Receive) -> Receive:
         """Return a callback that decides at once, and sends if that changes the velocity."""
 
         def on_message(message: Any) -> None:
             with self._lock:
                 try:
-                    if self._clock.simulated and (header := header_of(message)) is not None:
-                        self._clock.observe_stamp(header.stamp.to_nsec())
                     receive(message)
                 except Exception as error:  # noqa: BLE001 - any fault must stop the wheels
                     self._logic.hold(Hold.FAULT, f"{type(error).__name__}: {error}")
@@ -138,7 +134,7 @@ class GuardNode:
         return on_message
 
     def _command(self, message: Twist) -> None:
-        self._logic.command(Velocity(message.linear.x, message.angular.z), self._clock.now_ns())
+        self._logic.command(Velocity(message.linear.x, message.angular.z), self._now_ns())
 
     def _e_stop_message(self, message: Bool) -> None:
         self._logic.emergency_stop(message.data)
@@ -165,11 +161,7 @@ class GuardNode:
 
     def _send(self, only_changes: bool = False) -> None:
         """Decide and send. Called under the lock."""
-        if self._clock.stalled():
-            self._logic.hold(Hold.CLOCK, "")
-        else:
-            self._logic.release(Hold.CLOCK)
-        velocity = self._logic.decide(self._clock.now_ns()).velocity
+        velocity = self._logic.decide(self._now_ns()).velocity
         if not only_changes or velocity != self._sent:
             twist = Twist()
             twist.linear.x, twist.angular.z = velocity.linear_m_s, velocity.angular_rad_s
@@ -182,7 +174,7 @@ class GuardNode:
         if self._wheels.get_num_connections() < 2:  # one of them is this node's own subscriber
             notes = (*notes, f"no node subscribes to {self._topics.velocity}")
         with self._lock:
-            now_ns = self._clock.now_ns()
+            now_ns = self._now_ns()
             status = self._logic.status(now_ns, notes)
         before = self._reported
         # The text contains ages, which always change.
@@ -236,7 +228,7 @@ def _join(stop: threading.Event) -> None:
     rospy.init_node(NODE_NAME, disable_signals=True)
 
 
-def main() -> None:
+def main(make_guard: Callable[[GuardOptions], GuardNode] = GuardNode) -> None:
     """Run the node until SIGTERM or Ctrl-C. A wrong parameter prints one line; the exit status is 2."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     stop = threading.Event()
@@ -244,7 +236,7 @@ def main() -> None:
         signal.signal(number, lambda *_: stop.set())
     try:
         _join(stop)
-        node = GuardNode(read_guard_options(rospy.get_param("~", None), rospy.get_name()), GuardClock())
+        node = make_guard(read_guard_options(rospy.get_param("~", None), rospy.get_name()))
         node.start()
     except RuntimeFault as error:
         print(f"{NODE_NAME}: {error}", file=sys.stderr)
