@@ -203,7 +203,7 @@ def _path(episode: Episode) -> Iterator[Problem]:
 
 
 def _ratio(episode: Episode, min_ratio: float) -> Iterator[Problem]:
-    """Comparison with the distance that the file states, or that to the end of its path, or to the nearest goal."""
+    """Comparison of the stated length with the straight line."""
     geodesic_m, straight_m = episode.shortest_path_m, _straight_m(episode)
     if not geodesic_m or not straight_m or straight_m < NEAR_M:
         return
@@ -216,15 +216,20 @@ def _ratio(episode: Episode, min_ratio: float) -> Iterator[Problem]:
 
 
 def _straight_m(episode: Episode) -> float | None:
+    """Distance to the nearest view point; without any, the one that the file states, or to its path's end or a goal.
+
+    ObjectNav's shortest path ends at a view point, but the ``euclidean_distance`` of HM3D's files is to the object.
+    """
+    start = (episode.start.x_m, episode.start.y_m)
+    views = [(pose.x_m, pose.y_m) for goal in episode.goals for pose in goal.view_points]
+    if views:
+        return min(math.dist(start, view) for view in views)
     stated = _mapping(episode.info.get("info")).get("euclidean_distance")
     if isinstance(stated, (int, float)):
         return float(stated)
-    start = (episode.start.x_m, episode.start.y_m)
     if episode.shortest_path:
         return math.dist(start, episode.shortest_path[-1])
-    ends = [(p.x_m, p.y_m) for goal in episode.goals for p in goal.view_points or ()]
-    ends = ends or [(goal.x_m, goal.y_m) for goal in episode.goals]
-    return min((math.dist(start, end) for end in ends), default=None)
+    return min((math.dist(start, (goal.x_m, goal.y_m)) for goal in episode.goals), default=None)
 
 
 def _goals(episode: Episode) -> Iterator[Problem]:

@@ -2,7 +2,9 @@
 
 Inputs in common: ``R`` reference and ``Q`` path; ``d_th`` threshold; ``strict`` for < in place of <=; ``d`` the
 distance: ``"euclidean"`` (the default, in all coordinates), ``"planar"`` (y up: x and z), ``"planar_xy"`` (z up: x and
-y), or ``{"edges": [[a, b, length], ...]}`` for shortest ways along a graph. Each function below reads the rest.
+y), or an object for the discrete environments of VLN, whose paths are node names: shortest ways along ``{"edges":
+[[a, b, length], ...]}`` or, with lengths from positions, ``{"nodes": {a: [x, y, z], ...}, "edges": [[a, b], ...]}``;
+or any distances, ``{"nodes": [a, b, ...], "matrix": [[0, ...], ...]}``. Each function below reads the rest.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class CaseInputs:
         """Input ``d``."""
         stated = self.get("d", "euclidean")
         if isinstance(stated, dict):
-            return Graph.of_edges((a, b, length) for a, b, length in stated["edges"])
+            return _graph(stated)
         return {"euclidean": EUCLIDEAN, "planar": Euclidean((0, 2)), "planar_xy": Euclidean((0, 1))}[stated]
 
     @property
@@ -66,13 +68,26 @@ class CaseInputs:
             raise TypeError(f"the metric has no input {unread[0]!r}")
 
 
-def _threshold_metric(error: Callable[..., float]) -> Callable[[CaseInputs], Any]:
-    """Success as defined in papers: without a stop, and with <= unless ``strict``."""
+def _graph(stated: Mapping[str, Any]) -> Graph:
+    if unknown := sorted(stated.keys() - {"nodes", "edges", "matrix"}):
+        raise TypeError(f"a graph has no {unknown[0]!r}")
+    if ("edges" in stated) == ("matrix" in stated):
+        raise TypeError("a graph has either edges or a matrix")
+    if "matrix" in stated:
+        return Graph(stated["nodes"], stated["matrix"])
+    nodes = stated.get("nodes", {})
+    edges = (edge if len(edge) == 3 else (*edge, _apart(nodes, *edge)) for edge in stated["edges"])
+    return Graph.of_edges(edges, nodes)
 
-    def rate(x: CaseInputs) -> float:
-        return float(success(True, error(*x.reference_and_path), x["d_th"], inclusive=not x.get("strict", False)))
 
-    return rate
+def _apart(nodes: Mapping[str, Any], a: str, b: str) -> float:
+    return float(EUCLIDEAN.steps(EUCLIDEAN.nodes([nodes[a], nodes[b]]))[0])
+
+
+def _success_rate(x: CaseInputs) -> float:
+    """As defined in papers: ``stopped`` unless stated otherwise, and with <= unless ``strict``."""
+    apart, inclusive = path.navigation_error(*x.reference_and_path), not x.get("strict", False)
+    return float(success(x.get("stopped", True), apart, x["d_th"], inclusive))
 
 
 def _goal_success(x: CaseInputs) -> float:
@@ -95,8 +110,14 @@ def _ndtw(x: CaseInputs) -> float:
     return dtw.ndtw(reference, query, x["d_th"], distance)
 
 
+def _oracle_success(x: CaseInputs) -> float:
+    """As if the agent had stopped at its nearest node; with <= unless ``strict``."""
+    apart, inclusive = path.oracle_navigation_error(*x.reference_and_path), not x.get("strict", False)
+    return float(success(True, apart, x["d_th"], inclusive))
+
+
 def _sdtw(x: CaseInputs) -> float:
-    return dtw.sdtw(_threshold_metric(path.navigation_error)(x), _ndtw(x))
+    return dtw.sdtw(_success_rate(x), _ndtw(x))
 
 
 def _sdtw_as_printed(x: CaseInputs) -> float:
@@ -121,7 +142,11 @@ def _ranks(x: CaseInputs) -> list[float]:
 
 def _iou_boxes(x: CaseInputs) -> float:
     """``a``, ``b``: ``{"center", "size", "yaw"}``, yaw in radians about z."""
-    return iou(*(Box.upright(x[name]["center"], x[name]["size"], x[name].get("yaw", 0.0)) for name in ("a", "b")))
+    return iou(_box(x["a"]), _box(x["b"]))
+
+
+def _box(stated: Mapping[str, Any]) -> Box:
+    return Box.upright(stated["center"], stated["size"], stated.get("yaw", 0.0))
 
 
 def _room_object(x: CaseInputs) -> bool:
@@ -131,6 +156,21 @@ def _room_object(x: CaseInputs) -> bool:
     if x.get("broken", False):
         return False
     return all(rearrangement.ROOM_REARRANGEMENT.verdicts(iou=overlap, openness=opening).values())
+
+
+def _completion(x: CaseInputs) -> float:
+    """``harmed``, or ``no_harm``: a test per object that the task does not mention, of which one that fails harms.
+
+    ``no_harm`` is a list of the tests' results, or ``{"start": {name: box}, "final": {name: box}, "min_iou"}`` with
+    boxes as for ``iou_boxes``.
+    """
+    stated = x.get("no_harm", None)
+    if stated is None:
+        return rearrangement.completion(x["tests"], **x.options(harmed="harmed"))
+    if isinstance(stated, Mapping):
+        start, final = ({name: _box(box) for name, box in stated[when].items()} for when in ("start", "final"))
+        stated = list(rearrangement.do_no_harm(start, final, stated.get("min_iou", 0.5)).values())
+    return rearrangement.completion(x["tests"], harmed=not all(stated))
 
 
 def _house_cleanup(x: CaseInputs) -> dict[str, float]:
@@ -173,8 +213,8 @@ METRICS: dict[str, Callable[[CaseInputs], Any]] = {
     "path_length": lambda x: path.path_length(x["Q"], x.distance),
     "navigation_error": lambda x: path.navigation_error(*x.reference_and_path),
     "oracle_navigation_error": lambda x: path.oracle_navigation_error(*x.reference_and_path),
-    "success_rate": _threshold_metric(path.navigation_error),
-    "oracle_success_rate": _threshold_metric(path.oracle_navigation_error),
+    "success_rate": _success_rate,
+    "oracle_success_rate": _oracle_success,
     "average_deviation": lambda x: fidelity.average_deviation(*x.reference_and_path),
     "max_deviation": lambda x: fidelity.max_deviation(*x.reference_and_path),
     "spl": lambda x: spl(x["success"], x["shortest"], x["travelled"], **x.options(zero="zero")),
@@ -200,7 +240,7 @@ METRICS: dict[str, Callable[[CaseInputs], Any]] = {
     "iou_aabb": lambda x: iou(Box.between(x["lo1"], x["hi1"]), Box.between(x["lo2"], x["hi2"])),
     "iou_boxes": _iou_boxes,
     "angle_between": lambda x: rearrangement.angle_between(x["a"], x["b"]),
-    "completion": lambda x: rearrangement.completion(x["tests"], **x.options(harmed="harmed")),
+    "completion": _completion,
     "t4_object_ok": _room_object,
     "t5_episode": _house_cleanup,
     "ithor_rearrange": _room_rearrangement,

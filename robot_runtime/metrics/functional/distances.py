@@ -123,15 +123,15 @@ class Graph(Distance):
             raise ValueError(f"{len(names)} nodes need a square matrix, got shape {self._matrix.shape}")
 
     @classmethod
-    def of_edges(cls, edges: Iterable[tuple[Hashable, Hashable, float]]) -> Graph:
-        """A graph of undirected edges ``(a, b, length)``, each length > 0."""
+    def of_edges(cls, edges: Iterable[tuple[Hashable, Hashable, float]], nodes: Iterable[Hashable] = ()) -> Graph:
+        """A graph of undirected edges ``(a, b, length)``, each length > 0; ``nodes`` may have no edge."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import dijkstra
 
         listed = list(edges)
         if not all(length > 0 for _, _, length in listed):
             raise ValueError("the length of an edge must be positive")
-        names = list(dict.fromkeys(name for a, b, _ in listed for name in (a, b)))
+        names = list(dict.fromkeys([*(name for a, b, _ in listed for name in (a, b)), *nodes]))
         index = {name: i for i, name in enumerate(names)}
         best: dict[tuple[int, int], float] = {}
         for a, b, length in listed:  # a sparse matrix would add the lengths of an edge that is listed twice

@@ -64,7 +64,7 @@ def objectnav_document() -> dict[str, Any]:
             "scene_id": "mp3d/abc/abc.glb",
             "start_position": [-6.5, 1.0, -2.75],
             "start_rotation": [0, 0.9828, 0, 0.18469],
-            "info": {"geodesic_distance": 7.125, "euclidean_distance": 6.5, "closest_goal_object_id": 230},
+            "info": {"geodesic_distance": 8.875, "euclidean_distance": 8.5, "closest_goal_object_id": 230},
             "goals": [],
             "start_room": None,
             "shortest_paths": [[{"position": None, "rotation": None, "action": 2}, {"action": 1}, None]],

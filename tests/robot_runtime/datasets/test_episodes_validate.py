@@ -85,6 +85,16 @@ def test_the_ratio_has_a_threshold_that_can_be_set() -> None:
     assert checks(replace(stated, category=None)) == {}, "PointNav keeps straight ones now and then"
 
 
+def test_the_way_to_an_object_is_measured_to_its_nearest_view_point() -> None:
+    seen = Goal(4.5, 2.5, 0.0, "chair_1", (SE2(3.5, 2.5), SE2(4.5, 1.5)))
+    stated = {"info": {"euclidean_distance": 4.0}}
+    episode = good(category="chair", goals=(seen,), shortest_path=(), shortest_path_m=3.3, info=stated)
+    assert checks(episode) == {}, "3 m to the view point; the 4 m of HM3D's files are to the object"
+    assert checks(replace(episode, shortest_path_m=2.8)).keys() == {"shorter than straight", "ratio below threshold"}
+    unseen = replace(episode, goals=(replace(seen, view_points=()),))
+    assert checks(unseen).keys() == {"shorter than straight", "ratio below threshold"}
+
+
 def test_objectnav_files_have_ious_above_one_and_repeated_ids() -> None:
     episodes = parse(habitat_objectnav.reader, objectnav_document(), HERE)
     assert checks(*episodes) == {"repeated id": 1, "iou above 1": 3}
