@@ -31,7 +31,7 @@ from robot_runtime.actions.continuous import Command, Decision, VelocityCommand,
 from robot_runtime.actions.discrete import Action, parse_action
 from robot_runtime.common.clock import NS_PER_S, Stopwatch, ns_to_seconds, seconds_to_ns
 from robot_runtime.common.provenance import provenance
-from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault
+from robot_runtime.errors import DeviceFault, EpisodeError, LocalizationLost, RuntimeFault, interruption
 from robot_runtime.hal import PoseEstimate, RgbdFrame, Robot
 from robot_runtime.hal.streams import STREAMS
 from robot_runtime.localization.pose_monitor import PATIENCE_S, PoseMonitor, check_frames
@@ -436,7 +436,7 @@ class Env:
             if self._over:
                 self._motion.stop()
             elif isinstance(error, KeyboardInterrupt):
-                self._end(EndReason.INTERRUPTED, "interrupted from the keyboard")
+                self._end(EndReason.INTERRUPTED, interruption(error))
             elif isinstance(error, LocalizationLost):
                 self._end(EndReason.LOCALIZATION_LOST, error.message)
             else:

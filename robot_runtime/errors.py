@@ -169,6 +169,11 @@ class PolicyOutputError(PolicyError):
     """A network gave something that no action can be chosen from: NaN, infinity, or another shape than it declared."""
 
 
+def interruption(error: KeyboardInterrupt) -> str:
+    """What interrupted the program, for logs: a key, or the signal that the error names."""
+    return str(error) or "interrupted from the keyboard"
+
+
 @contextmanager
 def writing(path: Path, remedy: str = "give another file") -> Iterator[None]:
     """Raise :class:`RecordingError` naming ``path`` for an ``OSError`` of the body."""

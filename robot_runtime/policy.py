@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from robot_runtime.actions.continuous import Decision
 from robot_runtime.common import config
 from robot_runtime.common.geometry import SE2
+from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.scenes.objects import ObjectPose
 from robot_runtime.tasks.task import Task
 
@@ -63,6 +64,7 @@ class Policy(ABC):
         follows: whether :meth:`overruled` reaches all that it remembers of its own actions.
         task: the one that it was trained for and runs in by default; None for any.
         source: its origin, for logs; None for a policy that was not loaded by name.
+        directory: in which its code is called, once it was loaded or called (``policies.stepping``).
     """
 
     name: ClassVar[str]
@@ -71,6 +73,7 @@ class Policy(ABC):
     follows: ClassVar[bool] = False
     task: Task | None = None
     source: PolicySource | None = None
+    directory: OwnDirectory | None = None
 
     def check(self, task: Task) -> None:
         """Whether it can run in a task, beyond its sensors; called before the robot moves. Raises ``PolicyError``."""

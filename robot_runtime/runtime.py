@@ -1,7 +1,8 @@
 """Loop of an episode: an environment, a policy, and the environment's subscribers.
 
 Every way out of :func:`run_episode` leaves the wheels at zero and the log closed: :class:`~robot_runtime.env.Env`
-ensures it for its own errors, this module for the policy's and for Ctrl-C.
+ensures it for its own errors, this module for the policy's and for Ctrl-C, which the command line also
+makes of SIGTERM and of a closed terminal.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from robot_runtime.common.clock import Stopwatch
 from robot_runtime.env import Env
-from robot_runtime.errors import RuntimeFault
+from robot_runtime.errors import RuntimeFault, interruption
 from robot_runtime.metrics.settings import Metrics
 from robot_runtime.policies.stepping import check_policy, decide, reset_policy
 from robot_runtime.policy import Policy, World
@@ -52,8 +53,8 @@ def run_episode(env: Env, policy: Policy, episode: Episode, seed: int, name: str
             timer = Stopwatch()
             action, info = decide(policy, observation, env.record.index + 1, env.task)
             observation = env.step(action, info, timer.elapsed_s())
-    except KeyboardInterrupt:
-        env.interrupt(EndReason.INTERRUPTED, "interrupted from the keyboard")
+    except KeyboardInterrupt as error:
+        env.interrupt(EndReason.INTERRUPTED, interruption(error))
         raise
     except BaseException as error:
         env.interrupt(EndReason.FAULT, error.message if isinstance(error, RuntimeFault) else repr(error))

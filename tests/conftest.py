@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,10 @@ settings.register_profile("runtime", deadline=None, suppress_health_check=[Healt
 # CI judges one commit, so the same commit must give the same verdict; everybody else's runs go on searching.
 settings.register_profile("ci", settings.get_profile("runtime"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "runtime")
+
+# A shell starts the background jobs of a script with SIGINT ignored, and so do these tests the programs that they stop.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ from robot_runtime.cli import (
     serve,
     verdict,
 )
+from robot_runtime.cli.signals import interrupted_by_signals
 from robot_runtime.common.console import error_console
 from robot_runtime.errors import RuntimeFault
 
@@ -156,11 +157,13 @@ def _global_options(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its exit code."""
+    """Run the command line and exit with its exit code. Signals that end it end it as Ctrl-C does."""
     arguments = sys.argv[1:] if arguments is None else arguments
     # The working directory, as with `python -m`, so that module:Class finds an agent there; last, to shadow nothing.
     sys.path.append("")
-    sys.exit(run_command(arguments))
+    with interrupted_by_signals():
+        code = run_command(arguments)
+    sys.exit(code)
 
 
 def run_command(arguments: list[str]) -> int:

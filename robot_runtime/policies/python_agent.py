@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 from typing_extensions import override
 
 from robot_runtime.actions.continuous import Decision
+from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import PolicyError, RuntimeFault
 from robot_runtime.policies.agents.habitat import HabitatInterface
 from robot_runtime.policy import Answer, Observation, Policy, World
@@ -58,7 +59,7 @@ class HabitatAgent(Policy):
         self._task, self._answer = task, None
         try:
             self._agent.reset()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _raised(self.name, "reset()", error) from error
 
     def act(self, observation: Observation) -> Decision:
@@ -73,7 +74,7 @@ class HabitatAgent(Policy):
         try:
             # The runtime's arrays are read-only; agents written for a simulator may write into them.
             returned = self._agent.act({name: array.copy() for name, array in observation.items()})
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _raised(self.name, "act()", error) from error
         decision, self._answer = self._interface.decision(returned, self._task)
         return decision
@@ -86,6 +87,8 @@ class HabitatAgent(Policy):
 def load_python(spec: str, /, **arguments: Any) -> Policy:
     """Construct the agent that ``spec`` names with ``arguments``.
 
+    A directory that its import or constructor changes to is the policy's own (:attr:`Policy.directory`).
+
     Raises:
         PolicyError: the agent cannot be found, imported, constructed or used; an argument is no number, but its
             annotation is ``int`` or ``float``.
@@ -93,13 +96,21 @@ def load_python(spec: str, /, **arguments: Any) -> Policy:
     module_name, _, class_name = spec.rpartition(":")
     if not module_name or not class_name:
         raise PolicyError(f"agent {spec!r} is not of the form module:Class", "write package.module:Class")
-    module = _import(spec, module_name)
-    factory = getattr(module, class_name, None)
-    if not callable(factory):
-        raise PolicyError(
-            f"agent {spec!r}: module {module_name!r} has no class {class_name!r}", "check the name after the colon"
-        )
-    agent = _construct(spec, factory, arguments)
+    directory = OwnDirectory()
+    with directory:
+        module = _import(spec, module_name)
+        factory = getattr(module, class_name, None)
+        if not callable(factory):
+            raise PolicyError(
+                f"agent {spec!r}: module {module_name!r} has no class {class_name!r}", "check the name after the colon"
+            )
+        agent = _construct(spec, factory, arguments)
+    policy = _as_policy(agent, spec)
+    policy.directory = directory
+    return policy
+
+
+def _as_policy(agent: object, spec: str) -> Policy:
     if isinstance(agent, Policy):
         return agent
     if isinstance(agent, HabitatStyleAgent):
@@ -125,7 +136,7 @@ def _import(spec: str, module_name: str) -> ModuleType:
             if own
             else f"install the package that provides {error.name!r}",
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _raised(spec, "import", error) from error
 
 
@@ -162,7 +173,7 @@ def _construct(spec: str, factory: Any, arguments: dict[str, Any]) -> object:
         instance: object = factory(**_numbers(spec, signature, arguments))
     except RuntimeFault:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _raised(spec, "constructor", error) from error
     return instance
 
@@ -184,7 +195,7 @@ def _numbers(spec: str, signature: inspect.Signature, arguments: Mapping[str, An
     return numbers
 
 
-def _raised(name: str, where: str, error: Exception) -> PolicyError:
+def _raised(name: str, where: str, error: Exception | SystemExit) -> PolicyError:
     return PolicyError(
         f"agent {name!r}: {where} raised {type(error).__name__}: {error}",
         "correct the agent; `--debug` shows the traceback",

@@ -1,10 +1,15 @@
-"""Checked calls of a policy: its fit to a task, its reset and its decisions, with typed errors."""
+"""Checked calls of a policy: its fit to a task, its reset and its decisions, with typed errors.
+
+A policy that exits (``sys.exit``) has failed like one that raises, and a directory that it changes to is its own:
+neither ends the runtime nor moves its relative paths, those of logs among them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from robot_runtime.actions.continuous import Decision
+from robot_runtime.common.own_directory import OwnDirectory
 from robot_runtime.errors import ConfigError, PolicyError, RuntimeFault
 from robot_runtime.policy import Observation, Policy, World
 from robot_runtime.records import ANSWER
@@ -32,10 +37,11 @@ def check_policy(policy: Policy, task: Task) -> None:
 def reset_policy(policy: Policy, task: Task, seed: int, world: World | None = None) -> None:
     """Start an episode of a policy. Raises ``RuntimeFault``; other exceptions become ``PolicyError``."""
     try:
-        policy.reset(task, seed, world)
+        with directory_of(policy):
+            policy.reset(task, seed, world)
     except RuntimeFault:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _policy_error(policy, "reset", error) from error
 
 
@@ -56,17 +62,25 @@ def decide(policy: Policy, observation: Observation, step: int, task: Task) -> t
         RuntimeFault: of the policy; other exceptions become ``PolicyError``.
     """
     try:
-        action, info = policy.act(observation), policy.info()
-        if eqa.answer_due(task, action, step):
-            info = {**info, ANSWER: policy.answer(observation)}
+        with directory_of(policy):
+            action, info = policy.act(observation), policy.info()
+            if eqa.answer_due(task, action, step):
+                info = {**info, ANSWER: policy.answer(observation)}
         return action, info
     except RuntimeFault:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _policy_error(policy, f"step {step}", error) from error
 
 
-def _policy_error(policy: Policy, when: str, error: Exception) -> PolicyError:
+def directory_of(policy: Policy) -> OwnDirectory:
+    """The context in which to call a policy's code."""
+    if policy.directory is None:
+        policy.directory = OwnDirectory()
+    return policy.directory
+
+
+def _policy_error(policy: Policy, when: str, error: Exception | SystemExit) -> PolicyError:
     return PolicyError(
         f"policy {policy.name!r} raised {type(error).__name__} at {when}: {error}",
         "correct the policy; --debug shows the traceback",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -18,10 +19,13 @@ class DurableFile:
         sync_s: interval of :meth:`sync_if_due`, after which data survive a power failure.
 
     Raises:
-        OSError: from every method, as reported by the operating system.
+        OSError: from every method, as reported by the operating system; ``FileNotFoundError`` from :meth:`sync` if the
+            file is no longer where it was created, because what is written to it is lost with the process.
     """
 
     def __init__(self, path: Path, sync_s: float) -> None:
+        # Absolute, because foreign code may change the working directory while another thread syncs.
+        self._path = path.absolute()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._size = 0
         self._synced_size = 0
@@ -58,9 +62,19 @@ class DurableFile:
     def sync(self) -> None:
         """Write everything to the disk (fsync)."""
         os.fsync(self._fd)
+        self._check_place()
         self._synced_size = self._size
         self._since_sync.restart()
 
     def close(self) -> None:
         """Close the file without a sync."""
         os.close(self._fd)
+
+    def _check_place(self) -> None:
+        """Raise ``FileNotFoundError`` if the file was deleted or moved: the system goes on writing to it."""
+        try:
+            here = os.path.samestat(os.stat(self._path), os.fstat(self._fd))
+        except FileNotFoundError:
+            here = False
+        if not here:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._path))

@@ -3,6 +3,7 @@
 * No record is dropped: if the disk or the compressor is too slow, the loop waits for a bounded time.
 * No error is lost: one in the thread (disk full) is raised by the next ``on_*`` call and by ``on_episode_end``.
 * No file is overwritten: an episode gets the next free number of the folder.
+* No log is lost unnoticed: a folder or file that is deleted or moved away meanwhile is an error.
 * A killed process loses at most the step that it was writing, and base states of the last half second.
 """
 
@@ -38,7 +39,7 @@ class Recorder(Subscriber):
     """Recorder of all episodes of a loop, for use in one thread.
 
     Args:
-        folder: created if missing.
+        folder: created with the first episode if missing.
         timeout_s: longest wait for the disk in seconds, during and at the end of an episode.
         open_log: makes the file; a parameter for tests with failing disks.
 
@@ -76,7 +77,8 @@ class Recorder(Subscriber):
     def on_episode_start(self, header: EpisodeHeader) -> None:
         self.close()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            if self._path is None:
+                self.folder.mkdir(parents=True, exist_ok=True)
             self._path = self.folder / _file_name(_next_index(self.folder), header)
             log = self._open_log(self._path, header)
         except OSError as error:
@@ -275,6 +277,11 @@ def _safe(text: str) -> str:
 
 
 def _recording_error(path: Path, error: OSError) -> RecordingError:
+    if isinstance(error, FileNotFoundError):
+        return RecordingError(
+            f"{path}: the log or its folder was deleted or moved while it was written",
+            "keep the folder until the run ends, or record elsewhere (--out)",
+        )
     reason = os.strerror(error.errno) if error.errno else str(error)
     return RecordingError(
         f"{path}: cannot be written: {reason}",

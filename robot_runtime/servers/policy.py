@@ -37,7 +37,7 @@ from robot_runtime.policies.remote.protocol import (
     pack,
     unpack,
 )
-from robot_runtime.policies.stepping import check_policy
+from robot_runtime.policies.stepping import check_policy, directory_of
 from robot_runtime.policy import Policy
 from robot_runtime.tasks.task import Task
 
@@ -329,10 +329,11 @@ class PolicyServer:
 
     def _guarded(self, work: Callable[[], Any], what: str) -> Any:
         try:
-            return work()
+            with directory_of(self._policy):
+                return work()
         except RuntimeFault:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PolicyError(
                 f"policy {self._policy.name!r} raised {type(error).__name__} at {what}: {error}", "correct the policy"
             ) from error

@@ -1,0 +1,57 @@
+"""Signals that end a command: all of them end it as Ctrl-C does, so that every ``finally`` on the way out runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from robot_runtime.common.clock import Stopwatch
+
+REPEATED_S = 5.0
+"""Seconds in which further signals are taken for repetitions: a closed terminal sends two, impatient people several."""
+
+_STANDARD_STREAMS = (0, 1, 2)
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` in the main thread for SIGINT, SIGTERM and SIGHUP; its text says which one.
+
+    A signal that the process was started to ignore (``nohup``, a script's background jobs) stays ignored. Repetitions
+    do not interrupt the clean-up that the first one began; one that comes later than ``REPEATED_S`` does.
+    """
+    terminals = [stream for stream in _STANDARD_STREAMS if os.isatty(stream)]
+    interrupted: Stopwatch | None = None
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        nonlocal interrupted
+        if number == signal.SIGHUP:
+            _leave(terminals)
+        if interrupted is not None and interrupted.elapsed_s() < REPEATED_S:
+            return
+        interrupted = Stopwatch()
+        by_key = number == signal.SIGINT
+        raise KeyboardInterrupt(
+            "interrupted from the keyboard" if by_key else f"ended by {signal.Signals(number).name}"
+        )
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(terminals: list[int]) -> None:
+    """Let streams to a closed terminal lead nowhere: every message to it would be an error."""
+    nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for stream in terminals:
+        os.dup2(nowhere, stream)
+    os.close(nowhere)

@@ -1,0 +1,173 @@
+"""Ways out of `run` that nobody asked for: signals, a closed terminal, policies that exit or change directory."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from robot_runtime.cli.main import run_command
+from robot_runtime.cli.signals import interrupted_by_signals
+from robot_runtime.hal import Velocity
+from robot_runtime.recording.reader import LogReader
+from robot_runtime.records import EndReason, EpisodeEnd
+
+LIMIT_S = 60.0
+
+AGENTS = """
+import os, shutil, sys
+class Turns:
+    steps = 0
+    def reset(self): ...
+    def act(self, observations):
+        self.steps += 1
+        if self.steps == 3:
+            print("acted three times", flush=True)
+        return "TURN_LEFT"
+class Exits(Turns):
+    def act(self, observations): sys.exit(0)
+class ExitsAtOnce(Turns):
+    def __init__(self): sys.exit(0)
+class Wanders(Turns):
+    def __init__(self, folder):
+        os.chdir(folder)
+        self.folder = folder
+    def act(self, observations):
+        assert os.getcwd() == self.folder
+        os.chdir("/")
+        self.folder = "/"
+        return "STOP"
+class Deletes(Turns):
+    def __init__(self, folder): self.folder = folder
+    def act(self, observations):
+        shutil.rmtree(self.folder)
+        return "STOP"
+"""
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Path:
+    """A file with agents."""
+    path = tmp_path / "agents.py"
+    path.write_text(AGENTS, encoding="utf-8")
+    return path
+
+
+def run_fake(agent: str, out: Path, *more: str) -> list[str]:
+    return ["run", "--robot", "fake", "--count", "1", "--agent", agent, "--out", str(out), *more]
+
+
+def end_of(folder: Path) -> EpisodeEnd:
+    """The end of the only log in a folder, whose wheels are at zero."""
+    (log,) = folder.glob("*.mcap")
+    with LogReader(log) as reader:
+        assert reader.complete
+        *_, last = reader.steps(images=False)
+        assert last.base.velocity == Velocity()
+        assert reader.end is not None
+        return reader.end
+
+
+def start(arguments: list[str], terminal: int) -> subprocess.Popen[bytes]:
+    """The command as the leader of a session with this controlling terminal, as a terminal emulator starts it."""
+    program = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+    program += "from robot_runtime.cli.main import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+
+
+def read_until(terminal: int, text: bytes) -> bytes:
+    """All output up to ``text``, or to the end of the program, whichever comes first."""
+    output = b""
+    with suppress(OSError):  # by which Linux reports that no program has the terminal open any longer
+        while text not in output:
+            output += os.read(terminal, 4096)
+    return output
+
+
+def terminate(process: subprocess.Popen[bytes], terminal: int) -> str:
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)  # which must not disturb the clean-up
+    shown = read_until(terminal, b"interrupted\r\n").decode()
+    os.close(terminal)
+    return shown
+
+
+def close_terminal(process: subprocess.Popen[bytes], terminal: int) -> str:
+    os.close(terminal)
+    return ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("end", "name", "message"),
+    [(terminate, "SIGTERM", "the wheels are stopped, the log is closed"), (close_terminal, "SIGHUP", "")],
+)
+def test_a_signal_ends_an_episode_as_ctrl_c_does(
+    tmp_path: Path, agents: Path, end: Callable[[subprocess.Popen[bytes], int], str], name: str, message: str
+) -> None:
+    master, terminal = pty.openpty()
+    with start(run_fake(f"{agents}:Turns", tmp_path / "logs", "--real-time"), terminal) as process:
+        os.close(terminal)
+        assert b"acted" in (output := read_until(master, b"acted three times")), output
+        shown = end(process, master)
+        assert process.wait(LIMIT_S) == 130
+    assert message in shown
+    assert "Traceback" not in shown
+    assert (end_of(tmp_path / "logs").reason, end_of(tmp_path / "logs").detail) == (
+        EndReason.INTERRUPTED,
+        f"ended by {name}",
+    )
+
+
+def test_a_signal_that_was_ignored_from_the_start_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupted_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_the_first_signal_interrupts_and_repetitions_do_not() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with interrupted_by_signals():
+        with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_policy_that_exits_has_failed(capsys: pytest.CaptureFixture[str], tmp_path: Path, agents: Path) -> None:
+    assert run_command(run_fake(f"{agents}:Exits", tmp_path / "logs")) == 9
+    assert "SystemExit" in capsys.readouterr().err
+    assert end_of(tmp_path / "logs").reason is EndReason.FAULT
+    assert run_command(run_fake(f"{agents}:ExitsAtOnce", tmp_path / "none")) == 9
+
+
+def test_a_policy_that_changes_directory_moves_no_log(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, agents: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    arguments = run_fake("agents.py:Wanders", Path("logs"), "--agent-arg", f"folder={elsewhere}")
+    assert run_command(arguments) == 0
+    assert Path.cwd() == tmp_path
+    assert end_of(tmp_path / "logs").reason is EndReason.STOP
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_folder_of_logs_that_vanishes_is_an_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, agents: Path
+) -> None:
+    out = tmp_path / "logs"
+    assert run_command(run_fake(f"{agents}:Deletes", out, "--agent-arg", f"folder={out}")) == 8
+    assert "deleted or moved" in " ".join(capsys.readouterr().err.split())
