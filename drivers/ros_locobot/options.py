@@ -63,14 +63,15 @@ class ClockOptions:
 
 @dataclass(frozen=True)
 class Topics:
-    """Full names of topics; an empty one means the variant's (``robot_variants.py``).
+    """Full names of topics; an empty one means the variant's (``topics.py``).
 
     Attributes:
         velocity: The base's own command topic.
+        motor_power: A Kobuki's switch of its motors.
         core: A Kobuki's levels.
         bumper: Events of a Kobuki, levels of a Create 2.
-        cliff: Events of a Kobuki, pulses of a Create 2.
-        wheel_drop: As ``cliff``.
+        cliff: Events of a Kobuki; a Create 2 reports its cliff sensors in ``diagnostics``.
+        wheel_drop: Events of a Kobuki, pulses of a Create 2.
         odom: Odometry.
         voltage: A Create 2's battery.
         charge_ratio: A Create 2's battery.
@@ -86,6 +87,7 @@ class Topics:
     """
 
     velocity: str = ""
+    motor_power: str = ""
     core: str = ""
     bumper: str = ""
     cliff: str = ""
@@ -101,7 +103,7 @@ class Topics:
     color: str = ""
     color_info: str = ""
     depth: str = ""
-    diagnostics: str = "/diagnostics"
+    diagnostics: str = ""
 
     __pydantic_config__ = config.STRICT
 

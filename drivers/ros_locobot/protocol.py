@@ -31,6 +31,21 @@ PLANAR_COVARIANCE = np.ix_((0, 1, 5), (0, 1, 5))
 """Index of (x, y, yaw) in a 6x6 ROS covariance of (x, y, z, roll, pitch, yaw)."""
 
 
+Diagnosis = tuple[int, str, Mapping[str, object]]
+"""Level, summary and values of a ``diagnostic_msgs/DiagnosticStatus``."""
+
+CREATE_SAFETY_STATUS = "Safety Status"
+"""Diagnosis of a Create's driver, after the node's name; the only report of the cliff sensors."""
+
+
+def create_safety_diagnosis(cliff: bool, wheel_drop: bool) -> Diagnosis:
+    """Return the safety diagnosis of a Create's driver (create_autonomy 1.3.0 and later), with its texts."""
+    values = {"Wheeldrop": wheel_drop, "Cliff": cliff}
+    if wheel_drop:
+        return 1, "Wheeldrop detected", values
+    return (1, "Cliff detected", values) if cliff else (0, "No safety issues detected", values)
+
+
 def bits_of(zones: Zone, bits: Mapping[Zone, int]) -> int:
     """Encode zones as a bit field."""
     return sum(bit for zone, bit in bits.items() if zone in zones)
@@ -93,6 +108,23 @@ class MessageFactory(ABC):
     def quaternion(self, x: float, y: float, z: float, w: float) -> Any:
         """Build a geometry_msgs/Quaternion."""
         return self.make("geometry_msgs/Quaternion", x=x, y=y, z=z, w=w)
+
+    def diagnostics(self, stamp_ns: int, diagnoses: Mapping[str, Diagnosis]) -> Any:
+        """Build a diagnostic_msgs/DiagnosticArray of diagnoses by name."""
+        status = [
+            self.make(
+                "diagnostic_msgs/DiagnosticStatus",
+                level=level,
+                name=name,
+                message=summary,
+                hardware_id="",
+                values=[
+                    self.make("diagnostic_msgs/KeyValue", key=key, value=str(value)) for key, value in items.items()
+                ],
+            )
+            for name, (level, summary, items) in diagnoses.items()
+        ]
+        return self.make("diagnostic_msgs/DiagnosticArray", header=self.header(stamp_ns), status=status)
 
     def pose(self, pose: SE2) -> Any:
         """Build the geometry_msgs/Pose of a planar pose."""

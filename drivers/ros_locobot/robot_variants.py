@@ -1,7 +1,6 @@
-"""The variants of the LoCoBot: topics, limits, pan-tilt, battery.
+"""The variants of the LoCoBot: limits, pan-tilt, battery; their topics are in ``topics.py``.
 
-Sources: PyRobot's ``locobot_config.py``, kobuki_node's ``kobuki_ros.cpp``, create_robot's ``create_driver.cpp``
-(PyRobot pins the version that was called ``ca_driver``), Interbotix' ``xslocobot_control.launch`` and ``modes_*.yaml``.
+Sources: PyRobot's ``locobot_config.py``, kobuki_core's ``battery.cpp``, Interbotix' ``modes_*.yaml``.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Literal, Protocol
 
 from drivers.ros_locobot.options import BaseOptions, RosOptions, Topics, VariantName
 from drivers.ros_locobot.protocol import Frames
+from drivers.ros_locobot.topics import topic_names
 from robot_runtime.hal import BaseInfo, HeadLimits
 
 GYRO_LIMIT_RAD_S = math.radians(110)
@@ -23,7 +23,6 @@ class RobotVariant:
     """One variant of the LoCoBot.
 
     Attributes:
-        topics: ``{name}`` stands for the option ``robot_name``.
         base: Limits of the base.
         pan_joint: Name in JointState.
         tilt_joint: Name in JointState; positive is down (joint axis +y) in all variants.
@@ -34,7 +33,6 @@ class RobotVariant:
         namespaced: Whether frames begin with the option ``robot_name``.
     """
 
-    topics: Topics
     base: BaseInfo
     pan_joint: str
     tilt_joint: str
@@ -69,29 +67,8 @@ _INTERBOTIX_HEAD = replace(
 )
 
 
-def _kobuki_topics(root: str) -> dict[str, str]:
-    return {
-        "velocity": f"{root}/mobile_base/commands/velocity",
-        "core": f"{root}/mobile_base/sensors/core",
-        "bumper": f"{root}/mobile_base/events/bumper",
-        "cliff": f"{root}/mobile_base/events/cliff",
-        "wheel_drop": f"{root}/mobile_base/events/wheel_drop",
-    }
-
-
-def _camera_topics(root: str) -> dict[str, str]:
-    return {
-        "color": f"{root}/camera/color/image_raw",
-        "color_info": f"{root}/camera/color/camera_info",
-        "depth": f"{root}/camera/aligned_depth_to_color/image_raw",
-    }
-
-
-_PYROBOT_TURRET = {"joints": "/joint_states", "pan": "/pan/command", "tilt": "/tilt/command"}
-
 VARIANTS: dict[VariantName, RobotVariant] = {
     "pyrobot-kobuki": RobotVariant(
-        topics=Topics(odom="/odom", **_kobuki_topics(""), **_PYROBOT_TURRET, **_camera_topics("")),
         base=_KOBUKI,
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
@@ -101,17 +78,6 @@ VARIANTS: dict[VariantName, RobotVariant] = {
         empty_v=13.2,
     ),
     "pyrobot-create": RobotVariant(
-        topics=Topics(
-            velocity="/cmd_vel",
-            bumper="/bumper",
-            cliff="/cliff",
-            wheel_drop="/wheeldrop",
-            odom="/odom",
-            voltage="/battery/voltage",
-            charge_ratio="/battery/charge_ratio",
-            **_PYROBOT_TURRET,
-            **_camera_topics(""),
-        ),
         base=_CREATE,
         pan_joint="head_pan_joint",
         tilt_joint="head_tilt_joint",
@@ -121,13 +87,6 @@ VARIANTS: dict[VariantName, RobotVariant] = {
         empty_v=12.5,
     ),
     "interbotix": RobotVariant(
-        topics=Topics(
-            odom="/{name}/mobile_base/odom",
-            joints="/{name}/joint_states",
-            joint_group="/{name}/commands/joint_group",
-            **_kobuki_topics("/{name}"),
-            **_camera_topics("/{name}"),
-        ),
         base=_KOBUKI,
         pan_joint="pan",
         tilt_joint="tilt",
@@ -155,13 +114,9 @@ class BaseDescription(Protocol):
 
 def topics_of(options: BaseDescription) -> Topics:
     """Return the full names of all topics: the YAML's, else the variant's; empty where the variant has none."""
-    defaults = VARIANTS[options.family].topics
-    chosen = {
-        item.name: getattr(options.topics, item.name)
-        or getattr(defaults, item.name).replace("{name}", options.robot_name)
-        for item in fields(Topics)
-    }
-    return Topics(**chosen)
+    defaults = topic_names(options.family, options.robot_name)
+    given = {item.name: getattr(options.topics, item.name) for item in fields(Topics)}
+    return Topics(**{name: value or defaults.get(name, "") for name, value in given.items()})
 
 
 def base_frame(options: BaseDescription) -> str:

@@ -13,6 +13,7 @@ from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 
+from drivers.ros_locobot.protocol import Diagnosis
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.common.geometry import SE2, wrap_angle
 from robot_runtime.safety import STILL
@@ -23,11 +24,6 @@ from sim_bridge.ros.messages import KOBUKI_VARIANCES, messages
 from sim_bridge.ros.publisher import DelayQueue, Publisher
 from sim_bridge.ros.timing import PeriodicTimer
 from sim_bridge.ros.velocity_commands import VelocityCommandModel
-
-DIAGNOSTICS_HZ = 1.0
-
-Diagnosis = tuple[int, str, dict[str, object]]
-"""Level, summary and values of a DiagnosticStatus."""
 
 
 class Encoders:
@@ -76,6 +72,7 @@ class BaseTopics:
 
     def __init__(self, context: SimContext, chassis: Chassis, commands: VelocityCommandModel, tf: Publisher) -> None:
         variant, step_ns = context.variant, context.world.step_ns
+        topics = variant.names.topics
         self.context, self.chassis, self.commands, self.variant = context, chassis, commands, variant
         self.faults = context.faults
         self.encoders = Encoders(variant.wheels.separation_m)
@@ -90,13 +87,13 @@ class BaseTopics:
         self._has_been_placed = False
         self._command_timer = PeriodicTimer(variant.timing.command_hz, step_ns)
         self._report_timer = PeriodicTimer(variant.timing.report_hz, step_ns)
-        self._diagnostics_timer = PeriodicTimer(DIAGNOSTICS_HZ, step_ns)
+        self._diagnostics_timer = PeriodicTimer(variant.timing.diagnostics_hz, step_ns)
         self._latency_ns = seconds_to_ns(variant.timing.report_latency_s)
         self._tf = tf
-        self._odom_publisher = Publisher(variant.names.odom, Odometry)
+        self._odom_publisher = Publisher(topics["odom"], Odometry)
         self._joints_publisher = Publisher(variant.names.wheel_joints, JointState)
-        self._diagnostics_publisher = Publisher("/diagnostics", DiagnosticArray)
-        rospy.Subscriber(variant.names.command, Twist, self._on_command, queue_size=10, tcp_nodelay=True)
+        self._diagnostics_publisher = Publisher(topics["diagnostics"], DiagnosticArray)
+        rospy.Subscriber(topics["velocity"], Twist, self._on_command, queue_size=10, tcp_nodelay=True)
 
     def add(self, extension: VariantTopics) -> None:
         """Publish the topics of a variant as well."""

@@ -98,10 +98,10 @@ class CameraTopics:
         self._failure: BaseException | None = None
         self._newest_images: tuple[Any, Any] | None = None
         queue_size = LOCKSTEP_QUEUE if lockstep else LIVE_QUEUE
-        self._rgb = Publisher(f"{names.camera}/color/image_raw", Image, queue_size=queue_size)
-        self._rgb_info = Publisher(f"{names.camera}/color/camera_info", CameraInfo)
-        self._depth = Publisher(f"{names.camera}/aligned_depth_to_color/image_raw", Image, queue_size=queue_size)
-        self._depth_info = Publisher(f"{names.camera}/aligned_depth_to_color/camera_info", CameraInfo)
+        self._rgb = Publisher(names.topics["color"], Image, queue_size=queue_size)
+        self._rgb_info = Publisher(names.topics["color_info"], CameraInfo)
+        self._depth = Publisher(names.topics["depth"], Image, queue_size=queue_size)
+        self._depth_info = Publisher(names.topics["depth"].replace("image_raw", "camera_info"), CameraInfo)
         self._tf_static = Publisher("/tf_static", TFMessage, latch=True)
         self._publish_static_transforms(names.frames, mount)
         self._thread = threading.Thread(target=self._render_all, name="camera", daemon=True)

@@ -1,14 +1,16 @@
-"""The topics of a Create 2's driver besides odometry: bumper, cliff, wheel drop, battery."""
+"""The topics of a Create 2's driver besides odometry: bumper, wheel drop, battery; cliffs are in its diagnoses."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from ca_msgs.msg import Bumper, ChargingState, Mode
+from diagnostic_msgs.msg import DiagnosticStatus
 from std_msgs.msg import Empty, Float32, Int16
 
+from drivers.ros_locobot.protocol import CREATE_SAFETY_STATUS, Diagnosis, create_safety_diagnosis
 from robot_runtime.hal import Zone
-from sim_bridge.ros.base_topics import BaseTopics, Diagnosis, VariantTopics, battery_diagnosis, level_diagnosis
+from sim_bridge.ros.base_topics import BaseTopics, VariantTopics, battery_diagnosis
 from sim_bridge.ros.messages import messages
 from sim_bridge.ros.publisher import Publisher
 
@@ -23,10 +25,10 @@ BATTERY_TOPICS = ("voltage", "current", "charge", "capacity", "charge_ratio")
 class CreateTopics(VariantTopics):
     """A Create 2; add it to :class:`BaseTopics`."""
 
-    def __init__(self) -> None:
-        self._bumper = Publisher("/bumper", Bumper)
-        self._cliff = Publisher("/cliff", Empty)
-        self._wheel_drop = Publisher("/wheeldrop", Empty)
+    def __init__(self, base: BaseTopics) -> None:
+        topics = base.variant.names.topics
+        self._bumper = Publisher(topics["bumper"], Bumper)
+        self._wheel_drop = Publisher(topics["wheel_drop"], Empty)
         self._mode = Publisher("/mode", Mode)
         self._charging = Publisher("/battery/charging_state", ChargingState)
         self._battery = [Publisher(f"/battery/{name}", Float32) for name in BATTERY_TOPICS]
@@ -39,9 +41,7 @@ class CreateTopics(VariantTopics):
         if "core_silent" not in base.faults:
             pressed = {"is_left_pressed": left, "is_right_pressed": right}
             base.send(now_ns, self._bumper, lambda: Bumper(header=header, **pressed))
-        # The driver repeats these messages while the level is active; no message reports its end.
-        if base.cliff:
-            base.send(now_ns, self._cliff, Empty)
+        # The driver repeats this message while the level is active; no message reports its end.
         if base.wheel_drop:
             base.send(now_ns, self._wheel_drop, Empty)
         base.send(now_ns, self._mode, lambda: Mode(header, Mode.MODE_FULL))
@@ -56,5 +56,6 @@ class CreateTopics(VariantTopics):
     def diagnose(self, base: BaseTopics) -> dict[str, Diagnosis]:
         return {
             "ca_driver: Battery Status": battery_diagnosis(base.chassis, LOW_V),
-            "ca_driver: Safety Status": level_diagnosis(base.cliff | base.wheel_drop, "Cliff or wheeldrop detected"),
+            f"ca_driver: {CREATE_SAFETY_STATUS}": create_safety_diagnosis(bool(base.cliff), bool(base.wheel_drop)),
+            "ca_driver: Base Mode": (DiagnosticStatus.OK, "Mode is set to FULL", {}),
         }

@@ -39,13 +39,12 @@ class HeadTopics:
         self._goal = (0.0, 0.0)
         self._single: tuple[Publisher, ...] = ()
         if names.frames.prefix:
-            root = f"/{names.frames.prefix}commands"
-            rospy.Subscriber(f"{root}/joint_group", JointGroupCommand, self._on_group)
-            rospy.Subscriber(f"{root}/joint_single", JointSingleCommand, self._on_single)
+            rospy.Subscriber(names.topics["joint_group"], JointGroupCommand, self._on_group)
+            rospy.Subscriber(f"/{names.frames.prefix}commands/joint_single", JointSingleCommand, self._on_single)
         else:
             self._single = Publisher("/pan/state", Float64), Publisher("/tilt/state", Float64)
-            rospy.Subscriber("/pan/command", Float64, lambda message: self._submit(0, message.data))
-            rospy.Subscriber("/tilt/command", Float64, lambda message: self._submit(1, message.data))
+            rospy.Subscriber(names.topics["pan"], Float64, lambda message: self._submit(0, message.data))
+            rospy.Subscriber(names.topics["tilt"], Float64, lambda message: self._submit(1, message.data))
 
     def restart(self) -> None:
         """The head has been placed."""

@@ -19,10 +19,10 @@ from kobuki_msgs.msg import (
 from sensor_msgs.msg import Imu
 from std_msgs.msg import Empty
 
-from drivers.ros_locobot.protocol import KOBUKI_BITS, KOBUKI_WHEEL_BITS, bits_of
+from drivers.ros_locobot.protocol import KOBUKI_BITS, KOBUKI_WHEEL_BITS, Diagnosis, bits_of
 from robot_runtime.common.clock import seconds_to_ns
 from robot_runtime.hal import Zone
-from sim_bridge.ros.base_topics import BaseTopics, Diagnosis, VariantTopics, battery_diagnosis, level_diagnosis
+from sim_bridge.ros.base_topics import BaseTopics, VariantTopics, battery_diagnosis, level_diagnosis
 from sim_bridge.ros.messages import messages
 from sim_bridge.ros.publisher import Publisher
 
@@ -43,13 +43,14 @@ class KobukiTopics(VariantTopics):
     """A Kobuki; add it to :class:`BaseTopics`."""
 
     def __init__(self, base: BaseTopics) -> None:
-        root, executor = base.variant.names.base, base.context.executor
-        self._core = Publisher(f"{root}/sensors/core", SensorState)
+        names, executor = base.variant.names, base.context.executor
+        root, topics = names.base, names.topics
+        self._core = Publisher(topics["core"], SensorState)
         self._imu = Publisher(f"{root}/sensors/imu_data", Imu)
         self._raw_imu = Publisher(f"{root}/sensors/imu_data_raw", Imu)
-        self._bumper = Publisher(f"{root}/events/bumper", BumperEvent)
-        self._cliff = Publisher(f"{root}/events/cliff", CliffEvent)
-        self._wheel_drop = Publisher(f"{root}/events/wheel_drop", WheelDropEvent)
+        self._bumper = Publisher(topics["bumper"], BumperEvent)
+        self._cliff = Publisher(topics["cliff"], CliffEvent)
+        self._wheel_drop = Publisher(topics["wheel_drop"], WheelDropEvent)
         self._power = Publisher(f"{root}/events/power_system", PowerSystemEvent)
         robot_state = Publisher(f"{root}/events/robot_state", RobotStateEvent, latch=True)
         robot_state.publish(RobotStateEvent(RobotStateEvent.ONLINE))
@@ -60,7 +61,7 @@ class KobukiTopics(VariantTopics):
         def on_motor_power(message: MotorPower) -> None:
             executor.submit(lambda: base.commands.power(message.state == MotorPower.ON))
 
-        rospy.Subscriber(f"{root}/commands/motor_power", MotorPower, on_motor_power)
+        rospy.Subscriber(topics["motor_power"], MotorPower, on_motor_power)
         rospy.Subscriber(f"{root}/commands/reset_odometry", Empty, lambda _: executor.submit(base.reset_odometry))
 
     def publish(self, base: BaseTopics, now_ns: int) -> None:

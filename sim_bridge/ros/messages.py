@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import genpy
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from numpy.typing import NDArray
 from roslib.message import get_message_class
 from sensor_msgs.msg import Imu
@@ -51,14 +50,6 @@ class RospyMessages(MessageFactory):
             message.orientation = self.quaternion(*yaw_quaternion(yaw_rad))
             message.orientation_covariance = message.angular_velocity_covariance = _IMU_COVARIANCE
         return message
-
-    def diagnostics(self, stamp_ns: int, statuses: Mapping[str, tuple[int, str, Mapping[str, object]]]) -> Any:
-        """Build a diagnostic_msgs/DiagnosticArray of ``{name: (level, summary, values)}``."""
-        items = [
-            DiagnosticStatus(level, name, summary, "", [KeyValue(key, str(value)) for key, value in values.items()])
-            for name, (level, summary, values) in statuses.items()
-        ]
-        return self.make("diagnostic_msgs/DiagnosticArray", header=self.header(stamp_ns), status=items)
 
 
 messages = RospyMessages()

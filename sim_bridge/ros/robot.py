@@ -103,7 +103,7 @@ class RosRobot:
         self._head = SimHead(clock, sim.head)
         self._head.connect()
         self._base = base = BaseTopics(context, self._chassis, commands, tf)
-        base.add(KobukiTopics(base) if variant.names.base else CreateTopics())
+        base.add(KobukiTopics(base) if variant.names.base else CreateTopics(base))
         self._head_topics = HeadTopics(context, self._head, base)
         true_mount = apply_mount_error(options.mount, sim.camera.mount_error)
         camera = options.intrinsics, sim.camera, options.simulated_clock

@@ -1,16 +1,16 @@
-"""The variants of the LoCoBot: names of topics, frames and joints, and the timing of the base.
+"""The simulated variants of the LoCoBot: names of frames and joints, and the timing of the base.
 
-Sources: the code of PyRobot (locobot_control, turtlebot bring-up), kobuki_node, create_robot and interbotix_ros_rovers
-(xslocobot_control.launch). ``tests/ros/test_ros_sim_topics.py`` has the same table written out.
+Topics that the driver uses are in its table, ``drivers/ros_locobot/topics.py``; here are names of further ones.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from drivers.ros_locobot.protocol import Frames
+from drivers.ros_locobot.topics import topic_names
 from robot_runtime.common import config
 from robot_runtime.common.config import NonNegative, Positive
 from robot_runtime.errors import ConfigError
@@ -51,6 +51,7 @@ class DriverTiming:
         report_latency_s: From measuring to publishing; stamps are of the publishing.
         event_latency_s: The same for events, which have no stamps.
         command_latency_s: From a command's arrival to the wheels, in addition to the wait for ``command_hz``.
+        diagnostics_hz: Rate of the driver's diagnoses (diagnostic_updater's ``diagnostic_period``, by default 1 s).
     """
 
     report_hz: Positive
@@ -62,6 +63,7 @@ class DriverTiming:
     report_latency_s: NonNegative = 0.0
     event_latency_s: NonNegative = 0.0
     command_latency_s: NonNegative = 0.0
+    diagnostics_hz: Positive = 1.0
 
     __pydantic_config__ = config.STRICT
 
@@ -71,24 +73,20 @@ class Names:
     """Topics, frames and joints of one robot; the defaults are PyRobot's.
 
     Attributes:
-        command: Topic of velocity commands.
-        odom: Topic of odometry.
+        topics: Names of the driver's topics, by key of ``topics.TOPICS``.
         base: Namespace of a Kobuki's topics; empty for a Create, whose topics are in the root.
         wheel_joints: Topic of the wheels' joint states.
         head_joint_states: Topic of the head's joint states.
-        camera: Namespace of the camera's topics.
         head_joints: Pan and tilt.
         head_hz: Rate of the head's joint states.
         merged_joints: Topic with the states of all joints; None if no node merges them.
         frames: Names of tf frames.
     """
 
-    command: str
-    odom: str = "/odom"
+    topics: Mapping[str, str]
     base: str = ""
     wheel_joints: str = "/joint_states"
     head_joint_states: str = "/joint_states"
-    camera: str = "/camera"
     head_joints: tuple[str, str] = ("head_pan_joint", "head_tilt_joint")
     head_hz: float = 50.0
     merged_joints: str | None = None
@@ -105,26 +103,25 @@ class RobotVariant:
 
 
 def _pyrobot_kobuki(robot_name: str) -> RobotVariant:
-    names = Names("/mobile_base/commands/velocity", base="/mobile_base")
+    names = Names(topic_names("pyrobot-kobuki", robot_name), base="/mobile_base")
     return RobotVariant(names, DriverTiming(50.0, 50.0, command_timeout_s=0.6, radius_commands=True))
 
 
 def _pyrobot_create(robot_name: str) -> RobotVariant:
-    return RobotVariant(Names("/cmd_vel"), DriverTiming(10.0, 1000.0, command_timeout_s=0.2), CREATE_WHEELS)
+    names = Names(topic_names("pyrobot-create", robot_name))
+    return RobotVariant(names, DriverTiming(10.0, 1000.0, command_timeout_s=0.2), CREATE_WHEELS)
 
 
 def _interbotix(robot_name: str) -> RobotVariant:
-    root = f"/{robot_name}"
+    root, topics = f"/{robot_name}", topic_names("interbotix", robot_name)
     names = Names(
-        f"{root}/mobile_base/commands/velocity",
-        odom=f"{root}/mobile_base/odom",
+        topics,
         base=f"{root}/mobile_base",
         wheel_joints=f"{root}/mobile_base/joint_states",
         head_joint_states=f"{root}/dynamixel/joint_states",
-        camera=f"{root}/camera",
         head_joints=("pan", "tilt"),
         head_hz=100.0,
-        merged_joints=f"{root}/joint_states",
+        merged_joints=topics["joints"],
         frames=Frames(f"{robot_name}/"),
     )
     timing = DriverTiming(50.0, 50.0, command_timeout_s=2.0, acceleration_limiter=True, radius_commands=True)

@@ -44,7 +44,7 @@ class Rig:
         self._spawn = spawn
         self._stop = threading.Event()
         topics = {"velocity": "velocity", "core": "core", "odom": "odom"}
-        topics |= {kind: kind for kind in ("bumper", "cliff", "wheel_drop")}
+        topics |= {kind: kind for kind in ("bumper", "cliff", "wheel_drop", "diagnostics")}
         self.topics = {field: f"{name}/{topic}" for field, topic in topics.items()}
         defaults = {"family": "pyrobot-kobuki", "topics": self.topics, "master": {"monitor_period_s": 0.1}}
         rospy.set_param(self.guard_name, defaults | parameters)

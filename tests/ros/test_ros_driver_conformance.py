@@ -14,14 +14,15 @@ import pytest
 import rosgraph
 import rospy
 from geometry_msgs.msg import Pose2D
-from robot_runtime_simulation.srv import Place
-from ros_processes import Program
+from robot_runtime_simulation.srv import Place, SetFault
+from ros_processes import Program, eventually
 
 from drivers.ros_locobot.connection.topic_cache import StampedMessage, TopicCache
 from drivers.ros_locobot.driver import make_robot
 from robot_runtime.conformance import ContactConformance, Harness, HeadConformance, RobotConformance
-from robot_runtime.hal import Robot
+from robot_runtime.hal import Halt, Robot, Velocity, Zone
 from robot_runtime.robots.loader import RobotContext, read_robot_file
+from robot_runtime.safety import STILL
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +76,7 @@ class TestPyrobotKobukiAtAWall(_OverRos, ContactConformance):
 
 class TestPyrobotCreate(_OverRos, ContactConformance):
     preset = "locobot-ros-create"
-    arguments = ("--family", "pyrobot-create", "--manner", "report_hz=50")
+    arguments = ("--family", "pyrobot-create", "--manner", "report_hz=50", "--manner", "diagnostics_hz=50")
     place = AT_WALL
 
     def test_a_bumper_whose_reader_is_busy_is_not_silent(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +94,18 @@ class TestPyrobotCreate(_OverRos, ContactConformance):
                 robot.clock.sleep(0.01)
                 robot.base.state(0.1)
         assert next(number) > 100
+
+    def test_a_cliff_in_the_drivers_diagnoses_stops_it(self) -> None:
+        fault = rospy.ServiceProxy("/simulation/fault", SetFault)
+        with self.connected() as robot:
+            assert robot.base.state(0.1).cliff is Zone.NONE
+            fault("cliff", 2)
+            try:
+                assert eventually(lambda: robot.base.state(0.1).cliff)
+                assert robot.base.command(Velocity(0.0, 0.5)) == STILL
+                assert robot.base.state(0.1).halt is Halt.CLIFF
+            finally:
+                fault("", 0)
 
 
 class TestInterbotix(_OverRos, HeadConformance):

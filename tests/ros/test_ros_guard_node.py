@@ -13,10 +13,10 @@ import pytest
 import rosgraph
 import rospy
 import std_msgs.msg
-from diagnostic_msgs.msg import DiagnosticArray
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Twist
 from guard_rig import SCRIPT, Rig
-from kobuki_msgs.msg import BumperEvent, SensorState
+from kobuki_msgs.msg import BumperEvent, CliffEvent, SensorState, WheelDropEvent
 from nav_msgs.msg import Odometry
 from ros_processes import LIMIT_S, eventually, is_subscribed
 from std_msgs.msg import Bool
@@ -196,6 +196,13 @@ def test_a_base_with_events_only(make_rig: Callable[..., Rig]) -> None:
         odometry.publish(Odometry())
         return bool(rig.status and rig.status.source == "events" and rig.wire and rig.wire[-1][1])
 
+    def named() -> bool:
+        odometry.publish(Odometry())
+        return bool(rig.status and f"{rig.topics['cliff']} has no publisher" in rig.status.text)
+
+    rig.publisher("wheel_drop", WheelDropEvent)
+    assert eventually(named, poll_s=0.02), rig.guard.output
+    rig.publisher("cliff", CliffEvent)
     assert eventually(alive, poll_s=0.02), rig.guard.output
     assert eventually(lambda: is_subscribed(events, rig.guard_name))
     events.publish(BumperEvent(bumper=BumperEvent.CENTER, state=BumperEvent.PRESSED))
@@ -205,27 +212,47 @@ def test_a_base_with_events_only(make_rig: Callable[..., Rig]) -> None:
     assert eventually(lambda: alive() and rig.status.reason == "none", poll_s=0.02)
 
 
+def safety(cliff: bool = False, wheel_drop: bool = False) -> DiagnosticArray:
+    """As diagnostic_updater in ca_driver publishes it, among others."""
+    values = [KeyValue("Wheeldrop", str(wheel_drop)), KeyValue("Cliff", str(cliff))]
+    return DiagnosticArray(
+        status=[
+            DiagnosticStatus(name="ca_driver: Serial Status"),
+            DiagnosticStatus(name="ca_driver: Safety Status", values=values),
+        ]
+    )
+
+
 @pytest.mark.parametrize("package", ["ca_msgs", "create_msgs"])
 def test_a_create_of_either_generation(make_rig: Callable[..., Rig], package: str) -> None:
     module = __import__(f"{package}.msg", fromlist=["Bumper"])
     rig = make_rig(family="pyrobot-create")
-    bumper, dropped = rig.publisher("bumper", module.Bumper), rig.publisher("wheel_drop", std_msgs.msg.Empty)
+    bumper, diagnoses = rig.publisher("bumper", module.Bumper), rig.publisher("diagnostics", DiagnosticArray)
     rig.requested = (SPEED, 0.0)
 
-    def eventually_at(reason: str, pressed: bool, drop: bool = False) -> bool:
+    def eventually_at(reason: str, pressed: bool = False, drop: bool = False, cliff: bool | None = False) -> bool:
         def look() -> bool:
             bumper.publish(module.Bumper(is_left_pressed=pressed))
+            if cliff is not None:
+                diagnoses.publish(safety(cliff))
             if drop:
                 dropped.publish(std_msgs.msg.Empty())
             return bool(rig.status and rig.status.reason == reason)
 
         return bool(eventually(look, poll_s=0.05, alive=rig.guard))
 
-    assert eventually_at("none", pressed=False), rig.guard.output
+    assert eventually_at("no_feedback"), rig.guard.output
+    assert eventually(lambda: f"{rig.topics['wheel_drop']} has no publisher" in rig.status.text)
+    dropped = rig.publisher("wheel_drop", std_msgs.msg.Empty)
+    assert eventually_at("none"), rig.guard.output
     assert eventually_at("contact", pressed=True)
-    assert eventually_at("none", pressed=False)
-    assert eventually_at("wheel_drop", pressed=False, drop=True)
-    assert eventually_at("none", pressed=False)
+    assert eventually_at("none")
+    assert eventually_at("wheel_drop", drop=True)
+    assert eventually_at("none")
+    assert eventually_at("cliff", cliff=True)
+    assert eventually_at("none")
+    assert eventually_at("no_feedback", cliff=None), "the bumper alone does not protect from stairs"
+    assert eventually(lambda: rig.topics["diagnostics"] in rig.status.text)
 
 
 def test_the_guards_time_is_its_computers_whatever_the_parameter_says(make_rig: Callable[..., Rig]) -> None:

@@ -39,7 +39,11 @@ SLOW_EYES = {
     ("robot", "family", "timing"),
     [
         ("locobot-ros-pyrobot", "pyrobot-kobuki", ()),
-        ("locobot-ros-create", "pyrobot-create", ("--manner", "report_hz=50")),  # as launch/simulation.launch has it
+        (
+            "locobot-ros-create",
+            "pyrobot-create",
+            ("--manner", "report_hz=50", "--manner", "diagnostics_hz=50"),
+        ),  # as launch/simulation.launch has it
         ("locobot-ros-interbotix", "interbotix", ()),
     ],
 )

@@ -75,7 +75,6 @@ PUBLISHED: dict[str, dict[str, tuple[str, float, str | None]]] = {
         "/pan/state": ("std_msgs/Float64", 50, None),
         "/tilt/state": ("std_msgs/Float64", 50, None),
         "/bumper": ("ca_msgs/Bumper", 10, "base_footprint"),
-        "/cliff": ("std_msgs/Empty", 0, None),
         "/wheeldrop": ("std_msgs/Empty", 0, None),
         "/mode": ("ca_msgs/Mode", 10, "base_footprint"),
         "/battery/temperature": ("std_msgs/Int16", 10, None),

@@ -122,9 +122,9 @@ class _Topics:
             bag.write(topics.core, messages.kobuki_core(state), stamp_ns)
             return
         bag.write(topics.bumper, messages.create_bumper(state), stamp_ns)
-        for topic, level in ((topics.cliff, state.cliff), (topics.wheel_drop, state.wheel_drop)):
-            if level:
-                bag.write(topic, messages.make("std_msgs/Empty"), stamp_ns)
+        bag.write(topics.diagnostics, messages.create_diagnostics(state), stamp_ns)
+        if state.wheel_drop:
+            bag.write(topics.wheel_drop, messages.make("std_msgs/Empty"), stamp_ns)
         for topic, value in ((topics.voltage, state.battery_v), (topics.charge_ratio, state.battery_fraction)):
             bag.write(topic, messages.make("std_msgs/Float32", data=value), stamp_ns)
 

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.ros_locobot.bag.definitions import stored_name, typestore
-from drivers.ros_locobot.protocol import KOBUKI_BITS, KOBUKI_WHEEL_BITS, MessageFactory, bits_of
+from drivers.ros_locobot.protocol import (
+    CREATE_SAFETY_STATUS,
+    KOBUKI_BITS,
+    KOBUKI_WHEEL_BITS,
+    MessageFactory,
+    bits_of,
+    create_safety_diagnosis,
+)
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Zone
@@ -70,6 +77,11 @@ class BagMessages(MessageFactory):
             **{f"is_light_{name}": False for name in _CREATE_LIGHTS},
             **{f"light_signal_{name}": 0 for name in _CREATE_LIGHTS},
         )
+
+    def create_diagnostics(self, state: BaseState) -> Any:
+        """Build the diagnostic_msgs/DiagnosticArray of a Create's driver with the cliff and wheel-drop sensors."""
+        diagnosis = create_safety_diagnosis(bool(state.cliff), bool(state.wheel_drop))
+        return self.diagnostics(state.stamp_ns, {f"ca_driver: {CREATE_SAFETY_STATUS}": diagnosis})
 
     def occupancy_grid(self, stamp_ns: int, map_: OccupancyMap, frame: str) -> Any:
         """Build a nav_msgs/OccupancyGrid as map_server publishes it."""

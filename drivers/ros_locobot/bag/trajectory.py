@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from drivers.ros_locobot.bag.errors import MissingTopic, NotOneClock
 from drivers.ros_locobot.bag.reader import BagMessage, BagReader
 from drivers.ros_locobot.bag.stamped_series import Samples
-from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor, create_levels, kobuki_levels
+from drivers.ros_locobot.guard.safety_sources import SAFETY_SOURCES, Reports, SafetySource, tracker_of
 from drivers.ros_locobot.localizer.messages import planar_pose
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
+from drivers.ros_locobot.topics import TOPICS
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, Halt, HeadState, Velocity, Zone
@@ -120,7 +121,10 @@ class _DriveReader:
         self._bag = bag
         self._variant = VARIANTS[options.family]
         self._topics = topics = topics_of(options)
-        self._tracker = LevelTracker(events_alone_s=0.0)
+        self._family = options.family
+        lacking = {source.field for source in SAFETY_SOURCES[options.family] if self._topic(source) not in bag.kinds}
+        # A bag may have the diagnoses of other nodes alone.
+        self._tracker = tracker_of(options.family, topics, without=lacking | {"diagnostics"}, events_alone_s=0.0)
         self._volts = self._fraction = math.nan
         self._base = Samples(topics.odom, 10)
         self._head = None if "head" in without else Samples(topics.joints, 2)
@@ -131,7 +135,7 @@ class _DriveReader:
             remedy = f"{YAML_REMEDY}, or add --without head if it looked straight ahead"
             self._require(topics.joints, "sensor_msgs/JointState", "the head's joints", self._joints, remedy)
         if "contact" not in without:
-            self._require_contact(options.family == "pyrobot-create")
+            self._require_contact()
 
     def read(self) -> RecordedDrive:
         for message in self._bag.messages(tuple(self._handlers)):
@@ -149,31 +153,28 @@ class _DriveReader:
         self._bag.require(topic, (kind,) if isinstance(kind, str) else kind, what, remedy)
         self._handlers[topic] = handler
 
-    def _require_contact(self, create: bool) -> None:
-        topics, kinds = self._topics, self._bag.kinds
+    def _require_contact(self) -> None:
+        """Read the safety topics; those that report the bumper must be there, others may be missing."""
+        topics, kinds, types = self._topics, self._bag.kinds, TOPICS[self._family]
         remedy = f"{YAML_REMEDY}, or add --without contact to log no contacts"
-        optional: tuple[tuple[str, str, _Handler], ...] = ()
-        if create:
-            bumpers = ("ca_msgs/Bumper", "create_msgs/Bumper")
-            self._require(topics.bumper, bumpers, "contact", self._create, remedy)
-            optional = (
-                (topics.cliff, "std_msgs/Empty", self._pulse(SafetySensor.CLIFF)),
-                (topics.wheel_drop, "std_msgs/Empty", self._pulse(SafetySensor.WHEEL_DROP)),
-                (topics.voltage, "std_msgs/Float32", self._voltage),
-                (topics.charge_ratio, "std_msgs/Float32", self._charge),
-            )
-        elif topics.bumper in kinds and topics.core not in kinds:
-            bumper = self._event(SafetySensor.BUMPER, "bumper")
-            self._require(topics.bumper, "kobuki_msgs/BumperEvent", "contact", bumper)
-            optional = (
-                (topics.cliff, "kobuki_msgs/CliffEvent", self._event(SafetySensor.CLIFF, "sensor")),
-                (topics.wheel_drop, "kobuki_msgs/WheelDropEvent", self._event(SafetySensor.WHEEL_DROP, "wheel")),
-            )
-        else:
-            self._require(topics.core, "kobuki_msgs/SensorState", "contact", self._core, remedy)
-        for topic, kind, handler in optional:
-            if topic in kinds:
-                self._require(topic, kind, "the base's sensors", handler)
+        sources = SAFETY_SOURCES[self._family]
+        events = topics.bumper in kinds and topics.core not in kinds
+        for source in sources:
+            if (
+                any(other.reports is Reports.EVENTS for other in sources)
+                and (source.reports is Reports.EVENTS) != events
+            ):
+                continue  # Events count only without levels.
+            topic = self._topic(source)
+            if topic in kinds or source.field in ("core", "bumper"):
+                self._require(topic, types[source.field].kinds, "contact", self._safety(source), remedy)
+        batteries = {"voltage": self._voltage, "charge_ratio": self._charge}
+        for field, handler in batteries.items():
+            if getattr(topics, field) in kinds:
+                self._require(getattr(topics, field), types[field].kinds, "the battery", handler)
+
+    def _topic(self, source: SafetySource) -> str:
+        return str(getattr(self._topics, source.field))
 
     # --- messages -----------------------------------------------------------------------------------------------------
 
@@ -204,26 +205,17 @@ class _DriveReader:
             tilt_rad = -joints.position[joints.name.index(variant.tilt_joint)]
             self._head.add(self._stamp_ns(message), pan_rad, tilt_rad)
 
-    def _core(self, message: BagMessage) -> None:
-        core = message.decoded()
-        self._tracker.levels(kobuki_levels(core), self._stamp_ns(message))
-        self._volts = core.battery / 10
-        self._fraction = kobuki_charge(self._volts, self._variant.full_v, self._variant.empty_v)
-
-    def _create(self, message: BagMessage) -> None:
-        self._tracker.levels(create_levels(message.decoded()), self._stamp_ns(message))
-
-    def _event(self, kind: SafetySensor, sensor: str) -> _Handler:
+    def _safety(self, source: SafetySource) -> _Handler:
         def handle(message: BagMessage) -> None:
-            event = message.decoded()
-            self._tracker.event(kind, getattr(event, sensor), event.state)
-
-        return handle
-
-    def _pulse(self, kind: SafetySensor) -> _Handler:
-        def handle(message: BagMessage) -> None:
-            # A message without a stamp: its arrival by the robot's clock.
-            self._tracker.pulse(kind, message.at_ns - self._delays_ns.get(self._topics.odom, 0))
+            # Events and pulses have no stamp: their arrival by the robot's clock.
+            stamp_ns = message.at_ns - self._delays_ns.get(self._topics.odom, 0)
+            if source.reports is Reports.LEVELS:
+                stamp_ns = self._stamp_ns(message)
+            decoded = message.decoded()
+            source.take(self._tracker, message.topic, decoded, stamp_ns)
+            if source.field == "core":
+                self._volts = decoded.battery / 10
+                self._fraction = kobuki_charge(self._volts, self._variant.full_v, self._variant.empty_v)
 
         return handle
 

@@ -7,15 +7,17 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import rospy
 from std_msgs.msg import Float32
 
 from drivers.ros_locobot.connection.session import Session
 from drivers.ros_locobot.connection.topic_cache import TopicCache
 from drivers.ros_locobot.guard.options import GuardOptions
-from drivers.ros_locobot.guard.safety_levels import LevelTracker
-from drivers.ros_locobot.guard.sensors import subscriptions
+from drivers.ros_locobot.guard.safety_sources import Reports, tracker_of
+from drivers.ros_locobot.guard.sensors import Sensor, has_publisher, subscriptions
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import VARIANTS, kobuki_charge, topics_of
+from robot_runtime.errors import StaleData
 from robot_runtime.safety import Feedback
 
 EVENT_QUEUE_SIZE = 100
@@ -38,29 +40,37 @@ class BaseSensors:
         self._variant, self._topics, self._session = VARIANTS[options.family], topics_of(options), session
         self._guard_options = GuardOptions(options.family, options.robot_name, options.topics, options.base)
         self._lock, self._changed = lock, changed
-        self._main = TopicCache(self._topics.core or self._topics.bumper, session.clock)
+        self._levels: dict[str, TopicCache] = {}
         self._voltage = TopicCache(self._topics.voltage, session.clock)
         self._charge = TopicCache(self._topics.charge_ratio, session.clock)
-        self._tracker = LevelTracker()
+        self._subscribers: dict[str, rospy.Subscriber] = {}
+        self._tracker = tracker_of(options.family, self._topics)
 
     def open(self, endpoints: list[Any]) -> None:
         """Subscribe, appending to ``endpoints``. Raises ``DeviceFault``."""
         session, topics = self._session, self._topics
         with self._lock:
-            self._tracker = LevelTracker()
+            self._tracker = tracker_of(self._guard_options.family, topics)
         session.require_publisher(*(topic for topic in (topics.core, topics.bumper) if topic))
+        for topic in self._tracker.quiet_topics:
+            session.require_publisher(topic)
         for sensor in subscriptions(self._guard_options, self._tracker, session.clock.now_ns):
-            if sensor.topic == topics.odom:
+            if sensor.reports is None:
                 continue  # The base's driver subscribes to odometry, and calls alive().
             if sensor.definition is not None:
                 session.check_definition(sensor.topic, sensor.definition)
-            main = sensor.topic == self._main.topic
-            on_message = self._receiver(sensor.receive, self._main if main else None)
-            endpoints.append(
-                session.subscribe(
-                    sensor.topic, sensor.message, on_message, EVENT_QUEUE_SIZE, required=False, acknowledged=main
-                )
+            levels = sensor.reports is Reports.LEVELS
+            cache = self._levels.setdefault(sensor.topic, TopicCache(sensor.topic, session.clock)) if levels else None
+            subscriber = session.subscribe(
+                sensor.topic,
+                sensor.message,
+                self._receiver(sensor, cache),
+                EVENT_QUEUE_SIZE,
+                required=False,
+                acknowledged=levels,
             )
+            self._subscribers[sensor.topic] = subscriber
+            endpoints.append(subscriber)
         endpoints.extend(
             session.subscribe(cache.topic, Float32, cache.receive, required=False)
             for cache in (self._voltage, self._charge)
@@ -69,8 +79,9 @@ class BaseSensors:
 
     def close(self) -> None:
         """Discard everything; call it under the lock."""
-        self._tracker = LevelTracker()
-        for cache in (self._main, self._voltage, self._charge):
+        self._tracker = tracker_of(self._guard_options.family, self._topics)
+        self._subscribers = {}
+        for cache in (*self._levels.values(), self._voltage, self._charge):
             cache.clear()
 
     def alive(self, now_ns: int) -> bool:
@@ -79,30 +90,41 @@ class BaseSensors:
         return self._tracker.source == "events"
 
     def feedback(self, now_ns: int) -> Feedback | None:
-        """Return the present levels, None before the first; call it under the lock."""
+        """Return the present levels, None while a topic is missing; call it under the lock."""
+        quiet = self._tracker.quiet_topics
+        self._tracker.unpublished([topic for topic in quiet if not has_publisher(self._subscribers.get(topic))])
         return self._tracker.feedback(now_ns)
 
     def check(self, max_age_s: float) -> None:
-        """Raise ``StaleData``, naming the topic, if the levels are too old; events have no age."""
+        """Raise ``StaleData``, naming the topic, if levels are too old or a topic has lost its publisher."""
         if self._tracker.source != "events":
-            self._main.read(max_age_s)
+            for cache in self._levels.values():
+                cache.read(max_age_s)
+        with self._lock:
+            lacking = self._tracker.lacking(self._session.clock.now_ns(), math.inf)
+        if lacking:
+            raise StaleData(
+                f"the base's safety sensors: {lacking}", "check that the base's driver runs (`rosnode ping`)"
+            )
 
     def battery(self) -> tuple[float, float]:
         """Return (volts, charge 0..1); NaN where unknown."""
         if self._topics.core:
-            core = self._main.newest
+            core = self._levels[self._topics.core].newest if self._topics.core in self._levels else None
             voltage_v = core.message.battery / 10 if core is not None else math.nan
             return voltage_v, kobuki_charge(voltage_v, self._variant.full_v, self._variant.empty_v)
         voltage, charge = self._voltage.newest, self._charge.newest
         fraction = min(1.0, max(0.0, charge.message.data)) if charge is not None else math.nan
         return (voltage.message.data if voltage is not None else math.nan), fraction
 
-    def _receiver(self, receive: Callable[[Any], None], cache: TopicCache | None) -> Callable[[Any], None]:
+    def _receiver(self, sensor: Sensor, cache: TopicCache | None) -> Callable[[Any], None]:
         def on_message(message: Any) -> None:
-            if cache is not None and cache.receive(message) is None:
-                return
             with self._lock:
-                receive(message)
-                self._changed()
+                taken = sensor.receive(message)
+                if taken:
+                    self._changed()
+            # Other nodes' messages on /diagnostics say nothing about the base's age.
+            if taken and cache is not None:
+                cache.receive(message)
 
         return on_message

@@ -17,7 +17,7 @@ from geometry_msgs.msg import Twist
 from kobuki_msgs.msg import SensorState
 
 from drivers.ros_locobot.benchmarks.network import Network
-from drivers.ros_locobot.robot_variants import VARIANTS
+from drivers.ros_locobot.topics import topic_names
 from robot_runtime.benchmarks.report import Row
 from robot_runtime.common.clock import SystemClock
 from robot_runtime.errors import DeviceFault
@@ -105,16 +105,16 @@ class _Rig:
     """An emulated base and runtime."""
 
     def __init__(self) -> None:
-        topics = VARIANTS["pyrobot-kobuki"].topics
+        topics = topic_names("pyrobot-kobuki", "")
         self._clock = SystemClock()
         self._changed = threading.Condition()
         self._pressed = self._silent = False
         self._sent_ns = self._zero_ns = self._commanded_ns = 0
         self._moving = False
         self._stop = threading.Event()
-        self._core = rospy.Publisher(topics.core, SensorState, queue_size=1, tcp_nodelay=True)
+        self._core = rospy.Publisher(topics["core"], SensorState, queue_size=1, tcp_nodelay=True)
         self._command = rospy.Publisher("/robot_runtime_guard/command", Twist, queue_size=1, tcp_nodelay=True)
-        self._wheels = rospy.Subscriber(topics.velocity, Twist, self._on_wheels, tcp_nodelay=True)
+        self._wheels = rospy.Subscriber(topics["velocity"], Twist, self._on_wheels, tcp_nodelay=True)
         self._threads = [
             threading.Thread(target=loop, daemon=True) for loop in (self._emulate_base, self._emulate_runtime)
         ]

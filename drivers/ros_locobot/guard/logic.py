@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor
-from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.errors import InvalidCommand
 from robot_runtime.hal import Halt, Velocity, Zone
 from robot_runtime.safety import STILL, Guard, GuardLimits
@@ -129,8 +128,8 @@ class WheelGuard:
             text = f"{text} ({self._holds[reason]})"
         elif reason is Halt.EXPIRED:
             text = f"{text} ({self._guard.limits.command_timeout_s:g} s are allowed)"
-        elif reason is Halt.NO_FEEDBACK and feedback is not None:
-            text = f"{text} (newest {ns_to_seconds(now_ns - feedback.stamp_ns):.1f} s old)"
+        elif reason is Halt.NO_FEEDBACK:
+            text = f"{text} ({self.tracker.lacking(now_ns, self._guard.limits.feedback_timeout_s)})"
         zones = {kind: _words(getattr(feedback, kind.value)) if feedback else "" for kind in SafetySensor}
         return GuardStatus(
             reason=reason.value,

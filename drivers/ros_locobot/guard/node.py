@@ -33,8 +33,8 @@ from drivers.ros_locobot.connection.master import Master, wait_until
 from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
 from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
-from drivers.ros_locobot.guard.safety_levels import LevelTracker
-from drivers.ros_locobot.guard.sensors import subscriptions
+from drivers.ros_locobot.guard.safety_sources import tracker_of
+from drivers.ros_locobot.guard.sensors import has_publisher, subscriptions
 from drivers.ros_locobot.options import MasterOptions
 from robot_runtime.common.clock import SystemClock, seconds_to_ns
 from robot_runtime.errors import RuntimeFault
@@ -51,7 +51,7 @@ SWITCH_INTERVAL_S = 0.0005
 
 HOST = SystemClock()
 
-Receive = Callable[[Any], None]
+Receive = Callable[[Any], object]
 """Callback of a subscription."""
 
 
@@ -77,7 +77,7 @@ class GuardNode:
         self._now_ns = now_ns
         self._subscribe = subscribe
         self._topics = options.resolved_topics()
-        self._logic = WheelGuard(options.limits(), LevelTracker())
+        self._logic = WheelGuard(options.limits(), tracker_of(options.family, self._topics))
         self._lock = threading.Lock()
         self._sent = STILL
         self._reported: GuardStatus | None = None
@@ -87,12 +87,15 @@ class GuardNode:
         self._status = rospy.Publisher("~status", DiagnosticArray, queue_size=4, latch=True)
         self._diagnostics = rospy.Publisher("/diagnostics", DiagnosticArray, queue_size=4)
         self._sensors = subscriptions(options, self._logic.tracker, now_ns)
+        self._subscribers: dict[str, rospy.Subscriber] = {}
         self._monitor = MasterMonitor(options, self._topics.velocity, self._on_publishers)
 
     def start(self) -> None:
         """Subscribe. Until the sensors have reported, the wheels are held at zero."""
         for sensor in self._sensors:
-            self._subscribe(sensor.topic, sensor.message, self._deciding(sensor.receive), tcp_nodelay=True)
+            callback = self._deciding(sensor.receive)
+            subscriber = self._subscribe(sensor.topic, sensor.message, callback, tcp_nodelay=True)
+            self._subscribers[sensor.topic] = subscriber
         self._subscribe("~command", Twist, self._deciding(self._command), queue_size=1, tcp_nodelay=True)
         self._subscribe("~emergency_stop", Bool, self._deciding(self._e_stop_message), tcp_nodelay=True)
         # This node's own messages come back here too; any others are of a foreign publisher.
@@ -161,6 +164,8 @@ class GuardNode:
 
     def _send(self, only_changes: bool = False) -> None:
         """Decide and send. Called under the lock."""
+        tracker, subscribers = self._logic.tracker, self._subscribers
+        tracker.unpublished([topic for topic in tracker.quiet_topics if not has_publisher(subscribers.get(topic))])
         velocity = self._logic.decide(self._now_ns()).velocity
         if not only_changes or velocity != self._sent:
             twist = Twist()

@@ -1,23 +1,24 @@
 """Levels of a base's safety sensors, of any message objects with the right fields. Pure, without ROS.
 
-Unknown bits and sensor numbers count as active, and without a message there is no feedback.
+Unknown bits, sensor numbers and texts count as active, and without a message of every topic there is no feedback.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from operator import or_
 from typing import Protocol
 
-from drivers.ros_locobot.protocol import KOBUKI_BITS, KOBUKI_WHEEL_BITS
-from robot_runtime.common.clock import NS_PER_S
+from drivers.ros_locobot.protocol import CREATE_SAFETY_STATUS, KOBUKI_BITS, KOBUKI_WHEEL_BITS
+from robot_runtime.common.clock import NS_PER_S, ns_to_seconds
 from robot_runtime.hal import Zone
 from robot_runtime.safety import Feedback
 
 ALL = Zone.LEFT | Zone.CENTER | Zone.RIGHT
+BOTH_WHEELS = Zone.LEFT | Zone.RIGHT
 
 # Kobuki's events number the sensors from the left; the bits of SensorState begin at the right.
 _THREE_NUMBERS = (Zone.LEFT, Zone.CENTER, Zone.RIGHT)
@@ -63,6 +64,26 @@ class CreateBumperMessage(Protocol):
     is_right_pressed: bool
 
 
+class KeyValueMessage(Protocol):
+    """The fields of ``diagnostic_msgs/KeyValue``."""
+
+    key: str
+    value: str
+
+
+class DiagnosticStatusMessage(Protocol):
+    """The read fields of ``diagnostic_msgs/DiagnosticStatus``."""
+
+    name: str
+    values: Iterable[KeyValueMessage]
+
+
+class DiagnosticArrayMessage(Protocol):
+    """The read fields of ``diagnostic_msgs/DiagnosticArray``."""
+
+    status: Iterable[DiagnosticStatusMessage]
+
+
 def kobuki_levels(message: CoreMessage) -> Levels:
     """Return the levels of a ``kobuki_msgs/SensorState``."""
     return Levels(
@@ -72,7 +93,7 @@ def kobuki_levels(message: CoreMessage) -> Levels:
     )
 
 
-def create_levels(message: CreateBumperMessage) -> Levels:
+def create_bumper_levels(message: CreateBumperMessage) -> Levels:
     """Return the levels of a Create's ``Bumper`` (bumper only): a contact in the middle closes both switches."""
     if message.is_left_pressed and message.is_right_pressed:
         return Levels(bumper=Zone.CENTER)
@@ -81,10 +102,25 @@ def create_levels(message: CreateBumperMessage) -> Levels:
     return Levels(bumper=Zone.RIGHT if message.is_right_pressed else Zone.NONE)
 
 
+def create_diagnosed_levels(message: DiagnosticArrayMessage) -> Levels | None:
+    """Return the cliff and wheel-drop levels in the diagnoses of a Create's driver; None if they are not in it.
+
+    The driver diagnoses each as "True" or "False" for all its sensors together. While it starts, it has no values.
+    """
+    for status in message.status:
+        values = {pair.key: pair.value for pair in status.values}
+        if status.name.endswith(f": {CREATE_SAFETY_STATUS}") and {"Cliff", "Wheeldrop"} <= set(values):
+            return Levels(
+                cliff=Zone.NONE if values["Cliff"] == "False" else ALL,
+                wheel_drop=Zone.NONE if values["Wheeldrop"] == "False" else BOTH_WHEELS,
+            )
+    return None
+
+
 def _zones(bits: int, zone_bits: Mapping[Zone, int]) -> Zone:
     if bits & ~sum(zone_bits.values()):
         return ALL
-    return reduce(or_, (zone for zone, bit in zone_bits.items() if bits & bit), Zone.NONE)
+    return _union(zone for zone, bit in zone_bits.items() if bits & bit)
 
 
 class LevelTracker:
@@ -97,30 +133,48 @@ class LevelTracker:
     Not thread-safe: call it under the lock of the Guard.
 
     Args:
+        levels: Topics with levels: a message of each is needed, and the oldest of them is the age of the feedback.
+        events: Topics with events; none if the base has no events that replace levels.
+        pulses: Topics with pulses.
         pulse_s: Duration of a pulse.
         events_alone_s: See ``EVENTS_ALONE_S``.
     """
 
-    def __init__(self, pulse_s: float = PULSE_S, events_alone_s: float = EVENTS_ALONE_S) -> None:
+    def __init__(
+        self,
+        levels: tuple[str, ...],
+        events: tuple[str, ...] = (),
+        pulses: tuple[str, ...] = (),
+        pulse_s: float = PULSE_S,
+        events_alone_s: float = EVENTS_ALONE_S,
+    ) -> None:
+        self._level_topics, self._event_topics, self._pulse_topics = levels, events, pulses
         self._pulse_ns = round(pulse_s * NS_PER_S)
         self._events_alone_ns = round(events_alone_s * NS_PER_S)
-        self._levels: Levels | None = None
-        self._stamp_ns: int | None = None
+        self._levels: dict[str, Levels] = {}
+        self._stamps_ns: dict[str, int] = {}
         self._alive_since_ns: int | None = None
+        self._alone_ns: int | None = None
         self._active: dict[SafetySensor, set[int]] = {kind: set() for kind in SafetySensor}
         self._pulse_stamps_ns: dict[SafetySensor, int] = {}
+        self._unpublished: frozenset[str] = frozenset()
 
     @property
     def source(self) -> str:
         """The source of :meth:`feedback`: ``levels``, ``events`` or ``none``."""
-        if self._levels is not None:
+        if self._levels:
             return "levels"
-        return "events" if self._stamp_ns is not None else "none"
+        return "events" if self._alone_ns is not None else "none"
 
-    def levels(self, levels: Levels, now_ns: int) -> None:
-        """Take levels; from the first of them on, events are ignored."""
-        self._levels = levels
-        self._stamp_ns = now_ns
+    @property
+    def quiet_topics(self) -> tuple[str, ...]:
+        """The topics that may be silent, so that only their publisher shows that their sensor works."""
+        return self._event_topics if self.source == "events" else self._pulse_topics
+
+    def levels(self, levels: Levels, now_ns: int, topic: str) -> None:
+        """Take the levels of a topic; from the first of them on, events are ignored."""
+        self._levels[topic] = levels
+        self._stamps_ns[topic] = now_ns
 
     def event(self, kind: SafetySensor, number: int, state: int) -> None:
         """Take an edge: the sensor's number in the event's definition, and its new state."""
@@ -136,34 +190,64 @@ class LevelTracker:
     def alive(self, now_ns: int) -> None:
         """Take a sign of life without levels (odometry).
 
-        It counts as feedback after ``events_alone_s`` in which no level was received.
+        It counts as feedback after ``events_alone_s`` in which no level was received, if the base has events.
         """
-        if self._levels is None:
+        if not self._levels and self._event_topics:
             if self._alive_since_ns is None:
                 self._alive_since_ns = now_ns
             if now_ns - self._alive_since_ns >= self._events_alone_ns:
-                self._stamp_ns = now_ns
+                self._alone_ns = now_ns
+
+    def unpublished(self, topics: Collection[str]) -> None:
+        """Take the topics that have no publisher now; without one of :attr:`quiet_topics` there is no feedback."""
+        self._unpublished = frozenset(topics)
+
+    def lacking(self, now_ns: int, max_age_s: float) -> str:
+        """Return why there is no feedback of at most ``max_age_s``, naming the topics; empty if there is."""
+        reasons = [f"{topic} has no publisher" for topic in self.quiet_topics if topic in self._unpublished]
+        if self.source == "events":
+            ages_s = {"odometry": ns_to_seconds(now_ns - self._alone_ns)} if self._alone_ns is not None else {}
+        else:
+            reasons += [f"{topic}: no message yet" for topic in self._level_topics if topic not in self._levels]
+            ages_s = {topic: ns_to_seconds(now_ns - stamp_ns) for topic, stamp_ns in self._stamps_ns.items()}
+        reasons += [f"{topic}: newest {age_s:.1f} s old" for topic, age_s in ages_s.items() if age_s > max_age_s]
+        return ", ".join(reasons)
 
     def feedback(self, now_ns: int) -> Feedback | None:
-        """Return the Guard's feedback, stamped with the newest sign of life; None before the first."""
-        if self._stamp_ns is None:
+        """Return the Guard's feedback, stamped with the oldest of the topics' newest; None while one is missing."""
+        if any(topic in self._unpublished for topic in self.quiet_topics):
             return None
-        known = self._levels or Levels(
-            bumper=self._from_events(SafetySensor.BUMPER, _THREE_NUMBERS),
-            cliff=self._from_events(SafetySensor.CLIFF, _THREE_NUMBERS),
-            wheel_drop=self._from_events(SafetySensor.WHEEL_DROP, _WHEEL_NUMBERS),
-        )
+        if self._levels:
+            if any(topic not in self._levels for topic in self._level_topics):
+                return None
+            stamp_ns = min(self._stamps_ns.values())
+            known = tuple(self._levels.values())
+        elif self._alone_ns is not None:
+            stamp_ns = self._alone_ns
+            known = (
+                Levels(
+                    bumper=self._from_events(SafetySensor.BUMPER, _THREE_NUMBERS),
+                    cliff=self._from_events(SafetySensor.CLIFF, _THREE_NUMBERS),
+                    wheel_drop=self._from_events(SafetySensor.WHEEL_DROP, _WHEEL_NUMBERS),
+                ),
+            )
+        else:
+            return None
         return Feedback(
-            self._stamp_ns,
-            bumper=known.bumper | self._from_pulse(SafetySensor.BUMPER, now_ns, ALL),
-            cliff=known.cliff | self._from_pulse(SafetySensor.CLIFF, now_ns, ALL),
-            wheel_drop=known.wheel_drop | self._from_pulse(SafetySensor.WHEEL_DROP, now_ns, Zone.LEFT | Zone.RIGHT),
+            stamp_ns,
+            bumper=_union(level.bumper for level in known) | self._from_pulse(SafetySensor.BUMPER, now_ns, ALL),
+            cliff=_union(level.cliff for level in known) | self._from_pulse(SafetySensor.CLIFF, now_ns, ALL),
+            wheel_drop=_union(level.wheel_drop for level in known)
+            | self._from_pulse(SafetySensor.WHEEL_DROP, now_ns, BOTH_WHEELS),
         )
 
     def _from_events(self, kind: SafetySensor, zones: tuple[Zone, ...]) -> Zone:
-        known = (zones[number] if number < len(zones) else ALL for number in self._active[kind])
-        return reduce(or_, known, Zone.NONE)
+        return _union(zones[number] if number < len(zones) else ALL for number in self._active[kind])
 
     def _from_pulse(self, kind: SafetySensor, now_ns: int, zones: Zone) -> Zone:
         stamp_ns = self._pulse_stamps_ns.get(kind)
         return zones if stamp_ns is not None and now_ns - stamp_ns < self._pulse_ns else Zone.NONE
+
+
+def _union(zones: Iterable[Zone]) -> Zone:
+    return reduce(or_, zones, Zone.NONE)

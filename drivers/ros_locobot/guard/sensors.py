@@ -1,18 +1,19 @@
-"""The safety topics of each variant's base, and the conversion of their messages."""
+"""Subscriptions to the safety topics of a variant's base."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import rospy
-from ca_msgs.msg import Bumper
-from kobuki_msgs.msg import BumperEvent, CliffEvent, SensorState, WheelDropEvent
-from std_msgs.msg import Empty
+from roslib.message import get_message_class
 
 from drivers.ros_locobot.guard.options import GuardOptions
-from drivers.ros_locobot.guard.safety_levels import LevelTracker, SafetySensor, create_levels, kobuki_levels
+from drivers.ros_locobot.guard.safety_levels import LevelTracker
+from drivers.ros_locobot.guard.safety_sources import SAFETY_SOURCES, Reports, SafetySource
+from drivers.ros_locobot.topics import TOPICS
+from robot_runtime.errors import DriverMissing
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,42 +24,64 @@ class Sensor:
         topic: Full name.
         message: Class to subscribe with; ``AnyMsg`` where the content is irrelevant or the type's name may differ.
         definition: Class whose definition the publishers must use; None for any.
-        receive: Passes a message to the tracker.
+        reports: When the topic has messages; None for odometry, a sign of life.
+        receive: Passes a message to the tracker; False if the message is not about the base's safety.
     """
 
     topic: str
     message: Any
     definition: Any
-    receive: Callable[[Any], None]
+    reports: Reports | None
+    receive: Callable[[Any], bool]
 
 
 def subscriptions(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]) -> list[Sensor]:
-    """Return the subscriptions to the safety topics that the variant has."""
-    return [sensor for sensor in _all(options, tracker, now_ns) if sensor.topic]
+    """Return the subscriptions to the safety topics that the variant has.
+
+    Raises:
+        DriverMissing: Python does not find the package of a message.
+    """
+    topics, sources = options.resolved_topics(), SAFETY_SOURCES[options.family]
+    sensors = [_sensor(source, options.family, getattr(topics, source.field), tracker, now_ns) for source in sources]
+    if any(source.reports is Reports.EVENTS for source in sources):
+
+        def alive(message: rospy.AnyMsg) -> bool:
+            tracker.alive(now_ns())
+            return True
+
+        sensors.append(Sensor(topics.odom, rospy.AnyMsg, None, None, alive))
+    return sensors
 
 
-def _all(options: GuardOptions, tracker: LevelTracker, now_ns: Callable[[], int]) -> Iterator[Sensor]:
-    topics = options.resolved_topics()
-    if options.family == "pyrobot-create":
+def _sensor(source: SafetySource, family: str, topic: str, tracker: LevelTracker, now_ns: Callable[[], int]) -> Sensor:
+    kinds = TOPICS[family][source.field].kinds
+    definition = message_class(kinds[0])
 
-        def bumper(message: rospy.AnyMsg) -> None:
-            # The type is ca_msgs/Bumper before create_robot 2.0 and create_msgs/Bumper since, with equal definitions.
-            if message._connection_header["md5sum"] == Bumper._md5sum:
-                tracker.levels(create_levels(Bumper().deserialize(message._buff)), now_ns())
+    def receive(message: Any) -> bool:
+        return source.take(tracker, topic, message, now_ns())
 
-        yield Sensor(topics.bumper, rospy.AnyMsg, Bumper, bumper)
-        yield Sensor(topics.cliff, Empty, Empty, lambda _: tracker.pulse(SafetySensor.CLIFF, now_ns()))
-        yield Sensor(topics.wheel_drop, Empty, Empty, lambda _: tracker.pulse(SafetySensor.WHEEL_DROP, now_ns()))
-        return
-    yield Sensor(topics.core, SensorState, SensorState, lambda m: tracker.levels(kobuki_levels(m), now_ns()))
-    yield Sensor(
-        topics.bumper, BumperEvent, BumperEvent, lambda m: tracker.event(SafetySensor.BUMPER, m.bumper, m.state)
-    )
-    yield Sensor(topics.cliff, CliffEvent, CliffEvent, lambda m: tracker.event(SafetySensor.CLIFF, m.sensor, m.state))
-    yield Sensor(
-        topics.wheel_drop,
-        WheelDropEvent,
-        WheelDropEvent,
-        lambda m: tracker.event(SafetySensor.WHEEL_DROP, m.wheel, m.state),
-    )
-    yield Sensor(topics.odom, rospy.AnyMsg, None, lambda _: tracker.alive(now_ns()))
+    if len(kinds) == 1:
+        return Sensor(topic, definition, definition, source.reports, receive)
+
+    def receive_any(message: rospy.AnyMsg) -> bool:
+        # The types have equal definitions; rospy could subscribe to only one of them.
+        if message._connection_header["md5sum"] != definition._md5sum:
+            return False
+        return receive(definition().deserialize(message._buff))
+
+    return Sensor(topic, rospy.AnyMsg, definition, source.reports, receive_any)
+
+
+def has_publisher(subscriber: rospy.Subscriber | None) -> bool:
+    """Whether a node is connected that publishes the subscriber's topic."""
+    return subscriber is not None and subscriber.get_num_connections() > 0
+
+
+def message_class(kind: str) -> Any:
+    """Return the class of a type such as ``std_msgs/Empty``. Raises ``DriverMissing``."""
+    found = get_message_class(kind)
+    if found is None:
+        raise DriverMissing(
+            f"Python does not find the ROS message {kind}", "source ros_ws/devel/setup.bash in this shell (ros_ws)"
+        )
+    return found

@@ -10,17 +10,21 @@ from hypothesis import strategies as st
 
 from drivers.ros_locobot.guard.safety_levels import (
     ALL,
+    BOTH_WHEELS,
     Levels,
     LevelTracker,
     SafetySensor,
-    create_levels,
+    create_bumper_levels,
+    create_diagnosed_levels,
     kobuki_levels,
 )
+from drivers.ros_locobot.guard.safety_sources import SAFETY_SOURCES, tracker_of
+from drivers.ros_locobot.options import Topics
+from drivers.ros_locobot.topics import TOPICS, topic_names
 from robot_runtime.common.clock import NS_PER_S
 from robot_runtime.hal import Zone
 
 S = NS_PER_S
-BOTH_WHEELS = Zone.LEFT | Zone.RIGHT
 
 
 def core(bumper: int = 0, cliff: int = 0, wheel_drop: int = 0) -> SimpleNamespace:
@@ -55,11 +59,11 @@ def test_no_byte_reads_as_free_but_zero(byte: int) -> None:
     [(False, False, Zone.NONE), (True, False, Zone.LEFT), (False, True, Zone.RIGHT), (True, True, Zone.CENTER)],
 )
 def test_create_switches(left: bool, right: bool, zone: Zone) -> None:
-    assert create_levels(SimpleNamespace(is_left_pressed=left, is_right_pressed=right)) == Levels(bumper=zone)
+    assert create_bumper_levels(SimpleNamespace(is_left_pressed=left, is_right_pressed=right)) == Levels(bumper=zone)
 
 
 def test_nothing_heard_is_no_feedback() -> None:
-    tracker = LevelTracker()
+    tracker = LevelTracker(("/core",), ("/events",))
     assert tracker.feedback(0) is None
     tracker.event(SafetySensor.BUMPER, 1, 1)
     assert tracker.feedback(S) is None
@@ -67,17 +71,17 @@ def test_nothing_heard_is_no_feedback() -> None:
 
 
 def test_levels_are_stamped_on_arrival_and_replace_each_other() -> None:
-    tracker = LevelTracker()
-    tracker.levels(Levels(bumper=Zone.LEFT), 5)
-    tracker.levels(Levels(cliff=Zone.RIGHT), 6)
+    tracker = LevelTracker(("/core",), ("/events",))
+    tracker.levels(Levels(bumper=Zone.LEFT), 5, "/core")
+    tracker.levels(Levels(cliff=Zone.RIGHT), 6, "/core")
     feedback = tracker.feedback(S)
     assert feedback is not None
     assert (feedback.stamp_ns, feedback.bumper, feedback.cliff) == (6, Zone.NONE, Zone.RIGHT)
 
 
 def test_levels_win_over_events_and_over_other_signs_of_life() -> None:
-    tracker = LevelTracker()
-    tracker.levels(Levels(), 0)
+    tracker = LevelTracker(("/core",), ("/events",))
+    tracker.levels(Levels(), 0, "/core")
     tracker.event(SafetySensor.BUMPER, 1, 1)
     for tenth in range(100):
         tracker.alive(tenth * S // 10)
@@ -89,7 +93,7 @@ def test_levels_win_over_events_and_over_other_signs_of_life() -> None:
 
 
 def test_events_are_believed_once_the_base_lives_without_levels() -> None:
-    tracker = LevelTracker()
+    tracker = LevelTracker(("/core",), ("/events",))
     tracker.event(SafetySensor.BUMPER, 0, 1)
     tracker.alive(0)
     tracker.alive(S)
@@ -127,9 +131,83 @@ def test_events_amount_to_the_last_edge_of_each_sensor(edges: list[tuple[SafetyS
         assert bool(getattr(feedback, kind.value)) is pressed
 
 
+SAFE = {"Cliff": "False", "Wheeldrop": "False"}
+
+
+def diagnosed(name: str = "ca_driver: Safety Status", **values: str) -> SimpleNamespace:
+    pairs = [SimpleNamespace(key=key, value=value) for key, value in values.items()]
+    other = SimpleNamespace(name="ca_driver: Base Mode", values=[])
+    return SimpleNamespace(status=[other, SimpleNamespace(name=name, values=pairs)])
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        (SAFE, Levels()),
+        (SAFE | {"Cliff": "True"}, Levels(cliff=ALL)),
+        (SAFE | {"Wheeldrop": "True"}, Levels(wheel_drop=BOTH_WHEELS)),
+        (SAFE | {"Cliff": "1"}, Levels(cliff=ALL)),  # an unknown text is no floor
+    ],
+)
+def test_a_create_reports_cliffs_in_its_diagnoses(values: dict[str, str], levels: Levels) -> None:
+    assert create_diagnosed_levels(diagnosed(**values)) == levels
+    assert create_diagnosed_levels(diagnosed("create_driver: Safety Status", **values)) == levels
+
+
+def test_a_starting_create_has_not_diagnosed_yet() -> None:
+    assert create_diagnosed_levels(diagnosed()) is None
+    assert create_diagnosed_levels(diagnosed("ca_driver: Serial Status", **SAFE)) is None
+
+
+def create_tracker() -> LevelTracker:
+    return tracker_of("pyrobot-create", Topics(**topic_names("pyrobot-create", "")))
+
+
+def test_a_create_without_its_diagnoses_gives_no_feedback() -> None:
+    tracker = create_tracker()
+    tracker.levels(Levels(), 0, "/bumper")
+    for tenth in range(100):
+        tracker.alive(tenth * S // 10)  # odometry replaces no cliff sensor
+    assert tracker.feedback(0) is None
+    assert tracker.lacking(0, 0.35) == "/diagnostics: no message yet"
+    tracker.levels(Levels(cliff=ALL), 0, "/diagnostics")
+    tracker.levels(Levels(bumper=Zone.LEFT), S, "/bumper")
+    feedback = tracker.feedback(S)
+    assert feedback is not None
+    assert (feedback.stamp_ns, feedback.bumper, feedback.cliff) == (0, Zone.LEFT, ALL), "as old as its oldest topic"
+    assert tracker.lacking(S, 0.35) == "/diagnostics: newest 1.0 s old"
+
+
+def test_a_quiet_topic_without_a_publisher_gives_no_feedback() -> None:
+    tracker = create_tracker()
+    for topic in ("/bumper", "/diagnostics"):
+        tracker.levels(Levels(), 0, topic)
+    assert tracker.quiet_topics == ("/wheeldrop",)
+    tracker.unpublished(["/wheeldrop"])
+    assert tracker.feedback(0) is None
+    assert tracker.lacking(0, 0.35) == "/wheeldrop has no publisher"
+    tracker.unpublished([])
+    assert tracker.feedback(0) is not None
+
+
+def test_events_without_a_publisher_give_no_feedback() -> None:
+    tracker = living()
+    tracker.unpublished(tracker.quiet_topics)
+    assert tracker.feedback(2 * S) is None
+    assert tracker.lacking(2 * S, 0.1) == "/events has no publisher"
+
+
+@pytest.mark.parametrize("family", TOPICS)
+def test_each_safety_source_is_a_topic_of_its_family(family: str) -> None:
+    fields = {source.field for source in SAFETY_SOURCES[family]}
+    assert fields <= set(TOPICS[family])
+    assert set(TOPICS[family]) <= set(Topics.__dataclass_fields__)
+    assert all(topic.origin and topic.kinds for topic in TOPICS[family].values())
+
+
 def test_a_pulse_holds_a_while() -> None:
-    tracker = LevelTracker()
-    tracker.levels(Levels(), 0)
+    tracker = LevelTracker(("/core",), ("/events",))
+    tracker.levels(Levels(), 0, "/core")
     tracker.pulse(SafetySensor.WHEEL_DROP, 0)
     held, over = tracker.feedback(S // 5), tracker.feedback(S // 4)
     assert held is not None
@@ -139,7 +217,7 @@ def test_a_pulse_holds_a_while() -> None:
 
 
 def living() -> LevelTracker:
-    tracker = LevelTracker()
+    tracker = LevelTracker(("/core",), ("/events",))
     tracker.alive(0)
     tracker.alive(2 * S)
     return tracker

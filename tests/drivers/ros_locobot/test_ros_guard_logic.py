@@ -21,17 +21,17 @@ FORWARD = Velocity(0.2, 0.0)
 
 def driving(ticks: int = 50) -> tuple[WheelGuard, int]:
     """A guard that has let a command through for a second, and the time."""
-    guard, now_ns = WheelGuard(LIMITS, LevelTracker()), 0
+    guard, now_ns = WheelGuard(LIMITS, LevelTracker(("/core",), ("/events",))), 0
     for _ in range(ticks):
         now_ns += PERIOD_NS
-        guard.tracker.levels(Levels(), now_ns)
+        guard.tracker.levels(Levels(), now_ns, "/core")
         guard.command(FORWARD, now_ns)
         guard.decide(now_ns)
     return guard, now_ns
 
 
 def test_it_starts_without_feedback_and_says_so() -> None:
-    guard = WheelGuard(LIMITS, LevelTracker())
+    guard = WheelGuard(LIMITS, LevelTracker(("/core",), ("/events",)))
     assert guard.status(0).reason == "no_feedback"
     guard.command(FORWARD, 0)
     output = guard.decide(0)
@@ -88,7 +88,7 @@ def test_a_velocity_that_is_no_number_stops_and_is_told_until_the_next_good_one(
 
 def test_zones_are_words() -> None:
     guard, now_ns = driving()
-    guard.tracker.levels(Levels(bumper=Zone.LEFT | Zone.CENTER, wheel_drop=Zone.RIGHT), now_ns)
+    guard.tracker.levels(Levels(bumper=Zone.LEFT | Zone.CENTER, wheel_drop=Zone.RIGHT), now_ns, "/core")
     guard.decide(now_ns)
     status = guard.status(now_ns)
     assert (status.bumper, status.cliff, status.wheel_drop) == ("left+center", "", "right")
