@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drivers.apriltag.bundle_adjustment import TagView
-from robot_runtime.common import config
+from robot_runtime.common import config, image_files
+from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.geometry import SE2, optical_axes
 from robot_runtime.common.transforms import OPTICAL_RPY_RAD, Matrix, Offset, rotation_rpy, transform
 from robot_runtime.errors import ConfigError
@@ -96,9 +97,7 @@ def views_from_folder(folder: Path, run: int, detector: TagDetector) -> Iterator
     path = folder / FRAMES_FILE
     listed = config.load(path, Frames)
     for frame in listed.frames:
-        image = cv2.imread(str(folder / frame.image), cv2.IMREAD_GRAYSCALE)
-        if image is None:
-            raise ConfigError(f"{path}: {frame.image!r} is no readable image", "name PNG or JPEG files of that folder")
+        image = _read_image(folder / frame.image, f"{path}: {frame.image!r}")
         if image.shape != (listed.lens.height, listed.lens.width):
             raise ConfigError(
                 f"{path}: {frame.image!r} is {image.shape[1]}x{image.shape[0]}, the lens "
@@ -110,7 +109,18 @@ def views_from_folder(folder: Path, run: int, detector: TagDetector) -> Iterator
         camera = listed.camera.matrix.copy()
         camera[:3, :3] = head @ camera[:3, :3] @ _optical()[:3, :3]
         pose = SE2(frame.x_m, frame.y_m, math.radians(frame.yaw_deg))
-        yield _look(np.asarray(image, np.uint8), listed.lens, pose, None, run, camera, detector)
+        yield _look(image, listed.lens, pose, None, run, camera, detector)
+
+
+def _read_image(path: Path, where: str) -> NDArray[np.uint8]:
+    remedy = "name PNG or JPEG files of that folder"
+    try:
+        image = image_files.decode_image(path.read_bytes(), cv2.IMREAD_GRAYSCALE)
+    except (OSError, TooLarge) as error:
+        raise ConfigError(f"{where} cannot be read: {error}", remedy) from error
+    if image is None:
+        raise ConfigError(f"{where} is no readable image", remedy)
+    return np.asarray(image, np.uint8)
 
 
 def _look(

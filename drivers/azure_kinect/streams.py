@@ -18,6 +18,8 @@ from drivers.azure_kinect.device import Configuration, KinectDevice
 from drivers.azure_kinect.mkv import MkvReader
 from drivers.azure_kinect.sdk import Capture, Image, ImuSample, Sdk
 from drivers.azure_kinect.sdk_types import ColorControl
+from robot_runtime.common import image_files
+from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.clock import Clock, SystemClock, ahead_ns, ns_to_seconds, seconds_to_ns
 from robot_runtime.errors import DeviceFault, StaleData
 from robot_runtime.hal.clock_sync import ClockSync
@@ -316,7 +318,10 @@ class RecordedStream(CaptureStream):
 def decode(capture: Capture, where: str) -> NDArray[np.uint8]:
     """Return the color image of a capture, uint8 (H, W, 3) RGB. Raises ``DeviceFault`` for a damaged one."""
     assert capture.color is not None
-    picture = cv2.imdecode(capture.color.data, cv2.IMREAD_COLOR_RGB)
+    try:
+        picture = image_files.decode_image(bytes(capture.color.data), cv2.IMREAD_COLOR_RGB)
+    except TooLarge:
+        picture = None
     if picture is None or picture.shape[1::-1] != capture.size:
         at_s = ns_to_seconds(capture.color.device_us * NS_PER_US)
         raise DeviceFault(f"{where}: the color image at {at_s:.3f} s is damaged", "check the USB cable, or the file")

@@ -8,11 +8,12 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar, cast
 
 import ijson
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from robot_runtime.common import bounded
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
 
@@ -35,13 +36,19 @@ def read_json(path: Path) -> Any:
     """The JSON document in a file, gzipped or plain (detected by content).
 
     Raises:
-        EpisodeError: missing, unreadable, truncated or damaged gzip, or not JSON.
+        EpisodeError: missing, unreadable, truncated or damaged gzip, a hundred times its size, or not JSON.
     """
-    with reading_errors(path):
-        data = path.read_bytes()
-        if data.startswith(GZIP_MAGIC):
-            data = gzip.decompress(data)
-        return json.loads(data)
+    with reading_errors(path), opened(path) as stream:
+        return json.loads(stream.read())
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """The file's bytes, decompressed if necessary."""
+    with path.open("rb") as raw:
+        zipped = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        raw.seek(0)
+        yield cast(BinaryIO, bounded.GzipReader(raw, path.stat().st_size)) if zipped else raw
 
 
 @contextmanager
@@ -55,7 +62,7 @@ def reading_errors(path: Path) -> Iterator[None]:
         ) from None
     except EOFError:
         raise EpisodeError(f"{path}: is truncated: the gzip stream ends too early", "download the file again") from None
-    except (OSError, zlib.error) as error:
+    except (OSError, zlib.error, bounded.TooLarge) as error:
         raise EpisodeError(f"{path}: cannot be read: {error}", "download the file again") from error
     except (ijson.JSONError, ValueError, RecursionError) as error:
         problem = " ".join(str(error).split())

@@ -25,6 +25,9 @@ MAX_MEMORY_BYTES = 6 << 30
 MAX_CPU_S = 300
 MAX_DEPTH = 16
 MAX_VALUES = 50_000_000
+MAX_CHARACTERS = 1 << 29
+"""Of all texts as they are written: one text in a pickle can stand in a million places."""
+
 REFUSED = 3
 """Exit status of a rejected pickle; the reason is on standard error."""
 
@@ -95,6 +98,7 @@ class PlainDataCheck:
 
     def __init__(self) -> None:
         self.values = 0
+        self.characters = 0
 
     def check(self, value: object, depth: int) -> None:
         """Check a value recursively. Raises ``Refused``."""
@@ -108,6 +112,7 @@ class PlainDataCheck:
             for key, item in value.items():  # type: ignore[attr-defined]
                 if type(key) is not str:
                     raise Refused(f"has a key of type {type(key).__name__}")
+                self._count(key)
                 self.check(item, depth + 1)
         elif kind in (list, tuple):
             for item in value:  # type: ignore[attr-defined]
@@ -118,8 +123,15 @@ class PlainDataCheck:
         elif kind is int:
             if abs(value) >= 1 << 63:  # type: ignore[arg-type]
                 raise Refused("has an integer of more than 64 bits")
-        elif kind is not str and kind is not bool and value is not None:
+        elif kind is str:
+            self._count(value)  # type: ignore[arg-type]
+        elif kind is not bool and value is not None:
             raise Refused(f"holds a {kind.__name__}, and only plain data is allowed")
+
+    def _count(self, text: str) -> None:
+        self.characters += len(text)
+        if self.characters > MAX_CHARACTERS:
+            raise Refused(f"holds more than {MAX_CHARACTERS} characters of text")
 
 
 if __name__ == "__main__":

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import ijson
 
-from robot_runtime.datasets.io import GZIP_MAGIC, reading_errors
+from robot_runtime.datasets.io import opened, reading_errors
 
 _ENDS = frozenset({"end_map", "end_array"})
 _STARTS = frozenset({"start_map", "start_array"})
@@ -58,20 +57,11 @@ def records(path: Path, in_list: bool) -> Iterator[Any]:
     Raises:
         EpisodeError: as :func:`robot_runtime.datasets.io.read_json`, at the error.
     """
-    with reading_errors(path), _opened(path) as stream:
+    with reading_errors(path), opened(path) as stream:
         yield from ijson.items(stream, "item" if in_list else "episodes.item", use_float=True)
 
 
 @contextmanager
 def _events(path: Path) -> Iterator[Iterator[tuple[str, Any]]]:
-    with reading_errors(path), _opened(path) as stream:
+    with reading_errors(path), opened(path) as stream:
         yield ijson.basic_parse(stream, use_float=True)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, decompressed if necessary."""
-    with path.open("rb") as raw:
-        zipped = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        raw.seek(0)
-        yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if zipped else raw

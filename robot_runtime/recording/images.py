@@ -15,7 +15,7 @@ from foxglove_schemas_protobuf.CompressedImage_pb2 import CompressedImage
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 from numpy.typing import NDArray
 
-from robot_runtime.common import bounded
+from robot_runtime.common import image_files
 from robot_runtime.hal import RgbdFrame
 from robot_runtime.recording.timestamps import timestamp
 
@@ -39,7 +39,7 @@ def encode_rgb(frame: RgbdFrame) -> CompressedImage:
 
 def decode_rgb(data: bytes) -> NDArray[np.uint8]:
     """uint8 (H, W, 3) RGB of a serialized message. Raises ``ValueError`` if it is not a PNG, or too large."""
-    bgr = bounded.decode_image(CompressedImage.FromString(data).data, cv2.IMREAD_COLOR)
+    bgr = image_files.decode_image(CompressedImage.FromString(data).data, cv2.IMREAD_COLOR)
     if bgr is None:
         raise ValueError("the color image is not a PNG")
     return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)

@@ -18,7 +18,8 @@ import yaml
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from robot_runtime.common import bounded, config
+from robot_runtime.common import config, image_files
+from robot_runtime.common.bounded import TooLarge
 from robot_runtime.errors import SceneError
 
 
@@ -102,8 +103,8 @@ class OccupancyMap:
                 f"{where}: field 'origin' has yaw {file.origin[2]}", "turn the image instead: only yaw 0 is supported"
             )
         try:
-            pixels = bounded.decode_image(image, cv2.IMREAD_GRAYSCALE)
-        except bounded.TooLarge as error:
+            pixels = image_files.decode_image(image, cv2.IMREAD_GRAYSCALE)
+        except TooLarge as error:
             raise SceneError(f"{where}: field 'image': {file.image}: {error}", "cut the map to the site") from error
         if pixels is None:
             raise SceneError(f"{where}: field 'image': cannot read {file.image}", "put the map's PGM or PNG there")

@@ -18,6 +18,8 @@ from drivers.ros_locobot.camera.messages import color_image, depth_image, intrin
 from drivers.ros_locobot.camera.pairing import StampMatcher
 from drivers.ros_locobot.options import RosOptions
 from drivers.ros_locobot.robot_variants import topics_of
+from robot_runtime.common import image_files
+from robot_runtime.common.bounded import TooLarge
 from robot_runtime.common.clock import ns_to_seconds
 from robot_runtime.errors import DeviceFault
 from robot_runtime.hal import Intrinsics, RgbdFrame
@@ -147,7 +149,7 @@ class BagImages:
         if message.kind == RAW:
             return color_image(message.decoded(), message.topic)
         packed = message.decoded()
-        bgr = cv2.imdecode(np.frombuffer(packed.data, np.uint8), cv2.IMREAD_COLOR) if len(packed.data) else None
+        bgr = _decoded(bytes(packed.data), cv2.IMREAD_COLOR)
         if bgr is None:
             raise DamagedBag(
                 f"topic {message.topic}: the image of {ns_to_seconds(message.stamp_ns):.3f} s ({packed.format!r}) "
@@ -176,8 +178,7 @@ def unpacked_depth(message: BagMessage) -> Any:
         DamagedBag: Not a PNG, or of meters, which that transport quantizes with two parameters of its header.
     """
     packed = message.decoded()
-    png = np.frombuffer(packed.data, np.uint8)[_DEPTH_HEADER_BYTES:]
-    pixels = cv2.imdecode(png, cv2.IMREAD_UNCHANGED) if png.size else None
+    pixels = _decoded(bytes(packed.data[_DEPTH_HEADER_BYTES:]), cv2.IMREAD_UNCHANGED)
     if not packed.format.startswith("16UC1") or pixels is None or pixels.dtype != np.uint16 or pixels.ndim != 2:
         raise DamagedBag(
             f"topic {message.topic}: the depth image of {ns_to_seconds(message.stamp_ns):.3f} s ({packed.format!r}) is "
@@ -186,6 +187,14 @@ def unpacked_depth(message: BagMessage) -> Any:
         )
     height, width = pixels.shape
     return _Unpacked(height, width, "16UC1", 2 * width, pixels.astype("<u2").tobytes())
+
+
+def _decoded(data: bytes, flags: int) -> NDArray[Any] | None:
+    """Return the pixels of a PNG or JPEG; None for anything else, or for more pixels than any camera has."""
+    try:
+        return image_files.decode_image(data, flags)
+    except TooLarge:
+        return None
 
 
 def _present(bag: BagReader, topic: str, suffix: str, what: str, remedy: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,9 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import lz4.frame
 from rosbags.interfaces import Connection
 from rosbags.rosbag1 import Reader
-from rosbags.rosbag1.reader import ReaderError
+from rosbags.rosbag1.reader import Chunk, ReaderError, decompressors
 from rosbags.serde import SerdeError
 from rosbags.typesys.msg import denormalize_msgtype
 from typing_extensions import Self
@@ -35,6 +37,14 @@ _DAMAGE = (
     RuntimeError,
     MemoryError,
 )
+MAX_CHUNK_BYTES = 1 << 27
+"""Of an unpacked chunk: rosbag closes one at 768 kB, or after a single larger message."""
+
+_DECOMPRESSORS: dict[Callable[[bytes], bytes], Callable[[], Any]] = {
+    decompressors["bz2"]: bz2.BZ2Decompressor,
+    decompressors["lz4"]: lz4.frame.LZ4FrameDecompressor,
+}
+
 _STAMP = struct.Struct("<4xII")
 
 
@@ -90,6 +100,7 @@ class BagReader:
         with self._errors():
             self._reader = Reader(path)
             self._reader.open()
+            self._reader.chunks = {at: _bounded(chunk) for at, chunk in self._reader.chunks.items()}
         self._connections: dict[str, list[Connection]] = {}
         for connection in self._reader.connections:
             if connection.msgcount:
@@ -168,6 +179,21 @@ class BagReader:
             ) from error
         except _DAMAGE as error:
             raise _damaged(self.path, error) from error
+
+
+def _bounded(chunk: Chunk) -> Chunk:
+    """A chunk that unpacks to at most ``MAX_CHUNK_BYTES``."""
+    if chunk.decompressor not in _DECOMPRESSORS:
+        return chunk
+
+    def unpack(data: bytes) -> bytes:
+        decompressor = _DECOMPRESSORS[chunk.decompressor]()
+        unpacked: bytes = decompressor.decompress(data, max_length=MAX_CHUNK_BYTES)
+        if not decompressor.eof:
+            raise ValueError(f"a chunk is cut off, or unpacks to more than {MAX_CHUNK_BYTES} bytes")
+        return unpacked
+
+    return chunk._replace(decompressor=unpack)
 
 
 def _damaged(path: Path, error: Exception) -> DamagedBag:

@@ -136,6 +136,8 @@ def _read_zip(content: bytes) -> Any:
         names = archive.namelist()
         if len(names) > _MAX_MEMBERS or len(set(names)) < len(names):
             raise UnsafePickle("a zip with too many members, or two of one name")
+        if sum(member.compress_size for member in archive.infolist()) > len(content):
+            raise UnsafePickle("a zip whose members share their bytes")
         pickles = [name for name in names if name.count("/") == 1 and name.endswith("/data.pkl")]
         if len(pickles) != 1:
             raise UnsafePickle("there is no data.pkl in it")

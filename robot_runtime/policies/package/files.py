@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from robot_runtime.common import config
+from robot_runtime.common import bounded, config
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.manifest import MANIFEST_FILE, Manifest
 
@@ -131,6 +131,10 @@ class _Zip(_Container):
             raise PackageError(f"{path}: is not a readable zip: {error}", "copy the package again") from error
         try:
             self._check_names()
+            bounded.check_members(self._zip, MAX_FILES, MAX_MODEL_BYTES + MAX_GOLDEN_BYTES)
+        except bounded.TooLarge as error:
+            self._zip.close()
+            raise PackageError(f"{path}: {error}", "get it again from its publisher") from error
         except PackageError:
             self._zip.close()
             raise

@@ -18,7 +18,6 @@ and processors that compute something else.
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from robot_runtime.common import bounded
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.files import MAX_GOLDEN_BYTES
 from robot_runtime.policies.package.formats.network import Network
@@ -245,14 +245,8 @@ def _groups(golden: Golden) -> dict[str, Mapping[str, Array]]:
 
 def _arrays(manifest: Manifest, data: bytes) -> dict[str, Array]:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-            size = sum(member.file_size for member in members)
-            if len(members) > MAX_ARRAYS or size > MAX_GOLDEN_BYTES:
-                raise ValueError(f"{len(members)} arrays of {size} bytes in all are too many")
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except Exception as error:  # numpy, zipfile and zlib raise some ten kinds for damaged files
+        return bounded.read_arrays(io.BytesIO(data), MAX_ARRAYS, MAX_GOLDEN_BYTES)
+    except ValueError as error:
         raise _bad(manifest, str(error)) from error
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robot_runtime.common import bounded
+from robot_runtime.common import bounded, image_files
 
 PIXELS = np.random.default_rng(0).integers(0, 255, (6, 9, 3), np.uint8)
 
@@ -34,7 +34,7 @@ def png(width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("kind", [".png", ".jpg", ".ppm", ".pgm"])
 def test_an_honest_image_is_decoded(kind: str) -> None:
-    decoded = bounded.decode_image(encoded(kind), cv2.IMREAD_COLOR)
+    decoded = image_files.decode_image(encoded(kind), cv2.IMREAD_COLOR)
     assert decoded is not None
     assert decoded.shape == (6, 9, 3)
 
@@ -58,18 +58,18 @@ def enlarged_jpeg() -> bytes:
 )
 def test_the_size_is_read_before_the_pixels(data: bytes) -> None:
     with pytest.raises(bounded.TooLarge, match="pixels"):
-        bounded.decode_image(data, cv2.IMREAD_GRAYSCALE)
+        image_files.decode_image(data, cv2.IMREAD_GRAYSCALE)
 
 
 @given(st.sampled_from([".png", ".jpg", ".ppm", ".pgm"]), st.integers(0, 90), st.binary(min_size=1, max_size=6))
 def test_a_damaged_header_is_no_image_or_has_the_size_that_was_checked(kind: str, at: int, noise: bytes) -> None:
     data = encoded(kind)
     data = data[:at] + noise + data[at + len(noise) :]
-    stated = bounded._image_size(data)
+    stated = image_files._image_size(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounded, "MAX_IMAGE_PIXELS", 1 << 16)
+        patch.setattr(image_files, "MAX_IMAGE_PIXELS", 1 << 16)
         try:
-            decoded = bounded.decode_image(data, cv2.IMREAD_UNCHANGED)
+            decoded = image_files.decode_image(data, cv2.IMREAD_UNCHANGED)
         except bounded.TooLarge:
             return
     assert decoded is None or (stated is not None and decoded.shape[0] * decoded.shape[1] <= stated[0] * stated[1])

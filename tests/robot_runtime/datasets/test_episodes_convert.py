@@ -118,6 +118,12 @@ def test_depth_cycles_and_bombs_are_refused(tmp_path: Path) -> None:
     assert "memory" in refusal(tmp_path / "memo.pkl")
 
 
+@pytest.mark.parametrize("value", [["x" * (1 << 20)] * 513, [{"x" * (1 << 20): 1}] * 513])
+def test_a_text_in_many_places_is_refused(value: Any) -> None:
+    with pytest.raises(Refused, match="characters"):
+        PlainDataCheck().check(value, 0)
+
+
 def test_a_bomb_of_shared_lists_is_refused() -> None:
     walk = PlainDataCheck()
     walk.values = 50_000_000 - 10

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from raising import raises_naming
 from test_episodes_formats import objectnav_document, pointnav_record, robothor_record
 
+from robot_runtime.common import bounded
 from robot_runtime.datasets import iter_episodes, ithor_rearrangement, load_episodes
 from robot_runtime.errors import EpisodeError
 from robot_runtime.tasks.episode import Episode
@@ -70,6 +71,17 @@ def test_a_damaged_gzip_file(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 0xFF
     with pytest.raises(EpisodeError, match=r"cannot be read|is truncated|is not JSON"):
         load_text(tmp_path, bytes(data))
+
+
+@pytest.mark.parametrize("read", [load_episodes, lambda path: list(iter_episodes(path))])
+def test_a_gzip_file_of_a_thousand_times_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], object]
+) -> None:
+    monkeypatch.setattr(bounded, "FREE_BYTES", 1 << 16)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b'{"episodes": [' + b" " * (1 << 22) + b"]}"))
+    with raises_naming(EpisodeError, "bomb.json.gz", "100 times its size"):
+        read(path)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"episodes": [}', "[1, 2", "\xff\xfe", "[" * 100_000, "9" * 5000])

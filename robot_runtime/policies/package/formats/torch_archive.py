@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 
+from robot_runtime.common import bounded
 from robot_runtime.errors import PackageError
 from robot_runtime.policies.package.files import MAX_MODEL_BYTES
 
@@ -35,8 +36,9 @@ def checked_archive(data: bytes, name: str, accept: Callable[[str, Callable[[], 
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            bounded.check_members(archive, MAX_MEMBERS, MAX_MODEL_BYTES)
             members = archive.infolist()
-            _check_sizes(members)
+            _check_names(members)
             target = io.BytesIO()
             with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
                 for member in members:
@@ -51,12 +53,10 @@ def checked_archive(data: bytes, name: str, accept: Callable[[str, Callable[[], 
     return target
 
 
-def _check_sizes(members: list[zipfile.ZipInfo]) -> None:
+def _check_names(members: list[zipfile.ZipInfo]) -> None:
     names = [member.filename for member in members]
-    if len(names) > MAX_MEMBERS or len(set(names)) < len(names):
-        raise ValueError(f"has {len(names)} members, {MAX_MEMBERS} are allowed, each name once")
-    if sum(member.file_size for member in members) > MAX_MODEL_BYTES:
-        raise ValueError(f"unpacks to more than {MAX_MODEL_BYTES} bytes")
+    if len(set(names)) < len(names):
+        raise ValueError("has two members of one name")
     if len({name.partition("/")[0] for name in names}) != 1:
         raise ValueError("is no torch archive: its members have no common folder")
     for name in names:

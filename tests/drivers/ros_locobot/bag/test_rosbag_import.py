@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,10 @@ import pytest
 import synthetic
 from bag_drive import FORWARD, LEFT, REST, START, START_NS, UP, Move
 from raising import raises_naming
+from rosbags.rosbag1 import Writer
 
+from drivers.ros_locobot.bag import reader as bag_reader
+from drivers.ros_locobot.bag.definitions import typestore
 from drivers.ros_locobot.bag.episode_header import ImportOptions
 from drivers.ros_locobot.bag.errors import DamagedBag, MissingTopic, NoOverlap, NotAnAction, NotOneClock
 from drivers.ros_locobot.bag.import_external import import_drive
@@ -416,3 +420,20 @@ def test_what_belongs_to_a_task_needs_one(short: Path, tmp_path: Path) -> None:
 def test_no_such_file(tmp_path: Path) -> None:
     with raises_naming(RecordingError, ".bag"):
         imported(tmp_path / "a.bag", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["BZ2", "LZ4"])
+def test_a_chunk_that_unpacks_to_more_than_the_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path = tmp_path / "bomb.bag"
+    writer = Writer(path)
+    writer.set_compression(Writer.CompressionFormat[kind])
+    with writer as bag:
+        connection = bag.add_connection("/text", "std_msgs/msg/String", typestore=typestore())
+        bag.write(connection, START_NS, struct.pack("<I", 1 << 20) + bytes(1 << 20))
+    with BagReader(path) as reader:
+        assert [len(message.data) for message in reader.messages(("/text",))] == [(1 << 20) + 4]
+    monkeypatch.setattr(bag_reader, "MAX_CHUNK_BYTES", 1 << 16)
+    with BagReader(path) as reader, raises_naming(DamagedBag, "bomb.bag", 1 << 16):
+        list(reader.messages(("/text",)))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import io
 import os
 import pickle
+import resource
 import struct
 import subprocess
 import zipfile
@@ -248,6 +250,32 @@ def test_compressed_and_doubled_members_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(1 << 20))
     with raises_naming(CheckpointError, "bomb.pth", "data.pkl"):
+        read_checkpoint(bomb)
+
+
+def test_a_value_stored_under_a_large_number_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "memo.pth"
+    begin_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    for pickled in (b"\x80\x02]r" + struct.pack("<I", 1 << 27) + b".", b"\x80\x02]r\xff\xff\xff\x7f0."):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("archive/data.pkl", pickled)
+        with contextlib.suppress(CheckpointError):
+            read_checkpoint(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < begin_bytes + (1 << 28)
+
+
+def test_members_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.pth"
+    with zipfile.ZipFile(bomb, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps([]))
+        archive.writestr("archive/data/0", bytes(1000))
+        first = archive.getinfo("archive/data/0")
+        for number in range(1, 9):
+            again = copy.copy(first)
+            again.filename = f"archive/data/{number}"
+            archive.filelist.append(again)
+            archive.NameToInfo[again.filename] = again
+    with raises_naming(CheckpointError, "bomb.pth", "share"):
         read_checkpoint(bomb)
 
 

@@ -24,10 +24,11 @@ from raising import raises_naming
 
 from robot_runtime.actions.discrete import Action
 from robot_runtime.cli.main import run_command
-from robot_runtime.common import config
+from robot_runtime.common import bounded, config
 from robot_runtime.errors import ConfigError, PackageError, PolicyError, PolicyMismatch, PolicyOutputError, RuntimeFault
 from robot_runtime.imaging.preprocess import ResizeShortestEdge
 from robot_runtime.policies import load_policy
+from robot_runtime.policies.package import golden
 from robot_runtime.policies.package.compatibility import check_task
 from robot_runtime.policies.package.files import is_package, read_manifest, read_package
 from robot_runtime.policies.package.formats.onnx_file import read_onnx
@@ -262,6 +263,23 @@ def test_a_damaged_zip_is_refused_or_the_same(tmp_path_factory: pytest.TempPathF
     damaged.write_bytes(data)
     with suppress(RuntimeFault):
         assert read_package(damaged).model == read_package(path).model
+
+
+def test_a_zip_of_a_thousand_times_its_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bounded, "FREE_BYTES", 1 << 16)
+    path = tiny.write_tiny(tmp_path / "tiny.zip")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("filler", bytes(1 << 24))
+    with raises_naming(PackageError, "tiny.zip", "16"):
+        read_package(path)
+
+
+def test_a_golden_rollout_with_a_member_that_is_no_array_is_refused():
+    file = io.BytesIO(tiny.golden().to_bytes())
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("value", b"no array")
+    with raises_naming(PackageError, "golden.npz"):
+        golden.read(GOOD, file.getvalue())
 
 
 # --- manifests --------------------------------------------------------------------------------------------------------
