@@ -7,12 +7,17 @@ robot that publishes ``/clock``.
 
 from __future__ import annotations
 
+import re
 import threading
+from dataclasses import replace
 from typing import Any
 
+import rosgraph
+import rospkg
 import rospy
 
 from drivers.ros_locobot.connection.acknowledge import AcknowledgePublisher, header_of
+from drivers.ros_locobot.connection.master import Master
 from drivers.ros_locobot.guard import node
 from drivers.ros_locobot.guard.node import GuardNode, Receive
 from drivers.ros_locobot.guard.options import GuardOptions
@@ -75,7 +80,16 @@ def make_guard(options: GuardOptions) -> GuardNode:
     """Return the guard on simulated time."""
     lockstep = Lockstep()
     rospy.on_shutdown(lockstep.end)
+    if not options.e_stop_file:
+        options = replace(options, e_stop_file=_file_of_this_simulation(options.master.timeout_s))
     return GuardNode(options, lockstep.now_ns, lockstep.subscribe)
+
+
+def _file_of_this_simulation(timeout_s: float) -> str:
+    """Return a file for the emergency stop that no later simulation finds: it has another master, or the same anew."""
+    master = Master(rosgraph.get_master_uri().rstrip("/"), timeout_s)
+    run = re.sub(r"\W+", "-", f"{rospy.get_name().strip('/')} {master.uri} {master.identity()}")
+    return f"{rospkg.get_log_dir()}/{run}.e_stop"
 
 
 def main() -> None:

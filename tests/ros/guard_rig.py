@@ -34,7 +34,7 @@ class Rig:
         told_s: their times by the guard's own clock (Unix time).
     """
 
-    def __init__(self, name: str, spawn: Callable[..., Program], **parameters: Any) -> None:
+    def __init__(self, name: str, folder: Path, spawn: Callable[..., Program], **parameters: Any) -> None:
         self.name = name
         self.core: SensorState | None = SensorState()
         self.requested: tuple[float, float] | None = None
@@ -46,7 +46,9 @@ class Rig:
         topics = {"velocity": "velocity", "core": "core", "odom": "odom"}
         topics |= {kind: kind for kind in ("bumper", "cliff", "wheel_drop", "diagnostics")}
         self.topics = {field: f"{name}/{topic}" for field, topic in topics.items()}
+        e_stop_file = str(folder / "e_stop")
         defaults = {"family": "pyrobot-kobuki", "topics": self.topics, "master": {"monitor_period_s": 0.1}}
+        defaults["e_stop_file"] = e_stop_file
         rospy.set_param(self.guard_name, defaults | parameters)
         self._endpoints: list[Any] = [
             rospy.Subscriber(self.topics["velocity"], Twist, self._on_velocity, tcp_nodelay=True),

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,8 +52,9 @@ def _simulated(ros_node: str, ros_environ: dict[str, str], ros_master: str) -> I
 
 
 @pytest.fixture
-def guard(spawn: Any) -> Iterator[Program]:
-    rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki", "master": {"monitor_period_s": 0.1}})
+def guard(spawn: Any, tmp_path: Path) -> Iterator[Program]:
+    parameters = {"master": {"monitor_period_s": 0.1}, "e_stop_file": str(tmp_path / "e_stop")}
+    rospy.set_param("/robot_runtime_guard", {"family": "pyrobot-kobuki", **parameters})
     program = spawn(*GUARD)
     program.wait_for_line("commands pass")
     yield program

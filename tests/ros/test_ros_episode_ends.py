@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -40,7 +41,8 @@ class Network:
     """A master, a simulated robot, the guard, and programs that run on it."""
 
     def __init__(self, stack: ExitStack, environ: Mapping[str, str], clock: str = "sim") -> None:
-        self._stack, self._environ = stack, environ
+        # Each has a home of its own, where a killed guard leaves its emergency stop engaged.
+        self._stack, self._environ = stack, {**environ, "ROS_HOME": stack.enter_context(TemporaryDirectory())}
         self.master = Master(environ)
         stack.callback(self.master.kill)
         self.robot = self.start("-m", "sim_bridge.ros", "--camera", "80x60@79", "--clock", clock)

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,11 +26,11 @@ SPEED = 0.2
 
 
 @pytest.fixture
-def make_rig(ros_node: str, ros_name: str, spawn: Any) -> Iterator[Callable[..., Rig]]:
+def make_rig(ros_node: str, ros_name: str, tmp_path: Path, spawn: Any) -> Iterator[Callable[..., Rig]]:
     with ExitStack() as stack:
 
         def make(**parameters: Any) -> Rig:
-            rig = Rig(ros_name, spawn, **parameters)
+            rig = Rig(ros_name, tmp_path, spawn, **parameters)
             stack.callback(rig.close)
             return rig
 
@@ -114,6 +115,20 @@ def test_emergency_stop_as_a_service_and_as_a_topic(rig: Rig) -> None:
     assert rig.moves(linear=SPEED)
 
 
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.slow
+def test_an_emergency_stop_survives_the_guards_restart(rig: Rig, sent: signal.Signals) -> None:
+    rig.emergency_stop(True)
+    assert rig.stands("e_stop")
+    rig.guard.stop(sent)
+    rig.statuses.clear()
+    rig.start()
+    assert rig.stands("e_stop"), rig.guard.output
+    assert "since the guard's last run" in rig.status.text
+    rig.emergency_stop(False)
+    assert rig.moves(linear=SPEED)
+
+
 def test_a_velocity_that_is_no_number_stops(rig: Rig) -> None:
     rig.requested = (math.nan, 0.0)
     assert eventually(lambda: "not finite" in rig.status.notes)
@@ -164,15 +179,28 @@ def test_zero_goes_out_when_the_guard_is_told_to_end(rig: Rig, sent: signal.Sign
 
 
 @pytest.mark.slow
-def test_after_a_killed_guard_nothing_reaches_the_base_until_the_next_one(rig: Rig) -> None:
+def test_after_a_killed_guard_nothing_reaches_the_base_until_the_next_one_is_released(rig: Rig) -> None:
     rig.guard.stop(signal.SIGKILL)
     rig.requested = None
     assert eventually(lambda: time.monotonic() - rig.wire[-1][0] > 0.3), "the base's own time limit takes over"
     rig.wire.clear()
+    rig.statuses.clear()
     rig.start()
     rig.requested = (SPEED, 0.0)
+    assert rig.stands("e_stop"), rig.guard.output
+    rig.wire.clear()
+    rig.emergency_stop(False)
     assert rig.moves(linear=SPEED)
-    assert rig.wire[0][1] < SPEED, "speeds up anew"
+    assert next(linear for _, linear, _ in rig.wire if linear) < SPEED, "speeds up anew"
+
+
+@pytest.mark.slow
+def test_a_guard_that_ended_in_order_starts_released(rig: Rig) -> None:
+    assert rig.guard.stop(signal.SIGTERM) == 0
+    rig.statuses.clear()
+    rig.start()
+    assert rig.moves(linear=SPEED), rig.guard.output
+    assert not any(status.e_stop for status in rig.statuses)
 
 
 def test_a_sensor_of_another_definition_is_named(make_rig: Callable[..., Rig], ros_name: str) -> None:
@@ -297,10 +325,13 @@ for tick in range(10**6):
 
 @pytest.mark.parametrize("fate", ["killed", "hung"])
 @pytest.mark.slow
-def test_the_guard_needs_no_master_and_knows_the_next_one(make_master: Any, spawn: Any, fate: str) -> None:
+def test_the_guard_needs_no_master_and_knows_the_next_one(
+    make_master: Any, spawn: Any, tmp_path: Path, fate: str
+) -> None:
     master = make_master()
     parameters = {
         "family": "pyrobot-kobuki",
+        "e_stop_file": str(tmp_path / "e_stop"),
         "topics": {"velocity": "/velocity", "core": "/core"},
         "master": {"monitor_period_s": 0.1, "timeout_s": 0.5},
     }

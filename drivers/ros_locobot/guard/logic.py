@@ -80,6 +80,7 @@ class WheelGuard:
         self._guard = Guard(limits)
         self._holds: dict[Hold, str] = {}
         self._invalid = ""
+        self._e_stop_cause = ""
         self._last = Output(STILL, Halt.NO_FEEDBACK)
 
     def command(self, velocity: Velocity, now_ns: int) -> None:
@@ -90,8 +91,19 @@ class WheelGuard:
         except InvalidCommand as error:
             self._invalid = error.message
 
-    def emergency_stop(self, engaged: bool) -> None:
-        """Engage or release the emergency stop; either way the active command is discarded."""
+    @property
+    def e_stop(self) -> bool:
+        """Whether the emergency stop is engaged."""
+        return self._guard.state.e_stop
+
+    def emergency_stop(self, engaged: bool, cause: str = "") -> None:
+        """Engage or release the emergency stop; either way the active command is discarded.
+
+        Args:
+            engaged: Whether to engage it.
+            cause: For the status.
+        """
+        self._e_stop_cause = cause
         if engaged:
             self._guard.emergency_stop()
         else:
@@ -126,6 +138,8 @@ class WheelGuard:
         text = TEXTS[reason]
         if isinstance(reason, Hold) and self._holds.get(reason):
             text = f"{text} ({self._holds[reason]})"
+        elif reason is Halt.E_STOP and self._e_stop_cause:
+            text = f"{text} ({self._e_stop_cause})"
         elif reason is Halt.EXPIRED:
             text = f"{text} ({self._guard.limits.command_timeout_s:g} s are allowed)"
         elif reason is Halt.NO_FEEDBACK:
@@ -134,7 +148,7 @@ class WheelGuard:
         return GuardStatus(
             reason=reason.value,
             text=text,
-            e_stop=self._guard.state.e_stop,
+            e_stop=self.e_stop,
             bumper=zones[SafetySensor.BUMPER],
             cliff=zones[SafetySensor.CLIFF],
             wheel_drop=zones[SafetySensor.WHEEL_DROP],

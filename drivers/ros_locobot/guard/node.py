@@ -30,6 +30,7 @@ from std_srvs.srv import SetBool, SetBoolRequest, SetBoolResponse
 
 from drivers.ros_locobot.connection.errors import MasterGone
 from drivers.ros_locobot.connection.master import Master, wait_until
+from drivers.ros_locobot.guard.e_stop_latch import LEFT_ENGAGED, EStopLatch
 from drivers.ros_locobot.guard.logic import GuardStatus, Hold, WheelGuard
 from drivers.ros_locobot.guard.master_monitor import MasterMonitor
 from drivers.ros_locobot.guard.options import GuardOptions, read_guard_options
@@ -76,6 +77,7 @@ class GuardNode:
         self._options = options
         self._now_ns = now_ns
         self._subscribe = subscribe
+        self._latch = EStopLatch(options.e_stop_path(rospy.get_name()))
         self._topics = options.resolved_topics()
         self._logic = WheelGuard(options.limits(), tracker_of(options.family, self._topics))
         self._lock = threading.Lock()
@@ -91,7 +93,13 @@ class GuardNode:
         self._monitor = MasterMonitor(options, self._topics.velocity, self._on_publishers)
 
     def start(self) -> None:
-        """Subscribe. Until the sensors have reported, the wheels are held at zero."""
+        """Subscribe. Until the sensors have reported, the wheels are held at zero.
+
+        Raises:
+            ConfigError: The emergency stop cannot be remembered.
+        """
+        if self._latch.begin():
+            self._logic.emergency_stop(True, LEFT_ENGAGED)
         for sensor in self._sensors:
             callback = self._deciding(sensor.receive)
             subscriber = self._subscribe(sensor.topic, sensor.message, callback, tcp_nodelay=True)
@@ -121,6 +129,7 @@ class GuardNode:
                 with self._lock:
                     self._send()
             self._monitor.stop()
+        self._latch.end(self._logic.e_stop)
 
     def _deciding(self, receive: Receive) -> Receive:
         """Return a callback that decides at once, and sends if that changes the velocity."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
+import rospkg
 from pydantic import Field
 
 from drivers.ros_locobot.options import BaseOptions, MasterOptions, Topics, VariantName
@@ -31,6 +33,7 @@ class GuardOptions:
         publish_hz: Rate at which the velocity is repeated to the base, zero included.
         command_timeout_s: Age at which a command expires.
         feedback_timeout_s: Silence of the base's sensors that stops the wheels; None means the variant's.
+        e_stop_file: Remembers an emergency stop across restarts; empty means a file in ``ROS_HOME``.
     """
 
     family: VariantName
@@ -41,6 +44,7 @@ class GuardOptions:
     publish_hz: Annotated[float, Field(ge=20, le=200, allow_inf_nan=False)] = 50.0
     command_timeout_s: Timeout = 0.2
     feedback_timeout_s: Timeout | None = None
+    e_stop_file: str = ""
 
     __pydantic_config__ = config.STRICT
 
@@ -59,6 +63,13 @@ class GuardOptions:
             command_timeout_s=self.command_timeout_s,
             feedback_timeout_s=self.feedback_timeout_s or FEEDBACK_TIMEOUT_S[self.family],
         )
+
+    def e_stop_path(self, node_name: str) -> Path:
+        """Return the path of ``e_stop_file``."""
+        default = (
+            Path(rospkg.get_ros_home()) / "robot_runtime_guard" / f"{node_name.strip('/').replace('/', '.')}.e_stop"
+        )
+        return Path(self.e_stop_file) if self.e_stop_file else default
 
 
 def read_guard_options(parameters: Any, where: str) -> GuardOptions:

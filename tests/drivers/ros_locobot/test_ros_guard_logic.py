@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from raising import raises_naming
 
+from drivers.ros_locobot.guard.e_stop_latch import LEFT_ENGAGED, EStopLatch
 from drivers.ros_locobot.guard.logic import TEXTS, Hold, WheelGuard
 from drivers.ros_locobot.guard.safety_levels import Levels, LevelTracker, SafetySensor
 from robot_runtime.common.clock import NS_PER_S
+from robot_runtime.errors import ConfigError
 from robot_runtime.hal import Halt, Velocity, Zone
 from robot_runtime.safety import STILL, GuardLimits
 
@@ -110,3 +114,42 @@ def test_a_pulse_stops_as_a_level_does() -> None:
 
 def test_every_reason_has_its_line() -> None:
     assert set(TEXTS) == {*Halt, *Hold}
+
+
+def test_the_status_says_why_an_emergency_stop_holds_until_it_is_released() -> None:
+    guard, now_ns = driving()
+    guard.emergency_stop(True, LEFT_ENGAGED)
+    guard.decide(now_ns)
+    status = guard.status(now_ns)
+    assert (status.reason, status.e_stop) == ("e_stop", True)
+    assert LEFT_ENGAGED in status.text
+    guard.emergency_stop(False)
+    guard.emergency_stop(True)
+    guard.decide(now_ns)
+    assert LEFT_ENGAGED not in guard.status(now_ns).text
+
+
+@pytest.mark.parametrize(("engaged", "stays"), [(True, True), (False, False)])
+def test_a_run_that_ends_in_order_leaves_the_emergency_stop_as_it_was(
+    tmp_path: Path, engaged: bool, stays: bool
+) -> None:
+    path = tmp_path / "robot" / "e_stop"
+    first = EStopLatch(path)
+    assert first.begin() is False, "the first run ever"
+    first.end(engaged)
+    assert EStopLatch(path).begin() is stays
+
+
+def test_a_run_without_an_end_leaves_the_emergency_stop_engaged(tmp_path: Path) -> None:
+    path = tmp_path / "e_stop"
+    EStopLatch(path).begin()
+    second = EStopLatch(path)
+    assert second.begin() is True
+    second.end(engaged=False)
+    assert EStopLatch(path).begin() is False, "it was released"
+
+
+def test_a_guard_that_cannot_remember_its_emergency_stop_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with raises_naming(ConfigError, "e_stop_file", str(tmp_path / "file" / "e_stop")):
+        EStopLatch(tmp_path / "file" / "e_stop").begin()
