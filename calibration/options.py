@@ -19,7 +19,7 @@ ValidDays = Annotated[float, typer.Option(help="Days after which the file is ref
 
 VALID_DAYS = 180.0
 
-TagMm = Annotated[float, typer.Option(help="Edge of the tags' black squares, as measured on the print.")]
+TagM = Annotated[float, typer.Option(help="Edge of the tags' black squares, as measured on the print.")]
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,11 @@ def check_result(path: Path, valid_days: float, overwrite: bool) -> None:
         raise ConfigError(f"--valid-days {valid_days} is not positive", "give days, such as 180")
 
 
-def tag_size_m(tag_mm: float) -> float:
-    """The value of ``--tag-mm`` in meters. Raises ``ConfigError``."""
-    if not 10 <= tag_mm <= 2000:
-        raise ConfigError(
-            f"--tag-mm {tag_mm:g} is not a tag's size", "give the edge of the black square in millimeters"
-        )
-    return tag_mm / 1000
+def check_tag(tag_m: float) -> float:
+    """The value of ``--tag-m``. Raises ``ConfigError``."""
+    if not 0.01 <= tag_m <= 2:
+        raise ConfigError(f"--tag-m {tag_m:g} is not a tag's size", "give the edge of the black square in meters")
+    return tag_m
 
 
 def find_mount(mount: str | None) -> CameraMount | None:

@@ -22,7 +22,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def generate(
-    folder: Annotated[Path, typer.Argument(help="Folder to write.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same flat.")] = 0,
     size: Annotated[
         str, typer.Option(help="robothor (8.8 x 3.9 m), medium (10 x 6.4) or large (12 x 9).")
@@ -31,21 +31,21 @@ def generate(
     """Make a furnished, textured apartment.
 
     Examples:
-        robot-runtime scene generate scenes/flat --seed 7
-        robot-runtime scene generate scenes/big --seed 7 --size large
+        robot-runtime scene generate --out scenes/flat --seed 7
+        robot-runtime scene generate --out scenes/big --seed 7 --size large
     """
     from robot_runtime.common.console import console
     from sim_bridge.scenes.generate import generate_scene
 
     with shown_progress() as progress:
-        generate_scene(folder, seed, size, progress)
-    console.print(f"{folder}: apartment of seed {seed}", soft_wrap=True)
-    next_steps(folder)
+        generate_scene(out, seed, size, progress)
+    console.print(f"{out}: apartment of seed {seed}", soft_wrap=True)
+    next_steps(out)
 
 
 def import_(
     source: Annotated[Path, typer.Argument(help="Gazebo .world or .sdf, or a .glb, .gltf, .obj, .dae, .stl, .ply.")],
-    folder: Annotated[Path, typer.Argument(help="Scene folder to write.")],
+    out: Annotated[Path, typer.Option(help="Scene folder to write.")],
     models: Annotated[list[Path] | None, typer.Option(help="Folder with Gazebo models; repeatable.")] = None,
     skip_missing: Annotated[bool, typer.Option(help="Leave out models that are not there.")] = False,
     up: Annotated[
@@ -59,9 +59,9 @@ def import_(
     """Turn a Gazebo world or a mesh into a scene: textures, contact shapes, occupancy map, rooms, objects.
 
     Examples:
-        robot-runtime scene import aws_small_house/worlds/small_house.world scenes/house
-        robot-runtime scene import hospital.world scenes/hospital --models ~/models --skip-missing
-        robot-runtime scene import scan.glb scenes/office --up z
+        robot-runtime scene import aws_small_house/worlds/small_house.world --out scenes/house
+        robot-runtime scene import hospital.world --out scenes/hospital --models ~/models --skip-missing
+        robot-runtime scene import scan.glb --out scenes/office --up z
     """
     from robot_runtime.common.console import console
     from robot_runtime.errors import ConfigError
@@ -83,11 +83,11 @@ def import_(
         view_points=view_points,
     )
     with shown_progress() as progress:
-        notes = import_scene(source, folder, options, progress)
+        notes = import_scene(source, out, options, progress)
     for note in notes:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
-    console.print(f"{folder}: imported from {source}", soft_wrap=True)
-    next_steps(folder)
+    console.print(f"{out}: imported from {source}", soft_wrap=True)
+    next_steps(out)
 
 
 def view_points(
@@ -116,37 +116,37 @@ def next_steps(folder: Path) -> None:
 
 
 def noise(
-    picture: Annotated[Path, typer.Argument(help="PNG file to write.")],
+    out: Annotated[Path, typer.Option(help="PNG file to write.")],
     scene: Annotated[str, typer.Option(help="Scene to look at.")] = "apartment",
     seed: Annotated[int, typer.Option(min=0, help="Of the noise.")] = 0,
 ) -> None:
     """Show what the noise models of cameras do to a view of a scene.
 
     Example:
-        robot-runtime scene noise noise.png
+        robot-runtime scene noise --out noise.png
     """
     from robot_runtime.common.console import console
     from robot_runtime.scenes.scene import find_scene, load_scene
     from sim_bridge.figures.camera_noise import draw
 
-    draw(picture, load_scene(find_scene(scene)), seed)
-    console.print(f"{picture}: noise models", soft_wrap=True)
+    draw(out, load_scene(find_scene(scene)), seed)
+    console.print(f"{out}: noise models", soft_wrap=True)
 
 
 def action_noise(
-    picture: Annotated[Path, typer.Argument(help="PNG file to write.")],
+    out: Annotated[Path, typer.Option(help="PNG file to write.")],
     seed: Annotated[int, typer.Option(min=0, help="Of the errors.")] = 0,
 ) -> None:
     """Show where actions end under the published models of their errors.
 
     Example:
-        robot-runtime scene action-noise action-noise.png
+        robot-runtime scene action-noise --out action-noise.png
     """
     from robot_runtime.common.console import console
     from sim_bridge.figures.action_noise import draw
 
-    draw(picture, seed)
-    console.print(f"{picture}: errors of actions", soft_wrap=True)
+    draw(out, seed)
+    console.print(f"{out}: errors of actions", soft_wrap=True)
 
 
 @contextmanager

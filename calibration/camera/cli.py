@@ -24,14 +24,14 @@ class BoardOptions:
     """A ChArUco board."""
 
     board: Annotated[str, typer.Option(metavar="COLUMNSxROWS", help="Squares of the ChArUco board.")] = "9x6"
-    square_mm: Annotated[float, typer.Option(help="Edge of its squares, as measured on the print.")] = 40.0
-    marker_mm: Annotated[float, typer.Option(help="Edge of the black markers in its white squares.")] = 30.0
+    square_m: Annotated[float, typer.Option(help="Edge of its squares, as measured on the print.")] = 0.04
+    marker_m: Annotated[float, typer.Option(help="Edge of the black markers in its white squares.")] = 0.03
 
     def made(self) -> Board:
         """The board. Raises ``ConfigError``."""
         from calibration.camera.charuco import Board
 
-        return Board.named(self.board, self.square_mm, self.marker_mm)
+        return Board.named(self.board, 1000 * self.square_m, 1000 * self.marker_m)
 
 
 @grouped_options
@@ -49,7 +49,7 @@ def board(
 
     from robot_runtime.common.console import console
 
-    made, square_mm = board.made(), board.square_mm
+    made, square_mm = board.made(), 1000 * board.square_m
     square_px = round(square_mm / 25.4 * PRINT_DPI)
     dpi = square_px / square_mm * 25.4
     Image.fromarray(made.picture(square_px)).save(out, dpi=(dpi, dpi))
@@ -68,9 +68,7 @@ def intrinsics(
     board: BoardOptions,
     # Of 10 a quarter is held out, and intrinsics.MIN_VIEWS are left.
     views: Annotated[int, typer.Option(min=10, help="How many to take.")] = 32,
-    time_limit_s: Annotated[
-        float, typer.Option(min=1, max=3600, help="Seconds for a person to show everything.")
-    ] = 300.0,
+    timeout_s: Annotated[float, typer.Option(min=1, max=3600, help="Seconds for a person to show everything.")] = 300.0,
 ) -> None:
     """Find a color camera's lens from views of a board, and how good its factory's calibration is.
 
@@ -82,7 +80,7 @@ def intrinsics(
     """
     from calibration.camera.intrinsics import IntrinsicsProcedure
 
-    run.calibrate(IntrinsicsProcedure(board.made(), views, time_limit_s), robot)
+    run.calibrate(IntrinsicsProcedure(board.made(), views, timeout_s), robot)
 
 
 @grouped_options
@@ -99,7 +97,7 @@ def extrinsics(
             help="Preset (launch/mounts) or YAML file to start from; pan axis and color sensor stay as it has them."
         ),
     ] = None,
-    tag_mm: options.TagMm = 160.0,
+    tag_m: options.TagM = 0.16,
     floor_tags: Annotated[str, typer.Option(metavar="FIRST-LAST", help="Ids of the tags on the floor.")] = "0-9",
 ) -> None:
     """Find where the camera sits over the whole tilt range: height, pitch, roll, lateral offset.
@@ -117,7 +115,7 @@ def extrinsics(
     nominal = options.find_mount(mount)
     procedure: ExtrinsicsProcedure | FloorPlaneProcedure
     if source == "tags":
-        procedure = ExtrinsicsProcedure(options.tag_size_m(tag_mm), _ids(floor_tags), nominal)
+        procedure = ExtrinsicsProcedure(options.check_tag(tag_m), _ids(floor_tags), nominal)
     elif source == "floor":
         procedure = FloorPlaneProcedure(nominal)
     else:
@@ -137,7 +135,7 @@ def depth(
     *,
     run: options.RunOptions,
     robot: shared.CameraRobotOptions,
-    tag_mm: options.TagMm = 160.0,
+    tag_m: options.TagM = 0.16,
 ) -> None:
     """Find scale and bias of the depth sensor, against AprilTags that the robot drives towards.
 
@@ -148,7 +146,7 @@ def depth(
     """
     from calibration.camera.depth import DepthProcedure
 
-    procedure = DepthProcedure(options.tag_size_m(tag_mm))
+    procedure = DepthProcedure(options.check_tag(tag_m))
     run.calibrate(procedure, robot)
 
 

@@ -112,7 +112,7 @@ class DepthProcedure(Procedure[SiteView, Correction]):
             raise CalibrationFailed(
                 f"depth would have to be scaled by {correction.scale:.3f}: probably the tags are not "
                 f"{1000 * self._size_m:g} mm wide, or the lens is not the camera's",
-                "measure the black square of a tag and give it as --tag-mm, and calibrate intrinsics first",
+                "measure the black square of a tag and give it as --tag-m, and calibrate intrinsics first",
             )
         rig = captures[0].view.rig
         before_m, after_m = _errors_m(Correction(1.0, 0.0), samples), _errors_m(correction, samples)

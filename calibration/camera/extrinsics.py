@@ -76,7 +76,7 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
             raise CalibrationFailed(
                 f"by the tags the robot went {fit.travel_ratio:.2f} times as far as by its wheels: they seem to be "
                 f"{1000 * self._size_m / fit.travel_ratio:.0f} mm wide, not {1000 * self._size_m:.0f}",
-                "measure the black square of a tag and give it as --tag-mm, or calibrate the odometry first",
+                "measure the black square of a tag and give it as --tag-m, or calibrate the odometry first",
             )
         for name, limit in MAX_SIGMA.items():
             if not fit.sigma[name] <= limit:
@@ -142,7 +142,7 @@ class ExtrinsicsProcedure(Procedure[SiteView, MountFit]):
             if short:
                 raise CalibrationFailed(
                     f"extrinsics: {what}",
-                    "lay out more tags of family 36h11 where the robot looks, in even light, and check --tag-mm and "
+                    "lay out more tags of family 36h11 where the robot looks, in even light, and check --tag-m and "
                     "--floor-tags",
                 )
 

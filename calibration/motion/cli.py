@@ -51,12 +51,12 @@ def odometry(
     heading: Annotated[
         HeadingSource, typer.Option(help="What the base takes its heading from; a Kobuki from its gyro.")
     ] = HeadingSource.GYRO,
-    wheel_radius_mm: Annotated[
-        float, typer.Option(min=1, help="That the base computes with; a Kobuki with 35.")
-    ] = 35.0,
-    wheel_separation_mm: Annotated[
-        float, typer.Option(min=1, help="That the base computes with; a Kobuki with 230.")
-    ] = 230.0,
+    wheel_radius_m: Annotated[
+        float, typer.Option(min=0.001, max=1, help="That the base computes with; a Kobuki with 0.035.")
+    ] = 0.035,
+    wheel_separation_m: Annotated[
+        float, typer.Option(min=0.001, max=10, help="That the base computes with; a Kobuki with 0.23.")
+    ] = 0.23,
     rounds: Annotated[int, typer.Option(min=2, help="Of squares and turns; the last one is held out.")] = ROUNDS,
 ) -> None:
     """Find how many meters and radians the base reports per meter and radian that it moves.
@@ -68,7 +68,7 @@ def odometry(
     """
     from calibration.motion.odometry import OdometryProcedure
 
-    procedure = OdometryProcedure(heading.value, wheel_radius_mm / 1e3, wheel_separation_mm / 1e3, rounds)
+    procedure = OdometryProcedure(heading.value, wheel_radius_m, wheel_separation_m, rounds)
     run.calibrate(procedure, robot)
 
 
@@ -77,8 +77,8 @@ def actuation(
     *,
     run: options.RunOptions,
     robot: RefereedRobotOptions,
-    forward: Annotated[float, typer.Option(min=0.05, help="Meters of move_forward.")] = 0.25,
-    turn: Annotated[float, typer.Option(min=5, max=90, help="Degrees of a turn.")] = 30.0,
+    forward_m: Annotated[float, typer.Option(min=0.05, help="Of move_forward.")] = 0.25,
+    turn_deg: Annotated[float, typer.Option(min=5, max=90, help="Of a turn.")] = 30.0,
     cycles: Annotated[int, typer.Option(min=12, help="How often each action is carried out.")] = CYCLES,
 ) -> None:
     """Measure where discrete actions really end, for a simulated robot that errs in the same way.
@@ -90,7 +90,7 @@ def actuation(
     """
     from calibration.motion.action_errors import ActuationProcedure
 
-    procedure = ActuationProcedure(forward, turn, cycles)
+    procedure = ActuationProcedure(forward_m, turn_deg, cycles)
     run.calibrate(procedure, robot)
 
 
@@ -106,9 +106,9 @@ def localization(
     points: Annotated[
         Path | None, typer.Option(help="YAML of surveyed points to stand on, instead of a drive.")
     ] = None,
-    lever: Annotated[
+    lever_m: Annotated[
         tuple[float, float] | None,
-        typer.Option(metavar="FORWARD LEFT", help="Where on the robot the mark sits, m. Default: solved for."),
+        typer.Option(metavar="FORWARD LEFT", help="Where on the robot the mark sits. Default: solved for."),
     ] = None,
 ) -> None:
     """Find what takes a localizer's own frame to the scene's map, on a short guided drive or on surveyed points.
@@ -130,5 +130,5 @@ def localization(
         raise ConfigError(f"{points}: {len(surveyed)} points, 3 are needed", "survey more, not all on one line")
     poses = [SE2(point.x_m, point.y_m, math.radians(point.yaw_deg)) for point in surveyed]
     x_m, y_m, yaw_deg = start or (0.0, 0.0, 0.0)
-    procedure = LocalizationCalibration(SE2(x_m, y_m, math.radians(yaw_deg)), poses, lever)
+    procedure = LocalizationCalibration(SE2(x_m, y_m, math.radians(yaw_deg)), poses, lever_m)
     run.calibrate(procedure, robot)

@@ -31,22 +31,22 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def make(
     ids: Annotated[str, typer.Option(help="Ids of the family tag36h11: 0-11, or 3,7,20.")] = "0-11",
-    size: Annotated[float, typer.Option(help="Edge of the black square, meters. 0.16 fits A4.")] = 0.16,
+    tag_m: Annotated[float, typer.Option(help="Edge of the black square. 0.16 fits A4.")] = 0.16,
     out: Annotated[Path, typer.Option(help="PDF to write.", dir_okay=False)] = Path("tags.pdf"),
 ) -> None:
     """Write tags to print, one per page, in true size, with a ruler to check the printer by.
 
     Examples:
       robot-runtime tags make --ids 0-23 --out tags.pdf
-      robot-runtime tags make --ids 100 --size 0.2 --out robot.pdf
+      robot-runtime tags make --ids 100 --tag-m 0.2 --out robot.pdf
     """
     from drivers.apriltag.print_sheets import (
         write_sheets,
     )  # here, so that the command line does not wait for matplotlib
 
     numbers = _ids(ids)
-    paper = write_sheets(out, numbers, size)
-    typer.echo(f"{out}: {len(numbers)} tags of {1000 * size:g} mm on {paper}")
+    paper = write_sheets(out, numbers, tag_m)
+    typer.echo(f"{out}: {len(numbers)} tags of {1000 * tag_m:g} mm on {paper}")
     typer.echo("print at 100 %, measure the ruler of a page, and paste them flat on something stiff")
 
 
@@ -54,7 +54,7 @@ def survey(
     sources: Annotated[
         list[Path], typer.Argument(help="Logs, or folders of pictures with a frames.yaml.", exists=True)
     ],
-    size: Annotated[float, typer.Option(help="Edge of the black square of tags that are not in --surveyed, meters.")],
+    tag_m: Annotated[float, typer.Option(help="Edge of the black square of tags that are not in --surveyed.")],
     out: Annotated[Path, typer.Option(help="Tag map to write.", dir_okay=False)] = Path("tags.yaml"),
     surveyed: Annotated[
         Path | None,
@@ -74,8 +74,8 @@ def survey(
     Every fifth image takes no part and says how good the map is.
 
     Examples:
-      robot-runtime tags survey logs/tour --size 0.16 --out scenes/lab/tags.yaml
-      robot-runtime tags survey logs/tour --size 0.16 --surveyed door.yaml
+      robot-runtime tags survey logs/tour --tag-m 0.16 --out scenes/lab/tags.yaml
+      robot-runtime tags survey logs/tour --tag-m 0.16 --surveyed door.yaml
     """
     from drivers.apriltag import survey as surveying  # here, so that the command line does not wait for scipy
     from drivers.apriltag.pose import FloorPrior
@@ -84,7 +84,7 @@ def survey(
     known = {} if surveyed is None else load_tag_map(surveyed).by_id
     views = _read_views(sources, mount, decimate)
     seen = {tag_id for view in views for tag_id in view.rays}
-    sizes_m = {tag_id: known[tag_id].size_m if tag_id in known else size for tag_id in seen}
+    sizes_m = {tag_id: known[tag_id].size_m if tag_id in known else tag_m for tag_id in seen}
     result = surveying.survey(views, sizes_m, known, FloorPrior())
     facts: dict[str, str | int | float] = {
         "date": utc_now_iso(),

@@ -34,7 +34,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def score(
-    episodes: Annotated[int, typer.Option(min=ROUNDS, help="Generated trajectories to score.")] = 2000,
+    count: Annotated[int, typer.Option(min=ROUNDS, help="Generated trajectories to score.")] = 2000,
     pairs: Annotated[int, typer.Option(min=1, help="Pairs of paths of 1,000 nodes to align.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Of trajectories and pairs.")] = 0,
     logs: Annotated[bool, typer.Option(help="Write and score 2,000 logs, too; takes about a minute.")] = True,
@@ -44,12 +44,12 @@ def score(
 
     Examples:
         robot-runtime bench score
-        robot-runtime bench score --episodes 20000 --json bench_score.json
+        robot-runtime bench score --count 20000 --json bench_score.json
     """
     from robot_runtime.benchmarks.log_scoring import log_rows
     from robot_runtime.common.console import console
 
-    rows = speed_rows(episodes, seed) + dtw_rows(pairs, seed) + (log_rows() if logs else [])
+    rows = speed_rows(count, seed) + dtw_rows(pairs, seed) + (log_rows() if logs else [])
     report("score", rows, json, console)
 
 

@@ -28,14 +28,14 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def workers(
-    count: Annotated[int, typer.Option(min=2, help="Workers.")] = 2,
+    count: Annotated[int, typer.Option("--workers", min=2, help="Processes.")] = 2,
     json: JsonFile = None,
 ) -> None:
     """Measure what it takes to have workers: until the first result, per item, and in memory; Ray beside.
 
     Examples:
         robot-runtime bench workers
-        robot-runtime bench workers --count 8 --json bench_workers.json
+        robot-runtime bench workers --workers 8 --json bench_workers.json
     """
     from robot_runtime.common.console import console
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from robot_runtime.cli import completion
+from robot_runtime.cli import completion, options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,7 +24,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def generate(
-    out: Annotated[Path, typer.Argument(help="File to write, ending in .json.gz or .yaml.")],
+    out: Annotated[Path, typer.Option(help="File to write, ending in .json.gz or .yaml.")],
     scene: Annotated[
         str, typer.Option(help="Scene folder, or the name of a bundled scene.", autocompletion=completion.scenes)
     ] = "apartment",
@@ -39,8 +39,8 @@ def generate(
     Episodes with instructions are not generated; those with questions are, by `episodes questions`.
 
     Examples:
-        robot-runtime episodes generate val.json.gz --count 50
-        robot-runtime episodes generate objects.json.gz --scene scenes/house --task objectnav_habitat2020
+        robot-runtime episodes generate --out val.json.gz --count 50
+        robot-runtime episodes generate --out objects.json.gz --scene scenes/house --task objectnav_habitat2020
     """
     from robot_runtime.common.console import console
     from robot_runtime.datasets import save_episodes
@@ -97,7 +97,7 @@ def validate(
     task: Annotated[str | None, typer.Option(help="Task preset or YAML file: check categories, robot size.")] = None,
     min_ratio: Annotated[float | None, typer.Option(min=1, help="Geodesic over Euclidean, ObjectNav: 1.05.")] = None,
     examples: Annotated[int, typer.Option(min=1, help="How many to show of each finding.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON in place of the table.")] = False,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the findings to this file.")] = None,
     strict: Annotated[bool, typer.Option(help="Exit with 5 if anything is odd.")] = False,
 ) -> None:
     """List what is odd in an episode file: zero length, repeated ids, goals off the map, and more.
@@ -106,8 +106,6 @@ def validate(
         robot-runtime episodes validate FloorPlan_Val1_1.json.gz --task objectnav_robothor2021
         robot-runtime episodes validate val.json.gz --scene apartment --strict
     """
-    import json
-
     from robot_runtime.common.console import console
     from robot_runtime.datasets import iter_readable
     from robot_runtime.datasets.validate import MIN_RATIO
@@ -123,19 +121,18 @@ def validate(
         MIN_RATIO if min_ratio is None else min_ratio,
         examples,
     )
-    if as_json:
-        typer.echo(json.dumps(report.to_document(), indent=2, ensure_ascii=False))
-    else:
-        console.print(f"{report.episodes} episodes, {'nothing odd' if not report.findings else 'odd:'}")
-        if report.findings:
-            console.print(_findings(report))
+    console.print(f"{report.episodes} episodes, {'nothing odd' if not report.findings else 'odd:'}")
+    if report.findings:
+        console.print(_findings(report))
+    if json is not None:
+        options.write_json(json, report.to_document())
     if strict and report.findings:
         raise typer.Exit(EpisodeError.exit_code)
 
 
 def convert(
     source: Annotated[Path, typer.Argument(help="train, val or test.pkl.gz of ai2thor-rearrangement.")],
-    out: Annotated[Path, typer.Argument(help="File to write, ending in .json.gz.")],
+    out: Annotated[Path, typer.Option(help="File to write, ending in .json.gz.")],
     stage: Annotated[str | None, typer.Option(help="The split's name in the episodes' ids; else the file's.")] = None,
 ) -> None:
     """Convert iTHOR's rearrangement episodes from pickle to JSON, once, in a sandbox.
@@ -144,7 +141,7 @@ def convert(
     limits of memory and time; a pickle of more than plain data is refused.
 
     Example:
-        robot-runtime episodes convert val.pkl.gz ithor_val.json.gz
+        robot-runtime episodes convert val.pkl.gz --out ithor_val.json.gz
     """
     from robot_runtime.common.console import console
     from robot_runtime.datasets.convert_pickle import convert as convert_file

@@ -46,7 +46,7 @@ def compare(
     simulated: Annotated[Path, typer.Argument(help="Logs of simulated episodes, of any number of policies.")],
     real: Annotated[Path, typer.Argument(help="Logs of the same policies and episodes on the robot.")],
     json: Annotated[Path | None, typer.Option(help="Write everything to this file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the correlation and the differences to this PNG.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw the correlation and the differences to this PNG.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with all of it to this file.")] = None,
     parallel: options.JournalOptions,
 ) -> None:
@@ -54,7 +54,7 @@ def compare(
 
     Examples:
         robot-runtime gap logs/sim logs/real
-        robot-runtime gap logs/sim logs/real --plot gap.png --html gap.html --json gap.json
+        robot-runtime gap logs/sim logs/real --picture gap.png --html gap.html --json gap.json
     """
     from robot_runtime.cli.score import score_with_progress
     from robot_runtime.common.console import console
@@ -65,10 +65,10 @@ def compare(
     console.print(table(found))
     if json is not None:
         write_gap(json, found)
-    if plot is not None:
+    if picture is not None:
         from robot_runtime.scoring.sim_to_real.plot import write_plot
 
-        write_plot(plot, found)
+        write_plot(picture, found)
     if html is not None:
         from robot_runtime.scoring.sim_to_real.page import write_page
 

@@ -19,6 +19,7 @@ from robot_runtime.cli import (
     episodes,
     gap,
     info,
+    old_spellings,
     place,
     policy,
     preflight,
@@ -186,7 +187,7 @@ def run_command(arguments: list[str]) -> int:
         if not arguments or arguments[-1] in (*_GROUPS, "gap"):  # a group alone: its message is the list of commands
             error_console.print(_escape(error.format_message()), soft_wrap=True)
             return error.exit_code
-        _print_error(error.format_message(), "`--help` after any command lists its options, with examples")
+        _print_error(error.format_message(), _usage_remedy(error))
         return error.exit_code
     except OSError as error:  # no permission, no folder, no space left
         if debug:
@@ -199,6 +200,17 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         error_console.print("interrupted")
         return INTERRUPTED_EXIT_CODE
+
+
+def _usage_remedy(error: typer.TyperException) -> str:
+    """The present spelling of an option that the command had in earlier versions, else where options are listed."""
+    # The class of an unknown option is not public.
+    old, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if old is not None and context is not None:
+        options = {name for parameter in context.command.params for name in parameter.opts}
+        if new := old_spellings.present_spelling(old, options - {old}):
+            return old_spellings.remedy(old, new)
+    return "`--help` after any command lists its options, with examples"
 
 
 def _print_error(message: str, remedy: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -14,7 +15,7 @@ import typer
 
 from robot_runtime.cli import completion
 from robot_runtime.common.clock import utc_now_iso
-from robot_runtime.errors import ConfigError, RuntimeFault
+from robot_runtime.errors import ConfigError, EpisodeError, RuntimeFault, writing
 
 if TYPE_CHECKING:
     from robot_runtime.hal import Robot as ConnectedRobot
@@ -64,7 +65,7 @@ Referee = Annotated[
 ]
 LocalizationPatience = Annotated[
     float,
-    typer.Option("--localization-patience", min=0, max=3600, help="Seconds that the robot waits where it is lost."),
+    typer.Option("--localization-patience-s", min=0, max=3600, help="Seconds that the robot waits where it is lost."),
 ]
 RealTime = Annotated[bool, typer.Option("--real-time", help="Simulate at the speed of real time.")]
 AgentArg = Annotated[
@@ -135,7 +136,7 @@ class AgentOptions:
     """Interpreter, time limit and arguments of an agent or policy."""
 
     agent_python: AgentPython = None
-    agent_timeout: Annotated[
+    agent_timeout_s: Annotated[
         float | None, typer.Option(help="Seconds that an unmodified agent has for each action. Default: 30.")
     ] = None
     agent_arg: AgentArg = None
@@ -145,7 +146,7 @@ class AgentOptions:
         from robot_runtime.policy import PolicySource
 
         python = None if self.agent_python is None else str(self.agent_python)
-        return PolicySource(spec, agent_arguments(self.agent_arg), python, self.agent_timeout)
+        return PolicySource(spec, agent_arguments(self.agent_arg), python, self.agent_timeout_s)
 
     def load(self, spec: str) -> Policy:
         """Load the policy that ``spec`` names; the caller closes it. Raises ``RuntimeFault``."""
@@ -194,7 +195,7 @@ class PolicyOptions:
 
         if self.agent is not None and self.policy is not None:
             raise ConfigError("--agent and --policy are two policies", "give one of them")
-        own_process = options.agent_python is not None or options.agent_timeout is not None
+        own_process = options.agent_python is not None or options.agent_timeout_s is not None
         if self.policy is not None and not (has_own_process(self.policy) or is_remote(self.policy) or own_process):
             options.source(self.policy)  # first, because it checks the options
             read_manifest(Path(self.policy))  # raises for a path that is no package
@@ -216,6 +217,9 @@ class EpisodeOptions:
     count: Annotated[
         int | None, typer.Option(min=1, help="How many episodes: of the file all by default, generated 3.")
     ] = None
+    episode: Annotated[
+        str | None, typer.Option(metavar="WHICH", help="Only this one: its number in the file, from 0, or its id.")
+    ] = None
 
     @property
     def dataset(self) -> str:
@@ -234,13 +238,26 @@ class EpisodeOptions:
             unreadable: takes the errors of episodes that cannot be read; None to raise the first.
 
         Raises:
+            ConfigError: both ``--count`` and ``--episode``.
             RuntimeFault: an episode cannot be read or generated, or none can be read.
         """
-        from robot_runtime.datasets import iter_readable
         from robot_runtime.datasets.generate import generate_episodes
 
-        if self.episodes is None:
-            return generate_episodes(scene, task, self.count or 3, seed)
+        which = self.episode
+        if which is not None and self.count is not None:
+            raise ConfigError("--count and --episode both choose episodes", "give one of them")
+        if self.episodes is not None:
+            found = self._read(unreadable)
+        else:
+            count = self.count or (int(which) + 1 if which is not None and which.isdecimal() else 3)
+            found = generate_episodes(scene, task, count, seed)
+        return found if which is None else [episode_of(found, which)]
+
+    def _read(self, unreadable: list[RuntimeFault] | None) -> list[Episode]:
+        """The episodes of the file."""
+        from robot_runtime.datasets import iter_readable
+
+        assert self.episodes is not None
         read = []
         for found in islice(iter_readable(self.episodes), self.count):
             if not isinstance(found, RuntimeFault):
@@ -252,6 +269,18 @@ class EpisodeOptions:
         if unreadable and not read:
             raise unreadable[0]
         return read
+
+
+def episode_of(episodes: Sequence[Episode], which: str) -> Episode:
+    """The episode of that id, else of that number. Raises ``EpisodeError``."""
+    named = [episode for episode in episodes if episode.id == which]
+    if named:
+        return named[0]
+    if which.isdecimal() and int(which) < len(episodes):
+        return episodes[int(which)]
+    raise EpisodeError(
+        f"there is no episode {which!r} among {len(episodes)}", "give its number, from 0, or its id as in the file"
+    )
 
 
 @dataclass(frozen=True)
@@ -307,6 +336,12 @@ class JournalOptions(WorkerOptions):
         typer.Option(metavar="FILE", help="Keep each result here as it is made; the same command goes on from it."),
     ] = None
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin --ledger anew.")] = False
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write what ``--json`` asks for. Raises ``RecordingError``."""
+    with writing(path):
+        path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def resumed(journal: ResultJournal[T, Any], items: Sequence[T]) -> str:

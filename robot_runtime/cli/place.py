@@ -12,7 +12,7 @@ import typer
 
 from robot_runtime.cli import options
 from robot_runtime.cli.option_groups import grouped_options
-from robot_runtime.errors import ConfigError, EpisodeError, PlacementFailed
+from robot_runtime.errors import ConfigError, PlacementFailed
 
 if TYPE_CHECKING:
     from robot_runtime.common.geometry import SE2
@@ -35,7 +35,7 @@ map knows of: any contact stops it and ends the placement. It is placed once it 
 
 Examples:
     robot-runtime place --robot my_robot.yaml --scene scenes/lab --episodes val.json.gz --episode 3
-    robot-runtime place --robot my_robot.yaml --scene scenes/lab --localizer fused-marvelmind --drive --within-cm 3
+    robot-runtime place --robot my_robot.yaml --scene scenes/lab --localizer fused-marvelmind --drive --within-m 0.03
     robot-runtime place --drive --begin 2.0 1.5 90
 """
 
@@ -56,36 +56,26 @@ class ChosenEpisode:
 
     def find(self, seed: int, task: Task, scene: Scene) -> Episode:
         """The episode of that number or id. Raises ``EpisodeError``."""
-        which = self.episode
-        count = int(which) + 1 if which.isdecimal() and self.episodes is None else None
-        found = options.EpisodeOptions(self.episodes, count).choose(seed, task, scene)
-        named = [episode for episode in found if episode.id == which]
-        if named:
-            return named[0]
-        if which.isdecimal() and int(which) < len(found):
-            return found[int(which)]
-        raise EpisodeError(
-            f"there is no episode {which!r} among {len(found)}", "give its number, from 0, or its id as in the file"
-        )
+        return options.EpisodeOptions(self.episodes, episode=self.episode).choose(seed, task, scene)[0]
 
 
 @dataclass(frozen=True)
 class ToleranceOptions:
     """Accuracy of the placement, and its time limit."""
 
-    within_cm: Annotated[float, typer.Option(help="How near is near enough.")] = 5.0
+    within_m: Annotated[float, typer.Option(help="How near is near enough.")] = 0.05
     within_deg: Annotated[float, typer.Option(help="How well turned is well enough.")] = 5.0
-    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds that it may take.")] = 300.0
+    timeout_s: Annotated[float, typer.Option(help="Seconds that it may take.")] = 300.0
 
     def tolerance(self) -> Tolerance:
         """The tolerance. Raises ``ConfigError`` for a value that is not positive."""
         from robot_runtime.placement.offset import Tolerance
 
-        values = {"--within-cm": self.within_cm, "--within-deg": self.within_deg, "--timeout": self.timeout_s}
+        values = {"--within-m": self.within_m, "--within-deg": self.within_deg, "--timeout-s": self.timeout_s}
         for option, value in values.items():
             if not (math.isfinite(value) and value > 0):
                 raise ConfigError(f"{option} {value} is not positive and finite", "give a positive number")
-        return Tolerance(self.within_cm / 100, self.within_deg, self.timeout_s)
+        return Tolerance(self.within_m, self.within_deg, self.timeout_s)
 
 
 @grouped_options

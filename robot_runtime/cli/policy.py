@@ -53,24 +53,21 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def inspect(
     package: _Package,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole manifest as JSON.")] = False,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the whole manifest to this file.")] = None,
 ) -> None:
     """Say what a package is, without running anything in it. Hashes are checked.
 
     Example:
         robot-runtime policy inspect my_policy.zip
     """
-    import json
-
     from robot_runtime.common import config
     from robot_runtime.common.console import console
     from robot_runtime.policies.package.files import read_package
 
     manifest = read_package(package).manifest
-    if as_json:
-        typer.echo(json.dumps(config.unparse(manifest), indent=2, ensure_ascii=False))
-    else:
-        console.print(_about(manifest))
+    console.print(_about(manifest))
+    if json is not None:
+        options.write_json(json, config.unparse(manifest))
 
 
 @grouped_options

@@ -57,7 +57,7 @@ class BackboneOptions:
         Path | None, typer.Option(help="Weights of the frozen backbone, which AllenAct's checkpoints do not hold.")
     ] = None
     backbone_sha256: Annotated[str | None, typer.Option(help="That these weights must have.")] = None
-    backbone_licence: Annotated[str, typer.Option(help="Of these weights.")] = ""
+    backbone_license: Annotated[str, typer.Option(help="Of these weights.")] = ""
 
 
 @grouped_options
@@ -65,7 +65,7 @@ def export(
     *,
     checkpoint: Annotated[Path, typer.Argument(help="What torch.save wrote. No code in it is run.")],
     out: Annotated[Path, typer.Option(help="The package: a zip if it ends in .zip, else a folder.")],
-    licence: Annotated[str, typer.Option(help="Of the weights: an SPDX identifier or a name.")],
+    license_: Annotated[str, typer.Option("--license", help="Of the weights: an SPDX identifier or a name.")],
     task: Annotated[
         str | None,
         typer.Option(
@@ -87,9 +87,9 @@ def export(
     """Convert a checkpoint of habitat-baselines (DD-PPO) or AllenAct (RoboTHOR ObjectNav), and prove the result.
 
     Examples:
-        robot-runtime policy export ckpt.pth --out pointnav.zip --licence MIT
-        robot-runtime policy export ckpt.pth --out objectnav.zip --licence MIT --task objectnav_hm3d2022
-        robot-runtime policy export exp__stage_00.pt --out allenact.zip --licence MIT --task objectnav_robothor2021
+        robot-runtime policy export ckpt.pth --out pointnav.zip --license MIT
+        robot-runtime policy export ckpt.pth --out objectnav.zip --license MIT --task objectnav_hm3d2022
+        robot-runtime policy export exp__stage_00.pt --out allenact.zip --license MIT --task objectnav_robothor2021
         --backbone resnet18-f37072fd.pth --framework-python frameworks/bin/python
     """
     from robot_runtime.common import config
@@ -97,7 +97,7 @@ def export(
 
     export_checkpoint = config.resolve("robot_runtime.policies.convert.export:export_checkpoint", "policy export")
     chosen = _conversion(
-        licence=licence,
+        licence=license_,
         task=load_task(task) if task is not None else None,
         steps=steps,
         **_result_fields(result, checkpoint),

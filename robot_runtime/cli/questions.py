@@ -50,7 +50,7 @@ def questions(
     *,
     scenes: Annotated[list[str], typer.Argument(help="Scene folders, or names of bundled scenes.")],
     out: Annotated[Path, typer.Option(help="Question dataset to write, ending in .json or .json.gz.")],
-    episodes: Annotated[
+    episodes_out: Annotated[
         Path | None, typer.Option(help="Also write episodes that start 10, 30 and 50 actions before the target.")
     ] = None,
     rules: RuleOptions,
@@ -60,7 +60,7 @@ def questions(
 
     Examples:
         robot-runtime episodes questions apartment --out questions.json
-        robot-runtime episodes questions flats/* --rules paper --out questions.json.gz --episodes eqa.json.gz
+        robot-runtime episodes questions flats/* --rules paper --out questions.json.gz --episodes-out eqa.json.gz
     """
     from robot_runtime.common.console import console
     from robot_runtime.datasets.questions import generate_questions, write_questions
@@ -78,8 +78,8 @@ def questions(
         )
     write_questions(out, asked)
     console.print(f"{len(asked.questions)} questions, {len(asked.answers)} answers: {out}", soft_wrap=True)
-    if episodes is not None:
-        _write_episodes(episodes, asked, loaded, seed)
+    if episodes_out is not None:
+        _write_episodes(episodes_out, asked, loaded, seed)
 
 
 def _write_episodes(path: Path, asked: QuestionSet, scenes: Sequence[Scene], seed: int) -> None:

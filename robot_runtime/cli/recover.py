@@ -15,12 +15,12 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def recover(
     log: Annotated[Path, typer.Argument(help="A log whose writer was killed.")],
-    out: Annotated[Path, typer.Argument(help="Where to write the mended copy.")],
+    out: Annotated[Path, typer.Option(help="Where to write the mended copy.")],
 ) -> None:
     """Copy every intact message of a torn log into a whole one that any MCAP tool opens.
 
     Example:
-        robot-runtime recover logs/run/0003_apartment_3.mcap mended.mcap
+        robot-runtime recover logs/run/0003_apartment_3.mcap --out mended.mcap
     """
     from robot_runtime.common.console import console
     from robot_runtime.recording.recover import recover as repair

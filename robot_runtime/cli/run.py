@@ -36,6 +36,7 @@ Examples:
     robot-runtime run --policy my_policy.zip --agent-arg selection=argmax
     robot-runtime run --task objectnav_robothor2021 --policy robothor:agents/random_agent.py --agent-python venv
     robot-runtime run --policy ws://gpu-machine:8000
+    robot-runtime run --episodes val.json.gz --episode 3
     robot-runtime run --task objectnav_habitat2020 --sensor semantic
     robot-runtime run --episodes val.json.gz --agent my_package.agents:MyAgent --agent-arg checkpoint=policy.onnx
     robot-runtime run --robot my_robot.yaml --real-time
@@ -89,7 +90,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, agent and simulated noise.")] = 0,
     output: options.LogOptions,
     real_time: options.RealTime = False,
-    localization_patience: options.LocalizationPatience = 30.0,
+    localization_patience_s: options.LocalizationPatience = 30.0,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="After an episode that cannot be read or run, go on with the next.")
     ] = False,
@@ -119,7 +120,7 @@ def run(
             seed=seed,
             robot_config=config,
             dataset=episodes.dataset,
-            localization_patience_s=localization_patience,
+            localization_patience_s=localization_patience_s,
         )
         _run_episodes(stack.enter_context(env), loaded, chosen, seed, name, bar, failures)
     _print_outcome(folder, failures or [])

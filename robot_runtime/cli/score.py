@@ -121,7 +121,7 @@ def score(
         ClusterBy,
         typer.Option(help="Intervals over episodes; or over scenes, for a claim about other scenes; or trajectories."),
     ] = ClusterBy.NONE,
-    limit_s: Annotated[
+    timeout_s: Annotated[
         float | None, typer.Option(min=1, help="Seconds for one log, with several processes. Default: 300.")
     ] = None,
     rules: RuleOptions,
@@ -146,7 +146,7 @@ def score(
         _check_cases(cases)
         return
     challenge.check()
-    (scores,) = score_with_progress([logs or []], parallel, rules.rules(), limit_s)
+    (scores,) = score_with_progress([logs or []], parallel, rules.rules(), timeout_s)
     _print_and_write(scores, cluster, json, parquet)
     if not any(episode.scorable for episode in scores):
         raise typer.Exit(1)

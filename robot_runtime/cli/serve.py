@@ -67,7 +67,7 @@ class ClientOptions:
         str | None,
         typer.Option(envvar=TOKEN_VARIABLE, help="What clients must show. Default: a new one, printed."),
     ] = None
-    client_timeout: Annotated[
+    client_timeout_s: Annotated[
         float, typer.Option(min=1, max=86400, help="Seconds of silence after which a client has lost its episode.")
     ] = 60.0
     takeover: Annotated[
@@ -103,7 +103,7 @@ def robothor(
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and simulated noise.")] = 0,
     output: ServedLogOptions,
     real_time: options.RealTime = False,
-    localization_patience: options.LocalizationPatience = 30.0,
+    localization_patience_s: options.LocalizationPatience = 30.0,
     client: ClientOptions,
 ) -> None:
     """Run the command; its help is ``_HELP``."""
@@ -131,8 +131,8 @@ def robothor(
             token,
             (client.host, client.port),
             (recorder,),
-            client_timeout_s=client.client_timeout,
-            localization_patience_s=localization_patience,
+            client_timeout_s=client.client_timeout_s,
+            localization_patience_s=localization_patience_s,
             seed=seed,
             robot_config=config,
             dataset=episodes.dataset,

@@ -56,8 +56,8 @@ def generate_episodes(scene: Scene, task: Task, count: int, seed: int) -> list[E
     if task.kind == "eqa":
         raise EpisodeError(
             f"task {task.name!r} needs episodes with questions",
-            f"make them with `robot-runtime episodes questions {scene.name} --out questions.json.gz --episodes "
-            "eqa.json.gz`, and use --episodes eqa.json.gz",
+            f"make them with `robot-runtime episodes questions {scene.name} --out questions.json.gz "
+            "--episodes-out eqa.json.gz`, and use --episodes eqa.json.gz",
         )
     generators = {
         "pointnav": generate_pointnav,

@@ -22,7 +22,7 @@ def question(episode: Episode) -> Question:
     if episode.question is None or not episode.question.text.strip():
         raise EpisodeError(
             f"episode {episode.id!r}: has no question",
-            "use episodes in MP3D-EQA's schema, or make them with `robot-runtime episodes questions --episodes`",
+            "use episodes in MP3D-EQA's schema, or make them with `robot-runtime episodes questions --episodes-out`",
         )
     return episode.question
 

@@ -19,7 +19,7 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 
 def replay(
-    episodes: Annotated[int, typer.Option(min=2, help="Episodes of 100 actions to record and replay.")] = 24,
+    count: Annotated[int, typer.Option(min=2, help="Episodes of 100 actions to record and replay.")] = 24,
     rounds: Annotated[int, typer.Option(min=1, help="Times that one worker and two are measured, in turns.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and actions.")] = 0,
     json: JsonFile = None,
@@ -31,7 +31,7 @@ def replay(
 
     Examples:
         robot-runtime bench replay
-        robot-runtime bench replay --episodes 4 --rounds 1 --json bench_replay.json
+        robot-runtime bench replay --count 4 --rounds 1 --json bench_replay.json
     """
     from robot_runtime.common.console import console
     from sim_bridge.rendering import gl_context
@@ -40,8 +40,8 @@ def replay(
     from sim_bridge.benchmarks.replay_work import record
 
     with tempfile.TemporaryDirectory() as folder:
-        logs = record(Path(folder) / "logs", episodes, seed, images=False)
-        seen = record(Path(folder) / "seen", max(2, episodes // 6), seed, images=True)
+        logs = record(Path(folder) / "logs", count, seed, images=False)
+        seen = record(Path(folder) / "seen", max(2, count // 6), seed, images=True)
         rows = [
             _replay_row("action_replay_s", "without images", logs, False, 0.5),
             _replay_row("rgbd_replay_s", "with RGB-D 640x480, beside the recorded images", seen, True, 4.0),

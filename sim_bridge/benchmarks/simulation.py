@@ -33,7 +33,7 @@ def sim(
     house: Annotated[
         Path | None, typer.Option(help="An imported scene, for its two rows of the classical agent.")
     ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="PointNav episodes per scene.")] = 50,
+    count: Annotated[int, typer.Option(min=1, help="PointNav episodes per scene.")] = 50,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes and robot.")] = 0,
     json: JsonFile = None,
 ) -> None:
@@ -43,7 +43,7 @@ def sim(
     PointNav episodes without noise, beside the paper's goal follower on the same episodes.
 
     Examples:
-        robot-runtime bench sim --episodes 10
+        robot-runtime bench sim --count 10
         robot-runtime bench sim --house scenes/house --json bench_sim.json
     """
     from robot_runtime.common.console import console
@@ -51,7 +51,7 @@ def sim(
 
     gl_context.choose_backend()  # before the first import of mujoco, which chooses a backend then
     rows = _speed_rows(seed)
-    rows += _agent_rows("apartment", "", "the bundled apartment", episodes, seed)
+    rows += _agent_rows("apartment", "", "the bundled apartment", count, seed)
     if house is None:
         note = "give --house, a scene made by `robot-runtime scene import`"
         rows += [
@@ -59,7 +59,7 @@ def sim(
             Row("classical_spl_house", "SPL, classical agent, imported house", None, "", 0.75, note=note),
         ]
     else:
-        rows += _agent_rows(str(house), "_house", "the imported house", episodes, seed)
+        rows += _agent_rows(str(house), "_house", "the imported house", count, seed)
     report("sim", rows, json, console)
 
 

@@ -102,7 +102,7 @@ def tune(
             metavar="AGENT=POLICY", help="Policy to run instead of the agent of that name in the logs; repeatable."
         ),
     ] = None,
-    episodes: Annotated[int | None, typer.Option(min=1, help="Take the first so many different episodes.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="Take the first so many different episodes.")] = None,
     likelihood_only: Annotated[
         bool, typer.Option("--likelihood-only", help="Run no policy: settings by likelihood, without correlations.")
     ] = False,
@@ -129,7 +129,7 @@ def tune(
     sweep_options = SweepOptions(
         SceneSource(place.scene, place.any_scene_version),
         dict(map(_policy, policy or ())),
-        episodes,
+        count,
         not likelihood_only,
         result.out / "logs" if result.keep_logs else None,
         ranges,

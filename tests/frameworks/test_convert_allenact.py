@@ -35,9 +35,9 @@ def test_a_checkpoint_becomes_a_proven_package(
 ) -> None:
     file, digest = make_checkpoint(tmp_path, images, backbone)
     out = tmp_path / "package"
-    arguments = ["--licence", "MIT", "--task", "objectnav_robothor2021", "--framework-python", sys.executable]
+    arguments = ["--license", "MIT", "--task", "objectnav_robothor2021", "--framework-python", sys.executable]
     arguments += ["--steps", str(steps)]
-    arguments += ["--backbone", str(file), "--backbone-sha256", digest, "--backbone-licence", "BSD-3-Clause"]
+    arguments += ["--backbone", str(file), "--backbone-sha256", digest, "--backbone-license", "BSD-3-Clause"]
     assert run_command(["policy", "export", str(tmp_path / CHECKPOINT), "--out", str(out), *arguments]) == 0
     manifest = read_manifest(out)
     assert manifest.proof.against.startswith(against)

@@ -111,7 +111,7 @@ def test_a_pointnav_checkpoint_becomes_a_proven_package_and_drives(tmp_path: Pat
     made = policy(["depth"], ["pointgoal_with_gps_compass"], 4, *shape, SIDE)
     torch.save({"state_dict": made.state_dict(), "config": configuration(POINTNAV, *shape, SIDE)}, checkpoint)
     out = tmp_path / "pointnav.zip"
-    arguments = ["--licence", "MIT", "--framework-python", str(PYTHON), "--name", "ours"]
+    arguments = ["--license", "MIT", "--framework-python", str(PYTHON), "--name", "ours"]
     assert run_command(["policy", "export", str(checkpoint), "--out", str(out), *arguments]) == 0
     manifest = load_package(out).manifest
     assert manifest.proof.against.startswith("habitat-baselines 0.3")

@@ -122,7 +122,7 @@ def _step(
         raise NotAnAction(
             f"between {_time(start_ns)} and {_time(end_ns)} the robot moved by {motion}: none of {names} "
             f"to within {segmenter.tolerance:.0%}",
-            "drive one action at a time with a pause of --min-rest after each, allow more (--tolerance), "
+            "drive one action at a time with a pause of --min-rest-s after each, allow more (--tolerance), "
             "or import without --task: a log without actions",
         )
     if action is not Action.MOVE_FORWARD:

@@ -65,15 +65,15 @@ def register(groups: dict[str, typer.Typer]) -> None:
 
 def export(
     logs: Annotated[list[Path], typer.Argument(help="Log files, or folders of them.")],
-    rosbag: Annotated[Path, typer.Option(help="The bag to write, NAME.bag; else a folder, with one bag for each log.")],
+    out: Annotated[Path, typer.Option(help="The bag to write, NAME.bag; else a folder, with one bag for each log.")],
     family: Annotated[Variant, typer.Option(help="Variant of the LoCoBot whose topics are written.")] = Variant.PYROBOT,
     robot_name: Annotated[str, typer.Option(help="Namespace of an Interbotix robot.")] = "locobot",
 ) -> None:
     """Write logs as ROS 1 bags, for rviz, rqt and other tools.
 
     Examples:
-        robot-runtime export logs/run/0000_apartment_0.mcap --rosbag drive.bag
-        robot-runtime export logs/run --rosbag bags --family interbotix
+        robot-runtime export logs/run/0000_apartment_0.mcap --out drive.bag
+        robot-runtime export logs/run --out bags --family interbotix
     """
     _require_rosbags()
     from drivers.ros_locobot.bag.export import export_log
@@ -83,9 +83,9 @@ def export(
     from robot_runtime.scoring.summary import find_logs
 
     paths = find_logs(logs)
-    one = rosbag.suffix == ".bag"
+    one = out.suffix == ".bag"
     if one and len(paths) > 1:
-        raise ConfigError(f"--rosbag {rosbag} is one bag for {len(paths)} logs", "name a folder")
+        raise ConfigError(f"--out {out} is one bag for {len(paths)} logs", "name a folder")
     where = layout(family.value, robot_name)
 
     def write(path: Path, bag: Path) -> int:
@@ -95,7 +95,7 @@ def export(
             return export_log(log, bag, where, lambda: progress.advance(bar))
 
     for path in paths:
-        bag = rosbag if one else rosbag / f"{path.stem}.bag"
+        bag = out if one else out / f"{path.stem}.bag"
         console.print(f"{bag}: {write(path, bag)} steps", soft_wrap=True, markup=False)
 
 
@@ -126,7 +126,7 @@ class StepOptions:
     tolerance: Annotated[
         float, typer.Option(min=0.01, max=0.5, help="Share of its size by which an action may be missed.")
     ] = 0.2
-    min_rest: Annotated[float, typer.Option(min=0.02, help="Seconds: the shortest pause between two actions.")] = 0.15
+    min_rest_s: Annotated[float, typer.Option(min=0.02, help="Seconds: the shortest pause between two actions.")] = 0.15
     every_m: Annotated[float, typer.Option(min=0.01, help="Without a task: meters between two steps.")] = 0.25
     every_deg: Annotated[float, typer.Option(min=1.0, help="Without a task: degrees between two steps.")] = 30.0
     stop: Annotated[bool, typer.Option("--stop", help="The driver called stop at the end.")] = False
@@ -198,7 +198,7 @@ def _import_options(bag: BagReader, content: BagOptions, drive: DriveOptions, st
         poses=content.poses.value,
         without=tuple(part.value for part in content.without or ()),
         tolerance=steps.tolerance,
-        min_rest_s=steps.min_rest,
+        min_rest_s=steps.min_rest_s,
         every_m=steps.every_m,
         every_deg=steps.every_deg,
         stop=steps.stop,

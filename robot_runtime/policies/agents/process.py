@@ -169,7 +169,7 @@ class AgentProcess:
         except TimeoutError:
             self._fail(
                 f"gave no answer within {limit_s:g} s at {what}; it was ended",
-                "make it faster, or give it more time with --agent-timeout",
+                "make it faster, or give it more time with --agent-timeout-s",
             )
         except (EOFError, ConnectionError):
             self._fail(f"{self._exit_description()} at {what}", "correct the agent, of which the last output is shown")

@@ -120,7 +120,7 @@ def _backbone(options: Options) -> tuple[FrozenBackbone, dict[str, Array], Sourc
     return (
         kind,
         tensors,
-        Source(f"frozen backbone {file.path.name}", options.backbone_licence or "unknown", file.sha256),
+        Source(f"frozen backbone {file.path.name}", options.backbone_license or "unknown", file.sha256),
     )
 
 

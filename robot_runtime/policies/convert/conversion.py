@@ -63,7 +63,7 @@ class Options:
         image: of an AllenAct policy with one image, which its checkpoint does not name.
         backbone: file with the weights of a frozen backbone, which AllenAct's checkpoints do not hold.
         backbone_sha256: that the file must have; None for any.
-        backbone_licence: of these weights.
+        backbone_license: of these weights.
     """
 
     licence: str
@@ -79,7 +79,7 @@ class Options:
     image: Literal["rgb", "depth"] = "rgb"
     backbone: Path | None = None
     backbone_sha256: str | None = None
-    backbone_licence: str = ""
+    backbone_license: str = ""
 
     @property
     def model(self) -> Model:

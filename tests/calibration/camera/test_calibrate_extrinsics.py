@@ -147,7 +147,7 @@ def test_computed_corners_give_the_mount_though_odometry_slips() -> None:
         (site_views(TRUE, STATIONS, (-45.0, -40.0)), ("5°", "20°")),
         (site_views(TRUE, STATIONS[:1], (-45.0, -35.0, -25.0, -15.0, -5.0, 0.0, 5.0)), ("one side",)),
         (site_views(TRUE, STATIONS, (5.0, 15.0, 30.0)), ("1 tags", "floor")),
-        (site_views(TRUE, STATIONS, TILTS_DEG, size_m=0.2), ("mm", "160", "--tag-mm")),
+        (site_views(TRUE, STATIONS, TILTS_DEG, size_m=0.2), ("mm", "160", "--tag-m")),
     ],
     ids=["few", "tilt", "one side", "no floor", "size"],
 )

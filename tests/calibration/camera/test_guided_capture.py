@@ -125,7 +125,7 @@ def test_moves_are_told_beforehand() -> None:
         (["extrinsics", "--from", "above"], "--from 'above'"),
         (["extrinsics", "--floor-tags", "9-0"], "--floor-tags '9-0'"),
         (["extrinsics", "--mount", "nowhere"], "'nowhere'"),
-        (["depth", "--tag-mm", "2"], "--tag-mm 2"),
+        (["depth", "--tag-m", "20"], "--tag-m 20"),
         (["tilt-servo", "--valid-days", "0"], "--valid-days 0"),
         (["depth", "--robot", "none"], "'none'"),
     ],
@@ -149,7 +149,7 @@ def test_a_board_knows_its_size_in_print(tmp_path: Path) -> None:
     out = tmp_path / "board.png"
     assert (
         run_command(
-            ["calibrate", "board", "--out", str(out), "--board", "5x4", "--square-mm", "20", "--marker-mm", "15"]
+            ["calibrate", "board", "--out", str(out), "--board", "5x4", "--square-m", "0.02", "--marker-m", "0.015"]
         )
         == 0
     )

@@ -154,7 +154,8 @@ def test_the_command_makes_a_map_of_a_folder_of_pictures(tmp_path: Path, capsys:
     (folder / "frames.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     write_tag_map(known, TagMap(1, "tag36h11", (TAGS[0],)))
     assert (
-        run_command(["tags", "survey", str(folder), "--size", "0.16", "--surveyed", str(known), "--out", str(out)]) == 0
+        run_command(["tags", "survey", str(folder), "--tag-m", "0.16", "--surveyed", str(known), "--out", str(out)])
+        == 0
     )
     made = load_tag_map(out)
     assert math.dist(made.by_id[1].xyz_m, TAGS[1].xyz_m) < 0.02
@@ -168,7 +169,7 @@ def test_pictures_of_another_size_than_the_lens_are_refused(tmp_path: Path) -> N
     frames = [{"image": "0.png", "x_m": 0.0, "y_m": 0.0, "yaw_deg": 0.0}]
     document = {"lens": lens, "camera": {"xyz_m": [0.0, 0.0, 0.88]}, "frames": frames}
     (tmp_path / "frames.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-    assert run_command(["tags", "survey", str(tmp_path), "--size", "0.16", "--out", str(tmp_path / "t.yaml")]) == 2
+    assert run_command(["tags", "survey", str(tmp_path), "--tag-m", "0.16", "--out", str(tmp_path / "t.yaml")]) == 2
 
 
 @pytest.mark.parametrize(("size_m", "paper"), [(0.05, "A4"), (0.16, "A4"), (0.2, "A3")])
@@ -184,7 +185,7 @@ def test_a_printed_tag_has_its_size(tmp_path: Path, size_m: float, paper: str) -
 
 def test_sheets_are_made_by_command_and_bad_ids_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "tags.pdf"
-    assert run_command(["tags", "make", "--ids", "0,2-3", "--size", "0.05", "--out", str(out)]) == 0
+    assert run_command(["tags", "make", "--ids", "0,2-3", "--tag-m", "0.05", "--out", str(out)]) == 0
     assert out.is_file()
     for ids in ("x", "3-", "587", ""):
         assert run_command(["tags", "make", "--ids", ids, "--out", str(out)]) == 2

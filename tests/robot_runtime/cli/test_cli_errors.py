@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from typer.core import TyperCommand, TyperGroup
 
-from robot_runtime.cli.main import run_command
+from robot_runtime.cli.main import build_app, run_command
+from robot_runtime.cli.old_spellings import OLD_SPELLINGS
 from robot_runtime.common.config import find_preset
 from robot_runtime.hal import Velocity
 from robot_runtime.recording.reader import LogReader
@@ -28,6 +31,16 @@ def fails(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, *
     for part in parts:
         assert part in message, message
     return message
+
+
+def commands(group: TyperGroup, path: str = "robot-runtime") -> Iterator[tuple[str, TyperCommand]]:
+    """Path and every command."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{path} {name}")
+        else:
+            assert isinstance(command, TyperCommand)
+            yield f"{path} {name}", command
 
 
 def write_yaml(path: Path, document: object) -> Path:
@@ -82,6 +95,65 @@ def test_lists_of_commands_break_off_nowhere(capsys: pytest.CaptureFixture[str],
 def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["fly"]) == 2
     assert "fly" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "new"),
+    [
+        (["place", "--within-cm", "3"], "--within-m, in meters"),
+        (["place", "--timeout", "3"], "--timeout-s"),
+        (["run", "--agent-timeout", "3"], "--agent-timeout-s"),
+        (["run", "--localization-patience", "3"], "--localization-patience-s"),
+        (["serve", "robothor", "--client-timeout", "3"], "--client-timeout-s"),
+        (["score", "--limit-s", "3"], "--timeout-s"),
+        (["gap", "a", "b", "--plot", "x.png"], "--picture"),
+        (["gap", "tune", "a", "--episodes", "3"], "--count"),
+        (["bench", "sim", "--episodes", "3"], "--count"),
+        (["bench", "workers", "--count", "3"], "--workers"),
+        (["episodes", "questions", "a", "--out", "b", "--episodes", "c"], "--episodes-out"),
+        (["policy", "export", "a", "--out", "b", "--licence", "MIT"], "--license"),
+        (["calibrate", "depth", "--out", "b", "--tag-mm", "160"], "--tag-m, in meters"),
+        (["calibrate", "intrinsics", "--out", "b", "--time-limit-s", "1"], "--timeout-s"),
+        (["tags", "make", "--size", "0.16"], "--tag-m"),
+        (["export", "a", "--rosbag", "b.bag"], "--out"),
+        (["import", "--rosbag", "b.bag", "--min-rest", "1"], "--min-rest-s"),
+        (["recover", "a.mcap", "b.mcap"], "--out"),
+        (["scene", "generate", "flat"], "--out"),
+        (["scene", "import", "a.glb", "b"], "--out"),
+        (["scene", "noise", "a.png"], "--out"),
+        (["episodes", "generate", "a.json.gz"], "--out"),
+        (["episodes", "convert", "a", "b"], "--out"),
+        (["episodes", "validate", "a.json", "--json"], "--json"),
+    ],
+)
+def test_an_old_spelling_is_an_error_that_names_the_new_one(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], new: str
+) -> None:
+    fails(capsys, arguments, 2, new)
+
+
+def test_an_option_that_never_was_is_no_old_spelling(capsys: pytest.CaptureFixture[str]) -> None:
+    message = fails(capsys, ["doctor", "--episodes", "3"], 2, "--episodes", "--help")
+    assert "--count" not in message
+
+
+def test_every_option_with_a_unit_is_in_meters_degrees_or_seconds() -> None:
+    """Also: a file for results is --out, never an argument, and JSON goes to a file."""
+    for path, command in commands(build_app()):
+        for parameter in command.params:
+            names = [name for name in parameter.opts if name.startswith("--")]
+            assert not [name for name in names if name in OLD_SPELLINGS and not _has_present_meaning(path, name)], path
+            assert not [name for name in names if name.endswith(("-cm", "-mm", "-ms", "-rad"))], path
+            assert names or parameter.name not in ("out", "folder", "picture") or path.endswith("view-points"), path
+            assert "--json" not in names or not getattr(parameter, "is_flag", False), path
+
+
+def _has_present_meaning(path: str, name: str) -> bool:
+    """Whether the option is not the old spelling: names that other commands still have."""
+    return name in ("--episodes", "--count") or (path, name) in (
+        ("robot-runtime scene generate", "--size"),
+        ("robot-runtime import", "--rosbag"),
+    )
 
 
 def test_unknown_preset_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,8 +295,8 @@ def test_logs_are_not_overwritten_by_accident(
 def test_a_negative_seed_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for command in (
         ["run", "--out", str(tmp_path / "logs")],
-        ["episodes", "generate", str(tmp_path / "e.json.gz")],
-        ["scene", "generate", str(tmp_path / "flat")],
+        ["episodes", "generate", "--out", str(tmp_path / "e.json.gz")],
+        ["scene", "generate", "--out", str(tmp_path / "flat")],
     ):
         fails(capsys, [*command, "--seed", "-1"], 2, "--seed", "greater than or equal to 0")
     assert not list(tmp_path.iterdir())
@@ -232,7 +304,7 @@ def test_a_negative_seed_is_refused(capsys: pytest.CaptureFixture[str], tmp_path
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(["run", "--robot", "fake", "--count", "1", "--out"], 8), (["scene", "generate"], 1)],
+    [(["run", "--robot", "fake", "--count", "1", "--out"], 8), (["scene", "generate", "--out"], 1)],
 )
 def test_a_place_that_cannot_be_written_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], code: int
@@ -264,3 +336,15 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 def test_bundled_scene_is_found_by_name() -> None:
     scene = load_scene(find_scene("apartment"))
     assert scene.file.assets
+
+
+def test_one_episode_of_a_file_is_run_by_its_number_or_id(
+    capsys: pytest.CaptureFixture[str], empty_room: Path, tmp_path: Path
+) -> None:
+    file = pointnav_file(tmp_path / "e.json.gz", start=(1.0, 1.0), goal=(2.0, 2.0))
+    for which in ("0", "only"):
+        arguments = run_fake(empty_room, tmp_path / which, "--episodes", str(file), "--agent", "goal-follower")
+        assert run_command([*arguments, "--episode", which]) == 0
+        assert [log.name for log in (tmp_path / which).iterdir()] == ["0000_room_only.mcap"]
+    fails(capsys, [*run_fake(empty_room, tmp_path / "x"), "--episodes", str(file), "--episode", "7"], 5, "'7'", "1")
+    fails(capsys, run_fake(empty_room, tmp_path / "x", "--episode", "7", "--count", "2"), 2, "--count", "--episode")

@@ -34,7 +34,7 @@ def robot(tmp_path: Path, **options: object) -> str:
 
 
 def test_it_drives_there_and_says_how_well(room: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--robot", robot(tmp_path), "--scene", room, "--drive", "--within-cm", "3", "--within-deg", "2"]
+    arguments = ["--robot", robot(tmp_path), "--scene", room, "--drive", "--within-m", "0.03", "--within-deg", "2"]
     assert run_command(["place", *arguments, "--episode", "1"]) == 0
     shown = capsys.readouterr()
     assert "The robot drives itself to x" in shown.err
@@ -48,7 +48,7 @@ def test_it_drives_there_and_says_how_well(room: str, tmp_path: Path, capsys: py
 def test_a_person_is_asked_and_not_waited_for_for_ever(
     room: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_command(["place", "--robot", robot(tmp_path), "--scene", room, "--timeout", "3"]) == 5
+    assert run_command(["place", "--robot", robot(tmp_path), "--scene", room, "--timeout-s", "3"]) == 5
     shown = capsys.readouterr().err
     assert "Bring the robot to x" in shown
     assert "was not brought to" in shown
@@ -71,8 +71,8 @@ def test_a_contact_is_an_error(room: str, tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--within-cm", "0"), 2, "--within-cm 0.0"),
-        (("--timeout", "inf"), 2, "--timeout inf"),
+        (("--within-m", "0"), 2, "--within-m 0.0"),
+        (("--timeout-s", "inf"), 2, "--timeout-s inf"),
         (("--episode", "nobody"), 5, "there is no episode 'nobody'"),
         (("--localizer", "marvelmnd"), 2, "there is no localizer preset 'marvelmnd'"),
     ],

@@ -50,7 +50,7 @@ class Runs:
 
 def test_the_published_form_becomes_json_that_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = pickled(tmp_path / "val.pkl.gz", ithor_scenes())
-    assert run_command(["episodes", "convert", str(source), str(tmp_path / "val.json.gz")]) == 0
+    assert run_command(["episodes", "convert", str(source), "--out", str(tmp_path / "val.json.gz")]) == 0
     assert "3 episodes" in capsys.readouterr().out
     assert [episode.id for episode in load_episodes(tmp_path / "val.json.gz")] == [
         "FloorPlan24__val__0",

@@ -194,11 +194,12 @@ def test_the_command_lists_what_is_odd_and_still_succeeds(tmp_path: Path, capsys
     capsys.readouterr()
 
 
-def test_the_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_json(tmp_path: Path) -> None:
     write_json(tmp_path / "x.json", [robothor_record(shortest_path_length=0.0, shortest_path=[])])
-    arguments = ["episodes", "validate", str(tmp_path / "x.json"), "--json", "--task", "objectnav_robothor2021"]
-    assert run_command(arguments) == 0
-    document = json.loads(capsys.readouterr().out)
+    out = tmp_path / "findings.json"
+    arguments = ["episodes", "validate", str(tmp_path / "x.json"), "--json", str(out)]
+    assert run_command([*arguments, "--task", "objectnav_robothor2021"]) == 0
+    document = json.loads(out.read_text(encoding="utf-8"))
     assert document["episodes"] == 1
     assert document["findings"] == [
         {

@@ -102,13 +102,16 @@ def test_diff_of_packages_names_what_differs(package: Path, other: Path, capsys:
     assert "model.sha256" in said
 
 
-def test_inspect_prints_all_facts_without_running_the_network(package: Path, capsys: pytest.CaptureFixture[str]):
+def test_inspect_prints_all_facts_without_running_the_network(
+    package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     assert run_command(["policy", "inspect", str(package)]) == 0
     said = capsys.readouterr().out
     for word in ("32x24", "torch_area", "0 stop=STOP", "opset 17", "left_positive", "argmax"):
         assert word in said
-    assert run_command(["policy", "inspect", str(package), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["name"] == "tiny"
+    out = tmp_path / "manifest.json"
+    assert run_command(["policy", "inspect", str(package), "--json", str(out)]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["name"] == "tiny"
 
 
 def test_validate_and_bench_print_the_runtime(package: Path, capsys: pytest.CaptureFixture[str]):

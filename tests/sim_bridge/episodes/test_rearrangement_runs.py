@@ -16,7 +16,18 @@ def metrics_of(folder: Path, task: str, agent: str, *more: str, count: int = 1, 
     """What ``score --json`` says of episodes that are generated for the task, and a report could be written."""
     episodes, out, scores = folder / "episodes.yaml", folder / "logs", folder / "scores.json"
     if not episodes.exists():
-        generate = ["episodes", "generate", str(episodes), "--task", task, "--count", str(count), "--seed", str(seed)]
+        generate = [
+            "episodes",
+            "generate",
+            "--out",
+            str(episodes),
+            "--task",
+            task,
+            "--count",
+            str(count),
+            "--seed",
+            str(seed),
+        ]
         assert run_command(generate) == 0
     arguments = ["--task", task, "--episodes", str(episodes), "--agent", agent, "--count", str(count), *more]
     assert run_command(["run", "--out", str(out), *arguments]) == 0

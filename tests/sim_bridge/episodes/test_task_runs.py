@@ -64,7 +64,7 @@ def synthetic_instructions(scene: Scene, path: Path) -> None:
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("questions")
-    files = ["--out", str(folder / "questions.json.gz"), "--episodes", str(folder / "eqa.json.gz")]
+    files = ["--out", str(folder / "questions.json.gz"), "--episodes-out", str(folder / "eqa.json.gz")]
     assert run_command(["episodes", "questions", "apartment", "--templates", "color", *files]) == 0
     return folder / "eqa.json.gz"
 
@@ -100,7 +100,7 @@ def test_a_question_that_is_not_answered_is_answered_wrongly(questions: Path, tm
 @pytest.mark.parametrize("task", ["areagoal_room", "areagoal_stop"])
 def test_rooms(task: str, tmp_path: Path) -> None:
     episodes = tmp_path / "rooms.json.gz"
-    assert run_command(["episodes", "generate", str(episodes), "--task", task, "--count", "1"]) == 0
+    assert run_command(["episodes", "generate", "--out", str(episodes), "--task", task, "--count", "1"]) == 0
     for metrics in run(tmp_path, task, episodes):
         assert metrics["success"] is metrics["r_T"] is metrics["r_enter"] is metrics["stopped"] is True
         assert metrics["distance_to_goal"] <= areagoal.TARGET_SPACING_M
@@ -111,7 +111,7 @@ def test_rooms_of_minos_end_at_the_door_or_with_the_time(tmp_path: Path) -> None
     """A robot that rests between actions does some 90 of them in MINOS's 50 s: some rooms are out of reach."""
     episodes = tmp_path / "rooms.json.gz"
     arguments = ["--task", "areagoal_minos", "--count", "2", "--seed", "3"]
-    assert run_command(["episodes", "generate", str(episodes), *arguments]) == 0
+    assert run_command(["episodes", "generate", "--out", str(episodes), *arguments]) == 0
     scores = run(tmp_path, "areagoal_minos", episodes, count=2)
     assert sorted(metrics["success"] for metrics in scores) == [False, True]
     for metrics in scores:
@@ -124,7 +124,7 @@ def test_rooms_of_minos_end_at_the_door_or_with_the_time(tmp_path: Path) -> None
 @pytest.mark.parametrize("task", ["objectnav_hm3d2022", "objectnav_habitat2020_paper", "objectnav_robothor2020"])
 def test_objects(task: str, tmp_path: Path) -> None:
     episodes = tmp_path / "objects.json.gz"
-    assert run_command(["episodes", "generate", str(episodes), "--task", task, "--count", "1"]) == 0
+    assert run_command(["episodes", "generate", "--out", str(episodes), "--task", task, "--count", "1"]) == 0
     for metrics in run(tmp_path, task, episodes):
         assert metrics["success"] is True
         for name in ("intentionality", "validity", "visibility"):

@@ -120,7 +120,16 @@ def test_the_command_writes_questions(tmp_path: Path, command: typer.Typer):
 @pytest.mark.slow
 def test_the_command_writes_episodes_that_load(tmp_path: Path, command: typer.Typer):
     out, episodes = tmp_path / "questions.json", tmp_path / "eqa.json.gz"
-    arguments = ["questions", "apartment", "--out", str(out), "--episodes", str(episodes), "--templates", "preposition"]
+    arguments = [
+        "questions",
+        "apartment",
+        "--out",
+        str(out),
+        "--episodes-out",
+        str(episodes),
+        "--templates",
+        "preposition",
+    ]
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     loaded = load_episodes(episodes)

@@ -272,7 +272,7 @@ def test_the_doorways_are_free_on_the_map() -> None:
 def test_what_the_command_generates_another_runs_in(tmp_path: Path, size: str, seed: str) -> None:
     """The seeds are of short episodes."""
     folder, logs, scores = tmp_path / "flat", tmp_path / "logs", tmp_path / "scores.json"
-    assert run_command(["scene", "generate", str(folder), "--seed", "3", "--size", size]) == 0
+    assert run_command(["scene", "generate", "--out", str(folder), "--seed", "3", "--size", size]) == 0
     assert load_scene(folder).map.resolution_m == 0.025
     for task in ("pointnav_gps_compass", "objectnav_robothor2021"):
         arguments = ["--scene", str(folder), "--task", task, "--agent", "oracle", "--count", "1", "--seed", seed]

@@ -302,12 +302,12 @@ def test_command_imports_and_computes_view_points_again(tmp_path: Path, capfd: p
     source = tmp_path / "flat.glb"
     flat().export(source)
     scene = tmp_path / "scene"
-    assert run_command(["scene", "import", str(source), str(scene), "--no-view-points"]) == 0
+    assert run_command(["scene", "import", str(source), "--out", str(scene), "--no-view-points"]) == 0
     assert not (scene / "view_points.json").exists()
     assert run_command(["scene", "view-points", str(scene)]) == 0
     assert set(json.loads((scene / "view_points.json").read_text(encoding="utf-8"))) >= {"Armchair_03", "Sofa_001"}
-    assert run_command(["scene", "import", str(tmp_path / "absent.glb"), str(scene)]) == SceneError.exit_code
-    assert run_command(["scene", "import", str(source), str(scene), "--up", "w"]) == 2
+    assert run_command(["scene", "import", str(tmp_path / "absent.glb"), "--out", str(scene)]) == SceneError.exit_code
+    assert run_command(["scene", "import", str(source), "--out", str(scene), "--up", "w"]) == 2
     assert load_scene(scene).view_points  # what was there is still there
     captured = capfd.readouterr()
     assert "absent.glb" in captured.err
@@ -319,7 +319,7 @@ def test_command_imports_and_computes_view_points_again(tmp_path: Path, capfd: p
 def test_what_a_command_imported_another_runs_in(tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
     flat("z" if name.endswith("obj") else "y").export(tmp_path / name)
     scene, logs, scores = tmp_path / "scene", tmp_path / "logs", tmp_path / "scores.json"
-    assert run_command(["scene", "import", str(tmp_path / name), str(scene)]) == 0
+    assert run_command(["scene", "import", str(tmp_path / name), "--out", str(scene)]) == 0
     assert load_scene(scene).map.resolution_m == 0.025
     for task in ("pointnav_gps_compass", "objectnav_habitat2020"):
         arguments = ["--scene", str(scene), "--task", task, "--agent", "oracle", "--count", "1", "--seed", "2"]

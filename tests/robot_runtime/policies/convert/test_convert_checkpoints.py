@@ -173,7 +173,7 @@ def test_the_family_is_detected(tmp_path: Path, capsys: pytest.CaptureFixture[st
     with raises_naming(CheckpointError, "weights", path):
         family_of(read_checkpoint(path))
     torch.save({"model_state_dict": {"a": torch.zeros(1)}}, path)
-    arguments = ["policy", "export", str(path), "--out", str(tmp_path / "out"), "--licence", "MIT"]
+    arguments = ["policy", "export", str(path), "--out", str(tmp_path / "out"), "--license", "MIT"]
     assert run_command([*arguments, "--family", "habitat"]) == 9
     assert "is a checkpoint of AllenAct" in capsys.readouterr().err
     assert run_command(arguments) == 9
@@ -187,7 +187,7 @@ def test_a_converted_policy_drives(tmp_path: Path, capsys: pytest.CaptureFixture
     torch.manual_seed(1)
     state = {f"actor_critic.{name}": value for name, value in DdppoPolicy(SMALL).state_dict().items()}
     torch.save({"state_dict": state, "config": hydra()}, path, _use_new_zipfile_serialization=False)
-    arguments = ["--licence", "MIT", "--name", "ours", "--steps", "6"]
+    arguments = ["--license", "MIT", "--name", "ours", "--steps", "6"]
     assert run_command(["policy", "export", str(path), "--out", str(out), *arguments]) == 0
     assert "the same action at 6 of 6 steps" in capsys.readouterr().out
     manifest = load_package(out).manifest

@@ -140,7 +140,7 @@ def test_everything_goes_into_the_file(tmp_path: Path) -> None:
 
 
 class TestPictures:
-    """``--plot`` and ``--html``, of worlds in which policies change places and fail for other reasons."""
+    """``--picture`` and ``--html``, of worlds in which policies change places and fail for other reasons."""
 
     @pytest.fixture
     def gap(self) -> Gap:
