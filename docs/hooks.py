@@ -152,8 +152,9 @@ def _channels() -> Iterator[str]:
 
     rates = {stream.topic: stream for stream in STREAMS.values()}
     yield (
-        "# Log channels\n\nA log is one MCAP file per episode. Images, poses, transforms and the map carry Foxglove's "
-        "protobuf schemas; everything else is JSON with a JSON schema. Stamps are nanoseconds of the robot's clock.\n"
+        "# Log channels\n\nA log is one MCAP file per episode. Color, poses, transforms and path carry "
+        "Foxglove's protobuf schemas, depth and map ROS 2's; everything else is JSON with a JSON schema, in which null "
+        "stands for what a record lacks. Stamps are nanoseconds of the robot's clock.\n"
     )
     for channel in (*CHANNELS, poses_channel("/localizer/SOURCE")):
         yield f"\n## `{channel.topic}`\n\n`{channel.schema_name}`, {channel.message_encoding}."
@@ -169,7 +170,6 @@ def _channels() -> Iterator[str]:
 
 def _fields(properties: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, schema in properties.items():
-        kind = schema.get("type", "enum" if "enum" in schema else "any")
-        kinds = " or ".join([kind] if isinstance(kind, str) else kind)
-        yield f"| `{prefix}{name}` | {kinds} | {schema.get('description', '')} |"
+        kind = f"array of {schema['items']['type']}" if schema["type"] == "array" else schema["type"]
+        yield f"| `{prefix}{name}` | {kind} | {schema.get('description', '')} |"
         yield from _fields(schema.get("properties", {}), f"{prefix}{name}.")

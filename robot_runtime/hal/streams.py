@@ -50,6 +50,7 @@ STREAMS: dict[str, Stream] = {
         Stream("objects", "/objects", 30, 0.5),
         Stream("map", "/map", 0, _NO_AGE),
         Stream("tf", "/tf", 0, _NO_AGE),
+        Stream("path", "/path", 0, _NO_AGE),
         Stream("scene", "/scene", 0, _NO_AGE),
     )
 }

@@ -1,20 +1,22 @@
 """Channels of a log, one row each, with the schemas by which other tools open it.
 
-Images, poses, transforms, calibration, map and scene use Foxglove's protobuf schemas, which Foxglove and Rerun display.
-The runtime's own records are JSON with JSON schemas.
+Color, poses, transforms, calibration, path and scene have Foxglove's protobuf schemas, depth and map those of ROS 2,
+which Foxglove, Lichtblick and Rerun display. The runtime's own records are JSON with JSON schemas as the parser of
+Foxglove and Lichtblick takes them: one type per field, items in every array, no array in an array. So a schema names no
+field with rows of numbers, such as a covariance, and does not mention null, which stands for what a record lacks.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from foxglove_schemas_protobuf.CameraCalibration_pb2 import CameraCalibration
 from foxglove_schemas_protobuf.CompressedImage_pb2 import CompressedImage
 from foxglove_schemas_protobuf.FrameTransforms_pb2 import FrameTransforms
-from foxglove_schemas_protobuf.Grid_pb2 import Grid
+from foxglove_schemas_protobuf.PointCloud_pb2 import PointCloud
 from foxglove_schemas_protobuf.PoseInFrame_pb2 import PoseInFrame
 from foxglove_schemas_protobuf.RawImage_pb2 import RawImage
 from foxglove_schemas_protobuf.SceneUpdate_pb2 import SceneUpdate
@@ -22,7 +24,10 @@ from google.protobuf.descriptor import Descriptor
 from mcap.well_known import MessageEncoding, SchemaEncoding
 from mcap_protobuf.schema import build_file_descriptor_set
 
+from robot_runtime.actions.continuous import VelocityCommand, WaypointCommand
 from robot_runtime.hal.streams import STREAMS
+from robot_runtime.recording import ros2_messages
+from robot_runtime.records import PHASES
 
 LOG_FORMAT = 1
 """Version of the layout of a log, written in its ``/episode`` record."""
@@ -50,6 +55,12 @@ def _protobuf(stream: str, message: Any) -> Channel:
     )
 
 
+def _ros2(stream: str, name: str) -> Channel:
+    return Channel(
+        STREAMS[stream].topic, name, SchemaEncoding.ROS2, ros2_messages.DEFINITIONS[name], MessageEncoding.CDR
+    )
+
+
 def _json(stream: str, name: str, about: str, properties: dict[str, dict[str, Any]]) -> Channel:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -66,16 +77,24 @@ def _json(stream: str, name: str, about: str, properties: dict[str, dict[str, An
 
 def poses_channel(topic: str) -> Channel:
     """Channel of one source of poses; see ``recording.pose_streams``."""
-    about = "Raw poses of one source, by columns, in the order of arrival; one status or covariance may stand for all."
-    columns = {key: {"type": "array"} for key in ("stamp_ns", "x_m", "y_m", "yaw_rad", "status", "covariance")}
+    about = (
+        "Raw poses of one source, by columns, in the order of arrival; one status may stand for all. The field "
+        "covariance has rows [xx, xy, xyaw, yy, yyaw, yawyaw], or one for all."
+    )
+    columns = {"stamp_ns": _list(_INTEGER), "status": _list(_TEXT)}
+    columns |= {name: _list(_NUMBER) for name in ("x_m", "y_m", "yaw_rad")}
     return replace(
         _json("localizer", "robot_runtime.Poses", about, {"source": _TEXT, "frame": _TEXT, **columns}), topic=topic
     )
 
 
-def _object(*names: str, of: dict[str, Any] | None = None, nullable: bool = False) -> dict[str, Any]:
-    inner = of or _NUMBER
-    return {"type": ["object", "null"] if nullable else "object", "properties": dict.fromkeys(names, inner)}
+def _object(*names: str, of: dict[str, Any] | None = None, about: str = "") -> dict[str, Any]:
+    described = {"description": about} if about else {}
+    return {"type": "object", **described, "properties": dict.fromkeys(names, of or _NUMBER)}
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
 
 
 def _extend(schema: dict[str, Any], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -83,16 +102,18 @@ def _extend(schema: dict[str, Any], **properties: dict[str, Any]) -> dict[str, A
 
 
 _INTEGER: dict[str, Any] = {"type": "integer"}
-_NUMBER: dict[str, Any] = {"type": ["number", "string"], "description": "Infinity, -Infinity and NaN are strings"}
+_NUMBER: dict[str, Any] = {"type": "number", "description": "Infinity, -Infinity and NaN are strings"}
 _TEXT: dict[str, Any] = {"type": "string"}
 _ANY: dict[str, Any] = {"type": "object"}
-_ZONES: dict[str, Any] = {"type": "array", "items": {"enum": ["left", "center", "right"]}}
+_ZONES: dict[str, Any] = _list({"type": "string", "enum": ["left", "center", "right"]})
+_ZONE_BITS: dict[str, Any] = {"type": "integer", "description": "for plots: 1 left + 2 center + 4 right", "minimum": 0}
+_COMMAND = dict.fromkeys(field.name for kind in (VelocityCommand, WaypointCommand) for field in fields(kind))
 _SE2 = _object("x_m", "y_m", "yaw_rad")
 _DISPLACEMENT = _object("forward_m", "turn_rad", "tilt_rad")
-_POSE = _extend(_object("stamp_ns", of=_INTEGER), pose=_SE2, frame=_TEXT, status=_TEXT, covariance={"type": "array"})
-_PLACEMENT = _extend(
-    _object("error_m", "error_rad", "scatter_m", nullable=True), way=_TEXT, source=_TEXT, goal=_SE2, pose=_SE2
+_POSE = _extend(
+    _object("stamp_ns", of=_INTEGER, about="its covariance has 3 rows: x, y, yaw"), pose=_SE2, frame=_TEXT, status=_TEXT
 )
+_PLACEMENT = _extend(_object("error_m", "error_rad", "scatter_m"), way=_TEXT, source=_TEXT, goal=_SE2, pose=_SE2)
 _BASE: dict[str, dict[str, Any]] = {
     "stamp_ns": _INTEGER,
     "odom": _SE2,
@@ -103,10 +124,13 @@ _BASE: dict[str, dict[str, Any]] = {
     "halt": _TEXT,
     "battery_v": _NUMBER,
     "battery_fraction": _NUMBER,
+    "bumper_bits": _ZONE_BITS,
+    "cliff_bits": _ZONE_BITS,
+    "wheel_drop_bits": _ZONE_BITS,
 }
 
 _RESULT = _extend(
-    _object("duration_s", nullable=True),
+    _object("duration_s", about="null without an action"),
     outcome=_TEXT,
     commanded=_DISPLACEMENT,
     measured=_DISPLACEMENT,
@@ -130,14 +154,14 @@ CHANNELS: tuple[Channel, ...] = (
             "seed": _INTEGER,
             "intrinsics": _object("width", "height", "fx", "fy", "cx", "cy"),
             "depth_unit_m": _NUMBER,
-            "mount": {"type": "array", "items": _NUMBER},
+            "mount": _list(_NUMBER),
             "start_ns": _INTEGER,
             "dataset": _TEXT,
-            "object_source": {"type": ["string", "null"]},
-            "origin": {**_POSE, "type": ["object", "null"]},
+            "object_source": _TEXT,
+            "origin": _POSE,
             "placement": _PLACEMENT,
-            "localizers": {"type": "object", "additionalProperties": {"type": "array", "items": _TEXT}},
-            "policy": {"type": ["object", "null"], "description": "what the agent can be loaded from again"},
+            "localizers": {"type": "object", "additionalProperties": _list(_TEXT)},
+            "policy": {"type": "object", "description": "what the agent can be loaded from again"},
         },
     ),
     _json(
@@ -146,11 +170,11 @@ CHANNELS: tuple[Channel, ...] = (
         "One step: an action (null at the reset), how it ended, and what was observed afterwards.",
         {
             "index": _INTEGER,
-            "action": {"type": ["string", "null"]},
-            "command": {"type": ["object", "null"], "description": "of a continuous action, in m, rad and s"},
+            "action": _TEXT,
+            "command": _object(*_COMMAND, about="of a continuous action; has those of its kind"),
             "result": _RESULT,
             "observation": {"type": "object", "description": "numbers or text, or for an image its CRC-32"},
-            "frame": _ANY,
+            "frame": _extend(_object("stamp_ns", of=_INTEGER), shape=_list(_INTEGER), semantic={"type": "boolean"}),
             "pose": _POSE,
             "referee": _POSE,
             "base": {"type": "object", "properties": _BASE},
@@ -158,12 +182,12 @@ CHANNELS: tuple[Channel, ...] = (
             "times": _object("action_start_ns", "action_end_ns", "exposed_ns", "observed_ns", of=_INTEGER),
             "policy_info": _ANY,
             "objects": {
-                "type": ["object", "null"],
+                "type": "object",
                 "description": "null in a task that moves none; 'since': the step whose /objects still holds",
                 "properties": {
-                    "since": {"type": ["integer", "null"]},
-                    "held": {"type": "array", "items": _TEXT},
-                    "grab": _object("outcome", "object_id", "detail", of={"type": ["string", "null"]}, nullable=True),
+                    "since": _INTEGER,
+                    "held": _list(_TEXT),
+                    "grab": _object("outcome", "object_id", "detail", of=_TEXT),
                     "phase": _TEXT,
                 },
             },
@@ -179,7 +203,7 @@ CHANNELS: tuple[Channel, ...] = (
         "host",
         "robot_runtime.HostTimes",
         "Host seconds by phase. Not deterministic: two runs with one seed differ here and in the provenance only.",
-        {"index": _INTEGER, "phase_s": _ANY},
+        {"index": _INTEGER, "phase_s": _object(*PHASES)},
     ),
     _json("base", "robot_runtime.BaseState", "The base; contact, cliff and wheel drop are levels.", _BASE),
     _json(
@@ -197,18 +221,19 @@ CHANNELS: tuple[Channel, ...] = (
             "steps": _INTEGER,
             "stamp_ns": _INTEGER,
             "detail": _TEXT,
-            "action": {"type": ["string", "null"]},
+            "action": _TEXT,
             "result": _RESULT,
         },
     ),
     _protobuf("rgb", CompressedImage),
-    _protobuf("depth", RawImage),
+    _ros2("depth", ros2_messages.IMAGE),
     _protobuf("semantic", RawImage),
     _protobuf("camera_info", CameraCalibration),
     _protobuf("pose", PoseInFrame),
     _protobuf("referee", PoseInFrame),
     _protobuf("tf", FrameTransforms),
-    _protobuf("map", Grid),
+    _ros2("map", ros2_messages.OCCUPANCY_GRID),
+    _protobuf("path", PointCloud),
     _protobuf("scene", SceneUpdate),
 )
 

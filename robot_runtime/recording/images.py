@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from robot_runtime.common import image_files
 from robot_runtime.hal import RgbdFrame
+from robot_runtime.recording.ros2_messages import Image, is_cdr
 from robot_runtime.recording.timestamps import timestamp
 
 CAMERA_FRAME = "camera"
@@ -45,20 +46,21 @@ def decode_rgb(data: bytes) -> NDArray[np.uint8]:
     return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), np.uint8)
 
 
-def encode_depth(frame: RgbdFrame, unit_m: float) -> RawImage:
+def encode_depth(frame: RgbdFrame, unit_m: float) -> Image:
     """Encode depth: millimeters (16UC1) if ``unit_m`` is 0.001 and every value is one, else meters (32FC1)."""
     depth_m = np.ascontiguousarray(frame.depth_m, np.float32)
     if unit_m == float("0.001"):
         with np.errstate(invalid="ignore"):
             millimeters = np.rint(depth_m * np.float32(1000)).astype(np.uint16)
         if np.array_equal(millimeters * _MILLIMETER, depth_m):
-            return _raw(frame.stamp_ns, "16UC1", millimeters)
-    return _raw(frame.stamp_ns, "32FC1", depth_m)
+            return _depth(frame.stamp_ns, "16UC1", millimeters)
+    return _depth(frame.stamp_ns, "32FC1", depth_m)
 
 
 def decode_depth(data: bytes) -> NDArray[np.float32]:
     """float32 (H, W) meters of a serialized message. Raises ``ValueError`` for an unknown encoding."""
-    message = RawImage.FromString(data)
+    # The first logs have Foxglove's RawImage.
+    message = Image.from_bytes(data) if is_cdr(data) else RawImage.FromString(data)
     if message.encoding == "16UC1":
         return np.asarray(_pixels(message, np.uint16) * _MILLIMETER, np.float32)
     if message.encoding == "32FC1":
@@ -82,6 +84,11 @@ def decode_semantic(data: bytes) -> NDArray[np.int32]:
     return _pixels(RawImage.FromString(data), np.uint16).astype(np.int32) - 1
 
 
+def _depth(stamp_ns: int, encoding: str, pixels: NDArray[Any]) -> Image:
+    height, width = pixels.shape
+    return Image(stamp_ns, CAMERA_FRAME, height, width, encoding, width * pixels.itemsize, pixels.tobytes())
+
+
 def _raw(stamp_ns: int, encoding: str, pixels: NDArray[Any]) -> RawImage:
     height, width = pixels.shape
     return RawImage(
@@ -95,5 +102,5 @@ def _raw(stamp_ns: int, encoding: str, pixels: NDArray[Any]) -> RawImage:
     )
 
 
-def _pixels(message: RawImage, dtype: type[np.generic]) -> NDArray[Any]:
+def _pixels(message: Image | RawImage, dtype: type[np.generic]) -> NDArray[Any]:
     return np.frombuffer(message.data, dtype).reshape(message.height, message.width)

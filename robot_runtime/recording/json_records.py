@@ -106,7 +106,7 @@ def step_to_json(record: StepRecord, objects_since: int | None = None) -> dict[s
         },
         "pose": plain(record.pose),
         "referee": plain(record.referee),
-        "base": plain(record.base),
+        "base": base_to_json(record.base),
         "head": plain(record.head),
         "times": plain(record.times),
         "policy_info": plain(record.policy_info),
@@ -166,8 +166,14 @@ def placement_from_json(data: Mapping[str, Any]) -> Placement:
     return Placement(**{**data, "goal": _se2(data["goal"]), "pose": _se2(data["pose"])})
 
 
+def base_to_json(state: BaseState) -> dict[str, Any]:
+    """Convert a base state, with its zones also as bits, which viewers can plot."""
+    bits = {f"{name}_bits": getattr(state, name).value for name in ("bumper", "cliff", "wheel_drop")}
+    return {**plain(state), **bits}
+
+
 def base_from_json(data: Mapping[str, Any]) -> BaseState:
-    """The inverse of :func:`plain` for a base state."""
+    """The inverse of :func:`base_to_json`."""
     return BaseState(
         stamp_ns=data["stamp_ns"],
         odom=_se2(data["odom"]),

@@ -8,7 +8,7 @@
     Chunk                        schemas, channels, /episode, /map, /scene, /camera/camera_info
     per step:
       Chunk                      images
-      Chunk                      /step, /pose, /referee/pose, /tf, /scene, /step/host, and /objects if one was moved
+      Chunk                      /step, /pose, /referee/pose, /tf, /scene, /path, /step/host, and /objects if one moved
     in between: Chunk            /base/state, at least every 0.25 s of the robot's time; /events as they happen
     before a step: Chunk         /localizer/<source>: the poses that arrived since the step before
     Chunk                        /end
@@ -30,7 +30,7 @@ from robot_runtime.common.geometry import SE2
 from robot_runtime.hal import BaseState, PoseEstimate
 from robot_runtime.hal.events import Event
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.recording import json_records, messages
+from robot_runtime.recording import json_records, messages, ros2_messages
 from robot_runtime.recording.channels import CHANNELS, Channel, poses_channel
 from robot_runtime.recording.durable_file import DurableFile
 from robot_runtime.recording.header import header_to_json, provenance_to_text, scene_files
@@ -68,6 +68,7 @@ class LogWriter:
         self._channels: dict[str, int] = {}
         self._header = header
         self._last_pose: SE2 = header.episode.start
+        self._path: list[SE2] = []
         self._objects: dict[str, ObjectPose] = {}
         self._objects_since: int | None = None
         self._chunk_start_ns: int | None = None
@@ -82,7 +83,8 @@ class LogWriter:
         for channel in CHANNELS:
             self._register(channel)
         self._json("episode", start_ns, 0, header_to_json(header))
-        self._protobuf("map", start_ns, 0, messages.occupancy_grid(header.scene.map, start_ns))
+        grid = ros2_messages.occupancy_grid(header.scene.map, start_ns, messages.MAP_FRAME)
+        self._message(STREAMS["map"].topic, start_ns, 0, grid)
         self._protobuf("scene", start_ns, 0, messages.scene(header))
         self._protobuf("camera_info", start_ns, 0, messages.calibration(header))
         self._end_chunk()
@@ -93,7 +95,8 @@ class LogWriter:
         self._end_chunk()
         frame, index = record.frame, record.index
         self._protobuf("rgb", frame.stamp_ns, index, encode_rgb(frame))
-        self._protobuf("depth", frame.stamp_ns, index, encode_depth(frame, self._header.depth_unit_m))
+        depth = encode_depth(frame, self._header.depth_unit_m).to_bytes()
+        self._message(STREAMS["depth"].topic, frame.stamp_ns, index, depth)
         if frame.semantic is not None:
             self._protobuf("semantic", frame.stamp_ns, index, encode_semantic(frame.stamp_ns, frame.semantic))
         self._end_chunk()
@@ -102,6 +105,8 @@ class LogWriter:
         self._protobuf("referee", record.referee.stamp_ns, index, messages.pose_in_frame(record.referee))
         self._protobuf("tf", frame.stamp_ns, index, messages.transforms(self._header, record))
         self._protobuf("scene", stamp_ns, index, messages.track(self._last_pose, record))
+        self._path.append(record.referee.pose)
+        self._protobuf("path", record.referee.stamp_ns, index, messages.path(self._path, record))
         self._json("host", stamp_ns, index, {"index": index, "phase_s": record.phase_s})
         self._write_objects(record)
         self._json("step", stamp_ns, index, json_records.step_to_json(record, self._objects_since))
@@ -121,7 +126,7 @@ class LogWriter:
 
     def write_base_state(self, state: BaseState) -> None:
         """Write a base state; its chunk ends ``BASE_CHUNK_S`` after it began."""
-        self._json("base", state.stamp_ns, 0, state)
+        self._json("base", state.stamp_ns, 0, json_records.base_to_json(state))
         if self._chunk_start_ns is None:
             self._chunk_start_ns = state.stamp_ns
         if state.stamp_ns - self._chunk_start_ns >= seconds_to_ns(BASE_CHUNK_S):

@@ -1,4 +1,4 @@
-"""Foxglove messages of poses, transforms, calibration, map and scene, for viewers.
+"""Foxglove messages of poses, transforms, calibration, path and scene, for viewers.
 
 Nothing reads these back: the runtime's own records (``json_records``) have the same data without loss.
 """
@@ -6,6 +6,7 @@ Nothing reads these back: the runtime's own records (``json_records``) have the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from foxglove_schemas_protobuf.Color_pb2 import Color
 from foxglove_schemas_protobuf.CubePrimitive_pb2 import CubePrimitive
 from foxglove_schemas_protobuf.FrameTransform_pb2 import FrameTransform
 from foxglove_schemas_protobuf.FrameTransforms_pb2 import FrameTransforms
-from foxglove_schemas_protobuf.Grid_pb2 import Grid
 from foxglove_schemas_protobuf.LinePrimitive_pb2 import LinePrimitive
 from foxglove_schemas_protobuf.PackedElementField_pb2 import PackedElementField
 from foxglove_schemas_protobuf.Point3_pb2 import Point3
+from foxglove_schemas_protobuf.PointCloud_pb2 import PointCloud
 from foxglove_schemas_protobuf.Pose_pb2 import Pose
 from foxglove_schemas_protobuf.PoseInFrame_pb2 import PoseInFrame
 from foxglove_schemas_protobuf.Quaternion_pb2 import Quaternion
@@ -25,7 +26,6 @@ from foxglove_schemas_protobuf.SceneEntity_pb2 import SceneEntity
 from foxglove_schemas_protobuf.SceneUpdate_pb2 import SceneUpdate
 from foxglove_schemas_protobuf.SpherePrimitive_pb2 import SpherePrimitive
 from foxglove_schemas_protobuf.TextPrimitive_pb2 import TextPrimitive
-from foxglove_schemas_protobuf.Vector2_pb2 import Vector2
 from foxglove_schemas_protobuf.Vector3_pb2 import Vector3
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
@@ -36,18 +36,15 @@ from robot_runtime.recording.images import CAMERA_FRAME
 from robot_runtime.recording.timestamps import timestamp
 from robot_runtime.records import EpisodeHeader, StepRecord
 from robot_runtime.scenes.objects import ObjectPose
-from robot_runtime.scenes.occupancy_map import Cell, OccupancyMap
 from robot_runtime.tasks.rearrangement.episode_objects import DEFAULT_SIZE_M, size_of
 
 MAP_FRAME = "map"
 BASE_FRAME = "base_link"
 
 _LINE_Z_M = 0.02
-_RGBA = {
-    Cell.FREE: (245, 245, 245, 255),
-    Cell.OCCUPIED: (60, 60, 70, 255),
-    Cell.UNKNOWN: (0, 0, 0, 0),
-}
+_PATH_POINTS = 500
+"""Largest number of points of a path, so that long logs do not grow with its square."""
+
 _TRACK = Color(r=0.16, g=0.47, b=0.84, a=1.0)
 _CONTACT = Color(r=0.84, g=0.15, b=0.16, a=1.0)
 _GOAL = Color(r=0.13, g=0.65, b=0.35, a=1.0)
@@ -67,26 +64,6 @@ def calibration(header: EpisodeHeader) -> CameraCalibration:
         K=[i.fx, 0, i.cx, 0, i.fy, i.cy, 0, 0, 1],
         R=[1, 0, 0, 0, 1, 0, 0, 0, 1],
         P=[i.fx, 0, i.cx, 0, 0, i.fy, i.cy, 0, 0, 0, 1, 0],
-    )
-
-
-def occupancy_grid(occupancy: OccupancyMap, stamp_ns: int) -> Grid:
-    """The map as colored cells; unknown ones are transparent."""
-    lookup = np.array([_RGBA[Cell(i)] for i in range(len(Cell))], np.uint8)
-    columns = occupancy.cells.shape[1]
-    return Grid(
-        timestamp=timestamp(stamp_ns),
-        frame_id=MAP_FRAME,
-        pose=planar(SE2(occupancy.origin_x_m, occupancy.origin_y_m, 0.0)),
-        column_count=columns,
-        cell_size=Vector2(x=occupancy.resolution_m, y=occupancy.resolution_m),
-        row_stride=columns * 4,
-        cell_stride=4,
-        fields=[
-            PackedElementField(name=name, offset=offset, type=PackedElementField.UINT8)
-            for offset, name in enumerate(("red", "green", "blue", "alpha"))
-        ],
-        data=lookup[occupancy.cells].tobytes(),
     )
 
 
@@ -169,6 +146,28 @@ def track(previous: SE2, record: StepRecord) -> SceneUpdate:
         spheres=[_sphere(here.x_m, here.y_m, _LINE_Z_M, 0.12, _CONTACT)] if touched else [],
     )
     return SceneUpdate(entities=[entity])
+
+
+def path(poses: Sequence[SE2], record: StepRecord) -> PointCloud:
+    """The referee's positions up to a step, as points: Rerun draws no lines of messages.
+
+    Args:
+        poses: one per step, the last of ``record``.
+        record: the step.
+    """
+    thinned = [*poses[: -1 : 1 + len(poses) // _PATH_POINTS], poses[-1]]
+    positions = np.array([(pose.x_m, pose.y_m, _LINE_Z_M) for pose in thinned], np.float32)
+    return PointCloud(
+        timestamp=timestamp(record.referee.stamp_ns),
+        frame_id=record.referee.frame,
+        pose=planar(SE2()),
+        point_stride=positions.strides[0],
+        fields=[
+            PackedElementField(name=name, offset=4 * axis, type=PackedElementField.FLOAT32)
+            for axis, name in enumerate("xyz")
+        ],
+        data=positions.tobytes(),
+    )
 
 
 def planar(pose: SE2, z_m: float = 0.0) -> Pose:

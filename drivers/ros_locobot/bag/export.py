@@ -25,6 +25,7 @@ from robot_runtime.hal import BaseState
 from robot_runtime.recording import json_records
 from robot_runtime.recording.images import encode_depth, encode_semantic
 from robot_runtime.recording.reader import LogReader
+from robot_runtime.recording.ros2_messages import Image
 from robot_runtime.records import EpisodeHeader, StepRecord
 
 
@@ -103,7 +104,7 @@ class _Topics:
         if frame.semantic is not None:
             self._raw(at.SEMANTIC, encode_semantic(stamp_ns, frame.semantic), stamp_ns)
 
-    def _raw(self, topic: str, encoded: RawImage, stamp_ns: int) -> None:
+    def _raw(self, topic: str, encoded: Image | RawImage, stamp_ns: int) -> None:
         pixels = np.frombuffer(encoded.data, np.uint8).reshape(encoded.height, encoded.step)
         image = messages.image(stamp_ns, self._at.frames.optical, encoded.encoding, pixels)
         image.width = encoded.width

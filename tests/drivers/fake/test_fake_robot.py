@@ -161,7 +161,7 @@ def test_depth_is_logged_as_16_bit_millimeters_without_loss() -> None:
     frame = camera.capture(0, 1.0)
     message = encode_depth(frame, camera.info.depth_unit_m)
     assert message.encoding == "16UC1"
-    assert np.array_equal(decode_depth(message.SerializeToString()), frame.depth_m)
+    assert np.array_equal(decode_depth(message.to_bytes()), frame.depth_m)
 
 
 def test_frames_are_a_function_of_the_pose() -> None:

@@ -22,10 +22,11 @@ from raising import raises_naming
 from synthetic import FORWARD, LEFT, STOP
 
 from robot_runtime.common.clock import seconds_to_ns
+from robot_runtime.common.geometry import SE2
 from robot_runtime.errors import RecordingError
 from robot_runtime.hal import BaseState, Halt, Zone
 from robot_runtime.hal.streams import STREAMS
-from robot_runtime.recording import log_writer
+from robot_runtime.recording import log_writer, messages
 from robot_runtime.recording.log_writer import LogWriter
 from robot_runtime.recording.reader import LogReader
 from robot_runtime.recording.writer import Recorder
@@ -110,7 +111,7 @@ class TestContent:
                 for _, channel, _, proto in make_reader(
                     file, decoder_factories=[DecoderFactory()]
                 ).iter_decoded_messages(
-                    topics=["/camera/rgb", "/camera/depth", "/tf", "/map", "/pose", "/scene", "/camera/camera_info"]
+                    topics=["/camera/rgb", "/tf", "/path", "/pose", "/scene", "/camera/camera_info"]
                 )
             }
         steps = len(ACTIONS) + 1
@@ -118,9 +119,16 @@ class TestContent:
             assert topics[topic] == steps, topic
         assert topics["/episode"] == topics["/map"] == topics["/camera/camera_info"] == topics["/end"] == 1
         assert decoded["/camera/rgb"].format == "png"
-        assert decoded["/camera/depth"].encoding == "16UC1"
         assert [t.child_frame_id for t in decoded["/tf"].transforms] == ["base_link", "camera"]
-        assert decoded["/map"].column_count == synthetic.scene().map.cells.shape[1]
+        assert len(decoded["/path"].data) == steps * 3 * 4
+
+    def test_the_path_of_a_long_log_is_thinned_and_ends_at_the_robot(self) -> None:
+        (record,) = synthetic.drive(synthetic.header(), [])
+        for count in (1, 2, 499, 500, 501, 20_000):
+            cloud = messages.path([SE2(float(i)) for i in range(count)], record)
+            x_m = np.frombuffer(cloud.data, np.float32).reshape(-1, 3)[:, 0]
+            assert (x_m[0], x_m[-1]) == (0, count - 1)
+            assert len(x_m) == count if count < 500 else 250 <= len(x_m) <= 501
 
     def test_transform_of_odometry_is_where_its_origin_lies_in_the_map(self, record) -> None:
         header = synthetic.header()
