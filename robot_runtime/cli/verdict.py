@@ -18,6 +18,16 @@ def register(groups: dict[str, typer.Typer]) -> None:
 def verdict(
     logs: options.Logs,
     by: Annotated[str, typer.Option(help="Your name: scores say whose verdict they use.")],
+    success: Annotated[
+        bool | None,
+        typer.Option("--success/--fail", help="Whether the episode succeeded, in place of the metrics' rule."),
+    ] = None,
+    invalid: Annotated[
+        bool, typer.Option("--invalid", help="The episode says nothing about the policy: it is not scored.")
+    ] = False,
+    intervention: Annotated[
+        bool, typer.Option("--intervention", help="A person helped the robot: the episode has failed.")
+    ] = False,
     visible: Annotated[
         bool | None,
         typer.Option("--visible/--not-visible", help="Whether the goal object was in view where the robot stopped."),
@@ -30,16 +40,23 @@ def verdict(
     """Add what you saw to logs: it goes into NAME.evidence.yaml beside each, and scores use it and say so.
 
     Examples:
+        robot-runtime verdict logs/run/0002_lab_mug.mcap --by Ada --fail --note "stopped at the neighbors' mug"
         robot-runtime verdict logs/run/0003_lab_mug.mcap --by Ada --visible
         robot-runtime verdict logs/run/0004_lab_mug.mcap --by Ada --not-visible --note "behind the bottle"
         robot-runtime verdict logs/run/0005_lab_tidy.mcap --by Ada --objects measured.yaml
     """
     from robot_runtime.common.console import console
-    from robot_runtime.recording.annotations import add_annotation, annotations_path, read_objects
+    from robot_runtime.errors import ConfigError
+    from robot_runtime.recording.annotations import Judgment, add_annotation, annotations_path, read_objects
     from robot_runtime.scoring.summary import find_logs
 
+    if sum((success is not None, invalid, intervention)) > 1:
+        raise ConfigError("--success or --fail, --invalid and --intervention exclude each other", "give one of them")
+    judgment: Judgment | None = "invalid" if invalid else None
+    if success is not None:
+        judgment = "success" if success else "fail"
     poses = read_objects(objects) if objects is not None else {}
     for log in find_logs(logs):
-        count = len(add_annotation(log, by, visible, poses, note).statements)
+        count = len(add_annotation(log, by, visible, poses, note, judgment, intervention or None).statements)
         line = f"{annotations_path(log)}: {count} statement{'' if count == 1 else 's'}"
         console.print(line, soft_wrap=True, markup=False)

@@ -56,6 +56,7 @@ class EpisodeScorer(Subscriber):
         self._collided: list[bool] = []
         self._stopped = False
         self._reached = False
+        self._told: bool | None = None
         self._end: EpisodeEnd | None = None
         self.latency = Latency()
         """Times of the steps; no metric depends on them."""
@@ -64,6 +65,7 @@ class EpisodeScorer(Subscriber):
     def on_annotations(self, evidence: Annotations) -> None:
         """Add people's annotations of the log, before the first step, unless the rules ignore them."""
         if self._rules.evidence == "use":
+            self._told = evidence.success
             self._measures.on_annotations(evidence)
 
     def on_step(self, record: StepRecord) -> None:
@@ -153,6 +155,7 @@ class EpisodeScorer(Subscriber):
         task = self._header.task
         return {
             "scorer": SCORER_VERSION,
+            **({"success_by": "a person's judgment"} if self._told is not None else {}),
             **({"smoother": smoother_name()} if self._rules.referee == "smoothed" else {}),
             "sampling": "referee pose at the start and at the end of each action",
             "path_length": "planar (x, y), straight between samples",
@@ -185,6 +188,8 @@ class EpisodeScorer(Subscriber):
         return shortest_m
 
     def _succeeded(self, distance_m: float) -> bool:
+        if self._told is not None:
+            return self._told
         when = self._header.task.success.when
         if when == "reached":
             return self._reached

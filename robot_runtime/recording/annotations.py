@@ -1,4 +1,4 @@
-"""Annotations of a log by people, after the run: visibility of the goal object at the stop, and poses of objects.
+"""Annotations of a log by people, after the run: success, help, visibility of the goal object, and poses of objects.
 
 A log is never changed. Annotations are in ``NAME.evidence.yaml`` beside ``NAME.mcap``, each with its author and time;
 later ones override earlier ones, and none is deleted. The file identifies its run, so that it is never applied to
@@ -25,6 +25,10 @@ from robot_runtime.scenes.objects import ObjectPose
 SUFFIX = ".evidence.yaml"
 
 
+Judgment = Literal["success", "fail", "invalid"]
+"""A person's judgment of an episode. An invalid one (wrong start, broken device) says nothing about the policy."""
+
+
 @dataclass(frozen=True)
 class Annotation:
     """Annotation of one run by one person.
@@ -33,6 +37,8 @@ class Annotation:
         who: name of the person.
         when: UTC, ISO 8601.
         visible: whether the goal object was in view where the robot stopped; None without a verdict.
+        judgment: of the episode; None without one.
+        intervention: whether a person helped the robot, which makes the episode a failure; None if nothing was said.
         objects: poses of objects in map at the end of the episode, by id; may be incomplete.
         note: free text.
     """
@@ -42,14 +48,18 @@ class Annotation:
     visible: bool | None = None
     objects: dict[str, ObjectPose] = field(default_factory=dict)
     note: str = ""
+    judgment: Judgment | None = None
+    intervention: bool | None = None
 
     __pydantic_config__ = config.STRICT
 
     def __post_init__(self) -> None:
         if not self.who.strip():
             raise ValueError("an annotation needs the name of its author")
-        if self.visible is None and not self.objects:
-            raise ValueError("an annotation needs a verdict on visibility, or poses of objects")
+        if self.visible is None and not self.objects and self.judgment is None and self.intervention is None:
+            raise ValueError(
+                "an annotation needs a judgment, an intervention, a verdict on visibility, or poses of objects"
+            )
         for name, pose in self.objects.items():
             _check_pose(name, pose)
 
@@ -93,6 +103,24 @@ class Annotations:
         return next((one for one in reversed(self.statements) if one.visible is not None), None)
 
     @property
+    def judged(self) -> Annotation | None:
+        """The last annotation with a judgment of the episode."""
+        return next((one for one in reversed(self.statements) if one.judgment is not None), None)
+
+    @property
+    def helped(self) -> bool:
+        """Whether a person helped the robot, by the last annotation that says so or not."""
+        said = (one.intervention for one in reversed(self.statements) if one.intervention is not None)
+        return next(said, False)
+
+    @property
+    def success(self) -> bool | None:
+        """Success by a person's judgment; None if it is for the metrics to decide."""
+        if self.helped:
+            return False
+        return None if self.judged is None else self.judged.judgment == "success"
+
+    @property
     def objects(self) -> dict[str, ObjectPose]:
         """Poses of objects, each by its last annotation."""
         return {name: pose for one in self.statements for name, pose in one.objects.items()}
@@ -130,6 +158,8 @@ def add_annotation(
     visible: bool | None = None,
     objects: dict[str, ObjectPose] | None = None,
     note: str = "",
+    judgment: Judgment | None = None,
+    intervention: bool | None = None,
 ) -> Annotations:
     """Add an annotation, made now, to a log.
 
@@ -139,13 +169,15 @@ def add_annotation(
         visible: see :class:`Annotation`.
         objects: see :class:`Annotation`.
         note: see :class:`Annotation`.
+        judgment: see :class:`Annotation`.
+        intervention: see :class:`Annotation`.
 
     Raises:
         ConfigError: the annotation is empty, has no author, or does not fit the task.
         RecordingError: there is no log, or its annotation file cannot be read or written.
     """
     try:
-        added = Annotation(who, utc_now_iso(), visible, dict(objects or {}), note)
+        added = Annotation(who, utc_now_iso(), visible, dict(objects or {}), note, judgment, intervention)
     except ValueError as error:
         raise ConfigError(f"{log}: {error}", "see `robot-runtime verdict --help`") from error
     with LogReader(log) as reader:

@@ -293,8 +293,12 @@ def _score(log: LogReader, rules: Rules | None, maps: Maps) -> EpisodeScore:
     if end.reason.aborted:
         return replace(facts, reason=f"{end.reason.value}: {end.detail or 'no detail'}")
     try:
+        added = read_annotations(log.path, header) if (rules or Rules()).evidence == "use" else None
+        judged = None if added is None else added.judged
+        if judged is not None and judged.judgment == "invalid":
+            return replace(facts, reason=f"invalid, says {judged.who}: {judged.note or 'no note'}")
         scorer = score_steps(log, rules, maps.of(header))
-        used = read_annotations(log.path, header).statements if (rules or Rules()).evidence == "use" else ()
+        used = () if added is None else added.statements
         return replace(facts, metrics=scorer.metrics(), choices=scorer.choices(), evidence=used, latency=scorer.latency)
     except RuntimeFault as error:
         return replace(facts, reason=error.message)

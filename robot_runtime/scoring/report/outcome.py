@@ -58,6 +58,10 @@ def outcome(score: EpisodeScore) -> tuple[str, str]:
     if score.metrics["success"]:
         return "won", "success"
     missed = [text for name, (_, text) in _CRITERIA.items() if score.metrics.get(name) is False]
+    if any(annotation.intervention for annotation in score.evidence):
+        return "lost", "failed: a person helped"
+    if any(annotation.judgment == "fail" for annotation in score.evidence):
+        return "lost", "failed: judged so by a person"
     if missed:
         return "lost", "failed: " + ", ".join(missed)
     met = score.metrics.get("targets_met")

@@ -173,3 +173,36 @@ def test_the_command_adds_and_the_score_says_so(record, tmp_path: Path, capsys: 
     assert run_command(["score", str(path), "--ignore-evidence", "--json", str(tmp_path / "s.json")]) == 0
     (episode,) = json.loads((tmp_path / "s.json").read_text())["episodes"]
     assert (episode["evidence"], episode["metrics"]["criterion_visibility"]) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("option", "success", "reason"),
+    [
+        ("--success", True, ""),
+        ("--fail", False, ""),
+        ("--intervention", False, ""),
+        ("--invalid", None, "invalid, says Ada: the start was wrong"),
+    ],
+)
+@pytest.mark.parametrize("actions", [NEAR, [STOP]])
+def test_a_person_judges_an_episode(
+    record, actions: list[synthetic.Action], option: str, success: bool | None, reason: str
+) -> None:
+    path = record(objectnav(), actions)
+    measured = score_log(path)
+    assert run_command(["verdict", str(path), "--by", "Ada", option, "--note", "the start was wrong"]) == 0
+    judged = score_log(path)
+    assert (judged.metrics.get("success"), judged.reason) == (success, reason)
+    if success is not None:
+        assert (judged.metrics["spl"] > 0) is success
+        assert "person" in judged.choices["success_by"]
+    assert score_log(path, Rules(evidence="ignore")).metrics == measured.metrics
+
+
+def test_judgments_that_contradict_each_other_are_refused(record, capsys: pytest.CaptureFixture[str]) -> None:
+    path = record(objectnav(), NEAR)
+    assert run_command(["verdict", str(path), "--by", "Ada", "--success", "--intervention"]) == 2
+    assert "exclude" in capsys.readouterr().err
+    assert run_command(["verdict", str(path), "--by", "Ada", "--intervention"]) == 0
+    assert run_command(["verdict", str(path), "--by", "Bob", "--success"]) == 0
+    assert score_log(path).metrics["success"] is False, "a later judgment does not undo the help"
