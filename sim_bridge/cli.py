@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -46,12 +47,17 @@ def generate(
 def import_(
     source: Annotated[Path, typer.Argument(help="Gazebo .world or .sdf, or a .glb, .gltf, .obj, .dae, .stl, .ply.")],
     out: Annotated[Path, typer.Option(help="Scene folder to write.")],
-    models: Annotated[list[Path] | None, typer.Option(help="Folder with Gazebo models; repeatable.")] = None,
+    models: Annotated[
+        list[Path] | None, typer.Option(help="Folder with Gazebo models, or one that holds `models`.")
+    ] = None,
     skip_missing: Annotated[bool, typer.Option(help="Leave out models that are not there.")] = False,
     up: Annotated[
         str | None, typer.Option(help="Upward axis of a mesh: x, y, z, -x, ... [default: y for glTF, else z].")
     ] = None,
     scale: Annotated[float, typer.Option(help="Meters per unit of a mesh.")] = 1.0,
+    floor_z_m: Annotated[
+        float | None, typer.Option(help="Height of the floor in the source. [default: the lowest large level]")
+    ] = None,
     tolerance_m: Annotated[float, typer.Option(help="Hollows shallower than this may be filled for contact.")] = 0.02,
     texture_px: Annotated[int, typer.Option(min=16, help="Longest edge of a texture.")] = 512,
     view_points: Annotated[bool, typer.Option(help="Compute the view points that ObjectNav needs.")] = True,
@@ -78,6 +84,7 @@ def import_(
         skip_missing=skip_missing,
         up=up,
         scale=scale,
+        floor_z_m=floor_z_m,
         texture_px=texture_px,
         settings=DecompositionSettings(tolerance_m=tolerance_m),
         view_points=view_points,
@@ -149,11 +156,17 @@ def action_noise(
     console.print(f"{out}: errors of actions", soft_wrap=True)
 
 
+_LINE_PERIOD_S = 10.0
+
+
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """A progress bar per stage, with the time that is left."""
-    from robot_runtime.common.console import progress_bar
+    """A progress bar per stage with the time that is left; where stderr is no terminal, a line now and then."""
+    from robot_runtime.common.console import error_console, progress_bar
 
+    if not error_console.is_terminal:
+        yield progress_lines(lambda line: error_console.print(line, soft_wrap=True, markup=False), time.monotonic)
+        return
     with progress_bar() as bar:
         tasks = {}
 
@@ -163,3 +176,20 @@ def shown_progress() -> Iterator[Progress]:
             bar.update(tasks[what], completed=done)
 
         yield report
+
+
+def progress_lines(write: Callable[[str], None], now_s: Callable[[], float]) -> Progress:
+    """Progress as lines: where a stage begins, where it ends, and every ten seconds between.
+
+    Args:
+        write: receives each line.
+        now_s: the time in seconds.
+    """
+    written: dict[str, float] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        if what not in written or done == total or now_s() - written[what] >= _LINE_PERIOD_S:
+            written[what] = now_s()
+            write(f"{what}: {done} of {total}")
+
+    return report

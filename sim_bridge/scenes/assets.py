@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 from robot_runtime.scenes.scene import Asset, Collision, Material, SceneFile, SceneObject, Visual
 from sim_bridge.scenes.columns import columns
-from sim_bridge.scenes.decompose import DecompositionSettings, convex_parts
+from sim_bridge.scenes.decompose import SEARCHED_TRIANGLES, DecompositionSettings, components, convex_parts
 from sim_bridge.scenes.mesh_files import Appearance, MeshPart
 from sim_bridge.scenes.naming import category_of, identifier
 from sim_bridge.scenes.pieces import Piece
@@ -41,6 +41,9 @@ class AssetWriter:
     Args:
         texture_px: longest edge of a texture.
         min_z_m, max_z_m: contact shapes outside this height band are left out: nothing the robot has is there.
+
+    Attributes:
+        notes: a line for every contact mesh that was not followed closely.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class AssetWriter:
         self._material_of: dict[tuple[object, ...], str] = {}
         self._images: dict[int, tuple[Image.Image, Image.Image]] = {}  # by id; holding the image keeps its id its own
         self._parts: dict[str, list[Array]] = {}
+        self.notes: list[str] = []
 
     def write(self, pieces: Sequence[Piece], report: Progress) -> SceneFile:
         """The scene without rooms; ``report`` hears of every piece.
@@ -155,20 +159,28 @@ class AssetWriter:
                 low, high = (float(level - piece.matrix[2, 3]) for level in self._band)
                 found.extend(columns(contact, low, high, _COLUMN_M))
                 continue
-            found.extend(
-                self._shape(piece.kind, part) for part in self._decomposed(contact) if self._touchable(piece, part)
-            )
+            for component in components(contact):
+                # A floor with holes takes a minute to decompose, for parts of which the robot touches none.
+                if self._touchable(piece, component, self._settings.sheet_m):
+                    parts = self._decomposed(component, piece.kind)
+                    found.extend(self._shape(piece.kind, part) for part in parts if self._touchable(piece, part))
         return tuple(found)
 
-    def _decomposed(self, contact: Array) -> list[Array]:
-        key = digest(contact)
+    def _decomposed(self, component: Array, kind: str) -> list[Array]:
+        key = digest(component)
         if key not in self._parts:
-            self._parts[key] = [part for part in convex_parts(contact, self._settings) if _has_volume(part)]
+            parts = convex_parts(component, self._settings)
+            if len(component) > SEARCHED_TRIANGLES and len(parts) > 1:
+                self.notes.append(
+                    f"{kind}: its contact mesh has {len(component):,} triangles, so {len(parts):,} boxes stand for it; "
+                    "a simpler collision mesh in the model is followed more closely"
+                )
+            self._parts[key] = [part for part in parts if _has_volume(part)]
         return self._parts[key]
 
-    def _touchable(self, piece: Piece, part: Array) -> bool:
-        z = part @ piece.matrix[2, :3] + piece.matrix[2, 3]
-        return bool(z.max() >= self._band[0] and z.min() <= self._band[1])
+    def _touchable(self, piece: Piece, points: Array, slack_m: float = 0.0) -> bool:
+        z = points @ piece.matrix[2, :3] + piece.matrix[2, 3]
+        return bool(z.max() >= self._band[0] - slack_m and z.min() <= self._band[1] + slack_m)
 
     def _shape(self, name: str, part: Array) -> Collision:
         box = as_box(part)

@@ -2,7 +2,8 @@
 
 Connected components first: authored contact meshes are mostly boxes pushed together, and a box needs no search.
 What is left is either a closed solid with hollows (CoACD, https://arxiv.org/abs/2205.02961) or an open sheet such
-as the inside of a room (each flat patch cut into convex polygons and thickened backwards, which is exact).
+as the inside of a room (each flat patch cut into convex polygons and thickened backwards, which is exact). Either with
+too many triangles for that gets boxes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull, QhullError
+
+from sim_bridge.scenes.columns import columns
 
 Array = NDArray[np.float64]
 Faces = NDArray[np.int64]
@@ -41,9 +44,13 @@ class DecompositionSettings:
 
 _WELD_M = 1e-5
 _SMALL_M = 0.12  # a closer fit of smaller things changes nothing for a robot 0.36 m wide
+_SIDES_AT_ONCE = 10_000_000  # pairs of a point and a hull's plane: 80 MB
 _PLACE_M = 2.5  # a smaller surface that is seen from inside is a mistake, a larger one a room
 _COVERED = 0.7  # share of the hull's surface that an open shell must have to pass for a solid
-_MAX_SHEET_TRIANGLES = 2000
+SEARCHED_TRIANGLES = 2000
+"""A component with more triangles takes CoACD minutes; boxes stand for it."""
+
+_BOX_M, _LAYER_M = 0.025, 0.05  # edge on the ground and height of those boxes
 
 
 def convex_parts(corners: Array, settings: DecompositionSettings) -> list[Array]:
@@ -58,6 +65,12 @@ def convex_parts(corners: Array, settings: DecompositionSettings) -> list[Array]
     for component in split(len(vertices), faces):
         parts.extend(_component_parts(vertices, faces[component], settings))
     return parts
+
+
+def components(corners: Array) -> list[Array]:
+    """The triangles (M, 3, 3) of each connected component of a triangle soup."""
+    vertices, faces = weld(corners)
+    return [vertices[faces[component]] for component in split(len(vertices), faces)]
 
 
 def weld(corners: Array) -> tuple[Array, Faces]:
@@ -95,7 +108,9 @@ def _component_parts(vertices: Array, faces: Faces, settings: DecompositionSetti
     convex = not inside_out and _is_solid_and_convex(vertices[faces], faces, hull, settings.tolerance_m)
     if extent_m < _SMALL_M or convex:
         return [_thin_out(points[hull.vertices], settings.max_vertices)]
-    if (inside_out or not is_closed(faces)) and len(faces) <= _MAX_SHEET_TRIANGLES:
+    if len(faces) > SEARCHED_TRIANGLES:
+        return box_parts(vertices[faces])
+    if inside_out or not is_closed(faces):
         return sheet_parts(vertices[faces], settings.sheet_m)
     return _coacd_parts(vertices, faces, settings)
 
@@ -116,11 +131,12 @@ def is_closed(faces: Faces) -> bool:
 
 def _is_solid_and_convex(triangles: Array, faces: Faces, hull: ConvexHull, tolerance_m: float) -> bool:
     """Whether no corner or center lies deeper in the hull than the tolerance, and the surface covers the hull."""
-    centers = triangles.mean(axis=1)
-    samples = np.concatenate([triangles.reshape(-1, 3), centers])
-    depth = -(samples @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)
-    if depth.max() > tolerance_m:
-        return False
+    samples = np.concatenate([np.unique(triangles.reshape(-1, 3), axis=0), triangles.mean(axis=1)])
+    rows = max(1, _SIDES_AT_ONCE // len(hull.equations))
+    for start in range(0, len(samples), rows):
+        part = samples[start : start + rows]
+        if (-(part @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)).max() > tolerance_m:
+            return False
     area_normals = 0.5 * np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     covered = float(np.linalg.norm(area_normals, axis=1).sum()) / hull.area
     return is_closed(faces) or covered >= _COVERED
@@ -154,6 +170,22 @@ def _coacd_parts(vertices: Array, faces: Faces, settings: DecompositionSettings)
         seed=0,
     )
     return [np.asarray(points, np.float64) for points, _ in found]
+
+
+# --- surfaces of too many triangles ---------------------------------------------------------------------------------
+
+
+def box_parts(triangles: Array) -> list[Array]:
+    """Corners (8, 3) of boxes that enclose a surface of triangles (M, 3, 3), layer by layer; its hollow stays open."""
+    low, high = float(triangles[..., 2].min()), float(triangles[..., 2].max())
+    count = max(1, math.ceil((high - low) / _LAYER_M))
+    levels = np.linspace(low, high, count + 1).tolist()
+    signs = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+    return [
+        np.array(box.center) + signs * np.array(box.size)
+        for bottom, top in itertools.pairwise(levels)
+        for box in columns(triangles, bottom, top, _BOX_M)
+    ]
 
 
 # --- open surfaces --------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ class ImportOptions:
 
     Attributes:
         models, skip_missing, up, scale, placement: see :func:`sim_bridge.scenes.pieces.read_pieces`.
+        floor_z_m: height of the floor in the source; None is the lowest large level.
         min_z_m: the robot rolls over lower obstacles.
         max_z_m: shapes that begin higher have no contact.
         texture_px: longest edge of a texture.
@@ -48,6 +49,7 @@ class ImportOptions:
     up: Up | None = None
     scale: float = 1.0
     placement: Array | None = None
+    floor_z_m: float | None = None
     resolution_m: float = 0.025
     min_z_m: float = 0.03
     max_z_m: float = 0.9
@@ -79,9 +81,8 @@ def import_scene(
     pieces = read_pieces(
         source, options.models, options.skip_missing, options.up, options.scale, notes, options.placement
     )
-    pieces, floor_z_m = _on_the_floor(source, pieces)
-    if floor_z_m:
-        notes.append(f"{source.name}: the floor is at z = {floor_z_m:.3f} m; everything is shifted so that it is at 0")
+    pieces = _without_strays(source, pieces, notes)
+    pieces, floor_z_m = _on_the_floor(source, pieces, options.floor_z_m, notes)
     report("reading meshes", 1, 1)
     with fresh_folder(folder) as draft:
         writer = AssetWriter(draft, options.settings, options.texture_px, options.min_z_m, options.max_z_m)
@@ -90,7 +91,7 @@ def import_scene(
         _write_map(draft, file, options)
         if options.view_points:
             write_view_points(draft, report)
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys((*notes, *writer.notes)))
 
 
 def _write_map(folder: Path, file: SceneFile, options: ImportOptions) -> None:
@@ -137,14 +138,44 @@ def _provenance(source: Path, floor_z_m: float) -> dict[str, str | int | float]:
 # --- the floor ------------------------------------------------------------------------------------------------------
 
 
-def _on_the_floor(source: Path, pieces: list[Piece]) -> tuple[list[Piece], float]:
+_STRAY_M = 50.0
+"""A greater height without anything parts what stands in the scene from what a physics engine lost."""
+
+_QUESTIONABLE_M = 1.0
+
+
+def _without_strays(source: Path, pieces: list[Piece], notes: list[str]) -> list[Piece]:
+    """The pieces of the fullest range of heights; those far above or below it are noted and left out."""
+    heights = {index: piece.world_points()[:, 2] for index, piece in enumerate(pieces)}
+    spans = sorted((float(z.min()), float(z.max()), index) for index, z in heights.items() if len(z))
+    groups: list[list[int]] = []
+    top_m = -np.inf
+    for low_m, high_m, index in spans:
+        if low_m > top_m + _STRAY_M:
+            groups.append([])
+        groups[-1].append(index)
+        top_m = max(top_m, high_m)
+    strays = {index for group in groups if group is not max(groups, key=len) for index in group}
+    for low_m, _, index in spans:
+        if index in strays:
+            notes.append(f"{source.name}: {pieces[index].name} is at z = {low_m:,.1f} m, far from the rest; left out")
+    return [piece for index, piece in enumerate(pieces) if index not in strays]
+
+
+def _on_the_floor(
+    source: Path, pieces: list[Piece], given_m: float | None, notes: list[str]
+) -> tuple[list[Piece], float]:
     """The pieces with the floor at z = 0, and the height at which it was (0 if within 5 mm)."""
     triangles = all_triangles(pieces)
     if not len(triangles):
         raise SceneError(f"{source}: has nothing to draw", "give a source with visual meshes")
-    floor_z_m = floor_height(triangles)
+    floor_z_m = floor_height(triangles) if given_m is None else given_m
     if abs(floor_z_m) <= 0.005:
         return pieces, 0.0
+    note = f"{source.name}: the floor is at z = {floor_z_m:.3f} m; everything is shifted so that it is at 0"
+    if given_m is None and abs(floor_z_m) > _QUESTIONABLE_M:
+        note += ". Is that the floor? If not, check --up and --scale, or name its height with --floor-z-m"
+    notes.append(note)
     return [piece.shifted(-floor_z_m) for piece in pieces], floor_z_m
 
 

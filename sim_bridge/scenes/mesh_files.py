@@ -80,12 +80,13 @@ class MeshPart:
         return replace(self, corners=corners, normals=normals, uv=uv)
 
 
-def load_mesh(path: Path, notes: list[str]) -> list[MeshPart]:
+def load_mesh(path: Path, notes: list[str], upright: bool = True) -> list[MeshPart]:
     """The parts of a mesh file in its own axes, meters, one per appearance and node.
 
     Args:
         path: mesh file.
         notes: receives a line for everything that was left out, such as a missing texture.
+        upright: whether the axis that a COLLADA file names in ``<up_axis>`` is turned onto z.
 
     Raises:
         SceneError: missing, truncated or unknown format, no face, not finite, or too many triangles.
@@ -94,7 +95,7 @@ def load_mesh(path: Path, notes: list[str]) -> list[MeshPart]:
         raise SceneError(f"{path}: unknown mesh format {path.suffix!r}", f"use one of {', '.join(FORMATS)}")
     if not path.is_file():
         raise SceneError(f"{path}: no such mesh file", "restore the file, or correct the path that names it")
-    parts = _load_collada(path, notes) if path.suffix.lower() == ".dae" else _load_with_trimesh(path)
+    parts = _load_collada(path, notes, upright) if path.suffix.lower() == ".dae" else _load_with_trimesh(path)
     parts = [part for part in parts if len(part.corners)]
     if not parts:
         raise SceneError(f"{path}: holds no triangle", "export it again with its faces, triangulated")
@@ -122,14 +123,18 @@ def read_image(path: Path) -> Image.Image:
 # --- COLLADA --------------------------------------------------------------------------------------------------------
 
 
-def _load_collada(path: Path, notes: list[str]) -> list[MeshPart]:
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+"""pycollada takes a comment inside a geometry for one of its elements, and fails."""
+
+
+def _load_collada(path: Path, notes: list[str], upright: bool) -> list[MeshPart]:
     import collada
 
     ignorable = [collada.common.DaeUnsupportedError, collada.common.DaeBrokenRefError]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)  # pycollada uses numpy.matrix
-            document = collada.Collada(io.BytesIO(path.read_bytes()), ignore=ignorable)
+            document = collada.Collada(io.BytesIO(_COMMENT.sub(b"", path.read_bytes())), ignore=ignorable)
             appearances = {id(effect): _collada_appearance(path, effect, notes) for effect in document.effects}
             parts = [
                 part
@@ -142,7 +147,9 @@ def _load_collada(path: Path, notes: list[str]) -> list[MeshPart]:
             f"{path}: is not a complete COLLADA file: {error}", "restore the file or export it again"
         ) from error
     scale = document.assetInfo.unitmeter or 1.0
-    matrix = np.diag([scale, scale, scale, 1.0]) @ _UP_AXIS[document.assetInfo.upaxis or "Y_UP"]
+    matrix = np.diag([scale, scale, scale, 1.0])
+    if upright:
+        matrix = matrix @ _UP_AXIS[document.assetInfo.upaxis or "Y_UP"]
     return [part.moved(matrix) for part in parts]
 
 

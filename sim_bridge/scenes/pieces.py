@@ -146,7 +146,7 @@ def _world_pieces(source: Path, models: Sequence[Path], skip_missing: bool, note
     placed = read_world(source, model_path)
     if model_path.missing:
         names = ", ".join(model_path.missing)
-        looked = ", ".join(map(str, model_path.folders)) or "no folder"
+        looked = ", ".join(dict.fromkeys(map(str, (*model_path.models, *model_path.resources)))) or "no folder"
         if not skip_missing:
             raise SceneError(
                 f"{source}: names models or meshes that are not there: {names} (looked in {looked})",
@@ -179,7 +179,7 @@ def _piece(model: PlacedModel, cache: dict[Path, list[MeshPart]], notes: list[st
 def _surfaces(shape: Geometry, cache: dict[Path, list[MeshPart]], notes: list[str]) -> list[MeshPart]:
     if shape.kind == "mesh" and shape.file is not None:
         if shape.file not in cache:
-            cache[shape.file] = load_mesh(shape.file, notes)
+            cache[shape.file] = load_mesh(shape.file, notes, upright=False)  # Gazebo ignores <up_axis>
         matrix = shape.matrix @ np.diag([*shape.scale, 1.0])
         parts = [part.moved(matrix) for part in cache[shape.file]]
     else:

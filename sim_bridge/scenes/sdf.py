@@ -1,4 +1,4 @@
-"""Gazebo worlds: SDF 1.4 to 1.7 with ``model://`` includes, as a flat list of placed models.
+"""Gazebo worlds: SDF 1.4 to 1.7 with ``model://`` and ``file://`` names, as a flat list of placed models.
 
 Read: models and includes at any depth, poses, links, visuals and collisions with mesh, box, cylinder, sphere and plane
 geometry, scales, diffuse colors. Left out: lights, physics, plugins, joints (everything stands where it is placed).
@@ -7,8 +7,10 @@ Format: http://sdformat.org/spec.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -61,22 +63,47 @@ class PlacedModel:
     static: bool
 
 
+_BUILT_IN = ("model://sun", "model://ground_plane")
+"""Models that come with Gazebo: a light, and a plane below everything. A scene needs neither."""
+
+
 @dataclass
 class ModelPath:
-    """Where ``model://NAME`` is looked for: the folders given, those near the world file, ``GAZEBO_MODEL_PATH``.
+    """Where Gazebo's names are looked for.
 
     Attributes:
+        models: folders of ``model://NAME``: those given, those near the world file, ``GAZEBO_MODEL_PATH``.
+        resources: folders that a relative ``file://PATH`` starts from: those given, those that hold a folder of
+            ``models``, ``GAZEBO_RESOURCE_PATH``.
         missing: names that were asked for and not found.
     """
 
-    folders: list[Path]
+    models: list[Path]
+    resources: list[Path]
     missing: dict[str, None] = field(default_factory=dict)
 
     @classmethod
     def near(cls, world: Path, given: Sequence[Path]) -> ModelPath:
-        around = [world.parent, world.parent / "models", world.parent.parent / "models", world.parent.parent]
-        environment = [Path(entry) for entry in os.environ.get("GAZEBO_MODEL_PATH", "").split(os.pathsep) if entry]
-        return cls([folder for folder in (*given, *around, *environment) if folder.is_dir()])
+        """The folders that a world file is read with.
+
+        Args:
+            world: the file.
+            given: folders to look in first: of models, or one that holds a folder ``models``.
+
+        Raises:
+            SceneError: a given folder does not exist.
+        """
+        for folder in given:
+            if not folder.is_dir():
+                raise SceneError(f"{folder}: no such folder of models", "correct --models")
+        root = world.parent.parent
+        models = [
+            *itertools.chain.from_iterable((folder, folder / "models") for folder in given),
+            *(world.parent, world.parent / "models", root / "models", root),
+            *_environment("GAZEBO_MODEL_PATH"),
+        ]
+        resources = [*given, *(folder.parent for folder in models), *_environment("GAZEBO_RESOURCE_PATH")]
+        return cls(_existing(models), _existing(resources))
 
     def find(self, uri: str, beside: Path) -> Path | None:
         """The file or folder that a URI names, or None, which is noted in ``missing``."""
@@ -84,14 +111,24 @@ class ModelPath:
         if not separator:
             candidates = [beside / uri]
         elif scheme == "file":
-            candidates = [Path(rest), beside / rest]
+            candidates = [folder / rest for folder in (*self.resources, beside)]  # an absolute path stays as it is
         else:
-            candidates = [folder / rest for folder in self.folders]
+            candidates = [folder / rest for folder in self.models]
         for candidate in candidates:
             if candidate.exists():
                 return candidate
+        if uri in _BUILT_IN:
+            return None
         self.missing[rest.split("/")[0] if scheme == "model" else uri] = None
         return None
+
+
+def _existing(folders: Iterable[Path]) -> list[Path]:
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+def _environment(variable: str) -> list[Path]:
+    return [Path(entry) for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
 
 
 def read_world(path: Path, model_path: ModelPath) -> list[PlacedModel]:
@@ -116,13 +153,21 @@ def read_world(path: Path, model_path: ModelPath) -> list[PlacedModel]:
     return models
 
 
-def _parse(path: Path) -> Element:
+_BARE_AMPERSAND = re.compile(rb"&(?!#?\w+;)")
+
+
+def _read_xml(path: Path) -> Element:
+    """The outermost element; an ampersand that starts no entity stands for itself, as for Gazebo's own reader."""
     try:
-        root = ElementTree.parse(path).getroot()
+        return ElementTree.fromstring(_BARE_AMPERSAND.sub(b"&amp;", path.read_bytes()))
     except FileNotFoundError:
         raise SceneError(f"{path}: no such file", "check the path of the world") from None
     except (ElementTree.ParseError, UnicodeDecodeError, OSError) as error:
         raise SceneError(f"{path}: is not valid XML: {error}", "mend the file at that place") from error
+
+
+def _parse(path: Path) -> Element:
+    root = _read_xml(path)
     if root.tag != "sdf":
         raise SceneError(
             f"{path}: the outermost element is <{root.tag}>, not <sdf>",
@@ -191,10 +236,7 @@ def _model_file(folder: Path) -> Path:
     """The SDF that a model folder's model.config names; the last of several versions."""
     listing = folder / "model.config"
     if listing.is_file():
-        try:
-            names = [(entry.text or "").strip() for entry in ElementTree.parse(listing).getroot().iter("sdf")]
-        except ElementTree.ParseError as error:
-            raise SceneError(f"{listing}: is not valid XML: {error}", "mend the file at that place") from error
+        names = [(entry.text or "").strip() for entry in _read_xml(listing).iter("sdf")]
         found = [folder / name for name in names if name and (folder / name).is_file()]
         if found:
             return found[-1]

@@ -171,6 +171,13 @@ def test_collada_unit_axis_node_and_texture_beside_the_folder(tmp_path: Path) ->
     assert notes == ["square.dae: texture 'absent.png' is not there; the surface is left gray"]
 
 
+def test_comments_in_a_collada_geometry_are_no_geometry(tmp_path: Path) -> None:
+    path = tmp_path / "square.dae"
+    path.write_text(collada().replace("<polylist", "<!-- two\nlines -->\n<polylist"), encoding="utf-8")
+    (part,) = load_mesh(path, [])
+    assert len(part.corners) == 2
+
+
 def glb_bytes() -> bytes:
     return bytes(trimesh.Scene(trimesh.creation.box((1, 1, 1))).export(file_type="glb"))
 

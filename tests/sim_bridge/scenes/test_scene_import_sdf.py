@@ -154,3 +154,43 @@ def test_models_that_include_each_other_are_refused(tmp_path: Path) -> None:
     write_model(tmp_path, "b", model_sdf("b", "<include><uri>model://a</uri></include>"))
     with raises_naming(SceneError, "a", "b"):
         read(write_world(tmp_path, "<include><uri>model://a</uri></include>"))
+
+
+MESH = "<mesh><uri>file://models/cube/meshes/cube.obj</uri></mesh>"
+
+
+@pytest.mark.parametrize("given", ["beside the world", "models", "root", "environment"])
+def test_file_names_start_from_the_folders_that_hold_the_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    root = tmp_path if given == "beside the world" else tmp_path / "elsewhere"
+    write_model(root, "cube", model_sdf("cube", link(MESH)))
+    world = write_world(tmp_path, "<include><uri>model://cube</uri></include>")
+    folders = {"models": (root / "models",), "root": (root,)}.get(given, ())
+    if given == "environment":
+        monkeypatch.setenv("GAZEBO_MODEL_PATH", str(root / "models"))
+        monkeypatch.setenv("GAZEBO_RESOURCE_PATH", str(root))
+    (piece,) = read_pieces(world, models=folders)
+    assert piece.world_points().max(axis=0).tolist() == [1, 1, 1]
+
+
+def test_a_folder_of_models_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    world = write_world(tmp_path, f"<model name='m'>{link('<box><size>1 1 1</size></box>')}</model>")
+    with raises_naming(SceneError, tmp_path / "modles") as caught:
+        read_pieces(world, models=(tmp_path / "modles",))
+    assert "--models" in caught.value.remedy
+
+
+def test_an_ampersand_that_starts_no_entity_stands_for_itself(tmp_path: Path) -> None:
+    config = "<model><sdf>new.sdf</sdf><description>portal, door & car; R&#38;D &amp; more</description></model>"
+    write_model(tmp_path, "cube", model_sdf("a & b &lt; c", link(MESH)), config, file="new.sdf")
+    (model,) = read(write_world(tmp_path, "<include><uri>model://cube</uri></include>"))
+    assert model.name == "a & b < c"
+
+
+def test_models_that_come_with_gazebo_need_not_be_there(tmp_path: Path) -> None:
+    box = f"<model name='m'>{link('<box><size>1 1 1</size></box>')}</model>"
+    own = "<include><uri>model://sun</uri></include><include><uri>model://ground_plane</uri></include>"
+    notes: list[str] = []
+    assert [piece.name for piece in read_pieces(write_world(tmp_path, box + own), notes=notes)] == ["m"]
+    assert notes == []
